@@ -1,0 +1,18 @@
+//! From files to windows: the way of every usage row before a model sees it.
+//!
+//! Readers turn a published format into checked [`vocab::UsageRow`]s ([`read`]); a [`Panel`] is one cluster's history on
+//! the hour grid with its gaps marked; a [`TimeSplit`] says which hours may be learned from; [`window::at`] cuts what a
+//! model sees at one issue time, the same function in training and in serving.
+
+pub mod calendar;
+pub mod panel;
+pub mod read;
+pub mod split;
+pub mod sweep;
+pub mod time;
+pub mod window;
+
+pub use calendar::{Calendar, CalendarError, HourFeatures};
+pub use panel::{Panel, PanelBuilder, PanelError, Series};
+pub use read::{ReadError, ReadOptions, ReadReport, RowFault};
+pub use split::{HourRange, SplitError, TimeSplit};

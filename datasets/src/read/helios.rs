@@ -1,0 +1,136 @@
+//! Helios "Earth": one file a tenant, one row a minute.
+
+use super::table::{Extra, Row, Table};
+use super::{ReadError, ReadOptions, ReadReport, RowFault, SkippedRow};
+use crate::time;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use vocab::{CapacityRow, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds, UsageRow};
+
+const COLUMNS: [&str; 4] = ["time", "total_gpu_num", "running_gpu_num", "pending_gpu_num"];
+const SECONDS_PER_MINUTE: i64 = 60;
+
+/// What one tenant's file holds.
+struct Tenant {
+    organization: Organization,
+    by_minute: BTreeMap<i64, MilliGpus>,
+    capacity: BTreeMap<HourStart, MilliGpus>,
+}
+
+/// Reads a folder of `vc*.csv`, or one such file. Demand is running + pending; each organization's row is its peak within
+/// the hour; organization `*` is the peak of the sum, over the minutes that every tenant's file has. Capacity is the sum
+/// of `total_gpu_num` over the tenants, a row for each hour in which it changes.
+///
+/// # Errors
+/// A file cannot be read, a column is missing, there is no tenant, or (unless bad rows may be skipped) a row is bad.
+pub fn helios(path: &Path, options: &ReadOptions) -> Result<ReadReport, ReadError> {
+    let mut report = ReadReport::default();
+    let mut tenants = Vec::new();
+    for file in tenant_files(path)? {
+        tenants.push(read_tenant(&file, options, &mut report.skipped)?);
+    }
+    let pool = PoolId { cluster: options.cluster.clone(), gpu_model: options.gpu_model.clone() };
+    for tenant in &tenants {
+        let series = SeriesId { pool: pool.clone(), organization: tenant.organization.clone() };
+        report.rows.extend(hourly_peaks(&series, tenant.by_minute.iter().map(|(minute, demand)| (*minute, *demand))));
+    }
+    report.rows.extend(hourly_peaks(&SeriesId::pool_peak(pool.clone()), pool_minutes(&tenants)));
+    report.capacity = capacity_rows(&pool, &tenants);
+    Ok(report)
+}
+
+fn tenant_files(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let io = |source| ReadError::Io { file: path.to_owned(), source };
+    if !std::fs::metadata(path).map_err(io)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(io)? {
+        let file = entry.map_err(io)?.path();
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("vc") && file.extension().is_some_and(|extension| extension == "csv") {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        return Err(ReadError::NoTenants { folder: path.to_owned() });
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read_tenant(file: &Path, options: &ReadOptions, skipped: &mut Vec<SkippedRow>) -> Result<Tenant, ReadError> {
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let named = |fault| RowFault::Name { column: "(file name)".to_owned(), fault };
+    let organization = Organization::parse(stem).map_err(|fault| ReadError::Row {
+        file: file.to_owned(),
+        row: 0,
+        fault: named(fault),
+    })?;
+    let mut tenant = Tenant { organization, by_minute: BTreeMap::new(), capacity: BTreeMap::new() };
+    let mut table = Table::open(file, &COLUMNS, Extra::Ignored)?;
+    let rows = table.each(options, skipped, |row| take(&mut tenant, row, options))?;
+    if rows == 0 {
+        return Err(ReadError::NoRows { file: file.to_owned() });
+    }
+    Ok(tenant)
+}
+
+fn take(tenant: &mut Tenant, row: &Row<'_>, options: &ReadOptions) -> Result<(), RowFault> {
+    let text = row.text("time");
+    let at = time::parse(text, options.calendar.zone())
+        .map_err(|fault| RowFault::Time { column: "time".to_owned(), fault })?;
+    let hour = at.hour().map_err(|fault| RowFault::Hour { column: "time".to_owned(), fault })?;
+    let minute = at.get().div_euclid(SECONDS_PER_MINUTE);
+    if tenant.by_minute.last_key_value().is_some_and(|(last, _)| *last >= minute) {
+        return Err(RowFault::NotRising { text: text.to_owned() });
+    }
+    let (running, pending) = (row.gpus("running_gpu_num")?, row.gpus("pending_gpu_num")?);
+    let capacity = row.gpus("total_gpu_num")?;
+    let demand = running.checked_add(pending).ok_or_else(|| RowFault::Amount {
+        column: "pending_gpu_num".to_owned(),
+        fault: vocab::AmountError::TooLarge { gpus: running.as_gpus() + pending.as_gpus() },
+    })?;
+    tenant.by_minute.insert(minute, demand);
+    tenant.capacity.insert(hour, capacity);
+    Ok(())
+}
+
+/// The sum over tenants in each minute that all of them have.
+fn pool_minutes(tenants: &[Tenant]) -> Vec<(i64, MilliGpus)> {
+    let mut sums: BTreeMap<i64, (Option<MilliGpus>, usize)> = BTreeMap::new();
+    for (minute, demand) in tenants.iter().flat_map(|tenant| &tenant.by_minute) {
+        let (sum, count) = sums.entry(*minute).or_insert((Some(MilliGpus::ZERO), 0));
+        *sum = sum.and_then(|sum| sum.checked_add(*demand));
+        *count += 1;
+    }
+    let whole =
+        |(minute, (sum, count)): (i64, (Option<MilliGpus>, usize))| (count == tenants.len()).then_some((minute, sum?));
+    sums.into_iter().filter_map(whole).collect()
+}
+
+fn hourly_peaks(series: &SeriesId, minutes: impl IntoIterator<Item = (i64, MilliGpus)>) -> Vec<UsageRow> {
+    let mut peaks: BTreeMap<HourStart, MilliGpus> = BTreeMap::new();
+    for (minute, demand) in minutes {
+        let hour = UnixSeconds::new(minute * SECONDS_PER_MINUTE).hour().expect("checked when the row was read");
+        let peak = peaks.entry(hour).or_default();
+        *peak = (*peak).max(demand);
+    }
+    peaks.into_iter().map(|(hour, demand)| UsageRow { series: series.clone(), hour, demand }).collect()
+}
+
+fn capacity_rows(pool: &PoolId, tenants: &[Tenant]) -> Vec<CapacityRow> {
+    let hours: BTreeSet<HourStart> = tenants.iter().flat_map(|tenant| tenant.capacity.keys().copied()).collect();
+    let mut rows: Vec<CapacityRow> = Vec::new();
+    for hour in hours {
+        // A tenant without a row in this hour still owns what it owned.
+        let owned = |tenant: &Tenant| tenant.capacity.range(..=hour).next_back().map(|(_, capacity)| *capacity);
+        let total = tenants.iter().filter_map(owned).try_fold(MilliGpus::ZERO, MilliGpus::checked_add);
+        if let Some(capacity) = total
+            && rows.last().is_none_or(|last| last.capacity != capacity)
+        {
+            rows.push(CapacityRow { pool: pool.clone(), from: hour, capacity });
+        }
+    }
+    rows
+}

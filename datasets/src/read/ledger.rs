@@ -1,0 +1,51 @@
+//! Remembers which hour of which series a file has set, and where.
+
+use super::{ReadReport, RowFault};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use vocab::{HourStart, SeriesId, UsageRow};
+
+/// Rows of one file in the making: an equal duplicate is counted, a different value for the same hour is refused.
+#[derive(Default)]
+pub struct Ledger {
+    rows: Vec<UsageRow>,
+    /// Position in `rows` and row number in the file.
+    seen: BTreeMap<SeriesId, BTreeMap<HourStart, (usize, u64)>>,
+    equal_duplicates: u64,
+}
+
+impl Ledger {
+    pub fn add(&mut self, row: UsageRow, number: u64) -> Result<(), RowFault> {
+        let next = self.rows.len();
+        if !self.seen.contains_key(&row.series) {
+            self.seen.insert(row.series.clone(), BTreeMap::new());
+        }
+        let hours = self.seen.get_mut(&row.series).expect("inserted above");
+        match hours.entry(row.hour) {
+            Entry::Vacant(place) => {
+                place.insert((next, number));
+                self.rows.push(row);
+                Ok(())
+            }
+            Entry::Occupied(place) => {
+                let &(index, first_row) = place.get();
+                let first = self.rows[index].demand;
+                if first == row.demand {
+                    self.equal_duplicates += 1;
+                    return Ok(());
+                }
+                let UsageRow { series, hour, demand: second } = row;
+                Err(RowFault::Conflict { series: Box::new(series), hour, first_row, first, second })
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub fn finish(self, report: &mut ReadReport) {
+        report.rows = self.rows;
+        report.equal_duplicates = self.equal_duplicates;
+    }
+}

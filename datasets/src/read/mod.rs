@@ -1,0 +1,107 @@
+//! Readers of published formats. Every row becomes checked values or a fault that names file, row and remedy; nothing is
+//! dropped silently.
+
+mod alibaba_hourly;
+mod gfs_jobs;
+mod helios;
+mod ledger;
+mod nodes;
+mod table;
+#[cfg(test)]
+mod tests;
+mod usage;
+
+pub use alibaba_hourly::{ALIBABA_EPOCH, alibaba_hourly};
+pub use gfs_jobs::{GfsJobs, gfs_jobs, gfs_tasks};
+pub use helios::helios;
+pub use nodes::{NodeRow, capacity_by_model, gfs_nodes};
+pub use usage::usage;
+
+use crate::calendar::Calendar;
+use crate::sweep::SweepError;
+use crate::time::TimeError;
+use std::path::PathBuf;
+use vocab::{
+    AmountError, CapacityRow, ClusterName, GpuModel, HourError, HourStart, MilliGpus, NameError, SeriesId, TaskError,
+    UsageRow,
+};
+
+/// How to read.
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    /// The cluster of files that do not name one.
+    pub cluster: ClusterName,
+    /// The GPU model of files that do not name one.
+    pub gpu_model: GpuModel,
+    /// Naive times are read in its zone.
+    pub calendar: Calendar,
+    /// Collect bad rows in the report instead of stopping at the first.
+    pub skip_bad_rows: bool,
+}
+
+/// What a file held.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReadReport {
+    pub rows: Vec<UsageRow>,
+    pub capacity: Vec<CapacityRow>,
+    /// Rows that repeat an earlier one of the file with the same value.
+    pub equal_duplicates: u64,
+    /// Bad rows, where they may be skipped.
+    pub skipped: Vec<SkippedRow>,
+}
+
+/// A row that was left out, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SkippedRow {
+    pub file: PathBuf,
+    pub row: u64,
+    pub fault: RowFault,
+}
+
+/// What is wrong with a row. Rows are counted as an editor counts lines: the header is row 1.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RowFault {
+    #[error("it has {found} fields where the header has {expected}: quote fields that hold commas")]
+    Fields { expected: u64, found: u64 },
+    #[error("it is not UTF-8 text: save the file as UTF-8")]
+    NotText,
+    #[error("column {column}: {fault}")]
+    Amount { column: String, fault: AmountError },
+    #[error("column {column}: {text:?} is not a whole number of at least {least}")]
+    Integer { column: String, text: String, least: i64 },
+    #[error("column {column}: {fault}")]
+    Time { column: String, fault: TimeError },
+    #[error("column {column}: {fault}; hourly usage starts on the hour")]
+    Hour { column: String, fault: HourError },
+    #[error("column {column}: {fault}")]
+    Name { column: String, fault: NameError },
+    #[error("column {column}: {text:?} is no job type: HP or Spot")]
+    JobType { column: String, text: String },
+    #[error("{0}")]
+    Task(TaskError),
+    #[error("its time {text:?} does not come after that of the row before: sort the file by time")]
+    NotRising { text: String },
+    #[error("{series} has {second} GPUs for {hour} here and {first} GPUs at row {first_row}: keep one of them")]
+    Conflict { series: Box<SeriesId>, hour: HourStart, first_row: u64, first: MilliGpus, second: MilliGpus },
+}
+
+/// Why a file could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error("{}: {source}", file.display())]
+    Io { file: PathBuf, source: std::io::Error },
+    #[error("{}, row {row}: {fault}", file.display())]
+    Row { file: PathBuf, row: u64, fault: RowFault },
+    #[error("{}, row 1: column {column} is missing; the header must hold {expected}", file.display())]
+    MissingColumn { file: PathBuf, column: &'static str, expected: String },
+    #[error("{}, row 1: column {column:?} is not known; the header must be {expected}", file.display())]
+    UnknownColumn { file: PathBuf, column: String, expected: String },
+    #[error("{}, row 1: column {column:?} stands there twice", file.display())]
+    RepeatedColumn { file: PathBuf, column: String },
+    #[error("{}: holds no rows", file.display())]
+    NoRows { file: PathBuf },
+    #[error("{}: holds no file named vc*.csv", folder.display())]
+    NoTenants { folder: PathBuf },
+    #[error("{}: {fault}", file.display())]
+    Sweep { file: PathBuf, fault: SweepError },
+}

@@ -1,0 +1,152 @@
+//! A CSV file as rows of named fields, each with its row number.
+
+use super::{ReadError, ReadOptions, RowFault, SkippedRow};
+use csv::{ErrorKind, StringRecord};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use vocab::{MilliGpus, NameError};
+
+pub struct Table {
+    file: PathBuf,
+    reader: csv::Reader<File>,
+    header: Vec<String>,
+}
+
+/// Whether columns that the reader does not use may stand in the header.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Extra {
+    Refused,
+    Ignored,
+}
+
+impl Table {
+    /// Opens a file whose header holds all of `columns`; an empty list takes any header.
+    pub fn open(file: &Path, columns: &[&'static str], extra: Extra) -> Result<Self, ReadError> {
+        let io = |source| ReadError::Io { file: file.to_owned(), source };
+        let opened = File::open(file).map_err(io)?;
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(opened);
+        let header = match reader.headers() {
+            Ok(header) => header.iter().map(str::to_owned).collect::<Vec<_>>(),
+            Err(fault) => return Err(row_error(file, &fault)),
+        };
+        check_header(file, &header, columns, extra)?;
+        Ok(Self { file: file.to_owned(), reader, header })
+    }
+
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    pub fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    /// Calls `take` with each row. A fault, be it of the row's form or from `take`, ends the reading, or goes to
+    /// `skipped` where bad rows may be skipped.
+    pub fn each(
+        &mut self,
+        options: &ReadOptions,
+        skipped: &mut Vec<SkippedRow>,
+        mut take: impl FnMut(&Row<'_>) -> Result<(), RowFault>,
+    ) -> Result<u64, ReadError> {
+        let mut record = StringRecord::new();
+        let mut rows = 0;
+        loop {
+            let (row, outcome) = match self.reader.read_record(&mut record) {
+                Ok(false) => return Ok(rows),
+                Ok(true) => {
+                    let number = record.position().map_or(0, csv::Position::line);
+                    (number, take(&Row { record: &record, header: &self.header, number }))
+                }
+                Err(fault) => match row_error(&self.file, &fault) {
+                    ReadError::Row { row, fault, .. } => (row, Err(fault)),
+                    other => return Err(other),
+                },
+            };
+            rows += 1;
+            if let Err(fault) = outcome {
+                if !options.skip_bad_rows {
+                    return Err(ReadError::Row { file: self.file.clone(), row, fault });
+                }
+                skipped.push(SkippedRow { file: self.file.clone(), row, fault });
+            }
+        }
+    }
+}
+
+fn check_header(file: &Path, header: &[String], columns: &[&'static str], extra: Extra) -> Result<(), ReadError> {
+    let (file, expected) = (file.to_owned(), columns.join(","));
+    if let Some(column) = columns.iter().copied().find(|column| !header.iter().any(|name| name == column)) {
+        return Err(ReadError::MissingColumn { file, column, expected });
+    }
+    if let Some((index, column)) = header.iter().enumerate().find(|(index, name)| header[..*index].contains(name)) {
+        debug_assert!(index > 0);
+        return Err(ReadError::RepeatedColumn { file, column: column.clone() });
+    }
+    let unknown = header.iter().find(|name| !columns.contains(&name.as_str()));
+    match unknown {
+        Some(column) if extra == Extra::Refused => {
+            Err(ReadError::UnknownColumn { file, column: column.clone(), expected })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A fault of the CSV form itself, with its row.
+fn row_error(file: &Path, fault: &csv::Error) -> ReadError {
+    let row = fault.position().map_or(1, csv::Position::line);
+    let fault = match fault.kind() {
+        ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            RowFault::Fields { expected: *expected_len, found: *len }
+        }
+        ErrorKind::Io(source) => {
+            let source = std::io::Error::new(source.kind(), source.to_string());
+            return ReadError::Io { file: file.to_owned(), source };
+        }
+        _ => RowFault::NotText,
+    };
+    ReadError::Row { file: file.to_owned(), row, fault }
+}
+
+/// One row, its fields by column name.
+pub struct Row<'a> {
+    record: &'a StringRecord,
+    header: &'a [String],
+    number: u64,
+}
+
+impl Row<'_> {
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The field at a position of the header.
+    pub fn nth(&self, index: usize) -> &str {
+        self.record.get(index).unwrap_or_default()
+    }
+
+    /// The field of a column that the header was checked to hold.
+    pub fn text(&self, column: &str) -> &str {
+        self.header.iter().position(|name| name == column).map_or("", |index| self.nth(index))
+    }
+
+    pub fn gpus(&self, column: &str) -> Result<MilliGpus, RowFault> {
+        gpus(column, self.text(column))
+    }
+
+    pub fn integer(&self, column: &str, least: i64) -> Result<i64, RowFault> {
+        let text = self.text(column);
+        let fault = || RowFault::Integer { column: column.to_owned(), text: text.to_owned(), least };
+        // Exports of data frames write whole numbers as `60.0`.
+        let digits = text.strip_suffix(".0").unwrap_or(text);
+        digits.parse().ok().filter(|&number: &i64| number >= least).ok_or_else(fault)
+    }
+
+    pub fn name<T>(&self, column: &str, parse: impl Fn(&str) -> Result<T, NameError>) -> Result<T, RowFault> {
+        parse(self.text(column)).map_err(|fault| RowFault::Name { column: column.to_owned(), fault })
+    }
+}
+
+pub fn gpus(column: &str, text: &str) -> Result<MilliGpus, RowFault> {
+    MilliGpus::parse(text).map_err(|fault| RowFault::Amount { column: column.to_owned(), fault })
+}

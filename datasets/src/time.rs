@@ -1,0 +1,57 @@
+//! Times as people and files write them.
+
+use chrono::{DateTime, LocalResult, NaiveDateTime, TimeZone};
+use chrono_tz::Tz;
+use vocab::UnixSeconds;
+
+/// Why a written time was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TimeError {
+    #[error("{text:?} is no time: write 2024-03-01T00:00:00Z, or 2024-03-01 00:00:00 in the cluster's time zone")]
+    NoTime { text: String },
+    #[error("{text:?} comes twice in {zone} (clocks go back): write it with an offset")]
+    Twice { text: String, zone: &'static str },
+    #[error("{text:?} never comes in {zone} (clocks go forward): write it with an offset")]
+    Never { text: String, zone: &'static str },
+}
+
+/// Reads RFC 3339, or a naive date and time in `zone`.
+///
+/// # Errors
+/// The text is no time, or a naive time that `zone` has twice or never: it is never guessed.
+pub fn parse(text: &str, zone: Tz) -> Result<UnixSeconds, TimeError> {
+    let text = text.trim();
+    if let Ok(with_offset) = DateTime::parse_from_rfc3339(text) {
+        return Ok(UnixSeconds::new(with_offset.timestamp()));
+    }
+    let naive = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"]
+        .iter()
+        .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
+        .ok_or_else(|| TimeError::NoTime { text: text.to_owned() })?;
+    match zone.from_local_datetime(&naive) {
+        LocalResult::Single(time) => Ok(UnixSeconds::new(time.timestamp())),
+        LocalResult::Ambiguous(..) => Err(TimeError::Twice { text: text.to_owned(), zone: zone.name() }),
+        LocalResult::None => Err(TimeError::Never { text: text.to_owned(), zone: zone.name() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_naive_time_is_read_in_the_clusters_zone_and_an_offset_wins_over_it() {
+        let shanghai = chrono_tz::Asia::Shanghai;
+        let midnight = parse("2020-05-18 00:00:00", shanghai);
+        assert_eq!(midnight, parse("2020-05-17T16:00:00Z", shanghai));
+        assert_eq!(midnight, parse("2020-05-18T00:00:00+08:00", chrono_tz::UTC));
+    }
+
+    #[test]
+    fn the_hour_that_comes_twice_and_the_one_that_never_comes_are_not_guessed() {
+        let berlin = chrono_tz::Europe::Berlin;
+        assert!(matches!(parse("2024-10-27 02:30:00", berlin), Err(TimeError::Twice { .. })));
+        assert!(matches!(parse("2024-03-31 02:30:00", berlin), Err(TimeError::Never { .. })));
+        assert!(matches!(parse("31.3.2024", berlin), Err(TimeError::NoTime { .. })));
+    }
+}

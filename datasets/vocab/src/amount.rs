@@ -1,0 +1,174 @@
+//! Amounts of GPUs as exact integers.
+
+use std::fmt;
+
+/// Why a number of GPUs was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AmountError {
+    #[error("{text:?} is not a number of GPUs: write a decimal such as 4 or 0.25")]
+    NotANumber { text: String },
+    #[error("{gpus} GPUs is negative")]
+    Negative { gpus: f64 },
+    #[error("{gpus:e} GPUs is more than {max} GPUs, the most that one amount may hold", max = MilliGpus::MAX_GPUS)]
+    TooLarge { gpus: f64 },
+}
+
+/// Thousandths of one GPU: a quarter of a card is the exact integer 250.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MilliGpus(u64);
+
+impl MilliGpus {
+    /// A billion GPUs. Far above any fleet, and low enough that a sum over a million amounts stays inside 64 bits and
+    /// that each amount is exact as a 64-bit float.
+    pub const MAX_GPUS: u64 = 1_000_000_000;
+    pub const ZERO: Self = Self(0);
+    const MAX_MILLI: u64 = Self::MAX_GPUS * 1_000;
+
+    /// # Errors
+    /// [`AmountError::TooLarge`] above [`Self::MAX_GPUS`].
+    pub fn from_milli(milli: u64) -> Result<Self, AmountError> {
+        if milli > Self::MAX_MILLI {
+            return Err(AmountError::TooLarge { gpus: milli as f64 / 1_000.0 });
+        }
+        Ok(Self(milli))
+    }
+
+    /// Whole GPUs; always representable, since a `u32` of thousands is far below the limit of 64 bits.
+    #[must_use]
+    pub const fn from_gpus(gpus: u32) -> Self {
+        Self(gpus as u64 * 1_000)
+    }
+
+    /// The nearest thousandth; for measured demand, which some sources state as a float with noise in its last digits.
+    ///
+    /// # Errors
+    /// Not finite, negative, or above [`Self::MAX_GPUS`].
+    pub fn nearest(gpus: f64) -> Result<Self, AmountError> {
+        Self::scaled(gpus, f64::round)
+    }
+
+    /// The next thousandth upwards; for bounds, which may only err on the safe side.
+    ///
+    /// # Errors
+    /// Not finite, negative, or above [`Self::MAX_GPUS`].
+    pub fn rounded_up(gpus: f64) -> Result<Self, AmountError> {
+        Self::scaled(gpus, f64::ceil)
+    }
+
+    /// # Errors
+    /// The text is no finite decimal number, or its value is refused as by [`Self::nearest`].
+    pub fn parse(text: &str) -> Result<Self, AmountError> {
+        let gpus: f64 = text.trim().parse().map_err(|_| AmountError::NotANumber { text: text.to_owned() })?;
+        if !gpus.is_finite() {
+            return Err(AmountError::NotANumber { text: text.to_owned() });
+        }
+        Self::nearest(gpus)
+    }
+
+    fn scaled(gpus: f64, round: fn(f64) -> f64) -> Result<Self, AmountError> {
+        if gpus.is_nan() {
+            return Err(AmountError::NotANumber { text: gpus.to_string() });
+        }
+        if gpus < 0.0 {
+            return Err(AmountError::Negative { gpus });
+        }
+        let milli = round(gpus * 1_000.0);
+        if milli > Self::MAX_MILLI as f64 {
+            return Err(AmountError::TooLarge { gpus });
+        }
+        Ok(Self(milli as u64))
+    }
+
+    #[must_use]
+    pub const fn milli(self) -> u64 {
+        self.0
+    }
+
+    /// Exact: every amount is below 2⁵³ thousandths.
+    #[must_use]
+    pub fn as_gpus(self) -> f64 {
+        self.0 as f64 / 1_000.0
+    }
+
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// `None` when the sum exceeds [`Self::MAX_GPUS`].
+    #[must_use]
+    pub fn checked_add(self, more: Self) -> Option<Self> {
+        self.0.checked_add(more.0).filter(|&milli| milli <= Self::MAX_MILLI).map(Self)
+    }
+
+    /// `None` when `taken` exceeds what there is: the caller says what that means.
+    #[must_use]
+    pub fn checked_sub(self, taken: Self) -> Option<Self> {
+        self.0.checked_sub(taken.0).map(Self)
+    }
+
+    /// What is left after `taken`, zero where more is taken than there is.
+    #[must_use]
+    pub fn left_after(self, taken: Self) -> Self {
+        Self(self.0.saturating_sub(taken.0))
+    }
+
+    /// `None` when the product exceeds [`Self::MAX_GPUS`].
+    #[must_use]
+    pub fn checked_mul(self, factor: u32) -> Option<Self> {
+        self.0.checked_mul(u64::from(factor)).filter(|&milli| milli <= Self::MAX_MILLI).map(Self)
+    }
+
+    /// `self × numerator / denominator`, rounded down; `None` when the result exceeds [`Self::MAX_GPUS`] or the
+    /// denominator is zero.
+    #[must_use]
+    pub fn scaled_down(self, numerator: u64, denominator: u64) -> Option<Self> {
+        let product = u128::from(self.0) * u128::from(numerator);
+        let milli = u64::try_from(product.checked_div(u128::from(denominator))?).ok()?;
+        (milli <= Self::MAX_MILLI).then_some(Self(milli))
+    }
+}
+
+impl fmt::Display for MilliGpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1_000, self.0 % 1_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_of_a_card_is_the_exact_integer_250() {
+        assert_eq!(MilliGpus::parse("0.25"), MilliGpus::from_milli(250));
+        assert_eq!(MilliGpus::parse(" 2249.1399999999994 ").map(MilliGpus::milli), Ok(2_249_140));
+        assert_eq!(MilliGpus::from_gpus(856).to_string(), "856.000");
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused_with_its_text() {
+        for text in ["", "1k", "NaN", "inf", "0x10", "1,5"] {
+            assert_eq!(MilliGpus::parse(text), Err(AmountError::NotANumber { text: text.to_owned() }));
+        }
+        assert_eq!(MilliGpus::parse("-1"), Err(AmountError::Negative { gpus: -1.0 }));
+        assert_eq!(MilliGpus::parse("1e308"), Err(AmountError::TooLarge { gpus: 1e308 }));
+        assert!(MilliGpus::from_milli(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn bounds_round_up_and_shares_round_down() {
+        assert_eq!(MilliGpus::rounded_up(1.000_1).map(MilliGpus::milli), Ok(1_001));
+        assert_eq!(MilliGpus::from_gpus(10).scaled_down(999_999, 1_000_000).map(MilliGpus::milli), Some(9_999));
+        assert_eq!(MilliGpus::from_gpus(1).scaled_down(1, 0), None);
+    }
+
+    #[test]
+    fn sums_and_differences_never_wrap() {
+        let most = MilliGpus(MilliGpus::MAX_MILLI);
+        assert_eq!(most.checked_add(MilliGpus(1)), None);
+        assert_eq!(MilliGpus(1).checked_sub(MilliGpus(2)), None);
+        assert_eq!(MilliGpus(1).left_after(MilliGpus(2)), MilliGpus::ZERO);
+        assert_eq!(most.checked_mul(2), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! Demand forecasts: a distribution per hour, checked to be one.
+
+use crate::{HourStart, SeriesId};
+
+/// The quantiles that every forecast exports, in this order.
+pub const QUANTILE_LEVELS: [f64; 3] = [0.5, 0.9, 0.95];
+
+/// Above any amount of GPUs that the rest of the system can hold: a model that says so has exploded.
+const LIMIT_GPUS: f64 = crate::MilliGpus::MAX_GPUS as f64;
+
+/// Why a forecast was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ForecastError {
+    #[error("{series}, issued {issue}, step {step}: {name} is {value}, not a finite number below a billion GPUs")]
+    NotFinite { series: SeriesId, issue: HourStart, step: usize, name: &'static str, value: f64 },
+    #[error("{series}, issued {issue}, step {step}: the standard deviation {stddev_gpus} is negative")]
+    NegativeDeviation { series: SeriesId, issue: HourStart, step: usize, stddev_gpus: f64 },
+    #[error("{series}, issued {issue}, step {step}: quantiles cross ({quantiles_gpus:?})")]
+    Crossing { series: SeriesId, issue: HourStart, step: usize, quantiles_gpus: [f64; 3] },
+    #[error("{series}, issued {issue}: a forecast needs at least one step")]
+    NoSteps { series: SeriesId, issue: HourStart },
+}
+
+/// Where a forecast comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForecastOrigin {
+    /// The trained model.
+    Model,
+    /// The conservative rule for a series without enough history or unknown to the model.
+    ColdStart,
+}
+
+/// The distribution of one hour's demand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepForecast {
+    pub mean_gpus: f64,
+    /// Of the Gaussian with `mean_gpus`; zero for a point forecast.
+    pub stddev_gpus: f64,
+    /// At [`QUANTILE_LEVELS`], non-decreasing.
+    pub quantiles_gpus: [f64; 3],
+}
+
+/// What one series will ask for in each of the next hours.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DemandForecast {
+    series: SeriesId,
+    issue: HourStart,
+    origin: ForecastOrigin,
+    steps: Vec<StepForecast>,
+}
+
+impl DemandForecast {
+    /// `steps[k]` is the hour that starts `k` hours after `issue`, the first instant that the model has not seen.
+    ///
+    /// # Errors
+    /// A value is not finite or absurdly large, a deviation is negative, or quantiles cross.
+    pub fn new(
+        series: SeriesId,
+        issue: HourStart,
+        origin: ForecastOrigin,
+        steps: Vec<StepForecast>,
+    ) -> Result<Self, ForecastError> {
+        if steps.is_empty() {
+            return Err(ForecastError::NoSteps { series, issue });
+        }
+        for (index, step) in steps.iter().enumerate() {
+            step.check(&series, issue, index + 1)?;
+        }
+        Ok(Self { series, issue, origin, steps })
+    }
+
+    #[must_use]
+    pub const fn series(&self) -> &SeriesId {
+        &self.series
+    }
+
+    #[must_use]
+    pub const fn issue(&self) -> HourStart {
+        self.issue
+    }
+
+    #[must_use]
+    pub const fn origin(&self) -> ForecastOrigin {
+        self.origin
+    }
+
+    #[must_use]
+    pub fn steps(&self) -> &[StepForecast] {
+        &self.steps
+    }
+}
+
+impl StepForecast {
+    fn check(&self, series: &SeriesId, issue: HourStart, step: usize) -> Result<(), ForecastError> {
+        let [q50, q90, q95] = self.quantiles_gpus;
+        let named =
+            [("mean", self.mean_gpus), ("stddev", self.stddev_gpus), ("q0.5", q50), ("q0.9", q90), ("q0.95", q95)];
+        if let Some(&(name, value)) = named.iter().find(|(_, value)| !(value.is_finite() && value.abs() < LIMIT_GPUS)) {
+            return Err(ForecastError::NotFinite { series: series.clone(), issue, step, name, value });
+        }
+        if self.stddev_gpus < 0.0 {
+            let stddev_gpus = self.stddev_gpus;
+            return Err(ForecastError::NegativeDeviation { series: series.clone(), issue, step, stddev_gpus });
+        }
+        if q50 > q90 || q90 > q95 {
+            let quantiles_gpus = self.quantiles_gpus;
+            return Err(ForecastError::Crossing { series: series.clone(), issue, step, quantiles_gpus });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Organization, PoolId};
+
+    fn forecast(step: StepForecast) -> Result<DemandForecast, ForecastError> {
+        let pool = PoolId::parse("earth:V100").expect("a pool");
+        let series = SeriesId { pool, organization: Organization::parse("vc1").expect("a name") };
+        let issue = HourStart::from_unix_s(0).expect("on the grid");
+        DemandForecast::new(series, issue, ForecastOrigin::Model, vec![step])
+    }
+
+    const GOOD: StepForecast = StepForecast { mean_gpus: 5.0, stddev_gpus: 1.0, quantiles_gpus: [5.0, 6.3, 6.6] };
+
+    #[test]
+    fn a_forecast_that_is_no_distribution_is_refused_with_its_place() {
+        assert!(forecast(GOOD).is_ok());
+        let fault = forecast(StepForecast { mean_gpus: f64::NAN, ..GOOD }).expect_err("NaN is no demand");
+        assert_eq!(
+            fault.to_string(),
+            "earth:V100:vc1, issued 1970-01-01T00:00:00Z, step 1: mean is NaN, not a finite number below a billion GPUs"
+        );
+        assert!(matches!(
+            forecast(StepForecast { mean_gpus: 1e12, ..GOOD }),
+            Err(ForecastError::NotFinite { name: "mean", .. })
+        ));
+        assert!(matches!(
+            forecast(StepForecast { stddev_gpus: -1.0, ..GOOD }),
+            Err(ForecastError::NegativeDeviation { .. })
+        ));
+        assert!(matches!(
+            forecast(StepForecast { quantiles_gpus: [5.0, 4.0, 6.0], ..GOOD }),
+            Err(ForecastError::Crossing { .. })
+        ));
+    }
+}

@@ -1,0 +1,208 @@
+//! Names of clusters, GPU models, organizations, nodes, tasks and events; series and pools made of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Long enough for any name seen in a trace, short enough for an index key in both databases.
+const MAX_NAME_BYTES: usize = 200;
+
+/// Why a name was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    #[error("the {what} is empty")]
+    Empty { what: &'static str },
+    #[error("the {what} has {bytes} bytes, more than {MAX_NAME_BYTES}")]
+    TooLong { what: &'static str, bytes: usize },
+    #[error("the {what} {name:?} holds a control character")]
+    Control { what: &'static str, name: String },
+    #[error("the {what} {name:?} begins or ends with a space")]
+    Space { what: &'static str, name: String },
+    #[error("the cluster {name:?} holds a colon, which separates cluster and GPU model in the id of a pool")]
+    Colon { name: String },
+    #[error("{text:?} is no pool: write CLUSTER:GPU_MODEL")]
+    NoPool { text: String },
+}
+
+fn checked(what: &'static str, name: &str) -> Result<Arc<str>, NameError> {
+    if name.is_empty() {
+        return Err(NameError::Empty { what });
+    }
+    if name.len() > MAX_NAME_BYTES {
+        return Err(NameError::TooLong { what, bytes: name.len() });
+    }
+    if name.chars().any(char::is_control) {
+        return Err(NameError::Control { what, name: name.to_owned() });
+    }
+    if name.trim() != name {
+        return Err(NameError::Space { what, name: name.to_owned() });
+    }
+    Ok(Arc::from(name))
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $type:ident, $what:literal) => {
+        $(#[$doc])*
+        /// Shared text: a clone costs a counter.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $type(Arc<str>);
+
+        impl $type {
+            /// # Errors
+            /// The name is empty, longer than 200 bytes, has control characters, or spaces at its ends.
+            pub fn parse(name: &str) -> Result<Self, NameError> {
+                checked($what, name).map(Self)
+            }
+
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name!(
+    /// A GPU model such as `A100-SXM4-80GB`.
+    GpuModel,
+    "GPU model"
+);
+name!(
+    /// A tenant whose demand is forecast; `*` stands for the pool's own hourly peak.
+    Organization,
+    "organization"
+);
+name!(
+    /// A machine of a cluster.
+    NodeId,
+    "node"
+);
+name!(
+    /// An event, as its reporter names it; counted once however often it arrives.
+    EventId,
+    "event id"
+);
+name!(
+    /// A task, as its submitter names it.
+    TaskId,
+    "task"
+);
+
+/// A named set of nodes with a time zone and a holiday calendar. Holds no colon, so that `CLUSTER:GPU_MODEL` is one id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterName(Arc<str>);
+
+impl ClusterName {
+    /// # Errors
+    /// As for every name, and where it holds a colon.
+    pub fn parse(name: &str) -> Result<Self, NameError> {
+        if name.contains(':') {
+            return Err(NameError::Colon { name: name.to_owned() });
+        }
+        checked("cluster", name).map(Self)
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Organization {
+    const POOL_PEAK: &str = "*";
+
+    /// The pool's own hourly peak: the maximum over minutes of the sum over organizations, which is less than the sum
+    /// of their peaks.
+    #[must_use]
+    pub fn pool_peak() -> Self {
+        Self(Arc::from(Self::POOL_PEAK))
+    }
+
+    #[must_use]
+    pub fn is_pool_peak(&self) -> bool {
+        self.as_str() == Self::POOL_PEAK
+    }
+}
+
+/// One cluster × one GPU model: what capacity, quota and placement are about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolId {
+    pub cluster: ClusterName,
+    pub gpu_model: GpuModel,
+}
+
+impl PoolId {
+    /// Reads `CLUSTER:GPU_MODEL`.
+    ///
+    /// # Errors
+    /// There is no colon, or one of the names is refused.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        let (cluster, gpu_model) = text.split_once(':').ok_or_else(|| NameError::NoPool { text: text.to_owned() })?;
+        Ok(Self { cluster: ClusterName::parse(cluster)?, gpu_model: GpuModel::parse(gpu_model)? })
+    }
+}
+
+impl fmt::Display for PoolId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.cluster, self.gpu_model)
+    }
+}
+
+/// One cluster × GPU model × organization: what demand is measured and forecast for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SeriesId {
+    pub pool: PoolId,
+    pub organization: Organization,
+}
+
+impl SeriesId {
+    /// The series of the pool's own hourly peak.
+    #[must_use]
+    pub fn pool_peak(pool: PoolId) -> Self {
+        Self { pool, organization: Organization::pool_peak() }
+    }
+
+    #[must_use]
+    pub fn is_pool_peak(&self) -> bool {
+        self.organization.is_pool_peak()
+    }
+}
+
+impl fmt::Display for SeriesId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.pool, self.organization)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_would_hurt_later_is_refused_at_once() {
+        assert_eq!(Organization::parse(""), Err(NameError::Empty { what: "organization" }));
+        assert!(matches!(GpuModel::parse(&"x".repeat(201)), Err(NameError::TooLong { bytes: 201, .. })));
+        assert!(matches!(NodeId::parse("a\nb"), Err(NameError::Control { .. })));
+        assert!(matches!(TaskId::parse(" a"), Err(NameError::Space { .. })));
+        assert!(matches!(ClusterName::parse("a:b"), Err(NameError::Colon { .. })));
+    }
+
+    #[test]
+    fn a_pool_id_reads_back_as_it_was_written() {
+        let pool = PoolId::parse("earth:nvidia.com/A100:80").expect("a colon may stand in the GPU model");
+        assert_eq!(pool.cluster.as_str(), "earth");
+        assert_eq!(pool.to_string(), "earth:nvidia.com/A100:80");
+        assert!(matches!(PoolId::parse("earth"), Err(NameError::NoPool { .. })));
+    }
+}

@@ -1,0 +1,24 @@
+//! The words that every part of Headroom shares (DESIGN §2).
+//!
+//! Values here are parsed once, at the edge, and cannot be wrong afterwards: an [`HourStart`] is on the grid, a
+//! [`MilliGpus`] is never negative, a [`DemandForecast`] holds no NaN. The crate knows no I/O, no SQL, no serde.
+
+mod amount;
+mod forecast;
+mod ids;
+mod node;
+mod pool;
+mod rate;
+mod task;
+mod time;
+mod usage;
+
+pub use amount::{AmountError, MilliGpus};
+pub use forecast::{DemandForecast, ForecastError, ForecastOrigin, QUANTILE_LEVELS, StepForecast};
+pub use ids::{ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId};
+pub use node::Node;
+pub use pool::{CapacityRow, Outcome, OutcomeKind, PoolState};
+pub use rate::{GuaranteeRate, RateError};
+pub use task::{Task, TaskClass, TaskError};
+pub use time::{HorizonError, HorizonHours, HourError, HourStart, SECONDS_PER_HOUR, UnixSeconds};
+pub use usage::UsageRow;

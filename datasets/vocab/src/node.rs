@@ -1,0 +1,18 @@
+use crate::{MilliGpus, NodeId, PoolId};
+
+/// A machine as placement sees it: the pool that it belongs to and what it offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub id: NodeId,
+    pub pool: PoolId,
+    pub gpus: u32,
+    /// Thousandths of a virtual CPU; `None` where the source does not say.
+    pub cpu_milli: Option<u64>,
+}
+
+impl Node {
+    #[must_use]
+    pub const fn capacity(&self) -> MilliGpus {
+        MilliGpus::from_gpus(self.gpus)
+    }
+}

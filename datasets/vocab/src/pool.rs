@@ -1,0 +1,75 @@
+//! What is known of a pool besides its demand.
+
+use crate::{EventId, HorizonHours, HourStart, MilliGpus, NodeId, PoolId, TaskId, UnixSeconds};
+use std::collections::BTreeMap;
+
+/// A capacity that holds from `from` until the next row of the same pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapacityRow {
+    pub pool: PoolId,
+    pub from: HourStart,
+    pub capacity: MilliGpus,
+}
+
+/// The view of a scheduler that places by itself (`PUT /v1/pools/{id}/state`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolState {
+    pub pool: PoolId,
+    pub capacity: MilliGpus,
+    /// S0.
+    pub idle: MilliGpus,
+    /// GPUs held by spot tasks inside their guarantee period, by the hours that they were promised. What `S_a(H)` counts
+    /// is the sum over all hours of at least H.
+    pub spot_by_guarantee: BTreeMap<HorizonHours, MilliGpus>,
+    /// l: the longest that a spot task waits now because quota refused it, though it would fit.
+    pub longest_quota_wait_s: u64,
+    pub as_of: UnixSeconds,
+}
+
+/// How a guarantee period of a spot run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OutcomeKind {
+    /// It ran to the end of its guarantee, or finished before.
+    Kept,
+    /// HP demand evicted it inside.
+    Broken,
+    /// Reported apart; does not move eta.
+    NodeFailure,
+    /// Reported apart; does not move eta.
+    Drain,
+    /// Its user deleted it; reported apart, does not move eta.
+    UserDeleted,
+}
+
+impl OutcomeKind {
+    pub const ALL: [Self; 5] = [Self::Kept, Self::Broken, Self::NodeFailure, Self::Drain, Self::UserDeleted];
+
+    /// As it is written in requests and rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Broken => "broken",
+            Self::NodeFailure => "node_failure",
+            Self::Drain => "drain",
+            Self::UserDeleted => "user_deleted",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// One ended guarantee period. `event_id` is the reporter's own; the same id counts once however often it arrives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub event_id: EventId,
+    pub pool: PoolId,
+    pub guarantee_hours: HorizonHours,
+    pub kind: OutcomeKind,
+    pub ended_at: UnixSeconds,
+    pub task: Option<TaskId>,
+    pub node: Option<NodeId>,
+}

@@ -1,0 +1,74 @@
+//! Tasks as they are submitted.
+
+use crate::{GpuModel, MilliGpus, Organization, TaskId, UnixSeconds};
+
+/// Whether a task may be evicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TaskClass {
+    /// High priority: cannot be evicted.
+    Hp,
+    /// May be evicted by HP work.
+    Spot,
+}
+
+/// Why a task was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    #[error("a task needs at least one pod")]
+    NoPods,
+    #[error("{gpus_per_pod} GPUs × {pods} pods is more than one task may ask for")]
+    TooLarge { gpus_per_pod: MilliGpus, pods: u32 },
+}
+
+/// A request for `pods` pods with `gpus_per_pod` GPUs each, all or none (a gang where there is more than one).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    pub id: TaskId,
+    pub organization: Organization,
+    pub gpu_model: GpuModel,
+    pub class: TaskClass,
+    pub submitted: UnixSeconds,
+    /// How long it runs; `None` where nobody knows.
+    pub duration_s: Option<u64>,
+    gpus_per_pod: MilliGpus,
+    pods: u32,
+    gpus: MilliGpus,
+}
+
+impl Task {
+    /// # Errors
+    /// No pods, or more GPUs than an amount holds.
+    #[expect(clippy::too_many_arguments, reason = "a task is these eight facts; each has its own type")]
+    pub fn new(
+        id: TaskId,
+        organization: Organization,
+        gpu_model: GpuModel,
+        class: TaskClass,
+        submitted: UnixSeconds,
+        duration_s: Option<u64>,
+        gpus_per_pod: MilliGpus,
+        pods: u32,
+    ) -> Result<Self, TaskError> {
+        if pods == 0 {
+            return Err(TaskError::NoPods);
+        }
+        let gpus = gpus_per_pod.checked_mul(pods).ok_or(TaskError::TooLarge { gpus_per_pod, pods })?;
+        Ok(Self { id, organization, gpu_model, class, submitted, duration_s, gpus_per_pod, pods, gpus })
+    }
+
+    #[must_use]
+    pub const fn gpus_per_pod(&self) -> MilliGpus {
+        self.gpus_per_pod
+    }
+
+    #[must_use]
+    pub const fn pods(&self) -> u32 {
+        self.pods
+    }
+
+    /// GPUs over all pods.
+    #[must_use]
+    pub const fn gpus(&self) -> MilliGpus {
+        self.gpus
+    }
+}
