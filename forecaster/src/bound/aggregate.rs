@@ -1,0 +1,262 @@
+//! B_H from the forecasts of a pool's organizations.
+
+use super::{Aggregation, PoolCalibration, max_of_steps};
+use crate::gaussian;
+use vocab::{
+    AmountError, DemandForecast, GuaranteeRate, HorizonHours, MilliGpus, Organization, QUANTILE_LEVELS, StepForecast,
+};
+
+/// Why there is no bound.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum BoundError {
+    #[error("a bound over {hours} needs {hours} of forecast, and there are {have} h")]
+    ShortForecast { hours: HorizonHours, have: usize },
+    #[error("the bound over {hours} is no amount: {fault}")]
+    NoAmount { hours: HorizonHours, fault: AmountError },
+}
+
+/// What one organization adds to a bound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrganizationShare {
+    pub organization: Organization,
+    /// The step (from 1) at which its own bound is largest.
+    pub step: usize,
+    pub mean_gpus: f64,
+    pub stddev_gpus: f64,
+    /// Its quantile at p in that step.
+    pub bound_gpus: f64,
+}
+
+/// The pool's total in one step, as a Gaussian.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepTotal {
+    pub mean_gpus: f64,
+    pub stddev_gpus: f64,
+}
+
+/// B_H, with what it is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoolBound {
+    pub hours: HorizonHours,
+    /// Rounded up.
+    pub bound: MilliGpus,
+    /// Before rounding.
+    pub bound_gpus: f64,
+    /// Where the bound over fewer hours was larger, and holds here too.
+    pub raised_from_gpus: Option<f64>,
+    /// The deviations that are added to the mean; none for `sum-of-bounds`, which adds quantiles.
+    pub multiplier: Option<f64>,
+    /// The step (from 1) that decides; none for `sum-of-bounds`, where each organization has its own.
+    pub step: Option<usize>,
+    pub totals: Vec<StepTotal>,
+    pub shares: Vec<OrganizationShare>,
+}
+
+/// The bounds of a pool over each of `offered` hours, which rise; non-decreasing in H. `forecasts` are those of its
+/// organizations at one issue time. Without organizations every bound is zero.
+///
+/// # Errors
+/// A forecast is shorter than the longest offered hours, or a bound exceeds what an amount holds.
+pub fn bounds(
+    forecasts: &[&DemandForecast],
+    aggregation: Aggregation,
+    calibration: Option<&PoolCalibration>,
+    rate: GuaranteeRate,
+    offered: &[HorizonHours],
+) -> Result<Vec<PoolBound>, BoundError> {
+    let aggregator = Aggregator {
+        forecasts,
+        aggregation,
+        calibration,
+        rate,
+        correlation: correlation(forecasts, aggregation, calibration),
+    };
+    let mut bounds: Vec<PoolBound> = Vec::with_capacity(offered.len());
+    for &hours in offered {
+        let mut bound = aggregator.bound(hours)?;
+        if let Some(shorter) = bounds.last().filter(|shorter| shorter.bound_gpus > bound.bound_gpus) {
+            bound.raised_from_gpus = Some(bound.bound_gpus);
+            bound.bound_gpus = shorter.bound_gpus;
+        }
+        let no_amount = |fault| BoundError::NoAmount { hours, fault };
+        bound.bound = MilliGpus::rounded_up(bound.bound_gpus.max(0.0)).map_err(no_amount)?;
+        bounds.push(bound);
+    }
+    Ok(bounds)
+}
+
+fn correlation(
+    forecasts: &[&DemandForecast],
+    aggregation: Aggregation,
+    calibration: Option<&PoolCalibration>,
+) -> Option<Vec<f64>> {
+    let names: Vec<_> = forecasts.iter().map(|forecast| &forecast.series().organization).collect();
+    calibration.filter(|_| aggregation == Aggregation::Pooled).map(|known| known.among(&names))
+}
+
+struct Aggregator<'a> {
+    forecasts: &'a [&'a DemandForecast],
+    aggregation: Aggregation,
+    calibration: Option<&'a PoolCalibration>,
+    rate: GuaranteeRate,
+    /// Among the organizations, for `pooled`; none stands for independence.
+    correlation: Option<Vec<f64>>,
+}
+
+impl Aggregator<'_> {
+    fn bound(&self, hours: HorizonHours) -> Result<PoolBound, BoundError> {
+        if let Some(short) = self.forecasts.iter().find(|forecast| forecast.steps().len() < hours.steps()) {
+            return Err(BoundError::ShortForecast { hours, have: short.steps().len() });
+        }
+        let shares: Vec<_> = self.forecasts.iter().map(|forecast| share(forecast, hours, self.rate)).collect();
+        let totals: Vec<_> = (0..hours.steps()).map(|step| self.total(step)).collect();
+        let multiplier = self.multiplier(hours);
+        let (bound_gpus, step) = match multiplier {
+            None => (shares.iter().map(|share| share.bound_gpus).sum(), None),
+            Some(z) => largest(totals.iter().map(|total| total.mean_gpus + z * total.stddev_gpus)),
+        };
+        let bound = MilliGpus::ZERO;
+        Ok(PoolBound { hours, bound, bound_gpus, raised_from_gpus: None, multiplier, step, totals, shares })
+    }
+
+    fn multiplier(&self, hours: HorizonHours) -> Option<f64> {
+        let p = self.rate.as_f64();
+        match self.aggregation {
+            Aggregation::SumOfBounds => None,
+            Aggregation::Independent => Some(gaussian::quantile(p)),
+            Aggregation::Pooled => {
+                let between_steps = self.calibration.map_or(0.0, |known| known.step_correlation);
+                Some(max_of_steps::quantile(p, hours.steps(), between_steps))
+            }
+        }
+    }
+
+    fn total(&self, step: usize) -> StepTotal {
+        let steps: Vec<StepForecast> = self.forecasts.iter().map(|forecast| forecast.steps()[step]).collect();
+        let variance: f64 = match &self.correlation {
+            None => steps.iter().map(|one| one.stddev_gpus.powi(2)).sum(),
+            Some(matrix) => {
+                let row = |(k, one): (usize, &StepForecast)| {
+                    let row = &matrix[k * steps.len()..(k + 1) * steps.len()];
+                    let with_all: f64 = row.iter().zip(&steps).map(|(r, other)| r * other.stddev_gpus).sum();
+                    one.stddev_gpus * with_all
+                };
+                steps.iter().enumerate().map(row).sum()
+            }
+        };
+        let mean_gpus = steps.iter().map(|one| one.mean_gpus).sum();
+        StepTotal { mean_gpus, stddev_gpus: variance.max(0.0).sqrt() }
+    }
+}
+
+/// The largest value and its step, from 1.
+fn largest(values: impl Iterator<Item = f64>) -> (f64, Option<usize>) {
+    let numbered = values.enumerate().map(|(index, value)| (value, Some(index + 1)));
+    numbered.reduce(|best, next| if next.0 > best.0 { next } else { best }).unwrap_or((0.0, None))
+}
+
+fn share(forecast: &DemandForecast, hours: HorizonHours, rate: GuaranteeRate) -> OrganizationShare {
+    let within = &forecast.steps()[..hours.steps()];
+    let (bound_gpus, step) = largest(within.iter().map(|step| quantile_gpus(step, rate)));
+    let step = step.unwrap_or(1);
+    OrganizationShare {
+        organization: forecast.series().organization.clone(),
+        step,
+        mean_gpus: within[step - 1].mean_gpus,
+        stddev_gpus: within[step - 1].stddev_gpus,
+        bound_gpus,
+    }
+}
+
+/// The forecast's own quantile where it exports one at p, else that of its Gaussian; never below zero.
+fn quantile_gpus(step: &StepForecast, rate: GuaranteeRate) -> f64 {
+    let p = rate.as_f64();
+    let exported = QUANTILE_LEVELS.iter().position(|level| (level - p).abs() < 1e-9);
+    let gaussian = || step.mean_gpus + step.stddev_gpus * gaussian::quantile(p);
+    exported.map_or_else(gaussian, |place| step.quantiles_gpus[place]).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocab::{ForecastOrigin, HourStart, PoolId, SeriesId};
+
+    /// The pool of golden/bound.py: two organizations, two steps.
+    fn forecasts() -> Vec<DemandForecast> {
+        let pool = PoolId::parse("earth:V100").unwrap();
+        let forecast = |name: &str, steps: [(f64, f64); 2]| {
+            let series = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+            let step = |(mean_gpus, stddev_gpus)| StepForecast {
+                mean_gpus,
+                stddev_gpus,
+                quantiles_gpus: QUANTILE_LEVELS.map(|p| mean_gpus + stddev_gpus * gaussian::quantile(p)),
+            };
+            let issue = HourStart::from_unix_s(0).unwrap();
+            DemandForecast::new(series, issue, ForecastOrigin::Model, steps.map(step).to_vec()).unwrap()
+        };
+        vec![forecast("a", [(10.0, 1.0), (12.0, 2.0)]), forecast("b", [(20.0, 3.0), (19.0, 3.0)])]
+    }
+
+    fn calibration() -> PoolCalibration {
+        PoolCalibration {
+            pool: PoolId::parse("earth:V100").unwrap(),
+            organizations: ["a", "b"].map(|name| Organization::parse(name).unwrap()).to_vec(),
+            correlation: vec![1.0, 0.5, 0.5, 1.0],
+            mean_correlation: 0.5,
+            step_correlation: 0.6,
+            scores: Vec::new(),
+            chosen: Aggregation::Pooled,
+        }
+    }
+
+    fn bound_gpus(aggregation: Aggregation) -> Vec<f64> {
+        let all = forecasts();
+        let offered = [1, 2].map(|hours| HorizonHours::new(hours).unwrap());
+        let refs: Vec<_> = all.iter().collect();
+        let bounds = bounds(&refs, aggregation, Some(&calibration()), GuaranteeRate::GFS, &offered).unwrap();
+        assert!(bounds.iter().all(|bound| bound.bound.as_gpus() >= bound.bound_gpus));
+        bounds.iter().map(|bound| bound.bound_gpus).collect()
+    }
+
+    #[test]
+    fn each_aggregation_agrees_with_the_reference() {
+        for (aggregation, expected) in [
+            (Aggregation::SumOfBounds, [35.126_206_262_178_4, 38.407_757_827_723]),
+            (Aggregation::Independent, [34.052_621_886_075_5, 35.620_699_881_722_2]),
+            (Aggregation::Pooled, [34.620_699_881_722_2, 37.782_633_540_921_65]),
+        ] {
+            for (ours, expected) in bound_gpus(aggregation).into_iter().zip(expected) {
+                assert!((ours - expected).abs() < 1e-4, "{aggregation}: {ours} against {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_organization_is_taken_to_correlate_as_the_others_do_on_average() {
+        let known = calibration();
+        let (a, new) = (Organization::parse("a").unwrap(), Organization::parse("new").unwrap());
+        assert_eq!(known.among(&[&a, &new]), [1.0, 0.5, 0.5, 1.0]);
+        assert_eq!((known.between(&a, &new), known.between(&new, &new)), (0.5, 1.0));
+    }
+
+    #[test]
+    fn a_bound_over_more_hours_is_never_lower() {
+        let all = forecasts();
+        let falling: Vec<_> = all[1..].iter().collect();
+        let offered = [1, 2].map(|hours| HorizonHours::new(hours).unwrap());
+        let bounds = bounds(&falling, Aggregation::Independent, None, GuaranteeRate::GFS, &offered).unwrap();
+        assert_eq!(bounds[1].bound, bounds[0].bound);
+        assert_eq!(bounds[1].step, Some(1), "the first hour decides");
+    }
+
+    #[test]
+    fn a_pool_without_organizations_needs_nothing_and_a_short_forecast_is_refused() {
+        let four = [HorizonHours::new(4).unwrap()];
+        let none = bounds(&[], Aggregation::Pooled, None, GuaranteeRate::GFS, &four).unwrap();
+        assert_eq!(none[0].bound, MilliGpus::ZERO);
+        let all = forecasts();
+        let refs: Vec<_> = all.iter().collect();
+        let fault = bounds(&refs, Aggregation::SumOfBounds, None, GuaranteeRate::GFS, &four).unwrap_err();
+        assert_eq!(fault.to_string(), "a bound over 4h needs 4h of forecast, and there are 2 h");
+    }
+}

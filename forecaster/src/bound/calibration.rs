@@ -1,0 +1,149 @@
+//! What the validation part taught about a pool.
+
+use super::shrinkage::{self, Correlation};
+use super::{Aggregation, AggregationScore, choose, score};
+use crate::predict::PredictError;
+use datasets::{HourRange, Panel};
+use std::collections::BTreeMap;
+use vocab::{DemandForecast, GuaranteeRate, HorizonHours, Organization, PoolId};
+
+/// Deviations are floored here when residuals are standardised, in GPUs.
+const LEAST_STDDEV_GPUS: f64 = 1e-3;
+
+/// Correlations of standardised residuals, and how each aggregation fared, on the validation part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoolCalibration {
+    pub pool: PoolId,
+    pub organizations: Vec<Organization>,
+    /// Among organizations, row-major in their order, shrunk, ones on the diagonal.
+    pub correlation: Vec<f64>,
+    /// Stands in for an organization that was not there in training.
+    pub mean_correlation: f64,
+    /// Between the steps of one issue time, of the pool's standardised total.
+    pub step_correlation: f64,
+    pub scores: Vec<AggregationScore>,
+    /// The aggregation that serves.
+    pub chosen: Aggregation,
+}
+
+impl PoolCalibration {
+    /// Measures a pool on forecasts `[issue time][series]` of the validation issue times.
+    ///
+    /// # Errors
+    /// A bound is no amount of GPUs.
+    pub fn fit(
+        pool: &PoolId,
+        panel: &Panel,
+        issues: HourRange,
+        rolled: &[Vec<DemandForecast>],
+        rate: GuaranteeRate,
+        horizon: HorizonHours,
+    ) -> Result<Self, PredictError> {
+        let members = members(panel, pool);
+        let residuals = Residuals::of(panel, issues, rolled, &members, horizon);
+        let samples: Vec<Vec<f64>> = residuals.standardised.iter().map(|steps| steps.concat()).collect();
+        let independent = residuals.issues as f64 / horizon.steps() as f64;
+        let Correlation { matrix, mean } = shrinkage::correlation(&samples, independent);
+        let organizations = members.iter().map(|&place| panel.series()[place].id().organization.clone()).collect();
+        let mut calibration = Self {
+            pool: pool.clone(),
+            organizations,
+            correlation: matrix,
+            mean_correlation: mean,
+            step_correlation: residuals.step_correlation(),
+            scores: Vec::new(),
+            chosen: Aggregation::SumOfBounds,
+        };
+        for aggregation in Aggregation::ALL {
+            let scored = score(&calibration, aggregation, panel, issues, rolled, rate, horizon)?;
+            calibration.scores.extend(scored);
+        }
+        calibration.chosen = choose(&calibration.scores, rate);
+        Ok(calibration)
+    }
+
+    /// The correlation of two organizations.
+    #[must_use]
+    pub fn between(&self, one: &Organization, other: &Organization) -> f64 {
+        let place = |name: &Organization| self.organizations.iter().position(|known| known == name);
+        match (place(one), place(other)) {
+            _ if one == other => 1.0,
+            (Some(row), Some(column)) => self.correlation[row * self.organizations.len() + column],
+            _ => self.mean_correlation,
+        }
+    }
+
+    /// Correlations among `organizations`, row-major: one lookup for many bounds.
+    #[must_use]
+    pub fn among(&self, organizations: &[&Organization]) -> Vec<f64> {
+        let places: BTreeMap<&Organization, usize> =
+            self.organizations.iter().enumerate().map(|(place, name)| (name, place)).collect();
+        let known: Vec<Option<usize>> = organizations.iter().map(|name| places.get(name).copied()).collect();
+        let size = organizations.len();
+        let at = |k: usize| match (k / size, k % size) {
+            (row, column) if row == column => 1.0,
+            (row, column) => match (known[row], known[column]) {
+                (Some(one), Some(other)) => self.correlation[one * self.organizations.len() + other],
+                _ => self.mean_correlation,
+            },
+        };
+        (0..size * size).map(at).collect()
+    }
+}
+
+/// Places of a pool's organizations in the panel.
+pub fn members(panel: &Panel, pool: &PoolId) -> Vec<usize> {
+    (0..panel.series().len()).filter(|&place| panel.series()[place].id().pool == *pool).collect()
+}
+
+struct Residuals {
+    /// `[member][step][issue time]`, in deviations.
+    standardised: Vec<Vec<Vec<f64>>>,
+    /// `[step][issue time]`, of the total, in GPUs.
+    total: Vec<Vec<f64>>,
+    issues: usize,
+}
+
+impl Residuals {
+    /// Of the issue times at which every member was measured at every step.
+    fn of(
+        panel: &Panel,
+        issues: HourRange,
+        rolled: &[Vec<DemandForecast>],
+        members: &[usize],
+        horizon: HorizonHours,
+    ) -> Self {
+        let steps = horizon.steps();
+        let mut all = Self {
+            standardised: vec![vec![Vec::new(); steps]; members.len()],
+            total: vec![Vec::new(); steps],
+            issues: 0,
+        };
+        for (issue, forecasts) in issues.iter().zip(rolled) {
+            let outcome = |&place: &usize| datasets::window::outcome(panel, place, issue, horizon);
+            let came: Option<Vec<_>> = members.iter().map(outcome).collect();
+            let Some(came) = came.filter(|all| all.iter().all(|one| !one.measured.contains(&false))) else { continue };
+            all.issues += 1;
+            for step in 0..steps {
+                let mut total = 0.0;
+                for (member, &place) in members.iter().enumerate() {
+                    let forecast = forecasts[place].steps()[step];
+                    let residual = came[member].demand_gpus[step] - forecast.mean_gpus;
+                    total += residual;
+                    let deviation = forecast.stddev_gpus.max(LEAST_STDDEV_GPUS);
+                    all.standardised[member][step].push(residual / deviation);
+                }
+                all.total[step].push(total);
+            }
+        }
+        all
+    }
+
+    /// The mean correlation between two steps of the total.
+    fn step_correlation(&self) -> f64 {
+        let steps = self.total.len();
+        let pairs = (0..steps).flat_map(|one| (one + 1..steps).map(move |other| (one, other)));
+        let each: Vec<f64> = pairs.map(|(one, other)| shrinkage::pair(&self.total[one], &self.total[other])).collect();
+        if each.is_empty() { 1.0 } else { (each.iter().sum::<f64>() / each.len() as f64).clamp(0.0, 1.0) }
+    }
+}

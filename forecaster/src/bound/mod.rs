@@ -1,0 +1,61 @@
+//! B_H: the upper bound, at the guarantee rate p, of a pool's HP demand over the next H hours.
+
+mod aggregate;
+mod calibration;
+mod choose;
+mod max_of_steps;
+mod shrinkage;
+
+pub use aggregate::{BoundError, OrganizationShare, PoolBound, StepTotal, bounds};
+pub use calibration::PoolCalibration;
+pub use choose::{AggregationScore, choose, score};
+
+use std::fmt;
+
+/// A name that is no aggregation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is no aggregation; there are {}", Aggregation::ALL.map(Aggregation::as_str).join(", "))]
+pub struct UnknownAggregation {
+    pub name: String,
+}
+
+/// How the forecasts of organizations become one bound (DESIGN §4.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Aggregation {
+    /// The sum over organizations of the largest quantile at p among the steps: GFS Eq. 9. It holds as if all
+    /// organizations peaked at once, and so reserves far more than they need.
+    SumOfBounds,
+    /// The quantile at p of a sum of independent Gaussians, the largest among the steps: what the released code does.
+    Independent,
+    /// The quantile of a sum of Gaussians with the shrunk correlation of validation residuals, corrected for taking the
+    /// maximum over H steps.
+    Pooled,
+}
+
+impl Aggregation {
+    pub const ALL: [Self; 3] = [Self::SumOfBounds, Self::Independent, Self::Pooled];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SumOfBounds => "sum-of-bounds",
+            Self::Independent => "independent",
+            Self::Pooled => "pooled",
+        }
+    }
+
+    /// # Errors
+    /// The name is no aggregation.
+    pub fn parse(name: &str) -> Result<Self, UnknownAggregation> {
+        Self::ALL
+            .into_iter()
+            .find(|aggregation| aggregation.as_str() == name)
+            .ok_or_else(|| UnknownAggregation { name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for Aggregation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,117 @@
+//! A trained model as one row of bytes: safetensors with versioned metadata, verified on load.
+
+mod metadata;
+mod tensors;
+
+use crate::baseline::Baseline;
+use crate::bound::{PoolCalibration, UnknownAggregation};
+use crate::model::{Model, ModelSpec, UnknownModel};
+use crate::orglinear::{OrgLinear, Shape, Weights};
+use crate::trained::Trained;
+use metadata::Metadata;
+use tensors::{CORRELATION, Payload, SCALE, SPREAD};
+use vocab::{HorizonError, HourError, NameError, SeriesId};
+
+/// The format that this version writes, and the only one that it reads.
+pub const FORMAT: u32 = 1;
+
+/// Why bytes are no model that can serve. Whatever it is, the model that serves now stays.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    #[error("the checkpoint is no safetensors file: {0}")]
+    NotSafetensors(String),
+    #[error("the checkpoint has no metadata of Headroom")]
+    NoMetadata,
+    #[error(
+        "the checkpoint has format {found}, and this program reads format {FORMAT}: train again, or use the version that wrote it"
+    )]
+    OtherFormat { found: u32 },
+    #[error("the metadata of the checkpoint are damaged: {0}")]
+    Metadata(#[from] serde_json::Error),
+    #[error("the checkpoint is not what was written: its SHA-256 differs")]
+    Changed,
+    #[error("the checkpoint lacks the tensor {name}")]
+    MissingTensor { name: String },
+    #[error("tensor {name} of the checkpoint has shape {found:?}, not {expected:?}")]
+    OtherShape { name: String, expected: Vec<usize>, found: Vec<usize> },
+    #[error("tensor {name} of the checkpoint holds a number that is not finite")]
+    NotFinite { name: String },
+    #[error(transparent)]
+    Model(#[from] UnknownModel),
+    #[error(transparent)]
+    Aggregation(#[from] UnknownAggregation),
+    #[error(transparent)]
+    Horizon(#[from] HorizonError),
+    #[error(transparent)]
+    Hour(#[from] HourError),
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("the weights of the checkpoint do not fit together: {0}")]
+    Weights(#[from] candle_core::Error),
+}
+
+/// The bytes of a trained model. The same model gives the same bytes.
+///
+/// # Errors
+/// A tensor cannot be read back or serialised.
+pub fn save(trained: &Trained, code_version: &str) -> Result<Vec<u8>, CheckpointError> {
+    let mut payload = Payload::default();
+    let series = match &trained.model {
+        Model::OrgLinear(model) => {
+            for (name, tensor) in model.weights().tensors() {
+                payload.put_f32(name, tensor.dims(), tensor.flatten_all()?.to_vec1()?);
+            }
+            payload.put_scales(model.scales());
+            model.series().to_vec()
+        }
+        Model::Baseline(model) => {
+            payload.put_spreads(model.spreads().values());
+            model.spreads().keys().cloned().collect()
+        }
+    };
+    for (place, calibration) in trained.calibrations.iter().enumerate() {
+        let size = calibration.organizations.len();
+        payload.put_f64(&format!("{CORRELATION}{place}"), &[size, size], calibration.correlation.clone());
+    }
+    let metadata = Metadata::of(trained, &series, code_version);
+    payload.serialize(&serde_json::to_string(&metadata)?)
+}
+
+/// Reads a trained model back, and checks everything that can be checked.
+///
+/// # Errors
+/// Any of [`CheckpointError`].
+pub fn load(bytes: &[u8]) -> Result<Trained, CheckpointError> {
+    let (payload, text) = Payload::parse(bytes)?;
+    let metadata = Metadata::parse(&text)?;
+    payload.verify(&text)?;
+    let (spec, data, series) = (metadata.spec()?, metadata.data()?, metadata.series()?);
+    let model = model(&payload, &spec, series)?;
+    let calibrations = (metadata.calibrations.iter().enumerate())
+        .map(|(place, one)| -> Result<PoolCalibration, CheckpointError> {
+            let size = one.organizations.len();
+            one.restore(payload.f64s(&format!("{CORRELATION}{place}"), &[size, size])?)
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Trained { spec, data, model, calibrations })
+}
+
+fn model(payload: &Payload, spec: &ModelSpec, series: Vec<SeriesId>) -> Result<Model, CheckpointError> {
+    let (horizon, lookback_hours) = (spec.horizon, spec.lookback_hours);
+    if let Some(rule) = spec.kind.rule() {
+        let spreads = payload.spreads(SPREAD, &series, horizon)?;
+        return Ok(Model::Baseline(Baseline::from_parts(rule, horizon, lookback_hours, spreads)));
+    }
+    let config = spec.kind.orglinear().unwrap_or(crate::orglinear::Config::PAPER);
+    let shape = Shape::new(&config, horizon, lookback_hours, &series);
+    let mut weights = std::collections::BTreeMap::new();
+    for (name, dimensions, _) in shape.parameters() {
+        weights.insert(name.to_owned(), payload.tensor(name, &dimensions)?);
+    }
+    let scales = payload.scales(SCALE, series.len())?;
+    let model = OrgLinear::from_parts(config, horizon, lookback_hours, series, scales, Weights::new(weights))?;
+    Ok(Model::OrgLinear(Box::new(model)))
+}
+
+#[cfg(test)]
+mod tests;

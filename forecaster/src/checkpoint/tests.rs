@@ -1,0 +1,88 @@
+//! What a checkpoint keeps, and what it refuses.
+
+use super::*;
+use crate::fit::Fit;
+use crate::model::ModelKind;
+use crate::predict::forecast;
+use crate::trained::{split, train};
+use datasets::{Calendar, Panel, PanelBuilder};
+use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart, Organization, PoolId};
+
+/// Ten days of three organizations with a daily wave each.
+fn panel() -> Panel {
+    let calendar = Calendar::parse("Asia/Shanghai", Calendar::WEEKDAYS).unwrap();
+    let start = HourStart::from_unix_s(1_588_262_400).unwrap();
+    let mut builder = PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, start, start.plus_hours(240));
+    let pool = PoolId::parse("earth:V100").unwrap();
+    for (place, name) in ["a", "b", "c"].into_iter().enumerate() {
+        let id = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+        for hour in 0..240 {
+            let wave = (f64::from(hour) / 24.0 * std::f64::consts::TAU + place as f64).sin();
+            builder.push(&id, start.plus_hours(i64::from(hour)), (20.0 + 8.0 * wave).round()).unwrap();
+        }
+    }
+    builder.finish().unwrap()
+}
+
+fn trained(kind: ModelKind) -> Trained {
+    let panel = panel();
+    let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours: 48, seed: 3 };
+    let split = split(&panel, panel.end(), &spec).unwrap();
+    train(&Fit { panel: &panel, split, spec }, GuaranteeRate::GFS, &mut |_| ()).unwrap().0
+}
+
+fn bytes() -> Vec<u8> {
+    save(&trained(ModelKind::LastValue), "0.0.0").unwrap()
+}
+
+#[test]
+fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
+    let panel = panel();
+    for kind in [ModelKind::OrgLinearPaper, ModelKind::OrgLinearReleased, ModelKind::LastValue, ModelKind::Seasonal24h]
+    {
+        let before = trained(kind);
+        let after = load(&save(&before, "0.0.0").unwrap()).unwrap();
+        let at_end = |model: &Trained| forecast(model, &panel, panel.end()).unwrap();
+        assert_eq!(at_end(&before), at_end(&after), "{kind}");
+        assert_eq!((before.spec, before.data, before.calibrations), (after.spec, after.data, after.calibrations));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+    let save = |trained: &Trained| save(trained, "0.0.0").unwrap();
+    let one = trained(ModelKind::OrgLinearPaper);
+    assert_eq!(save(&one), save(&trained(ModelKind::OrgLinearPaper)));
+    let panel = panel();
+    let spec = ModelSpec { seed: 4, ..one.spec };
+    let fit = Fit { panel: &panel, split: split(&panel, panel.end(), &spec).unwrap(), spec };
+    let other = train(&fit, GuaranteeRate::GFS, &mut |_| ()).unwrap().0;
+    assert_ne!(save(&one), save(&other));
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_noticed() {
+    let whole = bytes();
+    assert!(load(&whole).is_ok());
+    for place in (0..whole.len()).step_by(7) {
+        let mut flipped = whole.clone();
+        flipped[place] ^= 0x10;
+        // Spaces that pad the header may become other white space; the numbers may not change.
+        let same = load(&flipped).is_ok_and(|model| save(&model, "0.0.0").unwrap() == whole);
+        assert!(same || load(&flipped).is_err(), "byte {place}");
+    }
+}
+
+#[test]
+fn a_torn_file_and_one_of_another_format_say_what_they_are() {
+    let whole = bytes();
+    assert!(matches!(load(&whole[..whole.len() / 2]), Err(CheckpointError::NotSafetensors(_))));
+    assert!(matches!(load(b""), Err(CheckpointError::NotSafetensors(_))));
+    let text = String::from_utf8_lossy(&whole).into_owned();
+    assert!(text.contains(r#"\"format\":1"#));
+    let mut later = whole.clone();
+    let place = text.find(r#"\"format\":1"#).unwrap() + r#"\"format\":"#.len();
+    later[place] = b'9';
+    let fault = load(&later).unwrap_err().to_string();
+    assert!(fault.starts_with("the checkpoint has format 9, and this program reads format 1"), "{fault}");
+}

@@ -1,0 +1,52 @@
+//! From a panel and a split to a model.
+
+use crate::baseline::Baseline;
+use crate::model::{Model, ModelSpec};
+use crate::orglinear::{self, OrgLinear};
+use datasets::{HourRange, Panel, TimeSplit};
+
+/// Why a model could not be fitted.
+#[derive(Debug, thiserror::Error)]
+pub enum FitError {
+    #[error("a lookback of {have} h is too short for this model, which needs {need} h")]
+    ShortLookback { have: usize, need: usize },
+    #[error("none of the issue times from {issues} has all its targets measured: ingest hours without gaps")]
+    NothingMeasured { issues: HourRange },
+    #[error("the loss became {loss} in epoch {epoch}: the data or the learning rate is out of proportion")]
+    Diverged { epoch: usize, loss: f64 },
+    #[error("the arithmetic of the model failed: {0}")]
+    Arithmetic(#[from] candle_core::Error),
+}
+
+/// What to fit, and on what.
+#[derive(Debug, Clone, Copy)]
+pub struct Fit<'a> {
+    pub panel: &'a Panel,
+    pub split: TimeSplit,
+    pub spec: ModelSpec,
+}
+
+/// How far a fit is. Both numbers are means over targets, in the model's own scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FitProgress {
+    /// From 1.
+    pub epoch: usize,
+    pub epochs: usize,
+    /// Negative log-likelihood.
+    pub train_loss: f64,
+    /// What chooses the epoch: lower is better.
+    pub validation: f64,
+}
+
+/// Fits a model to the training part of the split; the validation part chooses among what was learned, and nothing at or
+/// after `split.until` is touched. The same panel, split and spec give the same model, bit for bit.
+///
+/// # Errors
+/// The data hold nothing to learn from, or training diverged.
+pub fn fit(fit: &Fit<'_>, progress: &mut dyn FnMut(FitProgress)) -> Result<Model, FitError> {
+    if let Some(rule) = fit.spec.kind.rule() {
+        return Baseline::fit(rule, fit, fit.split.train).map(Model::Baseline);
+    }
+    let config = fit.spec.kind.orglinear().unwrap_or(orglinear::Config::PAPER);
+    OrgLinear::fit(config, fit, progress).map(Box::new).map(Model::OrgLinear)
+}

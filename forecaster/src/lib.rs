@@ -1,0 +1,24 @@
+//! Forecasts of high-priority GPU demand as probability distributions, and what follows from them.
+//!
+//! [`fit`] turns a panel and a split into a [`Model`]; every model answers through [`Predict`]; [`forecast`] adds the
+//! rule for series that no model knows; [`scores`] says how good a forecast was; [`bound`] turns the forecasts of a
+//! pool's organizations into B_H, the upper bound of their common demand; [`checkpoint`] makes a model a row of bytes.
+//!
+//! The crate is pure: no clock, no I/O, no log, and no randomness but from the seed that the caller passes.
+
+pub mod baseline;
+pub mod bound;
+pub mod checkpoint;
+mod cold_start;
+pub mod fit;
+pub mod gaussian;
+pub mod model;
+pub mod orglinear;
+pub mod predict;
+pub mod scores;
+pub mod trained;
+
+pub use fit::{Fit, FitError, FitProgress, fit};
+pub use model::{Model, ModelKind, ModelSpec, UnknownModel};
+pub use predict::{Predict, PredictError, forecast, roll};
+pub use trained::{TrainError, Trained, train};

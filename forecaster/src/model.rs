@@ -1,0 +1,150 @@
+//! The models by name.
+
+use crate::baseline::{Baseline, Rule};
+use crate::orglinear::{self, OrgLinear};
+use crate::predict::{Predict, PredictError};
+use datasets::window::Window;
+use std::fmt;
+use vocab::{DemandForecast, HorizonHours, SeriesId};
+
+/// A name that is no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is no model; there are {}", ModelKind::ALL.map(ModelKind::as_str).join(", "))]
+pub struct UnknownModel {
+    pub name: String,
+}
+
+/// What can be trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ModelKind {
+    /// OrgLinear as the GFS paper has it, with the corrections of DESIGN §4.
+    OrgLinearPaper,
+    /// OrgLinear with the settings of the code that its authors released, for comparison.
+    OrgLinearReleased,
+    /// The last value stays.
+    LastValue,
+    /// The same hour of the day before.
+    Seasonal24h,
+    /// The same hour of the week before.
+    Seasonal168h,
+    /// The peak of the last week.
+    PeakWeek,
+}
+
+impl ModelKind {
+    pub const ALL: [Self; 6] = [
+        Self::OrgLinearPaper,
+        Self::OrgLinearReleased,
+        Self::LastValue,
+        Self::Seasonal24h,
+        Self::Seasonal168h,
+        Self::PeakWeek,
+    ];
+    pub const BASELINES: [Self; 4] = [Self::LastValue, Self::Seasonal24h, Self::Seasonal168h, Self::PeakWeek];
+    pub const DEFAULT: Self = Self::OrgLinearPaper;
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OrgLinearPaper => "orglinear-paper",
+            Self::OrgLinearReleased => "orglinear-released",
+            Self::LastValue => "last-value",
+            Self::Seasonal24h => "seasonal-24h",
+            Self::Seasonal168h => "seasonal-168h",
+            Self::PeakWeek => "peak-week",
+        }
+    }
+
+    /// # Errors
+    /// The name is no model.
+    pub fn parse(name: &str) -> Result<Self, UnknownModel> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| UnknownModel { name: name.to_owned() })
+    }
+
+    /// The settings of an OrgLinear; `None` for a baseline.
+    #[must_use]
+    pub const fn orglinear(self) -> Option<orglinear::Config> {
+        match self {
+            Self::OrgLinearPaper => Some(orglinear::Config::PAPER),
+            Self::OrgLinearReleased => Some(orglinear::Config::RELEASED),
+            _ => None,
+        }
+    }
+
+    /// The rule of a baseline; `None` for a trained model.
+    #[must_use]
+    pub const fn rule(self) -> Option<Rule> {
+        match self {
+            Self::LastValue => Some(Rule::LastValue),
+            Self::Seasonal24h => Some(Rule::Seasonal { period_hours: 24 }),
+            Self::Seasonal168h => Some(Rule::Seasonal { period_hours: 168 }),
+            Self::PeakWeek => Some(Rule::Peak { hours: 168 }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ModelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Everything that decides what a fit gives, besides the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelSpec {
+    pub kind: ModelKind,
+    pub horizon: HorizonHours,
+    /// Hours that a window shows; at least what the rule of a baseline needs.
+    pub lookback_hours: usize,
+    pub seed: u64,
+}
+
+/// A fitted model of any kind.
+#[derive(Debug, Clone)]
+pub enum Model {
+    OrgLinear(Box<OrgLinear>),
+    Baseline(Baseline),
+}
+
+impl Model {
+    fn inner(&self) -> &dyn Predict {
+        match self {
+            Self::OrgLinear(model) => model.as_ref(),
+            Self::Baseline(model) => model,
+        }
+    }
+}
+
+impl Predict for Model {
+    fn lookback_hours(&self) -> usize {
+        self.inner().lookback_hours()
+    }
+
+    fn horizon(&self) -> HorizonHours {
+        self.inner().horizon()
+    }
+
+    fn knows(&self, series: &SeriesId) -> bool {
+        self.inner().knows(series)
+    }
+
+    fn predict(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {
+        self.inner().predict(windows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_model_reads_back_from_its_name_and_is_either_a_rule_or_an_orglinear() {
+        for kind in ModelKind::ALL {
+            assert_eq!(ModelKind::parse(kind.as_str()), Ok(kind));
+            assert_ne!(kind.rule().is_some(), kind.orglinear().is_some());
+        }
+        let fault = ModelKind::parse("orglinaer").unwrap_err().to_string();
+        assert!(fault.contains("orglinear-paper, orglinear-released, last-value"), "{fault}");
+    }
+}

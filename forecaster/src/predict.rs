@@ -1,0 +1,74 @@
+//! The one trait behind which every model answers.
+
+use crate::cold_start::cold_start;
+use datasets::window::{self, Window};
+use datasets::{HourRange, Panel};
+use vocab::{DemandForecast, ForecastError, HorizonHours, HourStart, SeriesId};
+
+/// Why a model could not predict.
+#[derive(Debug, thiserror::Error)]
+pub enum PredictError {
+    #[error("the model rejected itself: {0}")]
+    Rejected(#[from] ForecastError),
+    #[error("the model knows no series {series}")]
+    UnknownSeries { series: SeriesId },
+    #[error("a window of {have} h was given to a model that looks back {need} h")]
+    OtherLookback { have: usize, need: usize },
+    #[error(transparent)]
+    Bound(crate::bound::BoundError),
+    #[error("the arithmetic of the model failed: {0}")]
+    Arithmetic(#[from] candle_core::Error),
+}
+
+/// A fitted model.
+pub trait Predict: Send + Sync {
+    /// Hours before the issue time that a window must hold.
+    fn lookback_hours(&self) -> usize;
+
+    /// Steps of every forecast.
+    fn horizon(&self) -> HorizonHours;
+
+    /// Whether the series was there in training; one that was not is forecast by the cold-start rule.
+    fn knows(&self, series: &SeriesId) -> bool;
+
+    /// One forecast for each window, in their order.
+    ///
+    /// # Errors
+    /// A window is of another length, its series unknown, or a result is no distribution.
+    fn predict(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError>;
+}
+
+/// Forecasts every series of the panel at one issue time, in the panel's order: by the model where it knows the series
+/// and the history is long enough, else by the cold-start rule (see [`vocab::ForecastOrigin`]).
+///
+/// # Errors
+/// As [`Predict::predict`].
+///
+/// # Panics
+/// When `issue` is past the panel's end.
+pub fn forecast(model: &dyn Predict, panel: &Panel, issue: HourStart) -> Result<Vec<DemandForecast>, PredictError> {
+    let mut windows = Vec::with_capacity(panel.series().len());
+    let mut cold = Vec::new();
+    for (index, series) in panel.series().iter().enumerate() {
+        match window::at(panel, index, issue, model.lookback_hours(), model.horizon()) {
+            Ok(window) if model.knows(series.id()) => windows.push(window),
+            _ => cold.push(index),
+        }
+    }
+    let mut warm = model.predict(&windows)?.into_iter();
+    let mut cold = cold.into_iter().peekable();
+    (0..panel.series().len())
+        .map(|index| match cold.next_if_eq(&index) {
+            Some(_) => Ok(cold_start(panel, index, issue, model.horizon())?),
+            None => Ok(warm.next().expect("one forecast for each window")),
+        })
+        .collect()
+}
+
+/// Forecasts at every issue time of a range, as the service would have issued them: `[issue time][series]`.
+///
+/// # Errors
+/// As [`Predict::predict`].
+pub fn roll(model: &dyn Predict, panel: &Panel, issues: HourRange) -> Result<Vec<Vec<DemandForecast>>, PredictError> {
+    issues.iter().map(|issue| forecast(model, panel, issue)).collect()
+}

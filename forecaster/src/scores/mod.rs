@@ -1,0 +1,10 @@
+//! How good forecasts were. Definitions are the project's (DESIGN §5); units are GPUs where nothing else is said.
+
+mod pool;
+mod series;
+
+pub use pool::{PoolPair, PoolScores, actual_peak_gpus, score_pool};
+pub use series::{Scored, Scores, collect, pinball, score};
+
+/// Comparisons of GPUs allow for this much rounding.
+const TOLERANCE_GPUS: f64 = 1e-6;

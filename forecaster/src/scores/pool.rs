@@ -1,0 +1,156 @@
+//! Scores of bounds of whole pools.
+
+use super::TOLERANCE_GPUS;
+use super::series::pinball;
+use crate::gaussian::empirical_quantile;
+use datasets::Panel;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+use vocab::{GuaranteeRate, HorizonHours, HourStart, PoolId};
+
+/// Draws of the bootstrap, and its seed: the interval is part of a decision and must repeat itself.
+const DRAWS: usize = 500;
+const BOOTSTRAP_SEED: u64 = 0;
+const HOURS_PER_DAY: i64 = 24;
+
+/// A bound and the peak that came, in GPUs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoolPair {
+    pub issue: HourStart,
+    pub bound_gpus: f64,
+    pub peak_gpus: f64,
+}
+
+/// How bounds fared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoolScores {
+    pub issues: usize,
+    /// Share of issue times whose peak stayed at or below the bound: the promise kept.
+    pub coverage: f64,
+    /// 90 % interval of the coverage over days: hours of one day are not independent.
+    pub coverage_interval: [f64; 2],
+    /// Mean pinball loss at the guarantee rate.
+    pub pinball_gpus: f64,
+    /// Mean of bound − peak where positive.
+    pub over_reserved_gpus: f64,
+    /// Mean of peak − bound where positive.
+    pub shortfall_gpus: f64,
+}
+
+/// The largest demand of the pool over the hours from `issue`: of its own hourly peak (`*`) where the pool has one, else
+/// of the sum over its organizations. `None` where an hour was not measured whole.
+#[must_use]
+pub fn actual_peak_gpus(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Option<f64> {
+    let start = panel.index_of(issue)?;
+    let hours = start..start + horizon.steps();
+    if hours.end > panel.hours() {
+        return None;
+    }
+    let own = panel.pool_peaks().iter().find(|series| series.id().pool == *pool);
+    let members: Vec<_> = match own {
+        Some(peak) => vec![peak],
+        None => panel.series().iter().filter(|series| series.id().pool == *pool).collect(),
+    };
+    let at = |hour: usize| -> Option<f64> {
+        members.iter().map(|one| one.measured()[hour].then(|| one.demand_gpus()[hour])).sum()
+    };
+    hours.map(at).try_fold(0.0, |peak: f64, demand| Some(peak.max(demand?)))
+}
+
+/// `None` without pairs.
+#[must_use]
+pub fn score_pool(pairs: &[PoolPair], rate: GuaranteeRate) -> Option<PoolScores> {
+    if pairs.is_empty() {
+        return None;
+    }
+    let mean = |of: &dyn Fn(&PoolPair) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
+    Some(PoolScores {
+        issues: pairs.len(),
+        coverage: mean(&|pair| f64::from(u8::from(kept(pair)))),
+        coverage_interval: coverage_interval(pairs),
+        pinball_gpus: mean(&|pair| pinball(pair.peak_gpus, pair.bound_gpus, rate.as_f64())),
+        over_reserved_gpus: mean(&|pair| (pair.bound_gpus - pair.peak_gpus).max(0.0)),
+        shortfall_gpus: mean(&|pair| (pair.peak_gpus - pair.bound_gpus).max(0.0)),
+    })
+}
+
+fn kept(pair: &PoolPair) -> bool {
+    pair.bound_gpus >= pair.peak_gpus - TOLERANCE_GPUS
+}
+
+/// Bootstrap of whole days (UTC): 5 % and 95 % quantiles of the coverage.
+fn coverage_interval(pairs: &[PoolPair]) -> [f64; 2] {
+    let mut days: BTreeMap<i64, (usize, usize)> = BTreeMap::new();
+    for pair in pairs {
+        let day = pair.issue.unix_s() / 3_600 / HOURS_PER_DAY;
+        let (held, count) = days.entry(day).or_default();
+        *held += usize::from(kept(pair));
+        *count += 1;
+    }
+    let days: Vec<_> = days.into_values().collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(BOOTSTRAP_SEED);
+    let mut draw = || {
+        let picked = (0..days.len()).map(|_| days[rng.random_range(0..days.len())]);
+        let (held, count) = picked.fold((0, 0), |sum, day| (sum.0 + day.0, sum.1 + day.1));
+        held as f64 / count as f64
+    };
+    let mut draws: Vec<f64> = (0..DRAWS).map(|_| draw()).collect();
+    draws.sort_by(f64::total_cmp);
+    [0.05, 0.95].map(|p| empirical_quantile(&draws, p).unwrap_or(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datasets::{Calendar, PanelBuilder};
+    use vocab::{ClusterName, Organization, SeriesId};
+
+    fn pair(hour: i64, bound_gpus: f64, peak_gpus: f64) -> PoolPair {
+        PoolPair { issue: HourStart::from_unix_s(hour * 3_600).unwrap(), bound_gpus, peak_gpus }
+    }
+
+    #[test]
+    fn waste_and_shortfall_are_told_apart_and_a_tie_keeps_the_promise() {
+        let scores = score_pool(&[pair(0, 10.0, 4.0), pair(1, 4.0, 4.0), pair(2, 1.0, 4.0)], GuaranteeRate::GFS);
+        let scores = scores.unwrap();
+        assert!((scores.coverage - 2.0 / 3.0).abs() < 1e-12);
+        assert_eq!((scores.over_reserved_gpus, scores.shortfall_gpus), (2.0, 1.0));
+        assert!((scores.pinball_gpus - (0.1 * 6.0 + 0.9 * 3.0) / 3.0).abs() < 1e-12);
+        assert_eq!(score_pool(&[], GuaranteeRate::GFS), None);
+    }
+
+    #[test]
+    fn the_interval_is_over_days_and_repeats_itself() {
+        let pairs: Vec<_> = (0..240).map(|hour| pair(hour, f64::from(u8::from(hour % 24 != 0)), 1.0)).collect();
+        let one = score_pool(&pairs, GuaranteeRate::GFS).unwrap();
+        assert_eq!(one.coverage_interval, [one.coverage; 2], "every day is alike");
+        assert_eq!(Some(one), score_pool(&pairs, GuaranteeRate::GFS));
+    }
+
+    #[test]
+    fn the_pools_own_peak_wins_over_the_sum_of_its_organizations() {
+        let panel = |with_peak: bool| {
+            let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+            let start = HourStart::from_unix_s(0).unwrap();
+            let mut builder =
+                PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, start, start.plus_hours(3));
+            let pool = PoolId::parse("earth:V100").unwrap();
+            for (name, demand) in [("a", [3.0, 4.0, 1.0]), ("b", [5.0, 4.0, 1.0]), ("*", [6.0, 7.0, 2.0])] {
+                if name != "*" || with_peak {
+                    let id = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+                    for (hour, gpus) in demand.into_iter().enumerate() {
+                        builder.push(&id, start.plus_hours(hour as i64), gpus).unwrap();
+                    }
+                }
+            }
+            (builder.finish().unwrap(), pool, start)
+        };
+        let two = HorizonHours::new(2).unwrap();
+        let (with_peak, pool, start) = panel(true);
+        assert_eq!(actual_peak_gpus(&with_peak, &pool, start, two), Some(7.0));
+        let (without, pool, start) = panel(false);
+        assert_eq!(actual_peak_gpus(&without, &pool, start, two), Some(8.0));
+        assert_eq!(actual_peak_gpus(&without, &pool, start.plus_hours(2), two), None, "the second hour is to come");
+    }
+}

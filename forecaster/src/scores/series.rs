@@ -1,0 +1,219 @@
+//! Scores of forecasts of single series.
+
+use super::TOLERANCE_GPUS;
+use crate::gaussian;
+use datasets::{HourRange, Panel, window};
+use std::f64::consts::TAU;
+use vocab::{DemandForecast, HorizonHours, StepForecast};
+
+/// Deviations are floored here before CRPS and likelihood, in GPUs.
+const LEAST_STDDEV_GPUS: f64 = 1e-3;
+/// Series whose mean demand is at most this are left out of nMAE, which divides by it. In GPUs.
+const LEAST_MEAN_GPUS: f64 = 0.5;
+/// The exported quantiles that are scored as bounds: their place and level.
+const BOUNDS: [(usize, f64); 2] = [(1, 0.9), (2, 0.95)];
+
+/// One forecast hour and what came.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scored {
+    /// Which series; scores that average over series group by it.
+    pub series: usize,
+    /// From 1.
+    pub step: usize,
+    pub forecast: StepForecast,
+    pub actual_gpus: f64,
+}
+
+/// Scores over all series × issue times × steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scores {
+    pub rows: usize,
+    /// Mean absolute error of the median.
+    pub mae_median_gpus: f64,
+    pub mae_mean_gpus: f64,
+    /// Root mean squared error of the mean.
+    pub rmse_mean_gpus: f64,
+    pub rmse_median_gpus: f64,
+    /// Mean of |error of the median| / actual over rows with demand; `None` where none has.
+    pub mape_median: Option<f64>,
+    /// Mean over series of MAE of the median / mean demand; `None` where no series has any to speak of.
+    pub nmae_median: Option<f64>,
+    /// Share of hours at or below the quantiles 0.9 and 0.95.
+    pub coverage: [f64; 2],
+    /// Mean over series of max(0, p − share at or below, share below − p), at 0.9 and 0.95: no one loses by ties, no one
+    /// gains by bounds too low. The paper does not define its MAQE in full; this is the project's choice.
+    pub maqe: [f64; 2],
+    /// Mean pinball loss at 0.9 and 0.95.
+    pub pinball_gpus: [f64; 2],
+    /// Continuous ranked probability score of the Gaussian.
+    pub crps_gpus: f64,
+    /// Mean negative log-likelihood of the Gaussian.
+    pub nll: f64,
+}
+
+/// The loss whose best answer is the quantile at `p`.
+#[must_use]
+pub fn pinball(actual: f64, quantile: f64, p: f64) -> f64 {
+    let error = actual - quantile;
+    (p * error).max((p - 1.0) * error)
+}
+
+/// Pairs forecasts `[issue time][series]` with what was measured. Hours without a measurement are left out; the second
+/// number counts them.
+#[must_use]
+pub fn collect(
+    panel: &Panel,
+    issues: HourRange,
+    rolled: &[Vec<DemandForecast>],
+    horizon: HorizonHours,
+) -> (Vec<Scored>, usize) {
+    let (mut rows, mut unmeasured) = (Vec::new(), 0);
+    for (issue, forecasts) in issues.iter().zip(rolled) {
+        for (series, forecast) in forecasts.iter().enumerate() {
+            let came = window::outcome(panel, series, issue, horizon);
+            for (index, step) in forecast.steps().iter().enumerate() {
+                match came.filter(|came| came.measured[index]) {
+                    Some(came) => rows.push(Scored {
+                        series,
+                        step: index + 1,
+                        forecast: *step,
+                        actual_gpus: came.demand_gpus[index],
+                    }),
+                    None => unmeasured += 1,
+                }
+            }
+        }
+    }
+    (rows, unmeasured)
+}
+
+/// `None` without rows.
+#[must_use]
+pub fn score(rows: &[Scored]) -> Option<Scores> {
+    if rows.is_empty() {
+        return None;
+    }
+    let mean = |of: &dyn Fn(&Scored) -> f64| rows.iter().map(of).sum::<f64>() / rows.len() as f64;
+    let median_error = |row: &Scored| (row.forecast.quantiles_gpus[0] - row.actual_gpus).abs();
+    let mean_error = |row: &Scored| (row.forecast.mean_gpus - row.actual_gpus).abs();
+    let stddev = |row: &Scored| row.forecast.stddev_gpus.max(LEAST_STDDEV_GPUS);
+    let nll = |row: &Scored| {
+        let z = (row.actual_gpus - row.forecast.mean_gpus) / stddev(row);
+        0.5 * (TAU.ln() + z * z) + stddev(row).ln()
+    };
+    Some(Scores {
+        rows: rows.len(),
+        mae_median_gpus: mean(&median_error),
+        mae_mean_gpus: mean(&mean_error),
+        rmse_mean_gpus: mean(&|row| mean_error(row).powi(2)).sqrt(),
+        rmse_median_gpus: mean(&|row| median_error(row).powi(2)).sqrt(),
+        mape_median: relative(rows, median_error),
+        nmae_median: normalised(rows, median_error),
+        coverage: BOUNDS.map(|(place, _)| mean(&|row| f64::from(u8::from(at_or_below(row, place))))),
+        maqe: BOUNDS.map(|(place, p)| maqe(rows, place, p)),
+        pinball_gpus: BOUNDS
+            .map(|(place, p)| mean(&|row| pinball(row.actual_gpus, row.forecast.quantiles_gpus[place], p))),
+        crps_gpus: mean(&|row| gaussian::crps(row.actual_gpus, row.forecast.mean_gpus, stddev(row))),
+        nll: mean(&nll),
+    })
+}
+
+fn at_or_below(row: &Scored, place: usize) -> bool {
+    row.actual_gpus <= row.forecast.quantiles_gpus[place] + TOLERANCE_GPUS
+}
+
+fn below(row: &Scored, place: usize) -> bool {
+    row.actual_gpus < row.forecast.quantiles_gpus[place] - TOLERANCE_GPUS
+}
+
+fn relative(rows: &[Scored], error: impl Fn(&Scored) -> f64) -> Option<f64> {
+    let shares: Vec<f64> =
+        rows.iter().filter(|row| row.actual_gpus > 0.0).map(|row| error(row) / row.actual_gpus).collect();
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+/// Means of a value by series.
+fn by_series(rows: &[Scored], of: impl Fn(&Scored) -> f64) -> Vec<f64> {
+    let mut sums: std::collections::BTreeMap<usize, (f64, usize)> = std::collections::BTreeMap::new();
+    for row in rows {
+        let (sum, count) = sums.entry(row.series).or_default();
+        *sum += of(row);
+        *count += 1;
+    }
+    sums.into_values().map(|(sum, count)| sum / count as f64).collect()
+}
+
+fn normalised(rows: &[Scored], error: impl Fn(&Scored) -> f64) -> Option<f64> {
+    let (errors, demands) = (by_series(rows, error), by_series(rows, |row| row.actual_gpus));
+    let shares: Vec<f64> = errors
+        .iter()
+        .zip(&demands)
+        .filter(|(_, demand)| **demand > LEAST_MEAN_GPUS)
+        .map(|(error, demand)| error / demand)
+        .collect();
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+fn maqe(rows: &[Scored], place: usize, p: f64) -> f64 {
+    let low = by_series(rows, |row| f64::from(u8::from(at_or_below(row, place))));
+    let high = by_series(rows, |row| f64::from(u8::from(below(row, place))));
+    let miss = low.iter().zip(&high).map(|(low, high)| (p - low).max(high - p).max(0.0));
+    miss.sum::<f64>() / low.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of golden/scores.py: series, step, mean, stddev, three quantiles, actual.
+    fn rows() -> Vec<Scored> {
+        let parse = |line: &str| {
+            let v: Vec<f64> = line.split(',').map(|field| field.parse().unwrap()).collect();
+            let forecast = StepForecast { mean_gpus: v[2], stddev_gpus: v[3], quantiles_gpus: [v[4], v[5], v[6]] };
+            Scored { series: v[0] as usize, step: v[1] as usize, forecast, actual_gpus: v[7] }
+        };
+        include_str!("../../golden/scores.csv").lines().map(parse).collect()
+    }
+
+    #[test]
+    fn every_score_agrees_with_the_reference() {
+        let ours = score(&rows()).unwrap();
+        let named = [
+            ("mae_median", ours.mae_median_gpus),
+            ("mae_mean", ours.mae_mean_gpus),
+            ("rmse_median", ours.rmse_median_gpus),
+            ("rmse_mean", ours.rmse_mean_gpus),
+            ("mape_median", ours.mape_median.unwrap()),
+            ("nmae_median", ours.nmae_median.unwrap()),
+            ("cov0.9", ours.coverage[0]),
+            ("cov0.95", ours.coverage[1]),
+            ("maqe0.9", ours.maqe[0]),
+            ("maqe0.95", ours.maqe[1]),
+            ("pin0.9", ours.pinball_gpus[0]),
+            ("pin0.95", ours.pinball_gpus[1]),
+            ("crps", ours.crps_gpus),
+            ("nll", ours.nll),
+        ];
+        let reference = include_str!("../../golden/scores.expected");
+        assert_eq!(reference.lines().count(), named.len());
+        for (line, (name, ours)) in reference.lines().zip(named) {
+            let (expected_name, expected) = line.split_once(' ').unwrap();
+            let expected: f64 = expected.parse().unwrap();
+            assert_eq!(name, expected_name);
+            assert!((ours - expected).abs() <= 1e-9 * expected.abs().max(1e-3), "{name}: {ours} against {expected}");
+        }
+    }
+
+    #[test]
+    fn no_one_gains_by_ties_or_by_bounds_too_low() {
+        let row = |actual_gpus: f64, bound: f64| Scored {
+            series: 0,
+            step: 1,
+            forecast: StepForecast { mean_gpus: 0.0, stddev_gpus: 1.0, quantiles_gpus: [0.0, bound, bound] },
+            actual_gpus,
+        };
+        assert_eq!(maqe(&[row(5.0, 5.0), row(5.0, 5.0)], 1, 0.9), 0.0, "ties count as kept and not as too high");
+        assert!((maqe(&[row(5.0, 1.0)], 1, 0.9) - 0.9).abs() < 1e-12);
+        assert!((maqe(&[row(5.0, 9.0)], 1, 0.9) - 0.1).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,123 @@
+//! A training from end to end: fit, score and calibrate on the validation part.
+
+use crate::baseline::Baseline;
+use crate::bound::PoolCalibration;
+use crate::fit::{Fit, FitError, FitProgress, fit};
+use crate::model::{Model, ModelKind, ModelSpec};
+use crate::predict::{Predict, PredictError, roll};
+use crate::scores::{self, Scores};
+use datasets::window::Window;
+use datasets::{HourRange, Panel};
+use std::collections::BTreeSet;
+use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId};
+
+/// Why a training failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    #[error(transparent)]
+    Fit(#[from] FitError),
+    #[error(transparent)]
+    Predict(#[from] PredictError),
+    #[error("no hour of the validation part ({issues}) was measured: ingest hours without gaps")]
+    NothingToScore { issues: HourRange },
+}
+
+/// How a model fared on the validation part, beside the last value on the same hours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Validation {
+    pub scores: Scores,
+    pub last_value: Scores,
+}
+
+impl Validation {
+    /// Pinball loss at 0.9 as a share of the last value's: comparable between weeks, as the loss itself is not.
+    #[must_use]
+    pub fn relative_pinball(&self) -> f64 {
+        self.scores.pinball_gpus[0] / self.last_value.pinball_gpus[0].max(f64::MIN_POSITIVE)
+    }
+}
+
+/// A model with everything that serving needs.
+#[derive(Debug, Clone)]
+pub struct Trained {
+    pub spec: ModelSpec,
+    /// First and (exclusive) last hour of the data that it learned from or was chosen by.
+    pub data: HourRange,
+    pub model: Model,
+    pub calibrations: Vec<PoolCalibration>,
+}
+
+impl Trained {
+    #[must_use]
+    pub fn calibration(&self, pool: &PoolId) -> Option<&PoolCalibration> {
+        self.calibrations.iter().find(|calibration| calibration.pool == *pool)
+    }
+}
+
+impl Predict for Trained {
+    fn lookback_hours(&self) -> usize {
+        self.model.lookback_hours()
+    }
+
+    fn horizon(&self) -> HorizonHours {
+        self.model.horizon()
+    }
+
+    fn knows(&self, series: &SeriesId) -> bool {
+        self.model.knows(series)
+    }
+
+    fn predict(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {
+        self.model.predict(windows)
+    }
+}
+
+/// Trains on the hours before `fit.split.until`. A baseline, which chooses nothing, measures its spread once more on all
+/// of them after it was scored.
+///
+/// # Errors
+/// The data hold nothing to learn from or to score, or training diverged.
+pub fn train(
+    what: &Fit<'_>,
+    rate: GuaranteeRate,
+    progress: &mut dyn FnMut(FitProgress),
+) -> Result<(Trained, Validation), TrainError> {
+    let mut model = fit(what, progress)?;
+    let (panel, issues, horizon) = (what.panel, what.split.validation, what.spec.horizon);
+    let rolled = roll(&model, panel, issues)?;
+    let validation = Validation { scores: scored(panel, issues, &rolled, horizon)?, last_value: last_value(what)? };
+    let pools: BTreeSet<_> = panel.series().iter().map(|series| series.id().pool.clone()).collect();
+    let calibrate = |pool| PoolCalibration::fit(pool, panel, issues, &rolled, rate, horizon);
+    let calibrations = pools.iter().map(calibrate).collect::<Result<_, _>>()?;
+    if let Some(rule) = what.spec.kind.rule() {
+        let all = HourRange { from: what.split.train.from, to: what.split.validation.to };
+        model = Model::Baseline(Baseline::fit(rule, what, all)?);
+    }
+    let data = HourRange { from: panel.start(), to: what.split.until };
+    Ok((Trained { spec: what.spec, data, model, calibrations }, validation))
+}
+
+fn scored(
+    panel: &Panel,
+    issues: HourRange,
+    rolled: &[Vec<DemandForecast>],
+    horizon: HorizonHours,
+) -> Result<Scores, TrainError> {
+    let (rows, _) = scores::collect(panel, issues, rolled, horizon);
+    scores::score(&rows).ok_or(TrainError::NothingToScore { issues })
+}
+
+fn last_value(what: &Fit<'_>) -> Result<Scores, TrainError> {
+    let spec = ModelSpec { kind: ModelKind::LastValue, ..what.spec };
+    let model = fit(&Fit { spec, ..*what }, &mut |_| ())?;
+    let rolled = roll(&model, what.panel, what.split.validation)?;
+    scored(what.panel, what.split.validation, &rolled, what.spec.horizon)
+}
+
+/// The split of a panel's hours before `until`, for a model.
+///
+/// # Errors
+/// The history is too short.
+pub fn split(panel: &Panel, until: HourStart, spec: &ModelSpec) -> Result<datasets::TimeSplit, datasets::SplitError> {
+    datasets::TimeSplit::new(panel.start(), until.min(panel.end()), spec.lookback_hours, spec.horizon)
+}
