@@ -1,0 +1,43 @@
+//! Exit codes.
+
+use std::process::ExitCode;
+
+/// How a program ends (DESIGN §5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Failure = 1,
+    Usage = 2,
+    DataInvalid = 3,
+    ConfigInvalid = 4,
+    /// Trying again may help.
+    Unavailable = 5,
+    /// With `--fail-on-stale`.
+    Stale = 6,
+    /// An accuracy gate failed.
+    Gate = 7,
+}
+
+/// A program's last words.
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, message: impl std::fmt::Display) -> Self {
+        Self { exit, message: message.to_string() }
+    }
+}
+
+/// Prints a failure to stderr and gives the exit code.
+#[must_use]
+pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {}", failure.message);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Data on stdout, all else on stderr.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::io::IsTerminal;
+
+/// Prints a value as JSON.
+///
+/// # Panics
+/// When the value cannot be written as JSON: those that programs print can.
+pub fn print_json(value: &impl Serialize) {
+    let text = serde_json::to_string_pretty(value).expect("what programs print has string keys and finite numbers");
+    println!("{text}");
+}
+
+/// A table with aligned columns: the first to the left, numbers to the right.
+#[must_use]
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(String::as_str).chain([header[column]]);
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let right = |column: usize| {
+        let numeric = |cell: &str| cell.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+        column > 0 && rows.iter().filter_map(|row| row.get(column)).all(|cell| cell.is_empty() || numeric(cell))
+    };
+    let aligned: Vec<bool> = (0..header.len()).map(right).collect();
+    let line = |cells: &[&str]| {
+        let cell = |(column, cell): (usize, &&str)| {
+            let width = widths[column];
+            if aligned[column] { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        };
+        let cells: Vec<String> = cells.iter().enumerate().map(cell).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    let body = rows.iter().map(|row| line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
+    std::iter::once(line(header)).chain(body).collect()
+}
+
+/// Progress on stderr, where that is a terminal.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// `steps` of something, named by `what`.
+    #[must_use]
+    pub fn new(what: &str, steps: u64) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let style = ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} {msg} {eta}");
+        let bar = ProgressBar::new(steps).with_prefix(what.to_owned());
+        Self(style.map_or(bar.clone(), |style| bar.with_style(style)))
+    }
+
+    pub fn step(&self, position: u64, message: String) {
+        self.0.set_position(position);
+        self.0.set_message(message);
+    }
+
+    pub fn done(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_numbers_are_aligned_to_the_right() {
+        let rows = vec![vec!["last-value".to_owned(), "4.5".to_owned()], vec!["x".to_owned(), "12.25".to_owned()]];
+        assert_eq!(table(&["model", "mae"], &rows), "model         mae\nlast-value    4.5\nx           12.25\n");
+    }
+}

@@ -1,0 +1,42 @@
+//! Values as people type them.
+
+use chrono::DateTime;
+use vocab::{HorizonHours, HourStart, UnixSeconds};
+
+/// `4h`.
+///
+/// # Errors
+/// It is no horizon.
+pub fn horizon(text: &str) -> Result<HorizonHours, String> {
+    HorizonHours::parse(text).map_err(|fault| fault.to_string())
+}
+
+/// RFC 3339.
+///
+/// # Errors
+/// It is no such time.
+pub fn instant(text: &str) -> Result<UnixSeconds, String> {
+    let time = DateTime::parse_from_rfc3339(text.trim());
+    time.map(|time| UnixSeconds::new(time.timestamp()))
+        .map_err(|_| "write a time with its offset, such as 2020-05-18T00:00:00+08:00".to_owned())
+}
+
+/// RFC 3339, on the hour.
+///
+/// # Errors
+/// It is no such time, or not the start of an hour.
+pub fn hour(text: &str) -> Result<HourStart, String> {
+    HourStart::from_unix_s(instant(text)?.get()).map_err(|fault| fault.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_need_an_offset_and_hours_their_start() {
+        assert_eq!(hour("2020-05-18T00:00:00+08:00").unwrap().to_string(), "2020-05-17T16:00:00Z");
+        assert!(hour("2020-05-18T00:30:00Z").unwrap_err().contains("not the start of an hour"));
+        assert!(instant("2020-05-18").unwrap_err().starts_with("write a time with its offset"));
+    }
+}
