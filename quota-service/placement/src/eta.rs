@@ -1,0 +1,254 @@
+//! η, the safety coefficient of a pool: feedback from evictions and queueing (GFS Eq. 11, as DESIGN §4.2 corrects it).
+//!
+//! The paper prints p where the target eviction rate q = 1 − p is meant, and applies the rule every 300 s to one window,
+//! which would multiply one burst twelve times an hour. Here each outcome moves eta once.
+
+use crate::invariants;
+use crate::settings::PoolSettings;
+use std::fmt;
+use vocab::{GuaranteeRate, MilliGpus, UnixSeconds};
+
+const MILLION: u64 = 1_000_000;
+/// Without outcomes eta drifts toward 1 by at most this part at a time.
+const DRIFT_DIVISOR: u64 = 10;
+
+/// Why a text is no eta.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{value} is no eta: write a decimal between 0.000001 and 1000")]
+pub struct EtaError {
+    pub value: f64,
+}
+
+/// A safety coefficient, in millionths: decisions are exact in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Eta(u32);
+
+impl Eta {
+    pub const ONE: Self = Self(MILLION as u32);
+
+    #[must_use]
+    pub const fn from_micro(micro: u32) -> Self {
+        Self(micro)
+    }
+
+    /// # Errors
+    /// The value, rounded to a millionth, is not above zero and at most 1000.
+    pub fn nearest(value: f64) -> Result<Self, EtaError> {
+        let micro = (value * MILLION as f64).round();
+        if (1.0..=1e9).contains(&micro) { Ok(Self(micro as u32)) } else { Err(EtaError { value }) }
+    }
+
+    #[must_use]
+    pub const fn micro(self) -> u32 {
+        self.0
+    }
+
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / MILLION as f64
+    }
+
+    /// η · amount, rounded down; at most what an amount holds.
+    #[must_use]
+    pub fn of(self, amount: MilliGpus) -> MilliGpus {
+        amount.scaled_down(u64::from(self.0), MILLION).unwrap_or(amount)
+    }
+}
+
+impl fmt::Display for Eta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_f64().fmt(f)
+    }
+}
+
+/// Where eta stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EtaState {
+    pub eta: Eta,
+    /// When it last moved, or was first watched.
+    pub moved_at: UnixSeconds,
+}
+
+/// What eta is judged by. Outcomes are [`recent`] ones since the last move, kept or broken by HP demand; node failures,
+/// drains and deletions by the user do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Feedback {
+    pub kept: u64,
+    pub broken: u64,
+    /// When the newest such outcome ended, spent or not.
+    pub newest_outcome: Option<UnixSeconds>,
+    /// l: the longest wait that quota alone causes.
+    pub longest_quota_wait_s: u64,
+    /// More eta would give more quota: for some offered hours f > 0 and S0 + Sa does not hold the quota. Without this,
+    /// eta would wind up while it has no effect.
+    pub more_would_help: bool,
+}
+
+impl Feedback {
+    const fn outcomes(&self) -> u64 {
+        self.kept + self.broken
+    }
+}
+
+/// An ended guarantee period that counts, not yet spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    pub at: UnixSeconds,
+    pub broken: bool,
+}
+
+/// The outcomes that eta is judged by: those of the last H hours, as Eq. 11 says, or the newest `min_outcomes` where
+/// fewer ended in that time. Older ones would hide a burst behind a quiet month.
+#[must_use]
+pub fn recent<'a>(newest_first: &'a [Ended], settings: &PoolSettings, now: UnixSeconds) -> &'a [Ended] {
+    let since = now.plus_s(-settings.longest_hours().seconds());
+    let lately = newest_first.partition_point(|ended| ended.at >= since);
+    let enough = usize::try_from(settings.min_outcomes).unwrap_or(usize::MAX);
+    &newest_first[..lately.max(enough).min(newest_first.len())]
+}
+
+/// Why eta moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MoveReason {
+    /// e > 1.5 q.
+    ManyBroken { kept: u64, broken: u64, target: GuaranteeRate },
+    /// e < 0.5 q and l > θ.
+    FewBrokenLongWaits { kept: u64, broken: u64, longest_quota_wait_s: u64 },
+    /// No outcome for H hours and l > θ: without a step toward 1 a quota that admits nobody would never learn.
+    NoOutcomesLongWaits { longest_quota_wait_s: u64 },
+}
+
+/// Why eta stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldReason {
+    /// Fewer outcomes than a move needs.
+    FewOutcomes { have: u64, need: u64 },
+    /// It moved less than H hours ago.
+    MovedLately { moved_at: UnixSeconds },
+    /// The eviction rate is near its target, or low without long waits.
+    WithinTarget,
+    /// It would rise, and that would change nothing.
+    RisingWouldNotHelp,
+    /// It is at the bound that it would pass.
+    AtBound,
+}
+
+/// What becomes of eta.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EtaDecision {
+    Hold(HoldReason),
+    /// The new value, and why. All outcomes so far are spent.
+    Move {
+        to: Eta,
+        reason: MoveReason,
+    },
+}
+
+/// Decides whether eta moves.
+#[must_use]
+pub fn decide(state: &EtaState, feedback: &Feedback, settings: &PoolSettings, now: UnixSeconds) -> EtaDecision {
+    let patience_s = settings.longest_hours().seconds();
+    if now.since_s(state.moved_at) < patience_s {
+        return EtaDecision::Hold(HoldReason::MovedLately { moved_at: state.moved_at });
+    }
+    let long_waits = feedback.longest_quota_wait_s > settings.max_quota_wait_s;
+    if feedback.outcomes() < settings.min_outcomes {
+        let silent = feedback.newest_outcome.is_none_or(|newest| now.since_s(newest) >= patience_s);
+        if silent && long_waits {
+            return drift(state, feedback, settings);
+        }
+        return EtaDecision::Hold(HoldReason::FewOutcomes { have: feedback.outcomes(), need: settings.min_outcomes });
+    }
+    follow(state, feedback, settings, long_waits)
+}
+
+/// Eq. 11, in integers: e = broken / outcomes, q in millionths.
+fn follow(state: &EtaState, feedback: &Feedback, settings: &PoolSettings, long_waits: bool) -> EtaDecision {
+    let target = settings.guarantee_rate;
+    let (kept, broken) = (feedback.kept, feedback.broken);
+    // q · outcomes and e · outcomes, both in millionths.
+    let wanted = u128::from(target.target_eviction_ppm()) * u128::from(feedback.outcomes());
+    let seen = u128::from(MILLION) * u128::from(broken);
+    if 2 * seen > 3 * wanted {
+        // η · q/e, and no less than half of η.
+        let to = scaled(state.eta, wanted, seen).max(Eta(state.eta.0.div_ceil(2)));
+        return finish(state, to, MoveReason::ManyBroken { kept, broken, target }, settings);
+    }
+    if 2 * seen < wanted && long_waits {
+        if !feedback.more_would_help {
+            return EtaDecision::Hold(HoldReason::RisingWouldNotHelp);
+        }
+        // η · (1.5 − e/q), which is at most 1.5.
+        let to = scaled(state.eta, 3 * wanted - 2 * seen, 2 * wanted);
+        let longest_quota_wait_s = feedback.longest_quota_wait_s;
+        return finish(state, to, MoveReason::FewBrokenLongWaits { kept, broken, longest_quota_wait_s }, settings);
+    }
+    EtaDecision::Hold(HoldReason::WithinTarget)
+}
+
+/// A tenth of the way at most, and not past 1.
+fn drift(state: &EtaState, feedback: &Feedback, settings: &PoolSettings) -> EtaDecision {
+    let tenth = (u64::from(state.eta.0) / DRIFT_DIVISOR).max(1) as u32;
+    let to = match state.eta.cmp(&Eta::ONE) {
+        std::cmp::Ordering::Equal => return EtaDecision::Hold(HoldReason::WithinTarget),
+        std::cmp::Ordering::Less if !feedback.more_would_help => {
+            return EtaDecision::Hold(HoldReason::RisingWouldNotHelp);
+        }
+        std::cmp::Ordering::Less => Eta(state.eta.0 + tenth).min(Eta::ONE),
+        std::cmp::Ordering::Greater => Eta(state.eta.0 - tenth).max(Eta::ONE),
+    };
+    let reason = MoveReason::NoOutcomesLongWaits { longest_quota_wait_s: feedback.longest_quota_wait_s };
+    finish(state, to, reason, settings)
+}
+
+fn finish(state: &EtaState, to: Eta, reason: MoveReason, settings: &PoolSettings) -> EtaDecision {
+    let to = to.clamp(settings.eta_least, settings.eta_most);
+    if to == state.eta {
+        return EtaDecision::Hold(HoldReason::AtBound);
+    }
+    invariants::eta_moves_within_bounds(state, to, settings);
+    EtaDecision::Move { to, reason }
+}
+
+/// η · numerator / denominator, rounded down.
+fn scaled(eta: Eta, numerator: u128, denominator: u128) -> Eta {
+    Eta(u32::try_from(u128::from(eta.0) * numerator / denominator).unwrap_or(u32::MAX))
+}
+
+impl MoveReason {
+    /// Stable name for programs.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::ManyBroken { .. } => "many_broken",
+            Self::FewBrokenLongWaits { .. } => "few_broken_long_waits",
+            Self::NoOutcomesLongWaits { .. } => "no_outcomes_long_waits",
+        }
+    }
+}
+
+impl fmt::Display for MoveReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ManyBroken { kept, broken, target } => write!(
+                f,
+                "{broken} of {} guarantees were broken, more than one and a half times the {} that a rate of {target} \
+                 allows",
+                kept + broken,
+                f64::from(target.target_eviction_ppm()) / MILLION as f64
+            ),
+            Self::FewBrokenLongWaits { kept, broken, longest_quota_wait_s } => write!(
+                f,
+                "{broken} of {} guarantees were broken, less than half of what is allowed, and quota makes a task wait \
+                 {longest_quota_wait_s} s",
+                kept + broken
+            ),
+            Self::NoOutcomesLongWaits { longest_quota_wait_s } => {
+                write!(f, "no guarantee ended lately, and quota makes a task wait {longest_quota_wait_s} s")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

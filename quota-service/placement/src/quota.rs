@@ -1,0 +1,234 @@
+//! Q_H: how many GPUs spot tasks with a guarantee of at least H hours may hold.
+
+use crate::eta::Eta;
+use crate::invariants;
+use crate::reason::Reason;
+use crate::supply::Supply;
+use vocab::{HorizonHours, MilliGpus};
+
+/// B_H of one number of hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    pub hours: HorizonHours,
+    pub bound: MilliGpus,
+}
+
+/// A quota with every number that it is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quota {
+    pub hours: HorizonHours,
+    /// C.
+    pub capacity: MilliGpus,
+    /// B_H.
+    pub demand_bound: MilliGpus,
+    /// f(p, H) = max(0, C − B_H).
+    pub inventory: MilliGpus,
+    pub eta: Eta,
+    /// f · η, rounded down.
+    pub scaled_inventory: MilliGpus,
+    /// S0.
+    pub idle: MilliGpus,
+    /// S_a(H).
+    pub used: MilliGpus,
+    /// S0 + S_a(H).
+    pub ceiling: MilliGpus,
+    /// Q_H = min(f · η, S0 + S_a(H)).
+    pub quota: MilliGpus,
+    /// What may still be admitted.
+    pub available: MilliGpus,
+    pub reasons: Vec<Reason>,
+}
+
+/// The quota for each offered number of hours (GFS Eqs. 9 and 10, as DESIGN §4.1 corrects them). `bounds` rise with the
+/// hours and do not decrease.
+///
+/// # Panics
+/// Where the bounds decrease: the forecaster makes them non-decreasing.
+#[must_use]
+pub fn quotas(supply: &Supply, bounds: &[Bound], eta: Eta) -> Vec<Quota> {
+    let quotas: Vec<_> = bounds.iter().map(|bound| quota(supply, *bound, eta)).collect();
+    invariants::longer_guarantees_get_no_more(&quotas);
+    quotas.iter().for_each(invariants::quota_stays_inside_its_limits);
+    quotas
+}
+
+fn quota(supply: &Supply, Bound { hours, bound }: Bound, eta: Eta) -> Quota {
+    let inventory = supply.capacity.left_after(bound);
+    let scaled_inventory = eta.of(inventory);
+    let used = supply.spot(hours);
+    // Both parts are at most the capacity of a pool, whose sum an amount holds; past it the smaller one rules anyway.
+    let ceiling = supply.idle.checked_add(used).unwrap_or(scaled_inventory.max(supply.idle));
+    let quota = scaled_inventory.min(ceiling);
+    let mut result = Quota {
+        hours,
+        capacity: supply.capacity,
+        demand_bound: bound,
+        inventory,
+        eta,
+        scaled_inventory,
+        idle: supply.idle,
+        used,
+        ceiling,
+        quota,
+        available: quota.left_after(used),
+        reasons: Vec::new(),
+    };
+    result.reasons = reasons(supply, &result);
+    result
+}
+
+impl Quota {
+    /// What it would take to change the quota, for people who ask why it is so low.
+    #[must_use]
+    pub fn what_would_change(&self) -> String {
+        if self.inventory.is_zero() {
+            let short = self.demand_bound.left_after(self.capacity);
+            return format!("more than {short} GPUs of capacity more, or of HP demand less, would give the first GPU");
+        }
+        if self.ceiling < self.scaled_inventory {
+            let held = self.scaled_inventory.left_after(self.ceiling);
+            return format!("up to {held} GPUs more as HP work leaves and GPUs fall idle; eta has no effect now");
+        }
+        format!(
+            "each GPU of capacity more, or of the demand bound less, gives {} GPUs, until {} are reached",
+            self.eta, self.ceiling
+        )
+    }
+}
+
+/// What decided, first what bound the quota, then what else a reader should know.
+fn reasons(supply: &Supply, quota: &Quota) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    if supply.capacity.is_zero() {
+        reasons.push(Reason::NoCapacity);
+    } else if quota.inventory.is_zero() {
+        reasons.push(Reason::DemandMayFillPool { bound: quota.demand_bound, capacity: quota.capacity });
+    } else if quota.ceiling < quota.scaled_inventory {
+        reasons.push(Reason::HeldByIdle { ceiling: quota.ceiling, scaled_inventory: quota.scaled_inventory });
+    } else {
+        reasons.push(Reason::Inventory { inventory: quota.inventory });
+    }
+    if quota.eta != Eta::ONE && !quota.inventory.is_zero() {
+        reasons.push(Reason::ScaledByEta { eta: quota.eta });
+    }
+    if supply.latest_demand > supply.capacity {
+        reasons.push(Reason::DemandAboveCapacity { demand: supply.latest_demand, capacity: supply.capacity });
+    }
+    if quota.used > quota.quota {
+        reasons.push(Reason::OverCommitted { used: quota.used, quota: quota.quota });
+    }
+    if supply.estimated {
+        reasons.push(Reason::Estimated);
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supply::CapacitySource;
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    fn gpus(gpus: u32) -> MilliGpus {
+        MilliGpus::from_gpus(gpus)
+    }
+
+    fn hours(hours: u64) -> HorizonHours {
+        HorizonHours::new(hours).unwrap()
+    }
+
+    fn supply(capacity: u32, idle: u32, spot: &[(u64, u32)], demand: u32) -> Supply {
+        Supply {
+            capacity: gpus(capacity),
+            capacity_source: CapacitySource::ReportedState,
+            idle: gpus(idle),
+            spot_by_guarantee: spot.iter().map(|&(h, g)| (hours(h), gpus(g))).collect(),
+            estimated: false,
+            latest_demand: gpus(demand),
+            longest_quota_wait_s: 0,
+        }
+    }
+
+    fn check(supply: &Supply, bounds: &[(u64, u32)], eta_micro: u32, expected: &Expect) {
+        let bounds: Vec<_> = bounds.iter().map(|&(h, b)| Bound { hours: hours(h), bound: gpus(b) }).collect();
+        let lines = quotas(supply, &bounds, Eta::from_micro(eta_micro)).into_iter().map(|quota| {
+            let reasons: Vec<_> = quota.reasons.iter().map(ToString::to_string).collect();
+            format!("Q_{} = {}, available {}: {}\n", quota.hours, quota.quota, quota.available, reasons.join("; "))
+        });
+        expected.assert_eq(&lines.collect::<String>());
+    }
+
+    #[test]
+    fn the_quota_is_the_inventory_where_idle_gpus_allow() {
+        check(
+            &supply(100, 30, &[(1, 5), (4, 10)], 55),
+            &[(1, 60), (4, 75)],
+            1_000_000,
+            &expect![[r#"
+            Q_1h = 40.000, available 25.000: 40.000 GPUs stay free of HP demand with the guarantee rate
+            Q_4h = 25.000, available 15.000: 25.000 GPUs stay free of HP demand with the guarantee rate
+        "#]],
+        );
+    }
+
+    #[test]
+    fn idle_and_spot_gpus_hold_the_quota_and_eta_scales_it() {
+        check(
+            &supply(100, 3, &[(2, 10)], 55),
+            &[(1, 60), (4, 75)],
+            500_000,
+            &expect![[r#"
+            Q_1h = 13.000, available 3.000: idle GPUs and those of spot tasks inside their guarantee are 13.000, below the 20.000 that the forecast leaves; eta is 0.5
+            Q_4h = 3.000, available 3.000: idle GPUs and those of spot tasks inside their guarantee are 3.000, below the 12.500 that the forecast leaves; eta is 0.5
+        "#]],
+        );
+    }
+
+    #[test]
+    fn demand_that_may_fill_the_pool_leaves_nothing_and_what_spot_holds_is_shown() {
+        check(
+            &supply(100, 0, &[(4, 10)], 120),
+            &[(4, 130)],
+            1_000_000,
+            &expect![[r#"
+            Q_4h = 0.000, available 0.000: HP demand may reach 130.000 of 100.000 GPUs; HP demand is 120.000 GPUs, above the capacity of 100.000; spot tasks hold 10.000 GPUs, more than the quota of 0.000: nothing new is admitted and nothing evicted for it
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_capacity_of_zero_is_a_quota_of_zero_with_its_reason() {
+        check(
+            &supply(0, 0, &[], 0),
+            &[(4, 0)],
+            1_000_000,
+            &expect![[r#"
+            Q_4h = 0.000, available 0.000: the pool has no GPUs
+        "#]],
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(17), cases: 2_000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn quotas_stay_inside_their_limits_and_never_rise_with_the_hours(
+            capacity in 0_u32..20_000, idle in 0_u32..20_000,
+            spot in prop::collection::btree_map(1_u64..8, 0_u32..20_000, 0..5),
+            bounds in prop::collection::vec(0_u32..30_000, 1..4),
+            eta_micro in 100_000_u32..3_000_000,
+        ) {
+            let spot: Vec<_> = spot.into_iter().collect();
+            let mut bounds = bounds;
+            bounds.sort_unstable();
+            let bounds: Vec<_> = bounds.iter().zip([1, 2, 4]).map(|(&b, h)| Bound { hours: hours(h), bound: gpus(b) }).collect();
+            // The invariants are asserted inside.
+            let all = quotas(&supply(capacity, idle, &spot, 0), &bounds, Eta::from_micro(eta_micro));
+            for quota in all {
+                prop_assert!(quota.quota <= quota.ceiling && quota.quota <= quota.scaled_inventory);
+                prop_assert!(!quota.reasons.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Reasons, one code for machines and one sentence for people.
+
+use crate::eta::Eta;
+use std::fmt;
+use vocab::{MilliGpus, UnixSeconds};
+
+/// Why a quota is what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// The forecast's inventory decides.
+    Inventory {
+        inventory: MilliGpus,
+    },
+    /// f = 0.
+    DemandMayFillPool {
+        bound: MilliGpus,
+        capacity: MilliGpus,
+    },
+    /// S0 + Sa decides.
+    HeldByIdle {
+        ceiling: MilliGpus,
+        scaled_inventory: MilliGpus,
+    },
+    NoCapacity,
+    ScaledByEta {
+        eta: Eta,
+    },
+    DemandAboveCapacity {
+        demand: MilliGpus,
+        capacity: MilliGpus,
+    },
+    OverCommitted {
+        used: MilliGpus,
+        quota: MilliGpus,
+    },
+    /// S0 and Sa are estimates.
+    Estimated,
+    /// Some organizations were forecast by the cold-start rule.
+    ColdStart {
+        organizations: usize,
+    },
+    /// The quota was not renewed in time.
+    NotRenewed {
+        computed_at: UnixSeconds,
+    },
+    /// Inputs are missing; what this means for the quota stands in the stage.
+    InputsMissing {
+        what: String,
+    },
+    /// Held to what spot tasks already have.
+    Conservative {
+        held: MilliGpus,
+    },
+}
+
+impl Reason {
+    /// Stable name for programs.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Inventory { .. } => "inventory",
+            Self::DemandMayFillPool { .. } => "demand_may_fill_pool",
+            Self::HeldByIdle { .. } => "held_by_idle",
+            Self::NoCapacity => "no_capacity",
+            Self::ScaledByEta { .. } => "scaled_by_eta",
+            Self::DemandAboveCapacity { .. } => "demand_above_capacity",
+            Self::OverCommitted { .. } => "over_committed",
+            Self::Estimated => "estimated",
+            Self::ColdStart { .. } => "cold_start",
+            Self::NotRenewed { .. } => "not_renewed",
+            Self::InputsMissing { .. } => "inputs_missing",
+            Self::Conservative { .. } => "conservative",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inventory { inventory } => {
+                write!(f, "{inventory} GPUs stay free of HP demand with the guarantee rate")
+            }
+            Self::DemandMayFillPool { bound, capacity } => {
+                write!(f, "HP demand may reach {bound} of {capacity} GPUs")
+            }
+            Self::HeldByIdle { ceiling, scaled_inventory } => write!(
+                f,
+                "idle GPUs and those of spot tasks inside their guarantee are {ceiling}, below the {scaled_inventory} \
+                 that the forecast leaves"
+            ),
+            Self::NoCapacity => f.write_str("the pool has no GPUs"),
+            Self::ScaledByEta { eta } => write!(f, "eta is {eta}"),
+            Self::DemandAboveCapacity { demand, capacity } => {
+                write!(f, "HP demand is {demand} GPUs, above the capacity of {capacity}")
+            }
+            Self::OverCommitted { used, quota } => write!(
+                f,
+                "spot tasks hold {used} GPUs, more than the quota of {quota}: nothing new is admitted and nothing \
+                 evicted for it"
+            ),
+            Self::Estimated => f.write_str(
+                "no fresh state was reported: idle GPUs are capacity less the latest demand, spot GPUs count as none",
+            ),
+            Self::ColdStart { organizations } => {
+                write!(f, "{organizations} organizations are new to the model and forecast by their peak")
+            }
+            Self::NotRenewed { computed_at } => write!(f, "computed at {computed_at} and not renewed since"),
+            Self::InputsMissing { what } => write!(f, "inputs are missing: {what}"),
+            Self::Conservative { held } => {
+                write!(f, "held to the {held} GPUs that spot tasks already have: nothing new, no eviction")
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The settings of a pool, each with its default and where that comes from.
+
+use crate::eta::Eta;
+use vocab::{GuaranteeRate, HorizonHours};
+
+/// Why settings were refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SettingsError {
+    #[error("no guarantee hours are offered: name at least one")]
+    NothingOffered,
+    #[error("the offered hours must rise and not repeat")]
+    OfferedNotRising,
+    #[error("{offered} are offered, and forecasts reach {horizon} only")]
+    BeyondHorizon { offered: HorizonHours, horizon: HorizonHours },
+    #[error("eta starts at {start}, outside its bounds {least} to {most}")]
+    EtaOutside { start: Eta, least: Eta, most: Eta },
+    #[error("eta needs at least one outcome to move")]
+    NoOutcomes,
+}
+
+/// What an operator can set for a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolSettings {
+    /// p. 0.9, GFS table 4.
+    pub guarantee_rate: GuaranteeRate,
+    /// H, rising. 1, 2 and 4 h, GFS table 4.
+    pub offered_hours: Vec<HorizonHours>,
+    /// η₀. 1, GFS §3.3.2.
+    pub eta_start: Eta,
+    /// 0.1: below, a pool would sell next to nothing and never see an outcome to learn from.
+    pub eta_least: Eta,
+    /// 3: above, the forecast no longer matters and S0 + Sa rules.
+    pub eta_most: Eta,
+    /// Outcomes that a move needs. 100: at a target of 0.1 the rate is then known to about ±0.05.
+    pub min_outcomes: u64,
+    /// θ: waiting beyond this calls for more quota. 3,600 s, GFS table 4.
+    pub max_quota_wait_s: u64,
+    /// A reported state older than this counts for nothing. 600 s, as long as a quota is valid.
+    pub state_fresh_s: i64,
+}
+
+impl Default for PoolSettings {
+    fn default() -> Self {
+        let hours = |hours| HorizonHours::new(hours).expect("between 1 and 168");
+        Self {
+            guarantee_rate: GuaranteeRate::GFS,
+            offered_hours: [1, 2, 4].map(hours).to_vec(),
+            eta_start: Eta::ONE,
+            eta_least: Eta::from_micro(100_000),
+            eta_most: Eta::from_micro(3_000_000),
+            min_outcomes: 100,
+            max_quota_wait_s: 3_600,
+            state_fresh_s: 600,
+        }
+    }
+}
+
+impl PoolSettings {
+    /// # Errors
+    /// The settings contradict each other, or offer more hours than `horizon`, where one is known.
+    pub fn check(&self, horizon: Option<HorizonHours>) -> Result<(), SettingsError> {
+        let last = self.offered_hours.last().copied().ok_or(SettingsError::NothingOffered)?;
+        if !self.offered_hours.is_sorted_by(|one, next| one < next) {
+            return Err(SettingsError::OfferedNotRising);
+        }
+        if let Some(horizon) = horizon.filter(|horizon| last > *horizon) {
+            return Err(SettingsError::BeyondHorizon { offered: last, horizon });
+        }
+        if self.eta_start < self.eta_least || self.eta_start > self.eta_most {
+            let (start, least, most) = (self.eta_start, self.eta_least, self.eta_most);
+            return Err(SettingsError::EtaOutside { start, least, most });
+        }
+        if self.min_outcomes == 0 {
+            return Err(SettingsError::NoOutcomes);
+        }
+        Ok(())
+    }
+
+    /// The longest offered guarantee: eta waits as long before it moves again, so that it sees what its last move did.
+    #[must_use]
+    pub fn longest_hours(&self) -> HorizonHours {
+        self.offered_hours.last().copied().unwrap_or(HorizonHours::ONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_agree_with_each_other_and_contradictions_are_named() {
+        let good = PoolSettings::default();
+        assert_eq!(good.check(HorizonHours::new(4).ok()), Ok(()));
+        let two = HorizonHours::new(2).unwrap();
+        assert!(matches!(good.check(Some(two)), Err(SettingsError::BeyondHorizon { .. })));
+        let bad = PoolSettings { offered_hours: vec![two, two], ..good.clone() };
+        assert_eq!(bad.check(None), Err(SettingsError::OfferedNotRising));
+        let bad = PoolSettings { offered_hours: vec![], ..good.clone() };
+        assert_eq!(bad.check(None), Err(SettingsError::NothingOffered));
+        let bad = PoolSettings { eta_start: Eta::from_micro(50_000), ..good.clone() };
+        assert!(bad.check(None).unwrap_err().to_string().starts_with("eta starts at 0.05"));
+        assert_eq!(PoolSettings { min_outcomes: 0, ..good }.check(None), Err(SettingsError::NoOutcomes));
+    }
+}

@@ -1,0 +1,184 @@
+//! What a pool has: capacity, idle GPUs, spot GPUs inside their guarantee.
+
+use crate::settings::PoolSettings;
+use std::collections::BTreeMap;
+use vocab::{HorizonHours, MilliGpus, PoolState, UnixSeconds};
+
+/// Everything that is known of a pool's supply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    /// As last reported by a scheduler, fresh or not.
+    pub state: Option<PoolState>,
+    /// The sum over the pool's nodes; `None` without nodes.
+    pub node_capacity: Option<MilliGpus>,
+    /// From the capacity table that ingest fills.
+    pub table_capacity: Option<MilliGpus>,
+    /// HP demand of the newest measured hour.
+    pub latest_demand: Option<MilliGpus>,
+}
+
+/// Where a capacity comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CapacitySource {
+    ReportedState,
+    Nodes,
+    CapacityTable,
+}
+
+impl CapacitySource {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReportedState => "reported_state",
+            Self::Nodes => "nodes",
+            Self::CapacityTable => "capacity_table",
+        }
+    }
+}
+
+/// Why a pool has no supply. Not an error: a quota cannot be computed yet, and the answer says what is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unknown {
+    #[error("its capacity is not known: report its state, register its nodes, or ingest it with --capacity")]
+    Capacity,
+    #[error("no hour of its demand was measured: ingest usage")]
+    Demand,
+}
+
+/// What quota is cut from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Supply {
+    /// C.
+    pub capacity: MilliGpus,
+    pub capacity_source: CapacitySource,
+    /// S0.
+    pub idle: MilliGpus,
+    /// By the hours that were promised.
+    pub spot_by_guarantee: BTreeMap<HorizonHours, MilliGpus>,
+    /// No fresh state was reported: S0 is capacity less the latest demand, and Sa is zero.
+    pub estimated: bool,
+    /// HP demand of the newest measured hour.
+    pub latest_demand: MilliGpus,
+    /// l.
+    pub longest_quota_wait_s: u64,
+}
+
+impl Supply {
+    /// S_a(H): GPUs of spot tasks inside a guarantee of at least `hours`. Sums beyond what an amount holds cannot occur:
+    /// they were refused when the state was reported.
+    #[must_use]
+    pub fn spot(&self, hours: HorizonHours) -> MilliGpus {
+        let inside = self.spot_by_guarantee.range(hours..).map(|(_, gpus)| *gpus);
+        inside.fold(MilliGpus::ZERO, |sum, gpus| sum.checked_add(gpus).unwrap_or(sum))
+    }
+}
+
+/// Chooses what is known, best source first: a fresh reported state, the nodes, the capacity table (DESIGN §5).
+///
+/// # Errors
+/// No source has a capacity, or the demand is needed to estimate idle GPUs and was never measured.
+pub fn supply(known: &Known, settings: &PoolSettings, now: UnixSeconds) -> Result<Supply, Unknown> {
+    let fresh = known.state.as_ref().filter(|state| is_fresh(state, settings, now));
+    let (capacity, capacity_source) = fresh
+        .map(|state| (state.capacity, CapacitySource::ReportedState))
+        .or_else(|| known.node_capacity.map(|capacity| (capacity, CapacitySource::Nodes)))
+        .or_else(|| known.table_capacity.map(|capacity| (capacity, CapacitySource::CapacityTable)))
+        .ok_or(Unknown::Capacity)?;
+    let Some(state) = fresh else {
+        let latest_demand = known.latest_demand.ok_or(Unknown::Demand)?;
+        return Ok(Supply {
+            capacity,
+            capacity_source,
+            idle: capacity.left_after(latest_demand),
+            spot_by_guarantee: BTreeMap::new(),
+            estimated: true,
+            latest_demand,
+            longest_quota_wait_s: 0,
+        });
+    };
+    Ok(Supply {
+        capacity,
+        capacity_source,
+        idle: state.idle,
+        spot_by_guarantee: state.spot_by_guarantee.clone(),
+        estimated: false,
+        latest_demand: known.latest_demand.unwrap_or(MilliGpus::ZERO),
+        longest_quota_wait_s: state.longest_quota_wait_s,
+    })
+}
+
+/// A state from the future is as good as none: one of the two clocks is wrong.
+fn is_fresh(state: &PoolState, settings: &PoolSettings, now: UnixSeconds) -> bool {
+    let age_s = now.since_s(state.as_of);
+    (-settings.state_fresh_s..=settings.state_fresh_s).contains(&age_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocab::PoolId;
+
+    const NOW: UnixSeconds = UnixSeconds::new(1_000_000);
+
+    #[expect(clippy::unnecessary_wraps, reason = "reads better in the pictures below")]
+    fn gpus(gpus: u32) -> Option<MilliGpus> {
+        Some(MilliGpus::from_gpus(gpus))
+    }
+
+    fn state(age_s: i64) -> PoolState {
+        let hours = |hours| HorizonHours::new(hours).unwrap();
+        PoolState {
+            pool: PoolId::parse("earth:V100").unwrap(),
+            capacity: MilliGpus::from_gpus(90),
+            idle: MilliGpus::from_gpus(10),
+            spot_by_guarantee: [(hours(1), MilliGpus::from_gpus(5)), (hours(4), MilliGpus::from_gpus(3))].into(),
+            longest_quota_wait_s: 7,
+            as_of: NOW.plus_s(-age_s),
+        }
+    }
+
+    fn of(known: &Known) -> Result<Supply, Unknown> {
+        supply(known, &PoolSettings::default(), NOW)
+    }
+
+    #[test]
+    fn a_fresh_state_wins_over_nodes_and_nodes_over_the_table() {
+        let all = Known {
+            state: Some(state(600)),
+            node_capacity: gpus(80),
+            table_capacity: gpus(70),
+            latest_demand: gpus(60),
+        };
+        assert_eq!(of(&all).unwrap().capacity_source, CapacitySource::ReportedState);
+        let old = Known { state: Some(state(601)), ..all.clone() };
+        let supply = of(&old).unwrap();
+        assert_eq!(
+            (supply.capacity_source, supply.idle, supply.estimated),
+            (CapacitySource::Nodes, MilliGpus::from_gpus(20), true)
+        );
+        let table = Known { state: None, node_capacity: None, ..all };
+        assert_eq!(of(&table).unwrap().capacity, MilliGpus::from_gpus(70));
+    }
+
+    #[test]
+    fn a_state_from_the_future_is_as_good_as_none() {
+        let known =
+            Known { state: Some(state(-601)), table_capacity: gpus(70), latest_demand: gpus(1), ..Known::default() };
+        assert!(of(&known).unwrap().estimated);
+    }
+
+    #[test]
+    fn spot_counts_the_promises_of_at_least_so_many_hours() {
+        let supply = of(&Known { state: Some(state(0)), ..Known::default() }).unwrap();
+        let spot = |hours| supply.spot(HorizonHours::new(hours).unwrap());
+        assert_eq!((spot(1), spot(2), spot(5)), (MilliGpus::from_gpus(8), MilliGpus::from_gpus(3), MilliGpus::ZERO));
+    }
+
+    #[test]
+    fn what_is_missing_is_said_and_demand_above_capacity_leaves_nothing_idle() {
+        assert_eq!(of(&Known::default()), Err(Unknown::Capacity));
+        assert_eq!(of(&Known { table_capacity: gpus(70), ..Known::default() }), Err(Unknown::Demand));
+        let full = Known { table_capacity: gpus(70), latest_demand: gpus(90), ..Known::default() };
+        assert_eq!(of(&full).unwrap().idle, MilliGpus::ZERO);
+    }
+}
