@@ -17,7 +17,7 @@ pub use amount::{AmountError, MilliGpus};
 pub use forecast::{DemandForecast, ForecastError, ForecastOrigin, QUANTILE_LEVELS, StepForecast};
 pub use ids::{ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId};
 pub use node::Node;
-pub use pool::{CapacityRow, Outcome, OutcomeKind, PoolState};
+pub use pool::{CapacityRow, Outcome, OutcomeKind, PoolState, spot_of_at_least};
 pub use rate::{GuaranteeRate, RateError};
 pub use task::{Task, TaskClass, TaskError};
 pub use time::{HorizonError, HorizonHours, HourError, HourStart, SECONDS_PER_HOUR, UnixSeconds};

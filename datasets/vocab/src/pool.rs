@@ -26,6 +26,22 @@ pub struct PoolState {
     pub as_of: UnixSeconds,
 }
 
+impl PoolState {
+    /// S_a(H): GPUs of spot tasks inside a guarantee of at least `hours`.
+    #[must_use]
+    pub fn spot(&self, hours: HorizonHours) -> MilliGpus {
+        spot_of_at_least(&self.spot_by_guarantee, hours)
+    }
+}
+
+/// S_a(H) of GPUs by guarantee hours. A sum beyond what an amount holds stays at what it holds: such a state is refused
+/// when it is reported.
+#[must_use]
+pub fn spot_of_at_least(by_guarantee: &BTreeMap<HorizonHours, MilliGpus>, hours: HorizonHours) -> MilliGpus {
+    let inside = by_guarantee.range(hours..).map(|(_, gpus)| *gpus);
+    inside.fold(MilliGpus::ZERO, |sum, gpus| sum.checked_add(gpus).unwrap_or(sum))
+}
+
 /// How a guarantee period of a spot run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OutcomeKind {

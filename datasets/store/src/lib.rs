@@ -1,0 +1,37 @@
+//! All SQL of Headroom. Postgres is the store of record, SQLite the embedded default; both answer alike.
+//!
+//! One module for each owner of data: its `mod.rs` holds the trait and the plain types, its two other files hold the
+//! SQL. [`Store`] is the sum of the owners, and [`connect`] opens one. The crate decides nothing and computes nothing:
+//! which run is promoted, how eta moves and how long data are kept is its callers' business. It has no clock either,
+//! except that the database notes when a series changed.
+//!
+//! Every operation is one transaction: done whole, or not at all.
+
+mod capacity;
+mod clusters;
+mod connect;
+mod error;
+mod etas;
+mod nodes;
+mod outcomes;
+mod pool_states;
+mod postgres;
+mod quotas;
+mod runs;
+mod settings;
+mod sqlite;
+mod stored;
+mod usage;
+
+pub use capacity::CapacityStore;
+pub use clusters::{Cluster, ClusterStore};
+pub use connect::{Backend, Store, connect};
+pub use error::StoreError;
+pub use etas::{EtaMove, EtaRecord, EtaStore};
+pub use nodes::NodeStore;
+pub use outcomes::{EtaOutcomes, OutcomeId, OutcomeStore, Recorded, UnspentOutcome};
+pub use pool_states::{PoolStateStore, ReceivedState};
+pub use quotas::{QuotaStore, StoredQuota};
+pub use runs::{NewRun, Promotion, RunFacts, RunId, RunIdError, RunRecord, RunStore};
+pub use settings::{SettingsStore, StoredSettings};
+pub use usage::{AppendReport, Merged, SeriesSummary, UsageSink, UsageStore};

@@ -1,0 +1,50 @@
+//! Nodes, each known by its name within its cluster.
+
+mod postgres;
+mod sqlite;
+
+use crate::StoreError;
+use crate::stored::{pool, valid, whole};
+use async_trait::async_trait;
+use vocab::{ClusterName, Node, NodeId, PoolId};
+
+#[async_trait]
+pub trait NodeStore {
+    /// Creates the node or replaces what is known of it, its GPU model included.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where its cluster is unknown.
+    async fn put_node(&self, node: &Node) -> Result<(), StoreError>;
+
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn delete_node(&self, cluster: &ClusterName, id: &NodeId) -> Result<(), StoreError>;
+
+    /// All of the cluster, by name.
+    async fn nodes(&self, cluster: &ClusterName) -> Result<Vec<Node>, StoreError>;
+
+    /// All of the pool, by name.
+    async fn pool_nodes(&self, pool: &PoolId) -> Result<Vec<Node>, StoreError>;
+}
+
+#[derive(sqlx::FromRow)]
+struct NodeRow {
+    cluster: String,
+    id: String,
+    gpu_model: String,
+    gpus: i64,
+    cpu_milli: Option<i64>,
+}
+
+impl TryFrom<NodeRow> for Node {
+    type Error = StoreError;
+
+    fn try_from(row: NodeRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: valid("node", NodeId::parse(&row.id))?,
+            pool: pool(&row.cluster, &row.gpu_model)?,
+            gpus: whole("GPUs of a node", row.gpus)?,
+            cpu_milli: row.cpu_milli.map(|milli| whole("CPUs of a node", milli)).transpose()?,
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! Ended guarantee periods, each counted once however often it is reported.
+
+mod postgres;
+mod sqlite;
+
+use crate::StoreError;
+use crate::stored::{Stamp, horizon, pool, valid, whole};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use vocab::{EventId, NodeId, Outcome, OutcomeKind, PoolId, TaskId, UnixSeconds};
+
+/// Names a recorded outcome to [`EtaStore::apply_eta_move`](crate::EtaStore::apply_eta_move).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OutcomeId(i64);
+
+impl OutcomeId {
+    pub(crate) const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+/// What became of one reported outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    New,
+    /// The same event with the same content was there: a repetition, counted once.
+    Repeated,
+    /// The same event was there with another content, which stays as it is.
+    Conflicting,
+}
+
+/// An outcome that may still move eta: a kept or broken guarantee that no move has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnspentOutcome {
+    pub id: OutcomeId,
+    pub ended_at: UnixSeconds,
+    pub broken: bool,
+}
+
+/// What eta is judged by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EtaOutcomes {
+    /// By their end, newest first.
+    pub unspent: Vec<UnspentOutcome>,
+    /// When the last guarantee was kept or broken, whether a move has counted it or not.
+    pub newest_ended_at: Option<UnixSeconds>,
+}
+
+#[async_trait]
+pub trait OutcomeStore {
+    /// Records each event unless its id is known; answers one word for each, in their order. The same batch reported
+    /// twice at once is recorded once, and both calls succeed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where a cluster is unknown.
+    async fn record_outcomes(
+        &self,
+        outcomes: &[Outcome],
+        received_at: UnixSeconds,
+    ) -> Result<Vec<Recorded>, StoreError>;
+
+    async fn eta_outcomes(&self, pool: &PoolId) -> Result<EtaOutcomes, StoreError>;
+
+    /// The outcome of the pool that ended last, of any kind.
+    async fn newest_outcome(&self, pool: &PoolId) -> Result<Option<Outcome>, StoreError>;
+
+    /// How many of the pool ended at `since` or later, for every kind.
+    async fn count_outcomes(&self, pool: &PoolId, since: UnixSeconds)
+    -> Result<BTreeMap<OutcomeKind, u64>, StoreError>;
+}
+
+#[derive(sqlx::FromRow)]
+struct OutcomeRow {
+    event_id: String,
+    cluster: String,
+    gpu_model: String,
+    guarantee_hours: i64,
+    kind: String,
+    ended_at: Stamp,
+    task: Option<String>,
+    node: Option<String>,
+}
+
+impl TryFrom<OutcomeRow> for Outcome {
+    type Error = StoreError;
+
+    fn try_from(row: OutcomeRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            event_id: valid("event id", EventId::parse(&row.event_id))?,
+            pool: pool(&row.cluster, &row.gpu_model)?,
+            guarantee_hours: horizon("guarantee hours", row.guarantee_hours)?,
+            kind: kind(&row.kind)?,
+            ended_at: row.ended_at.0,
+            task: row.task.map(|task| valid("task", TaskId::parse(&task))).transpose()?,
+            node: row.node.map(|node| valid("node", NodeId::parse(&node))).transpose()?,
+        })
+    }
+}
+
+fn kind(text: &str) -> Result<OutcomeKind, StoreError> {
+    OutcomeKind::parse(text).ok_or_else(|| StoreError::corrupt("kind of an outcome", &format!("{text:?} is none")))
+}
+
+/// The first outcome of each event. By event id: two batches that arrive at once then meet at their first common event,
+/// and neither waits for the other twice.
+fn first_of_each(outcomes: &[Outcome]) -> BTreeMap<&EventId, &Outcome> {
+    let mut first = BTreeMap::new();
+    for outcome in outcomes {
+        first.entry(&outcome.event_id).or_insert(outcome);
+    }
+    first
+}
+
+/// One word for each reported outcome. `stored` holds what the database now has of every reported event, and whether
+/// this call put it there.
+fn judge(outcomes: &[Outcome], mut stored: BTreeMap<EventId, (Outcome, bool)>) -> Vec<Recorded> {
+    let words = outcomes.iter().map(|outcome| {
+        let (known, is_new) = stored.get_mut(&outcome.event_id).expect("every reported event was read back");
+        match (known == outcome, std::mem::take(is_new)) {
+            (true, true) => Recorded::New,
+            (true, false) => Recorded::Repeated,
+            (false, _) => Recorded::Conflicting,
+        }
+    });
+    words.collect()
+}
+
+/// Rows of id, kind and end of those unspent, newest first, and the end of the newest of all.
+fn eta_outcomes(rows: &[(i64, String, Stamp)], newest: Option<Stamp>) -> Result<EtaOutcomes, StoreError> {
+    let one = |(id, text, ended_at): &(i64, String, Stamp)| {
+        let broken = kind(text)? == OutcomeKind::Broken;
+        Ok(UnspentOutcome { id: OutcomeId(*id), ended_at: ended_at.0, broken })
+    };
+    let unspent = rows.iter().map(one).collect::<Result<_, StoreError>>()?;
+    Ok(EtaOutcomes { unspent, newest_ended_at: newest.map(|stamp| stamp.0) })
+}
+
+/// Rows of kind and count.
+fn counts(rows: &[(String, i64)]) -> Result<BTreeMap<OutcomeKind, u64>, StoreError> {
+    let mut counts = BTreeMap::from(OutcomeKind::ALL.map(|kind| (kind, 0)));
+    for (text, count) in rows {
+        counts.insert(kind(text)?, whole("number of outcomes", *count)?);
+    }
+    Ok(counts)
+}

@@ -1,0 +1,69 @@
+use crate::connect::{Store, bad_url};
+use crate::{Backend, StoreError};
+use async_trait::async_trait;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Long enough for a connection across a continent, short enough that a request does not hang on a dead database.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// A service needs a few: one for each pool's writer that commits, one for the refresh, the rest for requests.
+const MAX_CONNECTIONS: u32 = 10;
+
+/// Set for every session of this program.
+const SESSION: [(&str, &str); 4] = [
+    // Statements here are short or scan once: compiling them costs more (0.3 s measured for a merge) than it saves.
+    ("jit", "off"),
+    // Nobody waits for a lock without an end. An append of a year of a large cluster takes less.
+    ("lock_timeout", "30s"),
+    // A program that died inside a transaction must not hold the row of a cluster.
+    ("idle_in_transaction_session_timeout", "60s"),
+    ("timezone", "UTC"),
+];
+
+pub(crate) struct PostgresStore {
+    pub pool: PgPool,
+}
+
+impl PostgresStore {
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::from_str(url)
+            .map_err(|error| bad_url(url, error.to_string()))?
+            .application_name("headroom")
+            .options(SESSION)
+            // Errors reach the caller, who knows what they mean; an append of a second is no incident.
+            .disable_statement_logging();
+        // A connection of its own: it says why it was refused, where a pool retries until it runs out of time.
+        let connecting = tokio::time::timeout(CONNECT_WITHIN, PgConnection::connect_with(&options)).await;
+        let mut connection = connecting.map_err(|_| StoreError::Unavailable {
+            reason: format!("no answer within {} s", CONNECT_WITHIN.as_secs()),
+        })??;
+        sqlx::migrate!("migrations/postgres").run(&mut connection).await?;
+        connection.close().await?;
+        let pool = PgPoolOptions::new().max_connections(MAX_CONNECTIONS).acquire_timeout(CONNECT_WITHIN);
+        Ok(Self { pool: pool.connect_lazy_with(options) })
+    }
+
+    /// READ COMMITTED, the default: each statement sees what was committed before it began, so that what is read after
+    /// waiting for a lock is what the lock protects.
+    pub async fn begin(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
+        Ok(self.pool.begin().await?)
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn backend(&self) -> Backend {
+        Backend::Postgres
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::query("SELECT 1").execute(&self.pool).await?;
+        Ok(())
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+    }
+}

@@ -1,0 +1,90 @@
+//! Quotas as they were answered, with their explanations.
+
+mod postgres;
+mod sqlite;
+
+use crate::stored::{Stamp, amount, horizon, pool};
+use crate::{RunId, StoreError};
+use async_trait::async_trait;
+use vocab::{ClusterName, HorizonHours, MilliGpus, PoolId, UnixSeconds};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredQuota {
+    pub pool: PoolId,
+    pub hours: HorizonHours,
+    pub computed_at: UnixSeconds,
+    pub quota: MilliGpus,
+    /// `None` where no model was asked.
+    pub run_id: Option<RunId>,
+    pub answer_json: String,
+    pub explanation_json: String,
+}
+
+#[async_trait]
+pub trait QuotaStore {
+    /// # Errors
+    /// [`StoreError::NotFound`] where a cluster or a run is unknown.
+    async fn insert_quotas(&self, quotas: &[StoredQuota]) -> Result<(), StoreError>;
+
+    /// The last one stored for each pool and horizon, in their order; of one cluster or of all. The last stored, not
+    /// the one with the latest `computed_at`: a clock may have jumped back.
+    async fn latest_quotas(&self, cluster: Option<&ClusterName>) -> Result<Vec<StoredQuota>, StoreError>;
+
+    /// Those computed at `from` or later and before `to`, newest first, at most `limit`.
+    async fn quota_history(
+        &self,
+        pool: &PoolId,
+        hours: HorizonHours,
+        from: UnixSeconds,
+        to: UnixSeconds,
+        limit: u32,
+    ) -> Result<Vec<StoredQuota>, StoreError>;
+
+    /// Forgets those computed before `before`, except the last one stored for each pool and horizon, which is what a
+    /// service falls back on. Answers how many.
+    async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
+}
+
+#[derive(sqlx::FromRow)]
+struct QuotaRow {
+    cluster: String,
+    gpu_model: String,
+    hours: i64,
+    computed_at: Stamp,
+    quota_milli: i64,
+    run_id: Option<i64>,
+    answer_json: String,
+    explanation_json: String,
+}
+
+impl TryFrom<QuotaRow> for StoredQuota {
+    type Error = StoreError;
+
+    fn try_from(row: QuotaRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            pool: pool(&row.cluster, &row.gpu_model)?,
+            hours: horizon("hours of a quota", row.hours)?,
+            computed_at: row.computed_at.0,
+            quota: amount("quota", row.quota_milli)?,
+            run_id: row.run_id.map(RunId::new),
+            answer_json: row.answer_json,
+            explanation_json: row.explanation_json,
+        })
+    }
+}
+
+/// In the order of pools and hours, so that two writers cannot wait for each other; what is stored for the same pool
+/// and hours keeps its order.
+fn in_order(quotas: &[StoredQuota]) -> Vec<&StoredQuota> {
+    let mut ordered: Vec<_> = quotas.iter().collect();
+    ordered.sort_by_key(|quota| (&quota.pool, quota.hours));
+    ordered
+}
+
+/// What a quota hangs on, for the error that says that it is missing.
+fn owners(quota: &StoredQuota) -> String {
+    match quota.run_id {
+        Some(run) => format!("{} with {run}", quota.pool.cluster),
+        None => quota.pool.cluster.to_string(),
+    }
+}

@@ -1,0 +1,91 @@
+use super::{QuotaRow, QuotaStore, StoredQuota, in_order, owners};
+use crate::error::unless_missing;
+use crate::postgres::PostgresStore;
+use crate::stored::{Stamp, all, milli};
+use crate::{RunId, StoreError};
+use async_trait::async_trait;
+use sqlx::PgConnection;
+use vocab::{ClusterName, HorizonHours, PoolId, UnixSeconds};
+
+#[async_trait]
+impl QuotaStore for PostgresStore {
+    async fn insert_quotas(&self, quotas: &[StoredQuota]) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        for quota in in_order(quotas) {
+            let id = insert(&mut transaction, quota).await?;
+            point_to_newest(&mut transaction, quota, id).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn latest_quotas(&self, cluster: Option<&ClusterName>) -> Result<Vec<StoredQuota>, StoreError> {
+        let query = sqlx::query_as::<_, QuotaRow>(
+            "SELECT quotas.* FROM newest_quotas JOIN quotas ON quotas.id = newest_quotas.quota_id
+             WHERE $1 IS NULL OR newest_quotas.cluster = $1
+             ORDER BY newest_quotas.cluster, newest_quotas.gpu_model, newest_quotas.hours",
+        );
+        all(query.bind(cluster.map(ClusterName::as_str)).fetch_all(&self.pool).await?)
+    }
+
+    async fn quota_history(
+        &self,
+        pool: &PoolId,
+        hours: HorizonHours,
+        from: UnixSeconds,
+        to: UnixSeconds,
+        limit: u32,
+    ) -> Result<Vec<StoredQuota>, StoreError> {
+        let query = sqlx::query_as::<_, QuotaRow>(
+            "SELECT * FROM quotas
+             WHERE cluster = $1 AND gpu_model = $2 AND hours = $3 AND computed_at >= $4 AND computed_at < $5
+             ORDER BY computed_at DESC, id DESC LIMIT $6",
+        )
+        .bind(pool.cluster.as_str())
+        .bind(pool.gpu_model.as_str())
+        .bind(i64::from(hours.get()))
+        .bind(Stamp(from))
+        .bind(Stamp(to))
+        .bind(i64::from(limit));
+        all(query.fetch_all(&self.pool).await?)
+    }
+
+    async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
+        let deleting =
+            sqlx::query("DELETE FROM quotas WHERE computed_at < $1 AND id NOT IN (SELECT quota_id FROM newest_quotas)");
+        Ok(deleting.bind(Stamp(before)).execute(&self.pool).await?.rows_affected())
+    }
+}
+
+async fn insert(connection: &mut PgConnection, quota: &StoredQuota) -> Result<i64, StoreError> {
+    sqlx::query_scalar(
+        "INSERT INTO quotas
+             (cluster, gpu_model, hours, computed_at, quota_milli, run_id, answer_json, explanation_json)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id",
+    )
+    .bind(quota.pool.cluster.as_str())
+    .bind(quota.pool.gpu_model.as_str())
+    .bind(i64::from(quota.hours.get()))
+    .bind(Stamp(quota.computed_at))
+    .bind(milli(quota.quota))
+    .bind(quota.run_id.map(RunId::get))
+    .bind(&quota.answer_json)
+    .bind(&quota.explanation_json)
+    .fetch_one(connection)
+    .await
+    .map_err(unless_missing("cluster", owners(quota)))
+}
+
+async fn point_to_newest(connection: &mut PgConnection, quota: &StoredQuota, id: i64) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO newest_quotas (cluster, gpu_model, hours, quota_id) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (cluster, gpu_model, hours) DO UPDATE SET quota_id = excluded.quota_id",
+    )
+    .bind(quota.pool.cluster.as_str())
+    .bind(quota.pool.gpu_model.as_str())
+    .bind(i64::from(quota.hours.get()))
+    .bind(id)
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,116 @@
+use crate::connect::{Store, bad_url};
+use crate::{Backend, StoreError};
+use async_trait::async_trait;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Sqlite, Transaction};
+use std::time::{Duration, Instant};
+
+/// How long to wait for a writer in another process.
+const BUSY_WITHIN: Duration = Duration::from_secs(5);
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+/// How long to wait for a writer in this process: an ingest of a year may be at work.
+const WRITER_WITHIN: Duration = Duration::from_secs(30);
+/// Enough for requests next to a load, each of which is a thread of its own.
+const READERS: u32 = 4;
+
+pub(crate) struct SqliteStore {
+    pub writer: SqlitePool,
+    pub readers: SqlitePool,
+}
+
+impl SqliteStore {
+    pub async fn connect(path: &str) -> Result<Self, StoreError> {
+        let refused = |reason: &str| Err(bad_url(&format!("sqlite://{path}"), reason.to_owned()));
+        if path.is_empty() || path == ":memory:" {
+            return refused("each connection would have a database of its own; name a file");
+        }
+        if path.contains('?') {
+            return refused("options after a question mark are not supported");
+        }
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // In WAL mode, NORMAL may lose the last commits when the power fails: what was acknowledged must stay.
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(BUSY_WITHIN)
+            .foreign_keys(true)
+            // Errors reach the caller, who knows what they mean; an append of a second is no incident.
+            .disable_statement_logging();
+        let readers = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(BUSY_WITHIN);
+        let writer = open_writer(&options).await?;
+        let store = Self { writer, readers: readers.connect_lazy_with(options.pragma("query_only", "on")) };
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// Inside one transaction, since the migrator itself takes no lock on SQLite.
+    async fn migrate(&self) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        sqlx::migrate!("migrations/sqlite").run(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// IMMEDIATE, so that it waits for another writer here: a transaction that begins by reading and then writes is
+    /// refused at once where another one wrote in between, however long the timeout.
+    pub async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+}
+
+/// Where several programs turn a new file to WAL at once, SQLite tells all but one that it is busy, without waiting.
+async fn open_writer(options: &SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
+    let deadline = Instant::now() + BUSY_WITHIN;
+    loop {
+        let writer = SqlitePoolOptions::new().max_connections(1).acquire_timeout(WRITER_WITHIN);
+        match writer.connect_with(options.clone()).await.map_err(StoreError::from) {
+            Err(StoreError::Busy { .. }) if Instant::now() < deadline => tokio::time::sleep(BUSY_PAUSE).await,
+            opened => return opened,
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn backend(&self) -> Backend {
+        Backend::Sqlite
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::query("SELECT 1").execute(&self.readers).await?;
+        Ok(())
+    }
+
+    async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cluster, ClusterStore, UsageStore};
+    use vocab::{ClusterName, HourStart, MilliGpus, Organization, PoolId, SeriesId, UsageRow};
+
+    #[tokio::test]
+    async fn an_append_that_fills_the_disk_leaves_nothing_and_the_next_one_works() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::connect(folder.path().join("small.db").to_str().unwrap()).await.unwrap();
+        let name = ClusterName::parse("earth").unwrap();
+        let cluster = Cluster { name: name.clone(), time_zone: "UTC".to_owned(), calendar: "none".to_owned() };
+        store.put_cluster(&cluster).await.unwrap();
+        let series =
+            SeriesId { pool: PoolId::parse("earth:A100").unwrap(), organization: Organization::parse("x").unwrap() };
+        let hour = |index: i64| HourStart::from_unix_s(index * 3_600).unwrap();
+        let row = |index| UsageRow { series: series.clone(), hour: hour(index), demand: MilliGpus::from_gpus(1) };
+        let rows: Vec<_> = (0..20_000).map(row).collect();
+        sqlx::query("PRAGMA max_page_count = 60").execute(&store.writer).await.unwrap();
+        let fault = store.append(&rows, &[]).await.unwrap_err();
+        assert!(matches!(fault, StoreError::Full { .. }), "{fault}");
+        assert_eq!(store.usage_range(&name).await.unwrap(), None);
+        sqlx::query("PRAGMA max_page_count = 100000").execute(&store.writer).await.unwrap();
+        assert_eq!(store.append(&rows, &[]).await.unwrap().usage.inserted, 20_000);
+    }
+}

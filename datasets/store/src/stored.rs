@@ -1,0 +1,137 @@
+//! Values as the databases hold them, checked in both directions.
+
+use crate::StoreError;
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueRef};
+use sqlx::sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef};
+use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
+use std::fmt::Display;
+use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
+
+/// The numbers of the types in every Postgres.
+const TIMESTAMPTZ: Oid = Oid(1184);
+const TIMESTAMPTZ_ARRAY: Oid = Oid(1185);
+/// Postgres counts timestamps from 2000-01-01T00:00:00Z.
+const POSTGRES_EPOCH_UNIX_S: i64 = 946_684_800;
+/// The years 1 to 9999: inside what both databases hold and what RFC 3339 can write.
+const STAMPS_UNIX_S: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
+/// An instant: `timestamptz` in Postgres, seconds since 1970 in SQLite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp(pub UnixSeconds);
+
+impl From<HourStart> for Stamp {
+    fn from(hour: HourStart) -> Self {
+        Self(hour.instant())
+    }
+}
+
+impl Stamp {
+    pub fn hour(self) -> Result<HourStart, StoreError> {
+        valid("hour", HourStart::from_unix_s(self.0.get()))
+    }
+
+    fn checked(self) -> Result<i64, BoxDynError> {
+        let unix_s = self.0.get();
+        STAMPS_UNIX_S.contains(&unix_s).then_some(unix_s).ok_or_else(|| format!("{unix_s} s since 1970").into())
+    }
+}
+
+/// Microseconds since the epoch of Postgres, as COPY and binary parameters hold an hour.
+pub(crate) const fn postgres_micros(unix_s: i64) -> i64 {
+    (unix_s - POSTGRES_EPOCH_UNIX_S) * 1_000_000
+}
+
+impl Type<Postgres> for Stamp {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_oid(TIMESTAMPTZ)
+    }
+}
+
+impl PgHasArrayType for Stamp {
+    fn array_type_info() -> PgTypeInfo {
+        PgTypeInfo::with_oid(TIMESTAMPTZ_ARRAY)
+    }
+}
+
+impl Encode<'_, Postgres> for Stamp {
+    fn encode_by_ref(&self, buf: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        Encode::<Postgres>::encode_by_ref(&postgres_micros(self.checked()?), buf)
+    }
+}
+
+impl Decode<'_, Postgres> for Stamp {
+    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+        let unix_s = <i64 as Decode<Postgres>>::decode(value)?.div_euclid(1_000_000).checked_add(POSTGRES_EPOCH_UNIX_S);
+        Ok(Self(UnixSeconds::new(unix_s.ok_or("an infinite timestamp")?)))
+    }
+}
+
+impl Type<Sqlite> for Stamp {
+    fn type_info() -> SqliteTypeInfo {
+        <i64 as Type<Sqlite>>::type_info()
+    }
+
+    fn compatible(info: &SqliteTypeInfo) -> bool {
+        <i64 as Type<Sqlite>>::compatible(info)
+    }
+}
+
+impl Encode<'_, Sqlite> for Stamp {
+    fn encode_by_ref(&self, buf: &mut SqliteArgumentsBuffer) -> Result<IsNull, BoxDynError> {
+        Encode::<Sqlite>::encode_by_ref(&self.checked()?, buf)
+    }
+}
+
+impl<'r> Decode<'r, Sqlite> for Stamp {
+    fn decode(value: SqliteValueRef<'r>) -> Result<Self, BoxDynError> {
+        Ok(Self(UnixSeconds::new(<i64 as Decode<Sqlite>>::decode(value)?)))
+    }
+}
+
+/// A value that was read and that this program would not have written is damage.
+pub(crate) fn valid<T, E: Display>(what: &'static str, read: Result<T, E>) -> Result<T, StoreError> {
+    read.map_err(|error| StoreError::corrupt(what, &error))
+}
+
+/// First and last hour of something; `None` of nothing.
+pub(crate) type Span = Option<(HourStart, HourStart)>;
+
+pub(crate) fn span((first, last): (Option<Stamp>, Option<Stamp>)) -> Result<Span, StoreError> {
+    first.zip(last).map(|(first, last)| Ok((first.hour()?, last.hour()?))).transpose()
+}
+
+/// A whole number read back into the type that it was written from.
+pub(crate) fn whole<T: TryFrom<i64, Error: Display>>(what: &'static str, read: i64) -> Result<T, StoreError> {
+    valid(what, T::try_from(read))
+}
+
+/// A whole number on its way into the databases, which have no unsigned ones.
+pub(crate) fn signed(what: &'static str, value: u64) -> Result<i64, StoreError> {
+    i64::try_from(value).map_err(|_| StoreError::OutOfRange { what, value: value.to_string() })
+}
+
+/// Exact: an amount is below 2⁵³.
+pub(crate) const fn milli(amount: MilliGpus) -> i64 {
+    amount.milli() as i64
+}
+
+pub(crate) fn amount(what: &'static str, read: i64) -> Result<MilliGpus, StoreError> {
+    valid(what, MilliGpus::from_milli(whole(what, read)?))
+}
+
+pub(crate) fn horizon(what: &'static str, read: i64) -> Result<HorizonHours, StoreError> {
+    valid(what, HorizonHours::new(whole(what, read)?))
+}
+
+pub(crate) fn pool(cluster: &str, gpu_model: &str) -> Result<PoolId, StoreError> {
+    let cluster = valid("cluster", ClusterName::parse(cluster))?;
+    Ok(PoolId { cluster, gpu_model: valid("GPU model", GpuModel::parse(gpu_model))? })
+}
+
+/// Rows read, each turned into the type that callers see; the first damaged one ends it.
+pub(crate) fn all<T, R: TryInto<T, Error = StoreError>>(rows: Vec<R>) -> Result<Vec<T>, StoreError> {
+    rows.into_iter().map(TryInto::try_into).collect()
+}

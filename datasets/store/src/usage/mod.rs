@@ -1,0 +1,134 @@
+//! The usage history: demand of each series in each hour.
+
+mod batch;
+mod postgres;
+mod sqlite;
+
+use crate::StoreError;
+use crate::stored::{Stamp, pool, valid, whole};
+use async_trait::async_trait;
+use vocab::{CapacityRow, ClusterName, HourStart, MilliGpus, Organization, SeriesId, UnixSeconds, UsageRow};
+
+/// What became of the rows of an append. The sum is their number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Merged {
+    pub inserted: u64,
+    /// Replaced a different value.
+    pub changed: u64,
+    /// Equal to what was there, or repeated within the append.
+    pub unchanged: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AppendReport {
+    pub usage: Merged,
+    pub capacity: Merged,
+}
+
+/// One series, from its first row to its last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeriesSummary {
+    pub series: SeriesId,
+    pub first: HourStart,
+    pub last: HourStart,
+    /// Hours with a row: fewer than from first to last where there are gaps.
+    pub rows: u64,
+    /// When a row was last inserted or changed, by the clock of the database.
+    pub changed_at: UnixSeconds,
+}
+
+/// Receives the rows of a load.
+pub type UsageSink<'a> = &'a mut (dyn FnMut(&SeriesId, HourStart, MilliGpus) + Send);
+
+#[async_trait]
+pub trait UsageStore {
+    /// Inserts rows and replaces those whose value differs, of any number of clusters, in any order.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where a cluster is unknown; [`StoreError::Contradiction`] where the rows hold two
+    /// values for the same series and hour.
+    async fn append(&self, rows: &[UsageRow], capacity: &[CapacityRow]) -> Result<AppendReport, StoreError>;
+
+    /// Hands out every row of the cluster at `from` or later and before `to`, as of one instant: series in their
+    /// order, each one's hours ascending. Holds one series in memory.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]. The sink may have received rows when an error comes.
+    async fn load_usage(
+        &self,
+        cluster: &ClusterName,
+        from: HourStart,
+        to: HourStart,
+        sink: UsageSink<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// First and last hour with a row of an organization other than `*`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn usage_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError>;
+
+    /// Every series of the cluster that has rows, in order. Counts rows, so it reads all of them.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn describe_usage(&self, cluster: &ClusterName) -> Result<Vec<SeriesSummary>, StoreError>;
+
+    /// Forgets all rows of hours before `before`, of every cluster. Answers how many.
+    async fn delete_usage_before(&self, before: HourStart) -> Result<u64, StoreError>;
+}
+
+impl Merged {
+    /// Of rows that are `inserted` and `changed`; the rest of them is unchanged.
+    fn of(rows: usize, inserted: u64, changed: u64) -> Self {
+        let unchanged = (rows as u64).checked_sub(inserted + changed).expect("each row is written at most once");
+        Self { inserted, changed, unchanged }
+    }
+
+    const fn wrote(self) -> bool {
+        self.inserted + self.changed > 0
+    }
+
+    fn add(&mut self, more: Self) {
+        self.inserted += more.inserted;
+        self.changed += more.changed;
+        self.unchanged += more.unchanged;
+    }
+}
+
+impl AppendReport {
+    fn add(&mut self, more: Self) {
+        self.usage.add(more.usage);
+        self.capacity.add(more.capacity);
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct SummaryRow {
+    cluster: String,
+    gpu_model: String,
+    organization: String,
+    first_hour: Stamp,
+    last_hour: Stamp,
+    row_count: i64,
+    changed_at: Stamp,
+}
+
+impl TryFrom<SummaryRow> for SeriesSummary {
+    type Error = StoreError;
+
+    fn try_from(row: SummaryRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            series: series(&row.cluster, &row.gpu_model, &row.organization)?,
+            first: row.first_hour.hour()?,
+            last: row.last_hour.hour()?,
+            rows: whole("number of rows", row.row_count)?,
+            changed_at: row.changed_at.0,
+        })
+    }
+}
+
+fn series(cluster: &str, gpu_model: &str, organization: &str) -> Result<SeriesId, StoreError> {
+    let organization = valid("organization", Organization::parse(organization))?;
+    Ok(SeriesId { pool: pool(cluster, gpu_model)?, organization })
+}

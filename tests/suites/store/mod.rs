@@ -1,0 +1,12 @@
+//! The store answers alike on both databases.
+
+mod clusters;
+mod etas;
+mod faults;
+mod outcomes;
+mod pools;
+mod quotas;
+mod retention;
+mod runs;
+mod schema;
+mod usage;

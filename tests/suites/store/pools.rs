@@ -1,0 +1,102 @@
+use std::collections::BTreeMap;
+use store::StoreError;
+use tests::fixture::{at, cluster, gpus, hours, pool, put_clusters};
+use tests::{TestDatabase, on_both_databases};
+use vocab::{Node, NodeId, PoolState};
+
+on_both_databases![
+    an_older_state_does_not_replace_a_newer_one,
+    settings_are_replaced_only_by_who_has_seen_the_last_ones,
+    two_writers_of_the_same_settings_do_not_both_win,
+    a_node_is_known_by_its_name_in_its_cluster,
+    what_hangs_on_an_unknown_cluster_is_refused,
+];
+
+fn state(as_of: i64, idle: &str, spot: &[(u64, &str)]) -> PoolState {
+    PoolState {
+        pool: pool("earth:A100"),
+        capacity: gpus("16"),
+        idle: gpus(idle),
+        spot_by_guarantee: spot.iter().map(|&(h, amount)| (hours(h), gpus(amount))).collect::<BTreeMap<_, _>>(),
+        longest_quota_wait_s: 3_600,
+        as_of: at(as_of),
+    }
+}
+
+async fn an_older_state_does_not_replace_a_newer_one(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let (old, new) = (state(100, "3", &[(1, "2"), (4, "0.25")]), state(101, "5", &[(2, "1.5")]));
+    assert!(store.put_pool_state(&old, at(110)).await.unwrap());
+    assert_eq!(store.pool_state(&old.pool).await.unwrap().map(|received| received.state), Some(old.clone()));
+    assert!(store.put_pool_state(&new, at(111)).await.unwrap());
+    assert!(!store.put_pool_state(&old, at(112)).await.unwrap());
+    let received = store.pool_state(&new.pool).await.unwrap().unwrap();
+    assert_eq!((received.state, received.received_at), (new.clone(), at(111)));
+    assert!(store.put_pool_state(&state(101, "6", &[]), at(113)).await.unwrap(), "the same instant, corrected");
+    assert_eq!(store.pool_state(&pool("earth:H800")).await.unwrap(), None);
+}
+
+async fn settings_are_replaced_only_by_who_has_seen_the_last_ones(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let pool = pool("earth:A100");
+    assert_eq!(store.settings(&pool).await.unwrap(), None);
+    let too_early = store.put_settings(&pool, "{}", Some(1)).await;
+    assert!(matches!(too_early, Err(StoreError::Conflict { .. })), "{too_early:?}");
+    assert_eq!(store.put_settings(&pool, "{}", None).await.unwrap(), 1);
+    assert_eq!(store.put_settings(&pool, "{ \"p\": 0.9 }", Some(1)).await.unwrap(), 2);
+    for expected in [None, Some(1), Some(3)] {
+        let fault = store.put_settings(&pool, "late", expected).await.unwrap_err();
+        assert!(matches!(fault, StoreError::Conflict { .. }), "{fault}");
+    }
+    let stored = store.settings(&pool).await.unwrap().unwrap();
+    assert_eq!((stored.version, &*stored.settings_json), (2, "{ \"p\": 0.9 }"));
+}
+
+async fn two_writers_of_the_same_settings_do_not_both_win(database: TestDatabase) {
+    let (one, other) = (database.store().await, database.store().await);
+    put_clusters(&*one, &["earth"]).await;
+    let pool = pool("earth:A100");
+    let first = tokio::join!(one.put_settings(&pool, "a", None), other.put_settings(&pool, "b", None));
+    assert_eq!(usize::from(first.0.is_ok()) + usize::from(first.1.is_ok()), 1);
+    let second = tokio::join!(one.put_settings(&pool, "c", Some(1)), other.put_settings(&pool, "d", Some(1)));
+    let texts = [second.0.is_ok().then_some("c"), second.1.is_ok().then_some("d")];
+    let stored = one.settings(&pool).await.unwrap().unwrap();
+    assert_eq!(texts.into_iter().flatten().collect::<Vec<_>>(), [stored.settings_json]);
+    assert_eq!(stored.version, 2);
+}
+
+fn node(pool_text: &str, id: &str, gpus: u32, cpu_milli: Option<u64>) -> Node {
+    Node { id: NodeId::parse(id).unwrap(), pool: pool(pool_text), gpus, cpu_milli }
+}
+
+async fn a_node_is_known_by_its_name_in_its_cluster(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth", "mars"]).await;
+    let moved = node("earth:H800", "n2", 4, None);
+    for node in [&node("earth:A100", "n2", 8, Some(96_000)), &node("mars:A100", "n2", 2, None), &moved] {
+        store.put_node(node).await.unwrap();
+    }
+    let first = node("earth:A100", "n1", 8, Some(1));
+    store.put_node(&first).await.unwrap();
+    assert_eq!(store.nodes(&cluster("earth")).await.unwrap(), [first, moved.clone()]);
+    assert_eq!(store.pool_nodes(&pool("earth:H800")).await.unwrap(), std::slice::from_ref(&moved));
+    store.delete_node(&cluster("earth"), &moved.id).await.unwrap();
+    let fault = store.delete_node(&cluster("earth"), &moved.id).await.unwrap_err();
+    assert_eq!(fault.to_string(), "there is no node earth:n2");
+    assert_eq!(store.nodes(&cluster("mars")).await.unwrap().len(), 1);
+}
+
+async fn what_hangs_on_an_unknown_cluster_is_refused(database: TestDatabase) {
+    let store = database.store().await;
+    let faults = [
+        store.put_node(&node("earth:A100", "n1", 8, None)).await.unwrap_err(),
+        store.put_settings(&pool("earth:A100"), "{}", None).await.unwrap_err(),
+        store.put_pool_state(&state(100, "3", &[]), at(110)).await.unwrap_err(),
+    ];
+    for fault in faults {
+        assert_eq!(fault.to_string(), "there is no cluster earth");
+        assert!(!fault.is_retryable());
+    }
+}

@@ -1,0 +1,67 @@
+use store::{RunId, StoreError, StoredQuota};
+use tests::fixture::{at, cluster, gpus, hours, pool, put_clusters};
+use tests::{TestDatabase, on_both_databases};
+
+on_both_databases![
+    the_last_quota_stored_is_the_latest_even_when_the_clock_jumps_back,
+    the_history_comes_newest_first_and_ends_at_the_limit,
+    retention_keeps_the_quota_that_a_service_falls_back_on,
+    a_quota_of_an_unknown_run_keeps_the_others_out,
+];
+
+fn quota(pool_text: &str, h: u64, computed_at: i64, amount: &str) -> StoredQuota {
+    StoredQuota {
+        pool: pool(pool_text),
+        hours: hours(h),
+        computed_at: at(computed_at),
+        quota: gpus(amount),
+        run_id: None,
+        answer_json: format!("{{\"quota_gpus\": {amount}}}"),
+        explanation_json: "{}".to_owned(),
+    }
+}
+
+async fn the_last_quota_stored_is_the_latest_even_when_the_clock_jumps_back(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth", "mars"]).await;
+    let first = [quota("mars:A100", 1, 300, "9"), quota("earth:A100", 4, 300, "2"), quota("earth:A100", 1, 300, "3")];
+    store.insert_quotas(&first).await.unwrap();
+    let jumped = quota("earth:A100", 4, 200, "1");
+    store.insert_quotas(std::slice::from_ref(&jumped)).await.unwrap();
+    let latest = store.latest_quotas(None).await.unwrap();
+    assert_eq!(latest, [first[2].clone(), jumped.clone(), first[0].clone()]);
+    assert_eq!(store.latest_quotas(Some(&cluster("earth"))).await.unwrap(), [first[2].clone(), jumped]);
+    assert!(store.latest_quotas(Some(&cluster("pluto"))).await.unwrap().is_empty());
+}
+
+async fn the_history_comes_newest_first_and_ends_at_the_limit(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let all: Vec<_> = (0..10).map(|number| quota("earth:A100", 4, number * 300, &number.to_string())).collect();
+    store.insert_quotas(&all).await.unwrap();
+    store.insert_quotas(&[quota("earth:A100", 1, 300, "7")]).await.unwrap();
+    let history = store.quota_history(&pool("earth:A100"), hours(4), at(300), at(1_500), 3).await.unwrap();
+    assert_eq!(history, [all[4].clone(), all[3].clone(), all[2].clone()], "1,500 s is excluded");
+    let history = store.quota_history(&pool("earth:A100"), hours(4), at(300), at(1_500), 100).await.unwrap();
+    assert_eq!(history.len(), 4, "300 s is included");
+}
+
+async fn retention_keeps_the_quota_that_a_service_falls_back_on(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let all = [quota("earth:A100", 4, 100, "1"), quota("earth:A100", 4, 200, "2"), quota("earth:H800", 4, 100, "3")];
+    store.insert_quotas(&all).await.unwrap();
+    assert_eq!(store.delete_quotas_before(at(1_000)).await.unwrap(), 1);
+    assert_eq!(store.delete_quotas_before(at(1_000)).await.unwrap(), 0);
+    assert_eq!(store.latest_quotas(None).await.unwrap(), all[1..]);
+}
+
+async fn a_quota_of_an_unknown_run_keeps_the_others_out(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let orphan = StoredQuota { run_id: Some(RunId::new(12)), ..quota("earth:H800", 4, 100, "3") };
+    let fault = store.insert_quotas(&[quota("earth:A100", 4, 100, "1"), orphan]).await.unwrap_err();
+    assert!(matches!(&fault, StoreError::NotFound { .. }) && fault.to_string().contains("run-12"), "{fault}");
+    assert!(store.latest_quotas(None).await.unwrap().is_empty());
+    store.insert_quotas(&[]).await.unwrap();
+}
