@@ -39,16 +39,27 @@ pub fn score(
     Ok(score_pool(&pairs, rate).map(|scores| AggregationScore { aggregation, scores }))
 }
 
-/// The lowest pinball loss among those whose coverage interval reaches p; where none does, or nothing could be scored,
-/// the most careful one (DESIGN §4.6).
+/// Below so many days the interval over days says next to nothing, and the coverage itself has to reach p.
+const DAYS_OF_AN_INTERVAL: usize = 7;
+
+/// The lowest pinball loss among those that may keep the promise: whose coverage interval reaches p (DESIGN §4.6), or,
+/// on less than a week, whose coverage does. Where none may, the one that kept it most often; where nothing could be
+/// scored, the sum of bounds.
 #[must_use]
 pub fn choose(scores: &[AggregationScore], rate: GuaranteeRate) -> Aggregation {
-    let reaches = |one: &&AggregationScore| one.scores.coverage_interval[1] >= rate.as_f64();
+    let may_keep = |one: &&AggregationScore| {
+        let whole_week = one.scores.days >= DAYS_OF_AN_INTERVAL;
+        let coverage = if whole_week { one.scores.coverage_interval[1] } else { one.scores.coverage };
+        coverage >= rate.as_f64()
+    };
     let by_loss = |one: &&AggregationScore, other: &&AggregationScore| {
         let loss = one.scores.pinball_gpus.total_cmp(&other.scores.pinball_gpus);
         loss.then(one.aggregation.cmp(&other.aggregation))
     };
-    let best = scores.iter().filter(reaches).min_by(by_loss);
+    let by_coverage = |one: &&AggregationScore, other: &&AggregationScore| {
+        other.scores.coverage.total_cmp(&one.scores.coverage).then_with(|| by_loss(one, other))
+    };
+    let best = scores.iter().filter(may_keep).min_by(by_loss).or_else(|| scores.iter().min_by(by_coverage));
     best.map_or(Aggregation::SumOfBounds, |one| one.aggregation)
 }
 
@@ -62,11 +73,12 @@ impl From<BoundError> for PredictError {
 mod tests {
     use super::*;
 
-    fn scored(aggregation: Aggregation, pinball_gpus: f64, highest_coverage: f64) -> AggregationScore {
+    fn scored(aggregation: Aggregation, pinball_gpus: f64, coverage: f64, days: usize) -> AggregationScore {
         let scores = PoolScores {
-            issues: 100,
-            coverage: highest_coverage - 0.05,
-            coverage_interval: [highest_coverage - 0.1, highest_coverage],
+            issues: 24 * days,
+            days,
+            coverage,
+            coverage_interval: [coverage - 0.1, coverage + 0.05],
             pinball_gpus,
             over_reserved_gpus: 0.0,
             shortfall_gpus: 0.0,
@@ -74,13 +86,29 @@ mod tests {
         AggregationScore { aggregation, scores }
     }
 
+    fn chosen(days: usize, tried: &[(Aggregation, f64, f64)]) -> Aggregation {
+        let scores: Vec<_> = tried.iter().map(|&(name, loss, coverage)| scored(name, loss, coverage, days)).collect();
+        choose(&scores, GuaranteeRate::GFS)
+    }
+
+    const CAREFUL: (Aggregation, f64, f64) = (Aggregation::SumOfBounds, 11.0, 1.0);
+    const GOOD: (Aggregation, f64, f64) = (Aggregation::Pooled, 8.0, 0.88);
+    const BOLD: (Aggregation, f64, f64) = (Aggregation::Independent, 5.0, 0.8);
+
     #[test]
     fn the_lowest_loss_wins_among_those_that_may_keep_the_promise() {
-        let careful = scored(Aggregation::SumOfBounds, 11.0, 1.0);
-        let good = scored(Aggregation::Pooled, 8.0, 0.93);
-        let bold = scored(Aggregation::Independent, 5.0, 0.85);
-        assert_eq!(choose(&[careful.clone(), bold.clone(), good], GuaranteeRate::GFS), Aggregation::Pooled);
-        assert_eq!(choose(&[careful, bold.clone()], GuaranteeRate::GFS), Aggregation::SumOfBounds);
-        assert_eq!(choose(&[bold], GuaranteeRate::GFS), Aggregation::SumOfBounds, "none keeps it");
+        assert_eq!(chosen(7, &[CAREFUL, BOLD, GOOD]), Aggregation::Pooled);
+        assert_eq!(chosen(7, &[CAREFUL, BOLD]), Aggregation::SumOfBounds);
+    }
+
+    #[test]
+    fn on_less_than_a_week_the_coverage_itself_has_to_reach_the_promise() {
+        assert_eq!(chosen(3, &[CAREFUL, BOLD, GOOD]), Aggregation::SumOfBounds);
+    }
+
+    #[test]
+    fn where_none_may_keep_it_the_most_careful_serves() {
+        assert_eq!(chosen(7, &[BOLD, (Aggregation::SumOfBounds, 4.0, 0.7)]), Aggregation::Independent);
+        assert_eq!(choose(&[], GuaranteeRate::GFS), Aggregation::SumOfBounds);
     }
 }

@@ -48,6 +48,7 @@ pub struct Calibration {
 struct Score {
     aggregation: String,
     issues: usize,
+    days: usize,
     coverage: f64,
     coverage_interval: [f64; 2],
     pinball_gpus: f64,
@@ -134,16 +135,27 @@ impl Calibration {
 
 impl Score {
     fn of(one: &AggregationScore) -> Self {
-        let PoolScores { issues, coverage, coverage_interval, pinball_gpus, over_reserved_gpus, shortfall_gpus } =
+        let PoolScores { issues, days, coverage, coverage_interval, pinball_gpus, over_reserved_gpus, shortfall_gpus } =
             one.scores;
         let aggregation = one.aggregation.as_str().to_owned();
-        Self { aggregation, issues, coverage, coverage_interval, pinball_gpus, over_reserved_gpus, shortfall_gpus }
+        Self {
+            aggregation,
+            issues,
+            days,
+            coverage,
+            coverage_interval,
+            pinball_gpus,
+            over_reserved_gpus,
+            shortfall_gpus,
+        }
     }
 
     fn restore(&self) -> Result<AggregationScore, CheckpointError> {
-        let &Self { issues, coverage, coverage_interval, pinball_gpus, over_reserved_gpus, shortfall_gpus, .. } = self;
+        let &Self {
+            issues, days, coverage, coverage_interval, pinball_gpus, over_reserved_gpus, shortfall_gpus, ..
+        } = self;
         let scores =
-            PoolScores { issues, coverage, coverage_interval, pinball_gpus, over_reserved_gpus, shortfall_gpus };
+            PoolScores { issues, days, coverage, coverage_interval, pinball_gpus, over_reserved_gpus, shortfall_gpus };
         Ok(AggregationScore { aggregation: Aggregation::parse(&self.aggregation)?, scores })
     }
 }

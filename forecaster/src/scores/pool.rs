@@ -26,6 +26,8 @@ pub struct PoolPair {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoolScores {
     pub issues: usize,
+    /// Days (UTC) that the issue times lie in.
+    pub days: usize,
     /// Share of issue times whose peak stayed at or below the bound: the promise kept.
     pub coverage: f64,
     /// 90 % interval of the coverage over days: hours of one day are not independent.
@@ -65,10 +67,12 @@ pub fn score_pool(pairs: &[PoolPair], rate: GuaranteeRate) -> Option<PoolScores>
         return None;
     }
     let mean = |of: &dyn Fn(&PoolPair) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
+    let days = by_day(pairs);
     Some(PoolScores {
         issues: pairs.len(),
+        days: days.len(),
         coverage: mean(&|pair| f64::from(u8::from(kept(pair)))),
-        coverage_interval: coverage_interval(pairs),
+        coverage_interval: coverage_interval(&days),
         pinball_gpus: mean(&|pair| pinball(pair.peak_gpus, pair.bound_gpus, rate.as_f64())),
         over_reserved_gpus: mean(&|pair| (pair.bound_gpus - pair.peak_gpus).max(0.0)),
         shortfall_gpus: mean(&|pair| (pair.peak_gpus - pair.bound_gpus).max(0.0)),
@@ -79,8 +83,8 @@ fn kept(pair: &PoolPair) -> bool {
     pair.bound_gpus >= pair.peak_gpus - TOLERANCE_GPUS
 }
 
-/// Bootstrap of whole days (UTC): 5 % and 95 % quantiles of the coverage.
-fn coverage_interval(pairs: &[PoolPair]) -> [f64; 2] {
+/// How many bounds held, of how many, on each day (UTC).
+fn by_day(pairs: &[PoolPair]) -> Vec<(usize, usize)> {
     let mut days: BTreeMap<i64, (usize, usize)> = BTreeMap::new();
     for pair in pairs {
         let day = pair.issue.unix_s() / 3_600 / HOURS_PER_DAY;
@@ -88,7 +92,11 @@ fn coverage_interval(pairs: &[PoolPair]) -> [f64; 2] {
         *held += usize::from(kept(pair));
         *count += 1;
     }
-    let days: Vec<_> = days.into_values().collect();
+    days.into_values().collect()
+}
+
+/// Bootstrap of whole days: 5 % and 95 % quantiles of the coverage.
+fn coverage_interval(days: &[(usize, usize)]) -> [f64; 2] {
     let mut rng = ChaCha8Rng::seed_from_u64(BOOTSTRAP_SEED);
     let mut draw = || {
         let picked = (0..days.len()).map(|_| days[rng.random_range(0..days.len())]);

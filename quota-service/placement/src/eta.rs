@@ -250,5 +250,33 @@ impl fmt::Display for MoveReason {
     }
 }
 
+impl HoldReason {
+    /// Stable name for programs.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::FewOutcomes { .. } => "few_outcomes",
+            Self::MovedLately { .. } => "moved_lately",
+            Self::WithinTarget => "within_target",
+            Self::RisingWouldNotHelp => "rising_would_not_help",
+            Self::AtBound => "at_bound",
+        }
+    }
+}
+
+impl fmt::Display for HoldReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FewOutcomes { have, need } => write!(f, "{have} guarantees ended, and a move needs {need}"),
+            Self::MovedLately { moved_at } => {
+                write!(f, "it moved, or was first watched, at {moved_at}, less than the longest guarantee ago")
+            }
+            Self::WithinTarget => f.write_str("the share of broken guarantees calls for no change"),
+            Self::RisingWouldNotHelp => f.write_str("it would rise, and no quota with it"),
+            Self::AtBound => f.write_str("it is at its bound"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

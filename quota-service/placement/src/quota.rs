@@ -78,6 +78,12 @@ fn quota(supply: &Supply, Bound { hours, bound }: Bound, eta: Eta) -> Quota {
 }
 
 impl Quota {
+    /// Whether a larger eta would give a larger quota: there is inventory, and S0 + Sa does not hold the quota.
+    #[must_use]
+    pub fn grows_with_eta(&self) -> bool {
+        !self.inventory.is_zero() && self.scaled_inventory < self.ceiling
+    }
+
     /// What it would take to change the quota, for people who ask why it is so low.
     #[must_use]
     pub fn what_would_change(&self) -> String {

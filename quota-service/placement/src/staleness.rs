@@ -51,13 +51,22 @@ pub fn stage(computed_at: UnixSeconds, now: UnixSeconds) -> (Stage, Option<UnixS
     }
 }
 
-/// The quota that is answered at a stage: the last value, or, when conservative, no more of it than spot tasks hold.
+/// What is answered at a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answered {
+    pub quota: MilliGpus,
+    /// What may still be admitted.
+    pub available: MilliGpus,
+}
+
+/// The last value, or, when conservative, no more of it than spot tasks hold.
 #[must_use]
-pub fn answered(stage: Stage, last: MilliGpus, held: MilliGpus) -> MilliGpus {
-    match stage {
+pub fn answered(stage: Stage, last: MilliGpus, held: MilliGpus) -> Answered {
+    let quota = match stage {
         Stage::Fresh | Stage::Stale => last,
         Stage::Conservative => last.min(held),
-    }
+    };
+    Answered { quota, available: quota.left_after(held) }
 }
 
 /// Whether usage is too old to forecast from. `newest_hour_end` is the end of the newest measured hour.
@@ -89,9 +98,10 @@ mod tests {
     #[test]
     fn when_conservative_nothing_new_is_admitted_and_nothing_evicted() {
         let (last, held) = (MilliGpus::from_gpus(40), MilliGpus::from_gpus(25));
-        assert_eq!(answered(Stage::Stale, last, held), last);
-        assert_eq!(answered(Stage::Conservative, last, held), held);
-        assert_eq!(answered(Stage::Conservative, held, last), held, "never more than the last value");
+        assert_eq!(answered(Stage::Stale, last, held), Answered { quota: last, available: MilliGpus::from_gpus(15) });
+        let conservative = Answered { quota: held, available: MilliGpus::ZERO };
+        assert_eq!(answered(Stage::Conservative, last, held), conservative);
+        assert_eq!(answered(Stage::Conservative, held, last), conservative, "never more than the last value");
     }
 
     #[test]

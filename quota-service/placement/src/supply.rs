@@ -2,7 +2,7 @@
 
 use crate::settings::PoolSettings;
 use std::collections::BTreeMap;
-use vocab::{HorizonHours, MilliGpus, PoolState, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, PoolState, UnixSeconds, spot_of_at_least};
 
 /// Everything that is known of a pool's supply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,12 +64,10 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// S_a(H): GPUs of spot tasks inside a guarantee of at least `hours`. Sums beyond what an amount holds cannot occur:
-    /// they were refused when the state was reported.
+    /// S_a(H): GPUs of spot tasks inside a guarantee of at least `hours`.
     #[must_use]
     pub fn spot(&self, hours: HorizonHours) -> MilliGpus {
-        let inside = self.spot_by_guarantee.range(hours..).map(|(_, gpus)| *gpus);
-        inside.fold(MilliGpus::ZERO, |sum, gpus| sum.checked_add(gpus).unwrap_or(sum))
+        spot_of_at_least(&self.spot_by_guarantee, hours)
     }
 }
 
