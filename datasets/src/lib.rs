@@ -9,6 +9,7 @@ pub mod panel;
 pub mod read;
 pub mod split;
 pub mod sweep;
+pub mod synthetic;
 pub mod time;
 pub mod window;
 

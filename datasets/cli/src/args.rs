@@ -1,0 +1,169 @@
+//! What the command line says.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use command_line::{Common, ConfigCommand};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, UnixSeconds};
+
+/// Usage histories: into the database, out of it, and what is in it
+#[derive(Debug, Parser)]
+#[command(
+    name = "datasets",
+    version,
+    after_long_help = "Examples:\n  \
+    datasets ingest --format usage usage.csv --capacity 856\n  \
+    datasets ingest --format helios helios-earth --cluster earth --gpu-model V100\n  \
+    datasets ingest --format gfs-jobs job_info_df.csv --nodes node_info_df.csv --cluster gfs --epoch 2024-03-01T00:00:00+08:00\n  \
+    datasets describe --database postgres://headroom@localhost/headroom"
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub flags: Flags,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Flags that are settings, too.
+#[derive(Debug, Clone, Args, Serialize)]
+pub struct Flags {
+    /// sqlite://FILE (created if missing) or postgres://…; also DATABASE_URL
+    #[arg(long, global = true, value_name = "URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<String>,
+}
+
+/// Settings of this program.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub database: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { database: "sqlite://headroom.db".to_owned() }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Read a file of usage or of a public trace into the database
+    Ingest(Ingest),
+    /// Say what the database holds
+    Describe(Describe),
+    /// Write usage.csv
+    Export(Export),
+    /// Make up the usage of a small cluster, seeded: for trying things out
+    Generate(Generate),
+    /// Settings in force
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Print shell completions
+    Completions { shell: Shell },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum InputFormat {
+    /// hour,cluster,gpu_model,organization,demand_gpus
+    Usage,
+    /// The job list of the GFS trace: jobs become hourly HP demand
+    GfsJobs,
+    /// A folder of Helios tenants, one vc*.csv each, a row a minute
+    Helios,
+    /// The hourly file of the Alibaba spot trace, a column a GPU model
+    AlibabaHourly,
+}
+
+#[derive(Debug, Args)]
+pub struct Ingest {
+    /// File, or folder for helios
+    pub path: PathBuf,
+    /// Format of the input
+    #[arg(long, value_enum)]
+    pub format: InputFormat,
+    /// Cluster of a file that names none; the name of the file or folder where it is not given
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+    pub cluster: Option<ClusterName>,
+    /// GPU model of a file that names none (helios)
+    #[arg(long, value_name = "MODEL", value_parser = |text: &str| GpuModel::parse(text))]
+    pub gpu_model: Option<GpuModel>,
+    /// The cluster's IANA time zone, in which naive times are read; what is stored, else Asia/Shanghai for helios and
+    /// alibaba-hourly, else UTC
+    #[arg(long, value_name = "ZONE")]
+    pub time_zone: Option<String>,
+    /// The cluster's calendar of days off
+    #[arg(long, value_name = "NAME")]
+    pub calendar: Option<String>,
+    /// Time zero of gfs-jobs (required there), or of alibaba-hourly (2024-03-01T00:00:00+08:00 if not given)
+    #[arg(long, value_name = "TIME", value_parser = command_line::instant)]
+    pub epoch: Option<UnixSeconds>,
+    /// GPUs of the pool, where the file has one pool
+    #[arg(long, value_name = "GPUS", value_parser = |text: &str| MilliGpus::parse(text))]
+    pub capacity: Option<MilliGpus>,
+    /// Node list of a gfs-jobs file: gives the capacity of each GPU model
+    #[arg(long, value_name = "FILE")]
+    pub nodes: Option<PathBuf>,
+    /// Leave out bad rows and list them, instead of refusing the file
+    #[arg(long)]
+    pub skip_bad_rows: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Preset {
+    /// One pool of A100 GPUs; calibrated to no trace
+    Small,
+}
+
+#[derive(Debug, Args)]
+pub struct Generate {
+    /// What kind of cluster
+    #[arg(long, value_enum, default_value = "small")]
+    pub preset: Preset,
+    /// Days of usage
+    #[arg(long, value_name = "DAYS", default_value_t = 35, value_parser = clap::value_parser!(u32).range(1..=3_650))]
+    pub days: u32,
+    /// Organizations
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub organizations: u32,
+    /// The same seed gives the same bytes
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub seed: u64,
+    /// First hour
+    #[arg(long, value_name = "TIME", default_value = "2024-03-01T00:00:00+08:00", value_parser = command_line::hour)]
+    pub start: HourStart,
+    /// Folder for usage.csv; made if missing
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Describe {
+    /// This cluster only
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+    pub cluster: Option<ClusterName>,
+    /// A line for each series instead of one for each pool
+    #[arg(long)]
+    pub series: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Export {
+    /// This cluster only
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+    pub cluster: Option<ClusterName>,
+    /// From this hour on
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub from: Option<HourStart>,
+    /// Hours before this one
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub until: Option<HourStart>,
+    /// Where to; - is stdout
+    #[arg(long, value_name = "FILE", default_value = "usage.csv")]
+    pub out: PathBuf,
+}

@@ -1,0 +1,167 @@
+//! `datasets describe`: what the database holds, with its gaps.
+
+use crate::args::Describe;
+use crate::error::CliError;
+use crate::panel;
+use command_line::{print_json, table};
+use datasets::{Panel, Series};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use store::{Cluster, Store};
+use vocab::PoolId;
+
+#[derive(Serialize)]
+struct ClusterDescription {
+    cluster: String,
+    time_zone: String,
+    calendar: String,
+    from: String,
+    /// The last hour.
+    to: String,
+    hours: usize,
+    /// Hours in which every organization is zero or without a row.
+    recording_gap_hours: Vec<String>,
+    pools: Vec<PoolDescription>,
+}
+
+#[derive(Serialize)]
+struct PoolDescription {
+    gpu_model: String,
+    organizations: usize,
+    /// Whether the pool's own hourly peak is there.
+    own_peak: bool,
+    capacity_gpus: Option<f64>,
+    mean_demand_gpus: f64,
+    peak_demand_gpus: f64,
+    series: Vec<SeriesDescription>,
+}
+
+#[derive(Serialize)]
+struct SeriesDescription {
+    organization: String,
+    measured_hours: usize,
+    missing_hours: usize,
+    mean_gpus: f64,
+    peak_gpus: f64,
+}
+
+pub async fn run(what: &Describe, database: &str, json: bool) -> Result<(), CliError> {
+    let store = store::connect(database).await?;
+    let mut all = Vec::new();
+    for cluster in panel::chosen(store.as_ref(), what.cluster.as_ref()).await? {
+        if let Some(panel) = panel::load(store.as_ref(), &cluster).await? {
+            all.push(describe(store.as_ref(), &cluster, &panel).await?);
+        }
+    }
+    store.close().await;
+    if json {
+        print_json(&all);
+    } else {
+        for one in &all {
+            print(one, what.series);
+        }
+    }
+    Ok(())
+}
+
+async fn describe(store: &dyn Store, cluster: &Cluster, panel: &Panel) -> Result<ClusterDescription, CliError> {
+    let pools: BTreeSet<&PoolId> = panel.series().iter().map(|series| &series.id().pool).collect();
+    let mut descriptions = Vec::new();
+    for pool in pools {
+        let capacity = store.capacity_at(pool, panel.end()).await?;
+        descriptions.push(describe_pool(panel, pool, capacity.map(|row| row.capacity.as_gpus())));
+    }
+    let gaps = panel.recording_gap().iter().enumerate().filter(|(_, gap)| **gap);
+    Ok(ClusterDescription {
+        cluster: cluster.name.to_string(),
+        time_zone: cluster.time_zone.clone(),
+        calendar: cluster.calendar.clone(),
+        from: panel.start().to_string(),
+        to: panel.end().plus_hours(-1).to_string(),
+        hours: panel.hours(),
+        recording_gap_hours: gaps.map(|(hour, _)| panel.hour_at(hour).to_string()).collect(),
+        pools: descriptions,
+    })
+}
+
+fn describe_pool(panel: &Panel, pool: &PoolId, capacity_gpus: Option<f64>) -> PoolDescription {
+    let own = panel.pool_peaks().iter().find(|series| series.id().pool == *pool);
+    let members: Vec<&Series> = panel.series().iter().filter(|series| series.id().pool == *pool).collect();
+    let total: Vec<f64> = match own {
+        Some(peak) => measured(peak).collect(),
+        None => (0..panel.hours())
+            .filter(|hour| members.iter().all(|series| series.measured()[*hour]))
+            .map(|hour| members.iter().map(|series| series.demand_gpus()[hour]).sum())
+            .collect(),
+    };
+    PoolDescription {
+        gpu_model: pool.gpu_model.to_string(),
+        organizations: members.len(),
+        own_peak: own.is_some(),
+        capacity_gpus,
+        mean_demand_gpus: mean(&total),
+        peak_demand_gpus: total.iter().copied().fold(0.0, f64::max),
+        series: members.iter().map(|series| describe_series(series)).collect(),
+    }
+}
+
+fn describe_series(series: &Series) -> SeriesDescription {
+    let demand: Vec<f64> = measured(series).collect();
+    SeriesDescription {
+        organization: series.id().organization.to_string(),
+        measured_hours: demand.len(),
+        missing_hours: series.recorded().iter().filter(|recorded| !**recorded).count(),
+        mean_gpus: mean(&demand),
+        peak_gpus: demand.iter().copied().fold(0.0, f64::max),
+    }
+}
+
+fn measured(series: &Series) -> impl Iterator<Item = f64> {
+    series.demand_gpus().iter().zip(series.measured()).filter(|(_, measured)| **measured).map(|(gpus, _)| *gpus)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn print(one: &ClusterDescription, by_series: bool) {
+    println!(
+        "cluster {} ({}, calendar {}): {} h from {} to {}, {} recording-gap hours",
+        one.cluster,
+        one.time_zone,
+        one.calendar,
+        one.hours,
+        one.from,
+        one.to,
+        one.recording_gap_hours.len()
+    );
+    if by_series {
+        let header = ["gpu_model", "organization", "measured_h", "missing_h", "mean_gpus", "peak_gpus"];
+        let rows = one.pools.iter().flat_map(|pool| pool.series.iter().map(|series| series_row(pool, series)));
+        print!("{}", table(&header, &rows.collect::<Vec<_>>()));
+        return;
+    }
+    let header = ["gpu_model", "organizations", "own_peak", "capacity_gpus", "mean_gpus", "peak_gpus"];
+    let row = |pool: &PoolDescription| {
+        vec![
+            pool.gpu_model.clone(),
+            pool.organizations.to_string(),
+            if pool.own_peak { "yes" } else { "no" }.to_owned(),
+            pool.capacity_gpus.map_or_else(|| "unknown".to_owned(), |gpus| gpus.to_string()),
+            format!("{:.1}", pool.mean_demand_gpus),
+            format!("{:.1}", pool.peak_demand_gpus),
+        ]
+    };
+    print!("{}", table(&header, &one.pools.iter().map(row).collect::<Vec<_>>()));
+}
+
+fn series_row(pool: &PoolDescription, series: &SeriesDescription) -> Vec<String> {
+    vec![
+        pool.gpu_model.clone(),
+        series.organization.clone(),
+        series.measured_hours.to_string(),
+        series.missing_hours.to_string(),
+        format!("{:.1}", series.mean_gpus),
+        format!("{:.1}", series.peak_gpus),
+    ]
+}

@@ -1,0 +1,55 @@
+//! Everything that can go wrong here, and the exit code of each.
+
+use command_line::{Exit, Failure};
+use datasets::{CalendarError, PanelError, ReadError};
+use std::path::PathBuf;
+use store::StoreError;
+use vocab::{AmountError, ClusterName, HourError, NameError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Panel(#[from] PanelError),
+    #[error(transparent)]
+    Calendar(#[from] CalendarError),
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("--epoch is not an hour: {0}")]
+    Epoch(HourError),
+    #[error("--format gfs-jobs needs --epoch, the time of second 0, such as 2024-03-01T00:00:00+08:00")]
+    NoEpoch,
+    #[error("{flag} has no meaning for --format {format}")]
+    FlagWithoutMeaning { flag: &'static str, format: &'static str },
+    #[error("--capacity gives GPUs to one pool, and the file has {pools}: {names}")]
+    CapacityOfMany { pools: usize, names: String },
+    #[error("the node list sums to more than a pool can have: {0}")]
+    Nodes(AmountError),
+    #[error("there is no cluster {name}; there are {known}")]
+    NoCluster { name: ClusterName, known: String },
+    #[error("the database is empty: datasets ingest puts usage into it")]
+    NothingThere,
+    #[error("{}: {source}", file.display())]
+    Write { file: PathBuf, source: std::io::Error },
+}
+
+impl From<CliError> for Failure {
+    fn from(fault: CliError) -> Self {
+        use CliError::{
+            CapacityOfMany, Epoch, FlagWithoutMeaning, Name, NoCluster, NoEpoch, NothingThere, Store, Write,
+        };
+        let exit = match &fault {
+            Name(_) | Epoch(_) | NoEpoch | FlagWithoutMeaning { .. } | CapacityOfMany { .. } | NoCluster { .. } => {
+                Exit::Usage
+            }
+            CliError::Calendar(_) => Exit::Usage,
+            Store(fault) if fault.is_retryable() => Exit::Unavailable,
+            CliError::Read(ReadError::Io { .. }) | Store(_) | Write { .. } | NothingThere => Exit::Failure,
+            CliError::Read(_) | CliError::Panel(_) | CliError::Nodes(_) => Exit::DataInvalid,
+        };
+        Self::new(exit, fault)
+    }
+}

@@ -1,0 +1,64 @@
+//! `datasets export`: usage.csv, the format that ingest reads.
+
+use crate::args::Export;
+use crate::error::CliError;
+use crate::panel;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use vocab::{HourStart, MilliGpus, SeriesId};
+
+pub async fn run(what: &Export, database: &str, json: bool) -> Result<(), CliError> {
+    let store = store::connect(database).await?;
+    let out: Box<dyn Write + Send> = if what.out == Path::new("-") {
+        Box::new(std::io::stdout())
+    } else {
+        Box::new(File::create(&what.out).map_err(|source| write_fault(&what.out, source))?)
+    };
+    let mut writer = csv::Writer::from_writer(out);
+    let mut outcome = write_header(&mut writer);
+    let mut rows = 0_u64;
+    for cluster in panel::chosen(store.as_ref(), what.cluster.as_ref()).await? {
+        let Some((first, last)) = store.usage_range(&cluster.name).await? else { continue };
+        let (from, to) = (what.from.unwrap_or(first), what.until.unwrap_or(last.plus_hours(1)));
+        let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
+            if outcome.is_ok() {
+                outcome = write_row(&mut writer, series, hour, demand);
+                rows += 1;
+            }
+        };
+        store.load_usage(&cluster.name, from, to, sink).await?;
+    }
+    store.close().await;
+    outcome.and_then(|()| writer.flush()).map_err(|source| write_fault(&what.out, source))?;
+    tell(rows, &what.out, json);
+    Ok(())
+}
+
+pub fn write_header<W: Write>(writer: &mut csv::Writer<W>) -> std::io::Result<()> {
+    Ok(writer.write_record(["hour", "cluster", "gpu_model", "organization", "demand_gpus"])?)
+}
+
+pub fn write_row<W: Write>(
+    writer: &mut csv::Writer<W>,
+    series: &SeriesId,
+    hour: HourStart,
+    demand: MilliGpus,
+) -> std::io::Result<()> {
+    let (hour, demand) = (hour.to_string(), demand.as_gpus().to_string());
+    let (pool, organization) = (&series.pool, series.organization.as_str());
+    Ok(writer.write_record([&hour, pool.cluster.as_str(), pool.gpu_model.as_str(), organization, &demand])?)
+}
+
+pub fn write_fault(file: &Path, source: std::io::Error) -> CliError {
+    CliError::Write { file: file.to_owned(), source }
+}
+
+/// Stdout may hold the data: what happened goes to stderr.
+fn tell(rows: u64, out: &Path, json: bool) {
+    if json && out != Path::new("-") {
+        command_line::print_json(&std::collections::BTreeMap::from([("rows", rows)]));
+    } else {
+        eprintln!("{rows} rows to {}", out.display());
+    }
+}

@@ -1,0 +1,219 @@
+//! `datasets ingest`: read, check, store in one transaction, say what happened.
+
+use crate::args::{Ingest, InputFormat};
+use crate::error::CliError;
+use command_line::print_json;
+use datasets::read::{self, ALIBABA_EPOCH, SkippedRow};
+use datasets::{Calendar, ReadOptions, ReadReport};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use store::{AppendReport, Cluster, Store};
+use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, PoolId};
+
+/// The zone of the published files that are not in UTC.
+const TRACE_ZONE: &str = "Asia/Shanghai";
+/// Where a file has one GPU model and does not say which.
+const ANY_MODEL: &str = "any";
+
+pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliError> {
+    check_flags(what)?;
+    let store = store::connect(database).await?;
+    // 1. Read: every fault stops here, before anything is written.
+    let default = default_cluster(what, store.as_ref()).await?;
+    let mut report = read(what, &default)?;
+    report.capacity.extend(capacity(what, &report)?);
+    // 2. Write.
+    let clusters = clusters(what, &report, &default, store.as_ref()).await?;
+    for cluster in &clusters {
+        store.put_cluster(cluster).await?;
+    }
+    let appended = store.append(&report.rows, &report.capacity).await?;
+    store.close().await;
+    // 3. Tell.
+    tell(&Summary::of(&report, &appended, &clusters), &report.skipped, json);
+    Ok(())
+}
+
+fn check_flags(what: &Ingest) -> Result<(), CliError> {
+    let wrong = |flag: &'static str, format: &'static str| Err(CliError::FlagWithoutMeaning { flag, format });
+    match what.format {
+        InputFormat::Usage if what.cluster.is_some() => wrong("--cluster", "usage, which names its clusters"),
+        InputFormat::Usage if what.epoch.is_some() => wrong("--epoch", "usage"),
+        InputFormat::Helios if what.epoch.is_some() => wrong("--epoch", "helios"),
+        InputFormat::GfsJobs if what.epoch.is_none() => Err(CliError::NoEpoch),
+        format if what.nodes.is_some() && format != InputFormat::GfsJobs => wrong("--nodes", "other than gfs-jobs"),
+        format if what.gpu_model.is_some() && format != InputFormat::Helios => {
+            wrong("--gpu-model", "other than helios, which name theirs")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The cluster of a file that names none, with its zone and calendar: those given, else those stored, else those of the
+/// format.
+async fn default_cluster(what: &Ingest, store: &dyn Store) -> Result<Cluster, CliError> {
+    let stem = what.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("cluster");
+    let name = what.cluster.clone().map_or_else(|| ClusterName::parse(stem), Ok)?;
+    let stored = store.cluster(&name).await?;
+    let usual = match what.format {
+        InputFormat::Helios | InputFormat::AlibabaHourly => TRACE_ZONE,
+        InputFormat::Usage | InputFormat::GfsJobs => "UTC",
+    };
+    let (stored_zone, stored_calendar) =
+        stored.map_or((usual.to_owned(), Calendar::WEEKDAYS.to_owned()), |known| (known.time_zone, known.calendar));
+    Ok(Cluster {
+        name,
+        time_zone: what.time_zone.clone().unwrap_or(stored_zone),
+        calendar: what.calendar.clone().unwrap_or(stored_calendar),
+    })
+}
+
+fn read(what: &Ingest, cluster: &Cluster) -> Result<ReadReport, CliError> {
+    let options = ReadOptions {
+        cluster: cluster.name.clone(),
+        gpu_model: what.gpu_model.clone().map_or_else(|| GpuModel::parse(ANY_MODEL), Ok)?,
+        calendar: Calendar::parse(&cluster.time_zone, &cluster.calendar)?,
+        skip_bad_rows: what.skip_bad_rows,
+    };
+    Ok(match what.format {
+        InputFormat::Usage => read::usage(&what.path, &options)?,
+        InputFormat::Helios => read::helios(&what.path, &options)?,
+        InputFormat::AlibabaHourly => {
+            let published = command_line::instant(ALIBABA_EPOCH).expect("the published epoch is a time");
+            let epoch = what.epoch.unwrap_or(published);
+            let on_the_hour = HourStart::from_unix_s(epoch.get()).map_err(CliError::Epoch)?;
+            read::alibaba_hourly(&what.path, on_the_hour, &options)?
+        }
+        InputFormat::GfsJobs => {
+            let mut report = read::gfs_jobs(&what.path, what.epoch.ok_or(CliError::NoEpoch)?, &options)?.report;
+            if let Some(file) = &what.nodes {
+                report.capacity = node_capacity(file, first_hour(&report), &options, &mut report.skipped)?;
+            }
+            report
+        }
+    })
+}
+
+fn first_hour(report: &ReadReport) -> Option<HourStart> {
+    report.rows.iter().map(|row| row.hour).min()
+}
+
+fn node_capacity(
+    file: &Path,
+    from: Option<HourStart>,
+    options: &ReadOptions,
+    skipped: &mut Vec<SkippedRow>,
+) -> Result<Vec<CapacityRow>, CliError> {
+    let (nodes, bad) = read::gfs_nodes(file, options)?;
+    skipped.extend(bad);
+    from.map_or(Ok(Vec::new()), |from| read::capacity_by_model(&nodes, from).map_err(CliError::Nodes))
+}
+
+/// What `--capacity` gives, from the first hour of the pool on.
+fn capacity(what: &Ingest, report: &ReadReport) -> Result<Option<CapacityRow>, CliError> {
+    let Some(capacity) = what.capacity else { return Ok(None) };
+    let mut first: BTreeMap<&PoolId, HourStart> = BTreeMap::new();
+    for row in &report.rows {
+        let hour = first.entry(&row.series.pool).or_insert(row.hour);
+        *hour = (*hour).min(row.hour);
+    }
+    if first.len() > 1 {
+        let names: Vec<_> = first.keys().map(ToString::to_string).collect();
+        return Err(CliError::CapacityOfMany { pools: names.len(), names: names.join(", ") });
+    }
+    Ok(first.into_iter().next().map(|(pool, from)| CapacityRow { pool: pool.clone(), from, capacity }))
+}
+
+/// The clusters to create or change: those of the rows, each with the zone and calendar that hold for it.
+async fn clusters(
+    what: &Ingest,
+    report: &ReadReport,
+    default: &Cluster,
+    store: &dyn Store,
+) -> Result<Vec<Cluster>, CliError> {
+    let mut names: Vec<_> = report.rows.iter().map(|row| &row.series.pool.cluster).collect();
+    names.sort();
+    names.dedup();
+    let mut clusters = Vec::new();
+    for name in names {
+        let stored = store.cluster(name).await?;
+        let (zone, calendar) = stored
+            .map_or((default.time_zone.clone(), default.calendar.clone()), |known| (known.time_zone, known.calendar));
+        clusters.push(Cluster {
+            name: name.clone(),
+            time_zone: what.time_zone.clone().unwrap_or(zone),
+            calendar: what.calendar.clone().unwrap_or(calendar),
+        });
+    }
+    Ok(clusters)
+}
+
+#[derive(Serialize)]
+struct Summary {
+    clusters: Vec<ClusterSummary>,
+    series: usize,
+    from: Option<String>,
+    /// The last hour.
+    to: Option<String>,
+    inserted: u64,
+    changed: u64,
+    unchanged: u64,
+    equal_duplicates: u64,
+    capacity_rows: usize,
+    skipped: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ClusterSummary {
+    name: String,
+    time_zone: String,
+    calendar: String,
+}
+
+impl Summary {
+    fn of(report: &ReadReport, appended: &AppendReport, clusters: &[Cluster]) -> Self {
+        let cluster = |cluster: &Cluster| ClusterSummary {
+            name: cluster.name.to_string(),
+            time_zone: cluster.time_zone.clone(),
+            calendar: cluster.calendar.clone(),
+        };
+        let series: std::collections::BTreeSet<_> = report.rows.iter().map(|row| &row.series).collect();
+        Self {
+            clusters: clusters.iter().map(cluster).collect(),
+            series: series.len(),
+            from: first_hour(report).map(|hour| hour.to_string()),
+            to: report.rows.iter().map(|row| row.hour).max().map(|hour| hour.to_string()),
+            inserted: appended.usage.inserted,
+            changed: appended.usage.changed,
+            unchanged: appended.usage.unchanged,
+            equal_duplicates: report.equal_duplicates,
+            capacity_rows: report.capacity.len(),
+            skipped: report.skipped.iter().map(skipped_line).collect(),
+        }
+    }
+}
+
+fn skipped_line(skipped: &SkippedRow) -> String {
+    format!("{}, row {}: {}", skipped.file.display(), skipped.row, skipped.fault)
+}
+
+fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
+    for one in skipped {
+        eprintln!("skipped: {}", skipped_line(one));
+    }
+    if json {
+        print_json(summary);
+        return;
+    }
+    let Summary { series, inserted, changed, unchanged, equal_duplicates, capacity_rows, .. } = summary;
+    let (from, to) = (summary.from.as_deref().unwrap_or("-"), summary.to.as_deref().unwrap_or("-"));
+    println!("{series} series from {from} to {to}");
+    println!("rows: {inserted} inserted, {changed} changed, {unchanged} unchanged");
+    println!("in the file: {equal_duplicates} equal duplicates, {} bad rows skipped", summary.skipped.len());
+    println!("capacity: {capacity_rows} rows");
+    for cluster in &summary.clusters {
+        println!("cluster {}: time zone {}, calendar {}", cluster.name, cluster.time_zone, cluster.calendar);
+        println!("next: train --horizon 4h --cluster {}", cluster.name);
+    }
+}

@@ -1,0 +1,37 @@
+//! The history of a cluster, from the database.
+
+use crate::error::CliError;
+use datasets::{Calendar, Panel, PanelBuilder};
+use store::{Cluster, Store};
+use vocab::ClusterName;
+
+/// The clusters that a command is about: the one named, or all.
+pub async fn chosen(store: &dyn Store, name: Option<&ClusterName>) -> Result<Vec<Cluster>, CliError> {
+    let all = store.clusters().await?;
+    if all.is_empty() {
+        return Err(CliError::NothingThere);
+    }
+    let known: Vec<_> = all.iter().map(|cluster| cluster.name.to_string()).collect();
+    let chosen: Vec<_> = all.into_iter().filter(|cluster| name.is_none_or(|name| cluster.name == *name)).collect();
+    match name {
+        Some(name) if chosen.is_empty() => Err(CliError::NoCluster { name: name.clone(), known: known.join(", ") }),
+        _ => Ok(chosen),
+    }
+}
+
+/// All of a cluster's usage; `None` where it has none.
+pub async fn load(store: &dyn Store, cluster: &Cluster) -> Result<Option<Panel>, CliError> {
+    let Some((first, last)) = store.usage_range(&cluster.name).await? else { return Ok(None) };
+    let calendar = Calendar::parse(&cluster.time_zone, &cluster.calendar)?;
+    let (from, to) = (first, last.plus_hours(1));
+    let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, from, to);
+    let mut fault = None;
+    let sink = &mut |series: &_, hour, demand: vocab::MilliGpus| {
+        if let Err(refused) = builder.push(series, hour, demand.as_gpus()) {
+            fault.get_or_insert(refused);
+        }
+    };
+    store.load_usage(&cluster.name, from, to, sink).await?;
+    fault.map_or(Ok(()), Err)?;
+    Ok(Some(builder.finish()?))
+}
