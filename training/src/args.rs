@@ -1,0 +1,192 @@
+//! What the command line says.
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use command_line::{Common, ConfigCommand};
+use forecaster::ModelKind;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::str::FromStr;
+use store::RunId;
+use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart};
+
+/// Train demand forecasts on the usage history in the database, test them on the past, promote them
+#[derive(Debug, Parser)]
+#[command(
+    name = "train",
+    version,
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = false,
+    after_long_help = "Examples:\n  \
+    train --horizon 4h\n  \
+    train --horizon 4h --cluster earth --promote --min-coverage 0.85\n  \
+    train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --out forecasts.csv --pool-out pool_bounds.csv\n  \
+    train runs list"
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub train: Train,
+    #[command(flatten)]
+    pub flags: Flags,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Play the past again: forecast every hour of a window from the hours before it, and score
+    Backtest(Backtest),
+    /// The runs that were trained
+    Runs {
+        #[command(subcommand)]
+        command: RunsCommand,
+    },
+    /// Settings in force
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Print shell completions
+    Completions { shell: Shell },
+}
+
+/// Flags that are settings, too.
+#[derive(Debug, Clone, Args, Serialize)]
+pub struct Flags {
+    /// sqlite://FILE (created if missing) or postgres://…; also DATABASE_URL
+    #[arg(long, global = true, value_name = "URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<String>,
+    /// Seed of initialisation and shuffling
+    #[arg(long, global = true, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    /// Guarantee rate p at which pool bounds are calibrated
+    #[arg(long, global = true, value_name = "P")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guarantee_rate: Option<f64>,
+}
+
+/// Settings of this program.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub database: String,
+    pub seed: u64,
+    pub guarantee_rate: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { database: "sqlite://headroom.db".to_owned(), seed: 1, guarantee_rate: GuaranteeRate::GFS.as_f64() }
+    }
+}
+
+/// How far a model looks back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lookback {
+    /// 168 h below 60 days of history, else 672 h.
+    Auto,
+    Hours(usize),
+}
+
+impl FromStr for Lookback {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let hours = text.trim_end_matches('h').parse().ok().filter(|hours| (1..=8_760).contains(hours));
+        hours.map(Self::Hours).ok_or_else(|| "write auto, or 1h to 8760h".to_owned())
+    }
+}
+
+fn model(name: &str) -> Result<ModelKind, String> {
+    ModelKind::parse(name).map_err(|fault| fault.to_string())
+}
+
+#[derive(Debug, Args)]
+pub struct Train {
+    /// Hours to forecast
+    #[arg(long, value_name = "HOURS", value_parser = command_line::horizon, required = true)]
+    pub horizon: Option<HorizonHours>,
+    /// This cluster only; all if not given, a run for each
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+    pub cluster: Option<ClusterName>,
+    /// Hours that the model sees: auto is 168h below 60 days of history, else 672h
+    #[arg(long, value_name = "HOURS", default_value = "auto")]
+    pub lookback: Lookback,
+    /// orglinear-paper, orglinear-released, last-value, seasonal-24h, seasonal-168h or peak-week
+    #[arg(long, value_name = "MODEL", default_value_t = ModelKind::DEFAULT, value_parser = model)]
+    pub model: ModelKind,
+    /// Learn from hours before this one only
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub until: Option<HourStart>,
+    /// Promote the run if it passes the gate, else end with exit code 7. A cluster's first run is promoted in any case
+    #[arg(long)]
+    pub promote: bool,
+    /// Gate: the highest MAE of the median on validation, in GPUs
+    #[arg(long, value_name = "GPUS")]
+    pub max_mae: Option<f64>,
+    /// Gate: the lowest coverage of the 0.9 quantile on validation
+    #[arg(long, value_name = "SHARE")]
+    pub min_coverage: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+pub struct Backtest {
+    /// Hours to forecast
+    #[arg(long, value_name = "HOURS", value_parser = command_line::horizon)]
+    pub horizon: HorizonHours,
+    /// First issue hour; models learn from the hours before it
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub from: HourStart,
+    /// Last target hour
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub to: HourStart,
+    /// This cluster only
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+    pub cluster: Option<ClusterName>,
+    /// Models to compare; the promoted run's (else orglinear-paper) and the baselines if not given
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', value_parser = model)]
+    pub model: Vec<ModelKind>,
+    /// Hours that the models see
+    #[arg(long, value_name = "HOURS", default_value = "auto")]
+    pub lookback: Lookback,
+    /// Test the model of this run instead of training one; its data must end before --from
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["model", "refit", "lookback"])]
+    pub run: Option<RunId>,
+    /// Train again every so many hours of the window, on all hours before
+    #[arg(long, value_name = "HOURS", value_parser = command_line::horizon)]
+    pub refit: Option<HorizonHours>,
+    /// Forecasts of every issue hour, series and step
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Bounds of every issue hour, pool and aggregation
+    #[arg(long, value_name = "FILE")]
+    pub pool_out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RunsCommand {
+    /// The newest first
+    List {
+        /// This cluster only
+        #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+        cluster: Option<ClusterName>,
+    },
+    /// Everything that is known of a run
+    Show { run: RunId },
+    /// Two runs side by side
+    Compare { one: RunId, other: RunId },
+    /// Let a run serve its cluster
+    Promote { run: RunId },
+    /// Let the run serve again that served before the present one
+    Rollback {
+        #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+        cluster: ClusterName,
+    },
+}

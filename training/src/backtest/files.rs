@@ -1,0 +1,135 @@
+//! forecasts.csv and pool_bounds.csv (DESIGN §5).
+
+use super::play::Played;
+use crate::error::TrainingError;
+use datasets::{HourRange, Panel, Series};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use vocab::{HorizonHours, QUANTILE_LEVELS};
+
+/// The two files in the making.
+pub struct Files {
+    forecasts: Output,
+    pools: Option<Output>,
+}
+
+struct Output {
+    path: PathBuf,
+    writer: csv::Writer<File>,
+}
+
+impl Output {
+    fn create(path: &Path, header: &[&str]) -> Result<Self, TrainingError> {
+        let failed = |source| TrainingError::Write { file: path.to_owned(), source };
+        let file = File::create(path).map_err(failed)?;
+        let mut output = Self { path: path.to_owned(), writer: csv::Writer::from_writer(file) };
+        output.row(header)?;
+        Ok(output)
+    }
+
+    fn row<T: AsRef<[u8]>>(&mut self, fields: &[T]) -> Result<(), TrainingError> {
+        let failed = |fault| TrainingError::Write { file: self.path.clone(), source: std::io::Error::from(fault) };
+        self.writer.write_record(fields).map_err(failed)
+    }
+
+    fn finish(mut self) -> Result<(), TrainingError> {
+        self.writer.flush().map_err(|source| TrainingError::Write { file: self.path, source })
+    }
+}
+
+impl Files {
+    pub fn create(forecasts: &Path, pools: Option<&Path>) -> Result<Self, TrainingError> {
+        let [q50, q90, q95] = QUANTILE_LEVELS.map(|level| format!("q{level}"));
+        let header = [
+            "issue_time",
+            "target_time",
+            "step",
+            "cluster",
+            "gpu_model",
+            "organization",
+            "model",
+            "mean",
+            "stddev",
+            &q50,
+            &q90,
+            &q95,
+            "actual",
+        ];
+        let pool_header = [
+            "issue_time",
+            "hours",
+            "cluster",
+            "gpu_model",
+            "model",
+            "aggregation",
+            "guarantee_rate",
+            "bound_gpus",
+            "actual_peak_gpus",
+        ];
+        Ok(Self {
+            forecasts: Output::create(forecasts, &header)?,
+            pools: pools.map(|path| Output::create(path, &pool_header)).transpose()?,
+        })
+    }
+
+    /// Hours without a row in the history are left out: there is nothing to compare with. Hours of a recording gap are
+    /// written as they were recorded, as zero.
+    pub fn write(
+        &mut self,
+        panel: &Panel,
+        issues: HourRange,
+        played: &Played,
+        horizon: HorizonHours,
+    ) -> Result<(), TrainingError> {
+        for (issue, forecasts) in issues.iter().zip(&played.rolled) {
+            let first = panel.index_of(issue).expect("issue times lie inside the panel");
+            for (series, forecast) in panel.series().iter().zip(forecasts) {
+                for (index, step) in forecast.steps().iter().enumerate() {
+                    let Some(actual) = actual_gpus(panel, series, first + index) else { continue };
+                    let [q50, q90, q95] = step.quantiles_gpus;
+                    let numbers = [step.mean_gpus, step.stddev_gpus, q50, q90, q95, actual];
+                    let target = issue.plus_hours(index as i64).to_string();
+                    let id = series.id();
+                    let names = [&id.pool.cluster.to_string(), id.pool.gpu_model.as_str(), id.organization.as_str()];
+                    let mut row = vec![issue.to_string(), target, (index + 1).to_string()];
+                    row.extend(names.map(str::to_owned));
+                    row.push(played.kind.to_string());
+                    row.extend(numbers.map(|number| number.to_string()));
+                    self.forecasts.row(&row)?;
+                }
+            }
+        }
+        self.write_bounds(played, horizon)
+    }
+
+    fn write_bounds(&mut self, played: &Played, horizon: HorizonHours) -> Result<(), TrainingError> {
+        let Some(pools) = &mut self.pools else { return Ok(()) };
+        for one in &played.bounds {
+            pools.row(&[
+                one.issue.to_string(),
+                horizon.get().to_string(),
+                one.pool.cluster.to_string(),
+                one.pool.gpu_model.to_string(),
+                played.kind.to_string(),
+                one.aggregation.to_string(),
+                played.rate.to_string(),
+                one.bound_gpus.to_string(),
+                one.peak_gpus.to_string(),
+            ])?;
+        }
+        Ok(())
+    }
+
+    pub fn finish(self) -> Result<(), TrainingError> {
+        self.forecasts.finish()?;
+        self.pools.map_or(Ok(()), Output::finish)
+    }
+}
+
+/// What was recorded; `None` without a row.
+fn actual_gpus(panel: &Panel, series: &Series, hour: usize) -> Option<f64> {
+    if !series.recorded()[hour] {
+        return None;
+    }
+    Some(if panel.recording_gap()[hour] { 0.0 } else { series.demand_gpus()[hour] })
+}

@@ -1,0 +1,89 @@
+//! `train backtest`: the past again, hour by hour, each forecast from the hours before it alone.
+
+mod files;
+mod play;
+mod report;
+
+use crate::args::{Backtest, Config};
+use crate::error::TrainingError;
+use crate::history;
+use datasets::{HourRange, split};
+use files::Files;
+use forecaster::{ModelKind, Trained, checkpoint};
+use play::{Candidate, play};
+use report::Report;
+use store::{Cluster, RunRecord, Store};
+use vocab::GuaranteeRate;
+
+/// Plays every chosen cluster and model, writes the files, prints the table.
+///
+/// # Errors
+/// The window was not measured, a run has seen it, a cluster cannot be trained, or a file cannot be written.
+pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), TrainingError> {
+    let store = store::connect(&config.database).await?;
+    let rate = GuaranteeRate::new(config.guarantee_rate)?;
+    let mut files = Files::create(&what.out, what.pool_out.as_deref())?;
+    let mut report = Report::default();
+    for cluster in clusters(store.as_ref(), what).await? {
+        let panel = history::load(store.as_ref(), &cluster, None).await?;
+        let issues = issues(what, &cluster, panel.end())?;
+        let capacities = store.capacities(&cluster.name).await?;
+        for candidate in candidates(store.as_ref(), what, &cluster, config.seed).await? {
+            let played = play(&panel, &cluster, issues, what, &candidate, rate)?;
+            files.write(&panel, issues, &played, what.horizon)?;
+            report.add(&panel, issues, &played, what.horizon, &capacities);
+        }
+    }
+    store.close().await;
+    files.finish()?;
+    report.print(json)
+}
+
+async fn clusters(store: &dyn Store, what: &Backtest) -> Result<Vec<Cluster>, TrainingError> {
+    let of_run = match what.run {
+        Some(id) => Some(store.run(id).await?.facts.cluster),
+        None => None,
+    };
+    history::chosen(store, what.cluster.as_ref().or(of_run.as_ref())).await
+}
+
+fn issues(what: &Backtest, cluster: &Cluster, end: vocab::HourStart) -> Result<HourRange, TrainingError> {
+    if what.to >= end {
+        return Err(TrainingError::NotMeasured { cluster: cluster.name.clone(), end, to: what.to });
+    }
+    split::test_issues(what.from, what.to, what.horizon)
+        .map_err(|fault| TrainingError::Split { cluster: cluster.name.clone(), fault })
+}
+
+/// The models to play: those named, or that of `--run`, or the promoted one (else the default) beside the baselines.
+async fn candidates(
+    store: &dyn Store,
+    what: &Backtest,
+    cluster: &Cluster,
+    seed: u64,
+) -> Result<Vec<Candidate>, TrainingError> {
+    if let Some(id) = what.run {
+        return Ok(vec![Candidate::Kept(Box::new(kept(store, store.run(id).await?, what).await?))]);
+    }
+    let fresh = |kind| Candidate::Fresh { kind, seed };
+    if !what.model.is_empty() {
+        return Ok(what.model.iter().copied().map(fresh).collect());
+    }
+    let promoted = store.promoted(&cluster.name).await?;
+    let own = promoted.and_then(|run| ModelKind::parse(&run.facts.model).ok()).unwrap_or(ModelKind::DEFAULT);
+    let rest = ModelKind::BASELINES.into_iter().filter(|kind| *kind != own);
+    Ok([own].into_iter().chain(rest).map(fresh).collect())
+}
+
+/// The model of a run, if it may be tested on the window.
+async fn kept(store: &dyn Store, run: RunRecord, what: &Backtest) -> Result<Trained, TrainingError> {
+    let (id, until, from) = (run.id, run.facts.data_until, what.from);
+    if until > from {
+        return Err(TrainingError::Leak { run: id, until, from });
+    }
+    if run.facts.horizon != what.horizon {
+        return Err(TrainingError::OtherHorizon { run: id, have: run.facts.horizon, wanted: what.horizon });
+    }
+    let bytes = store.checkpoint(id).await?;
+    checkpoint::load(&bytes).map_err(|fault| TrainingError::Checkpoint { run: id, fault })
+}

@@ -1,0 +1,139 @@
+//! The table of a backtest.
+
+use super::play::Played;
+use crate::error::TrainingError;
+use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
+use command_line::print_json;
+use datasets::{HourRange, Panel};
+use forecaster::bound::{Aggregation, AggregationScore};
+use forecaster::scores::{PoolPair, Scored, collect, score, score_pool};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{CapacityRow, HorizonHours, HourStart, MilliGpus, PoolId};
+
+/// What several clusters and models did.
+#[derive(Default)]
+pub struct Report {
+    /// By model, in the order in which they were played; rows of all clusters.
+    models: Vec<(String, Vec<Scored>, f64)>,
+    pools: Vec<(String, PoolScoresBody)>,
+    /// Series seen so far: clusters number theirs from zero.
+    offset: BTreeMap<String, usize>,
+    unmeasured_rows: usize,
+    unmeasured_peaks: usize,
+}
+
+#[derive(Serialize)]
+struct ReportBody {
+    models: Vec<ModelBody>,
+    pools: Vec<PoolBody>,
+    /// Forecast hours that were not measured, or lie in recording gaps, and are not scored.
+    unmeasured_rows: usize,
+    unmeasured_peaks: usize,
+}
+
+#[derive(Serialize)]
+struct ModelBody {
+    model: String,
+    train_s: f64,
+    scores: ScoresBody,
+}
+
+#[derive(Serialize)]
+struct PoolBody {
+    model: String,
+    #[serde(flatten)]
+    scores: PoolScoresBody,
+}
+
+impl Report {
+    pub fn add(
+        &mut self,
+        panel: &Panel,
+        issues: HourRange,
+        played: &Played,
+        horizon: HorizonHours,
+        capacities: &[CapacityRow],
+    ) {
+        let name = played.kind.to_string();
+        let (mut rows, unmeasured) = collect(panel, issues, &played.rolled, horizon);
+        let offset = self.offset.entry(name.clone()).or_default();
+        for row in &mut rows {
+            row.series += *offset;
+        }
+        *offset += panel.series().len();
+        self.unmeasured_rows += unmeasured;
+        self.unmeasured_peaks += played.unmeasured_peaks;
+        match self.models.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, all, train_s)) => {
+                all.append(&mut rows);
+                *train_s += played.train_s;
+            }
+            None => self.models.push((name.clone(), rows, played.train_s)),
+        }
+        self.add_pools(&name, played, capacities);
+    }
+
+    fn add_pools(&mut self, name: &str, played: &Played, capacities: &[CapacityRow]) {
+        let pools: BTreeSet<&PoolId> = played.bounds.iter().map(|one| &one.pool).collect();
+        for (pool, aggregation) in pools.into_iter().flat_map(|pool| Aggregation::ALL.map(|one| (pool, one))) {
+            let mine = played.bounds.iter().filter(|one| one.pool == *pool && one.aggregation == aggregation);
+            let pairs: Vec<_> = mine
+                .map(|one| {
+                    // No one is promised, and nothing runs, above the capacity.
+                    let most = capacity_at(capacities, pool, one.issue).map_or(f64::INFINITY, MilliGpus::as_gpus);
+                    let (bound_gpus, peak_gpus) = (one.bound_gpus.min(most), one.peak_gpus.min(most));
+                    PoolPair { issue: one.issue, bound_gpus, peak_gpus }
+                })
+                .collect();
+            if let Some(scores) = score_pool(&pairs, played.rate) {
+                let scored = AggregationScore { aggregation, scores };
+                self.pools.push((name.to_owned(), PoolScoresBody::of(pool, &scored)));
+            }
+        }
+    }
+
+    /// Prints the tables.
+    ///
+    /// # Errors
+    /// Nothing could be scored.
+    pub fn print(&self, json: bool) -> Result<(), TrainingError> {
+        let scored: Vec<_> = (self.models.iter())
+            .filter_map(|(name, rows, train_s)| Some((name.clone(), ScoresBody::from(&score(rows)?), Some(*train_s))))
+            .collect();
+        if scored.is_empty() {
+            return Err(TrainingError::NothingScored);
+        }
+        if json {
+            let model = |(model, scores, train_s): &(String, ScoresBody, Option<f64>)| ModelBody {
+                model: model.clone(),
+                train_s: train_s.unwrap_or_default(),
+                scores: *scores,
+            };
+            let pool =
+                |(model, scores): &(String, PoolScoresBody)| PoolBody { model: model.clone(), scores: scores.clone() };
+            print_json(&ReportBody {
+                models: scored.iter().map(model).collect(),
+                pools: self.pools.iter().map(pool).collect(),
+                unmeasured_rows: self.unmeasured_rows,
+                unmeasured_peaks: self.unmeasured_peaks,
+            });
+            return Ok(());
+        }
+        print!("{}", scores_table(&scored));
+        print!("{}", pools_table(&self.pools));
+        if self.unmeasured_rows + self.unmeasured_peaks > 0 {
+            println!(
+                "not scored, since not measured: {} forecast hours, {} peaks of pools",
+                self.unmeasured_rows, self.unmeasured_peaks
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The capacity that held when a forecast was issued.
+fn capacity_at(capacities: &[CapacityRow], pool: &PoolId, issue: HourStart) -> Option<MilliGpus> {
+    let known = capacities.iter().filter(|row| row.pool == *pool && row.from <= issue);
+    known.max_by_key(|row| row.from).map(|row| row.capacity)
+}

@@ -1,0 +1,73 @@
+//! Everything that can go wrong here, and the exit code of each.
+
+use command_line::{Exit, Failure};
+use datasets::{CalendarError, PanelError, SplitError};
+use forecaster::checkpoint::CheckpointError;
+use forecaster::{PredictError, TrainError};
+use std::path::PathBuf;
+use store::{RunId, StoreError};
+use vocab::{ClusterName, HourStart, RateError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum TrainingError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("cluster {cluster}: {fault}")]
+    Panel { cluster: ClusterName, fault: PanelError },
+    #[error("cluster {cluster}: {fault}")]
+    Calendar { cluster: ClusterName, fault: CalendarError },
+    #[error("cluster {cluster}: {fault}")]
+    Split { cluster: ClusterName, fault: SplitError },
+    #[error("cluster {cluster}: {fault}")]
+    Train { cluster: ClusterName, fault: TrainError },
+    #[error(transparent)]
+    Predict(#[from] PredictError),
+    #[error("{run}: {fault}")]
+    Checkpoint { run: RunId, fault: CheckpointError },
+    #[error("the run could not be kept: {0}")]
+    Save(CheckpointError),
+    #[error("guarantee_rate: {0}")]
+    Rate(#[from] RateError),
+    #[error("there is no cluster {name}; there are {known}")]
+    NoCluster { name: ClusterName, known: String },
+    #[error("the database is empty: datasets ingest puts usage into it")]
+    NothingThere,
+    #[error("cluster {cluster} has no usage in the hours before {until}")]
+    NoHours { cluster: ClusterName, until: HourStart },
+    #[error("{run} learned from hours until {until}, and the test begins at {from}: choose a run with older data")]
+    Leak { run: RunId, until: HourStart, from: HourStart },
+    #[error("{run} forecasts {have}, and --horizon asks for {wanted}")]
+    OtherHorizon { run: RunId, have: vocab::HorizonHours, wanted: vocab::HorizonHours },
+    #[error("cluster {cluster} was measured until {end}, and --to {to} lies after it")]
+    NotMeasured { cluster: ClusterName, end: HourStart, to: HourStart },
+    #[error("none of the clusters was measured in the window: nothing could be scored")]
+    NothingScored,
+    #[error("{run} is kept but not promoted: {why}")]
+    Gate { run: RunId, why: String },
+    #[error("{}: {source}", file.display())]
+    Write { file: PathBuf, source: std::io::Error },
+}
+
+impl From<TrainingError> for Failure {
+    fn from(fault: TrainingError) -> Self {
+        use TrainingError as E;
+        let exit = match &fault {
+            E::Gate { .. } => Exit::Gate,
+            E::NoCluster { .. } | E::OtherHorizon { .. } => Exit::Usage,
+            E::Rate(_) => Exit::ConfigInvalid,
+            E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
+            E::Panel { .. }
+            | E::Split { .. }
+            | E::Train { .. }
+            | E::NoHours { .. }
+            | E::Leak { .. }
+            | E::NotMeasured { .. }
+            | E::NothingScored
+            | E::Calendar { .. } => Exit::DataInvalid,
+            E::Store(_) | E::Predict(_) | E::Checkpoint { .. } | E::Save(_) | E::NothingThere | E::Write { .. } => {
+                Exit::Failure
+            }
+        };
+        Self::new(exit, fault)
+    }
+}

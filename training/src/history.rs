@@ -1,0 +1,94 @@
+//! The history of a cluster, from the database.
+
+use crate::args::Lookback;
+use crate::error::TrainingError;
+use datasets::{Calendar, Panel, PanelBuilder};
+use sha2::{Digest, Sha256};
+use store::{Cluster, Store};
+use vocab::{ClusterName, HourStart, MilliGpus, SeriesId};
+
+/// Below this `--lookback auto` looks back a week, from it on four.
+const LONG_HISTORY_HOURS: usize = 60 * 24;
+const SHORT_LOOKBACK_HOURS: usize = 168;
+const LONG_LOOKBACK_HOURS: usize = 672;
+
+/// The clusters that a command is about: the one named, or all.
+///
+/// # Errors
+/// There is none, or none of that name.
+pub async fn chosen(store: &dyn Store, name: Option<&ClusterName>) -> Result<Vec<Cluster>, TrainingError> {
+    let all = store.clusters().await?;
+    if all.is_empty() {
+        return Err(TrainingError::NothingThere);
+    }
+    let Some(name) = name else { return Ok(all) };
+    let known: Vec<_> = all.iter().map(|cluster| cluster.name.to_string()).collect();
+    let found = all.into_iter().find(|cluster| cluster.name == *name);
+    let missing = || TrainingError::NoCluster { name: name.clone(), known: known.join(", ") };
+    Ok(vec![found.ok_or_else(missing)?])
+}
+
+/// A cluster's usage in the hours before `until`, or all of it.
+///
+/// # Errors
+/// There is none, or the database does not answer.
+pub async fn load(store: &dyn Store, cluster: &Cluster, until: Option<HourStart>) -> Result<Panel, TrainingError> {
+    let calendar = Calendar::parse(&cluster.time_zone, &cluster.calendar)
+        .map_err(|fault| TrainingError::Calendar { cluster: cluster.name.clone(), fault })?;
+    let of_panel = |fault| TrainingError::Panel { cluster: cluster.name.clone(), fault };
+    let empty = || of_panel(datasets::PanelError::Empty { cluster: cluster.name.clone() });
+    let (first, last) = store.usage_range(&cluster.name).await?.ok_or_else(empty)?;
+    let end = until.unwrap_or_else(|| last.plus_hours(1)).min(last.plus_hours(1));
+    if end <= first {
+        return Err(TrainingError::NoHours { cluster: cluster.name.clone(), until: end });
+    }
+    let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, first, end);
+    let mut fault = None;
+    let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
+        if let Err(refused) = builder.push(series, hour, demand.as_gpus()) {
+            fault.get_or_insert(refused);
+        }
+    };
+    store.load_usage(&cluster.name, first, end, sink).await?;
+    fault.map_or(Ok(()), Err).map_err(of_panel)?;
+    builder.finish().map_err(of_panel)
+}
+
+/// SHA-256 of what a training sees: series, hours, values, gaps.
+#[must_use]
+pub fn sha256(panel: &Panel, until: HourStart) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    let hours = panel.index_of(until).unwrap_or(0).min(panel.hours());
+    hash.update(panel.start().unix_s().to_le_bytes());
+    for series in panel.series().iter().chain(panel.pool_peaks()) {
+        hash.update(format!("{}\n", series.id()));
+        for (demand, measured) in series.demand_gpus()[..hours].iter().zip(series.measured()) {
+            hash.update(demand.to_le_bytes());
+            hash.update([u8::from(*measured)]);
+        }
+    }
+    hash.finalize().into()
+}
+
+/// Hours that a model sees, for a history of `history_hours`.
+#[must_use]
+pub const fn lookback_hours(lookback: Lookback, history_hours: usize) -> usize {
+    match lookback {
+        Lookback::Hours(hours) => hours,
+        Lookback::Auto if history_hours < LONG_HISTORY_HOURS => SHORT_LOOKBACK_HOURS,
+        Lookback::Auto => LONG_LOOKBACK_HOURS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_looks_back_a_week_on_a_short_history_and_four_on_a_long_one() {
+        assert_eq!(lookback_hours(Lookback::Auto, 24 * 24), 168);
+        assert_eq!(lookback_hours(Lookback::Auto, 163 * 24), 672);
+        assert_eq!(lookback_hours("336h".parse().unwrap(), 163 * 24), 336);
+        assert!("0h".parse::<Lookback>().is_err());
+    }
+}

@@ -1,0 +1,16 @@
+//! Trainings as objects: what was learned from which hours, how well, and whether it serves.
+//!
+//! [`run::train_cluster`] trains one cluster and keeps the run; [`gate`] decides whether it may be promoted;
+//! [`backtest`] plays the past again, hour by hour, and writes what it would have forecast.
+
+pub mod args;
+pub mod backtest;
+pub mod error;
+pub mod gate;
+pub mod history;
+mod parameters;
+pub mod run;
+pub mod runs;
+pub mod scores;
+
+pub use error::TrainingError;

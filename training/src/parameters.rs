@@ -1,0 +1,34 @@
+//! The parameters of a run, as they are kept with it.
+
+use forecaster::ModelSpec;
+use forecaster::orglinear::Config;
+use serde_json::{Value, json};
+
+/// Everything that decided what the fit gave, besides the data and the seed.
+pub fn describe(spec: &ModelSpec) -> Value {
+    let mut parameters = json!({ "lookback_hours": spec.lookback_hours, "horizon_hours": spec.horizon.get() });
+    if let (Some(config), Some(object)) = (spec.kind.orglinear(), parameters.as_object_mut()) {
+        object.insert("orglinear".to_owned(), orglinear(&config));
+    }
+    parameters
+}
+
+fn orglinear(config: &Config) -> Value {
+    json!({
+        "moving_average_hours": config.moving_average_hours,
+        "padding": format!("{:?}", config.padding),
+        "attention_scaling": format!("{:?}", config.attention_scaling),
+        "calendar_input": format!("{:?}", config.calendar_input),
+        "input_scaling": format!("{:?}", config.input_scaling),
+        "zero_targets": format!("{:?}", config.zero_targets),
+        "embedding_width": config.embedding_width,
+        "attention_width": config.attention_width,
+        "epochs": config.epochs,
+        "patience_epochs": config.patience_epochs,
+        "epoch_choice": format!("{:?}", config.epoch_choice),
+        "batch_issues": config.batch_issues,
+        "epoch_batches": config.epoch_batches,
+        "learning_rate": config.learning_rate,
+        "halving_epochs": config.halving_epochs,
+    })
+}
