@@ -1,0 +1,94 @@
+//! What the command line and the settings file say.
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use command_line::{Common, ConfigCommand};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// Serve spot quotas over HTTP, with their reasons
+#[derive(Debug, Parser)]
+#[command(
+    name = "quota-service",
+    version,
+    after_long_help = "Examples:\n  \
+    quota-service --database postgres://headroom@localhost/headroom\n  \
+    quota-service --as-of latest\n  \
+    curl 'http://127.0.0.1:8080/quota?cluster=earth&gpu_model=V100&hours=4'"
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub flags: Flags,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Settings in force
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Print shell completions
+    Completions { shell: Shell },
+}
+
+/// Flags that are settings, too.
+#[derive(Debug, Clone, Args, Serialize)]
+pub struct Flags {
+    /// sqlite://FILE (created if missing) or postgres://…; also DATABASE_URL
+    #[arg(long, global = true, value_name = "URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<String>,
+    /// Address and port; loopback only as long as there are no tokens. Port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listen: Option<SocketAddr>,
+    /// Virtual clock: starts after the newest usage (latest), or at a time. Marked in every answer; nothing of what is
+    /// computed is stored
+    #[arg(long, value_name = "latest|TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<String>,
+    /// Seconds between two computations of the quotas
+    #[arg(long, value_name = "SECONDS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refresh_s: Option<u64>,
+}
+
+/// Settings of this program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub database: String,
+    pub listen: SocketAddr,
+    /// `latest`, a time, or empty for the real clock.
+    pub as_of: String,
+    /// 300 s, GFS table 4.
+    pub refresh_s: u64,
+    /// How often promoted runs are looked for. 10 s, DESIGN §5.
+    pub promotion_check_s: u64,
+    /// Largest body of a request. 16 MiB hold some 100,000 usage rows.
+    pub max_body_bytes: usize,
+    /// How long open requests may take after the service was told to stop.
+    pub shutdown_grace_s: u64,
+    /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
+    pub log: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            database: "sqlite://headroom.db".to_owned(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 8_080)),
+            as_of: String::new(),
+            refresh_s: 300,
+            promotion_check_s: 10,
+            max_body_bytes: 16 * 1_024 * 1_024,
+            shutdown_grace_s: 10,
+            log: "info".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Why the service could not start, or could not compute.
+
+use command_line::{Exit, Failure};
+use std::net::SocketAddr;
+use store::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("listen: {0} is reachable from other machines, and no token is configured: use 127.0.0.1 or [::1]")]
+    NotLoopback(SocketAddr),
+    #[error("{0} cannot be listened on: {1}")]
+    Bind(SocketAddr, std::io::Error),
+    #[error("as_of: {detail}")]
+    AsOf { detail: String },
+    #[error("log: {detail}")]
+    Log { detail: String },
+    #[error("{name} must be at least 1")]
+    Zero { name: &'static str },
+    #[error("the server stopped: {0}")]
+    Server(std::io::Error),
+}
+
+impl From<ServiceError> for Failure {
+    fn from(fault: ServiceError) -> Self {
+        use ServiceError::{AsOf, Bind, Log, NotLoopback, Server, Store, Zero};
+        let exit = match &fault {
+            NotLoopback(_) | AsOf { .. } | Log { .. } | Zero { .. } => Exit::ConfigInvalid,
+            Store(fault) if fault.is_retryable() => Exit::Unavailable,
+            Store(_) | Bind(..) | Server(_) => Exit::Failure,
+        };
+        Self::new(exit, fault)
+    }
+}

@@ -1,0 +1,164 @@
+//! The one place where a refusal becomes an HTTP problem.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use store::StoreError;
+use wire::{FieldError, FieldFault, Problem};
+
+/// Why a request was not answered as asked.
+#[derive(Debug)]
+pub enum ApiError {
+    NoRoute {
+        path: String,
+    },
+    NoMethod {
+        method: String,
+        path: String,
+    },
+    UnknownPool {
+        asked: String,
+        known: Vec<String>,
+    },
+    UnknownHours {
+        asked: u64,
+        known: Vec<String>,
+    },
+    UnknownOrganization {
+        asked: String,
+        known: Vec<String>,
+    },
+    /// No quota was computed yet.
+    NoQuotaYet {
+        why: String,
+    },
+    Query {
+        detail: String,
+    },
+    Body(Vec<FieldFault>),
+    NotJson,
+    TooLarge {
+        max_bytes: usize,
+    },
+    /// The body could not be received.
+    Receive {
+        detail: String,
+    },
+    Store(StoreError),
+}
+
+impl From<StoreError> for ApiError {
+    fn from(fault: StoreError) -> Self {
+        Self::Store(fault)
+    }
+}
+
+impl From<Vec<FieldFault>> for ApiError {
+    fn from(faults: Vec<FieldFault>) -> Self {
+        Self::Body(faults)
+    }
+}
+
+impl From<FieldFault> for ApiError {
+    fn from(fault: FieldFault) -> Self {
+        Self::Body(vec![fault])
+    }
+}
+
+/// Seconds after which a client may try again when the database is away or no quota is there yet.
+const RETRY_AFTER_S: u32 = 10;
+
+impl ApiError {
+    fn problem(self) -> Problem {
+        let of = Self::plain;
+        match self {
+            Self::NoRoute { path } => {
+                of(404, "no-route", "There is nothing here", format!("{path}: see /openapi.json"))
+            }
+            Self::NoMethod { method, path } => {
+                of(405, "no-method", "The method is not allowed here", format!("{method} {path}: see /openapi.json"))
+            }
+            Self::UnknownPool { asked, known } => Problem {
+                known,
+                ..of(404, "unknown-pool", "There is no such pool", format!("{asked}: choose one of those in `known`"))
+            },
+            Self::UnknownHours { asked, known } => Problem {
+                known,
+                ..of(404, "unknown-hours", "These hours are not offered", format!("{asked} h: choose one of `known`"))
+            },
+            Self::UnknownOrganization { asked, known } => {
+                Problem { known, ..of(404, "unknown-organization", "There is no such organization in the pool", asked) }
+            }
+            Self::NoQuotaYet { why } => Problem {
+                retry_after_s: Some(RETRY_AFTER_S),
+                ..of(503, "no-quota-yet", "No quota was computed yet", why)
+            },
+            Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
+            Self::Body(faults) => Problem {
+                errors: faults.into_iter().map(FieldError::from).collect(),
+                ..of(400, "bad-body", "The body is refused", "nothing was taken; see `errors`".to_owned())
+            },
+            Self::NotJson => {
+                let detail = "send Content-Type: application/json".to_owned();
+                of(415, "not-json", "The body is not JSON", detail)
+            }
+            Self::TooLarge { max_bytes } => {
+                of(413, "too-large", "The body is too large", format!("send at most {max_bytes} bytes at a time"))
+            }
+            Self::Receive { detail } => of(400, "not-received", "The body was not received whole", detail),
+            Self::Store(fault) => Self::of_store(&fault),
+        }
+    }
+
+    fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
+        Problem {
+            kind: format!("/problems/{code}"),
+            title: title.to_owned(),
+            status,
+            detail,
+            code: code.to_owned(),
+            known: Vec::new(),
+            errors: Vec::new(),
+            retry_after_s: None,
+        }
+    }
+
+    fn of_store(fault: &StoreError) -> Problem {
+        let detail = fault.to_string();
+        match fault {
+            StoreError::Unavailable { .. } | StoreError::Busy { .. } => Problem {
+                retry_after_s: Some(RETRY_AFTER_S),
+                ..Self::plain(503, "store-unavailable", "The database does not answer", detail)
+            },
+            StoreError::NotFound { .. } => Self::plain(404, "not-found", "There is no such thing", detail),
+            StoreError::Conflict { .. } => Self::plain(409, "conflict", "Somebody was faster", detail),
+            StoreError::Contradiction { .. } | StoreError::OutOfRange { .. } => {
+                Self::plain(422, "refused", "The database cannot hold this", detail)
+            }
+            StoreError::Full { .. } => Self::plain(507, "store-full", "The database takes no more data", detail),
+            StoreError::BadUrl { .. }
+            | StoreError::Denied { .. }
+            | StoreError::Schema { .. }
+            | StoreError::Corrupt { .. }
+            | StoreError::Unexpected(_) => {
+                tracing::error!(%fault, "a request failed");
+                // What an operator has to see may hold names and paths that a client has no business with.
+                let detail = "the log of the service says what happened".to_owned();
+                Self::plain(500, "internal", "The service failed", detail)
+            }
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let problem = self.problem();
+        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&problem).expect("a problem has strings and numbers");
+        let json = HeaderValue::from_static("application/problem+json");
+        let mut response = (status, [(header::CONTENT_TYPE, json)], body).into_response();
+        if let Some(seconds) = problem.retry_after_s {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}

@@ -1,0 +1,125 @@
+//! Why a quota is what it is, what it was, and the forecast behind it.
+
+use super::ApiError;
+use super::extract::{Query, published_pool};
+use super::quota::nothing_for;
+use crate::plan;
+use crate::published::{Answer, PublishedPool};
+use crate::refresh::Service;
+use axum::Json;
+use axum::extract::State;
+use placement::staleness::stage;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use vocab::{HorizonHours, UnixSeconds};
+use wire::{Explanation, ForecastAnswer, Problem, QuotaAnswer, QuotaHistory, QuotaRecord};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ExplainQuery {
+    cluster: String,
+    gpu_model: String,
+    hours: u64,
+}
+
+/// Why a quota is what it is, step by step
+#[utoipa::path(get, path = "/v1/quota/explain", tag = "quota", params(ExplainQuery), responses(
+    (status = 200, description = "Every number that the quota is made of", body = Explanation),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool or hours", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "No quota was computed yet", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn explain(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<ExplainQuery>,
+) -> Result<Json<Explanation>, ApiError> {
+    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let hours = u8::try_from(query.hours).ok();
+    let found = hours.and_then(|hours| Some((hours, pool.answer(hours)?)));
+    let (hours, answer) = found.ok_or_else(|| nothing_for(&pool, query.hours))?;
+    let answered = answered(&pool, answer, service.clock.now());
+    let computed = pool.made_of.as_ref().and_then(|made_of| {
+        let quota = made_of.quotas.iter().find(|quota| quota.hours.get() == hours)?;
+        Some(plan::explanation(made_of, quota, answered.clone(), &pool.eta_moves))
+    });
+    let stored =
+        || pool.stored_explanations.get(&hours).map(|one| Explanation { quota: answered.clone(), ..one.clone() });
+    computed.or_else(stored).map(Json).ok_or_else(|| nothing_for(&pool, query.hours))
+}
+
+fn answered(pool: &PublishedPool, answer: &Answer, now: UnixSeconds) -> QuotaAnswer {
+    plan::at_stage(&answer.fresh, stage(answer.computed_at, now).0, answer.held, pool.problem.as_deref())
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct HistoryQuery {
+    cluster: String,
+    gpu_model: String,
+    hours: u64,
+    /// At most so many, 288 if not given: a day of quotas renewed every 300 s.
+    limit: Option<u32>,
+}
+
+/// What the quota was, newest first
+#[utoipa::path(get, path = "/v1/quota/history", tag = "quota", params(HistoryQuery), responses(
+    (status = 200, description = "Quotas as they were computed", body = QuotaHistory),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool or hours", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn history(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<HistoryQuery>,
+) -> Result<Json<QuotaHistory>, ApiError> {
+    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let hours = HorizonHours::new(query.hours).map_err(|_| nothing_for(&pool, query.hours))?;
+    let (from, to) = (UnixSeconds::new(0), service.clock.now().plus_s(1));
+    let limit = query.limit.unwrap_or(288).min(10_000);
+    let stored = service.store.quota_history(&pool.id, hours, from, to, limit).await?;
+    let record = |one: &store::StoredQuota| QuotaRecord {
+        computed_at: one.computed_at.to_string(),
+        quota_gpus: one.quota.as_gpus(),
+        run_id: one.run_id.map(|id| id.to_string()),
+    };
+    Ok(Json(QuotaHistory {
+        cluster: query.cluster,
+        gpu_model: query.gpu_model,
+        hours: hours.get(),
+        quotas: stored.iter().map(record).collect(),
+    }))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ForecastQuery {
+    cluster: String,
+    gpu_model: String,
+    /// This one only.
+    organization: Option<String>,
+}
+
+/// The demand that each organization is forecast to have
+#[utoipa::path(get, path = "/v1/forecast", tag = "quota", params(ForecastQuery), responses(
+    (status = 200, description = "A distribution for each organization and hour", body = ForecastAnswer),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool or organization", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "No forecast was made yet", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn forecast(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<ForecastQuery>,
+) -> Result<Json<ForecastAnswer>, ApiError> {
+    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is under way".to_owned());
+    let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: why() })?;
+    let answer = plan::forecast_answer(made_of, query.organization.as_deref());
+    match query.organization {
+        Some(asked) if answer.organizations.is_empty() => {
+            let known = made_of.forecasts.iter().map(|one| one.series().organization.to_string()).collect();
+            Err(ApiError::UnknownOrganization { asked, known })
+        }
+        _ => Ok(Json(answer)),
+    }
+}

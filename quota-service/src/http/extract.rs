@@ -1,0 +1,86 @@
+//! Queries and bodies, refused with the place of what is wrong.
+
+use super::ApiError;
+use crate::published::PublishedPool;
+use crate::refresh::Service;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+use std::sync::Arc;
+use vocab::PoolId;
+use wire::FieldFault;
+
+/// The query of a request.
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<Service>> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Service>) -> Result<Self, ApiError> {
+        let query = axum::extract::Query::try_from_uri(&parts.uri);
+        query.map(|query| Self(query.0)).map_err(|fault| ApiError::Query { detail: fault.body_text() })
+    }
+}
+
+/// A JSON body.
+pub struct Json<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Service>> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, service: &Arc<Service>) -> Result<Self, ApiError> {
+        let is_json = |value: &axum::http::HeaderValue| {
+            value
+                .to_str()
+                .is_ok_and(|text| text.split(';').next().is_some_and(|kind| kind.trim() == "application/json"))
+        };
+        if !request.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
+            return Err(ApiError::NotJson);
+        }
+        let max_bytes = service.config.max_body_bytes;
+        let body = Bytes::from_request(request, service).await.map_err(|fault| match fault {
+            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
+                ApiError::TooLarge { max_bytes }
+            }
+            other => ApiError::Receive { detail: other.body_text() },
+        })?;
+        parse(&body).map(Self)
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut reader)
+        .map_err(|fault| FieldFault::new(pointer(fault.path()), fault.inner()))?;
+    reader.end().map_err(|fault| FieldFault::new("", fault))?;
+    Ok(value)
+}
+
+/// RFC 6901.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    let escaped = |text: &str| text.replace('~', "~0").replace('/', "~1");
+    let segment = |segment: &Segment| match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => format!("/{}", escaped(key)),
+        Segment::Enum { variant } => format!("/{}", escaped(variant)),
+        Segment::Unknown => String::new(),
+    };
+    path.iter().map(segment).collect()
+}
+
+/// The pool of a path such as `/v1/pools/earth:V100/state`.
+pub fn pool_id(service: &Service, text: &str) -> Result<PoolId, ApiError> {
+    PoolId::parse(text)
+        .map_err(|fault| ApiError::UnknownPool { asked: fault.to_string(), known: service.published.load().ids() })
+}
+
+/// The published pool of these names.
+pub fn published_pool(service: &Service, cluster: &str, gpu_model: &str) -> Result<Arc<PublishedPool>, ApiError> {
+    let published = service.published.load();
+    let unknown = || ApiError::UnknownPool { asked: format!("{cluster}:{gpu_model}"), known: published.ids() };
+    published.pool(cluster, gpu_model).cloned().ok_or_else(unknown)
+}

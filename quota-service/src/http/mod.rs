@@ -1,0 +1,92 @@
+//! The HTTP interface (DESIGN §5): reads from memory, writes to the store, problems as RFC 9457.
+
+mod error;
+mod explain;
+mod extract;
+mod health;
+mod nodes;
+mod outcomes;
+mod pools;
+mod quota;
+mod usage;
+
+pub use error::ApiError;
+
+use crate::refresh::Service;
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use std::sync::Arc;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Headroom", description = "Spot quotas for GPU clusters that keep their promise"),
+    tags(
+        (name = "quota", description = "What spot tasks may hold, and why"),
+        (name = "pools", description = "Pools, their state and settings"),
+        (name = "feed", description = "Usage, nodes and outcomes, reported to Headroom"),
+        (name = "service", description = "Health and metrics")
+    )
+)]
+struct Document;
+
+/// The routes and the document that describes them: made from one list, so that they cannot disagree.
+fn documented() -> OpenApiRouter<Arc<Service>> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(quota::quota))
+        .routes(routes!(quota::quota_v1))
+        .routes(routes!(explain::explain))
+        .routes(routes!(explain::history))
+        .routes(routes!(explain::forecast))
+        .routes(routes!(pools::list))
+        .routes(routes!(pools::get_state, pools::put_state))
+        .routes(routes!(pools::get_settings, pools::put_settings))
+        .routes(routes!(usage::append))
+        .routes(routes!(nodes::list))
+        .routes(routes!(nodes::put, nodes::delete))
+        .routes(routes!(outcomes::record))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+}
+
+/// The OpenAPI document.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    documented().split_for_parts().1
+}
+
+/// Everything that the service answers.
+pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+    let (routes, document) = documented().split_for_parts();
+    let document = document.to_json().expect("the document is made of strings and numbers");
+    let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
+    routes
+        .route("/openapi.json", get(move || async move { (json, document) }))
+        .route("/metrics", get(move || async move { render_metrics() }))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(DefaultBodyLimit::max(service.config.max_body_bytes))
+        .layer(from_fn(count))
+        .with_state(service)
+}
+
+async fn not_found(State(_): State<Arc<Service>>, request: Request) -> ApiError {
+    ApiError::NoRoute { path: request.uri().path().to_owned() }
+}
+
+async fn method_not_allowed(request: Request) -> ApiError {
+    ApiError::NoMethod { method: request.method().to_string(), path: request.uri().path().to_owned() }
+}
+
+/// Counts answers by route and status.
+async fn count(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<axum::extract::MatchedPath>().cloned();
+    let response = next.run(request).await;
+    crate::metrics::answered(route.as_ref().map_or("none", |route| route.as_str()), response.status().as_u16());
+    response.into_response()
+}

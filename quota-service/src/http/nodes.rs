@@ -1,0 +1,74 @@
+use super::ApiError;
+use super::extract::{Json as Body, Query};
+use crate::refresh::Service;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use vocab::{ClusterName, NameError, NodeId};
+use wire::{NodeBody, NodeList, Problem};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ClusterQuery {
+    cluster: String,
+}
+
+fn cluster_name(text: &str) -> Result<ClusterName, ApiError> {
+    ClusterName::parse(text).map_err(|fault| ApiError::Query { detail: format!("cluster: {fault}") })
+}
+
+fn node_id(text: &str) -> Result<NodeId, ApiError> {
+    NodeId::parse(text).map_err(|fault: NameError| ApiError::Query { detail: format!("node: {fault}") })
+}
+
+/// The nodes of a cluster
+#[utoipa::path(get, path = "/v1/nodes", tag = "feed", params(ClusterQuery), responses(
+    (status = 200, description = "By name", body = NodeList),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn list(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<ClusterQuery>,
+) -> Result<Json<NodeList>, ApiError> {
+    let nodes = service.store.nodes(&cluster_name(&query.cluster)?).await?;
+    Ok(Json(NodeList { nodes: nodes.iter().map(NodeBody::from).collect() }))
+}
+
+/// Add a node, or change what is known of it
+#[utoipa::path(put, path = "/v1/nodes/{id}", tag = "feed", request_body = NodeBody, params(("id" = String, Path)), responses(
+    (status = 200, description = "Durable", body = NodeBody),
+    (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn put(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Body(body): Body<NodeBody>,
+) -> Result<Json<NodeBody>, ApiError> {
+    let node = body.parse(node_id(&id)?)?;
+    service.store.put_node(&node).await?;
+    service.request_refresh();
+    Ok(Json(NodeBody::from(&node)))
+}
+
+/// Remove a node
+#[utoipa::path(delete, path = "/v1/nodes/{id}", tag = "feed", params(("id" = String, Path), ClusterQuery), responses(
+    (status = 204, description = "It is gone"),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "There was no such node", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn delete(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Query(query): Query<ClusterQuery>,
+) -> Result<StatusCode, ApiError> {
+    service.store.delete_node(&cluster_name(&query.cluster)?, &node_id(&id)?).await?;
+    service.request_refresh();
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,39 @@
+use super::ApiError;
+use super::extract::Json as Body;
+use crate::refresh::Service;
+use axum::Json;
+use axum::extract::State;
+use std::sync::Arc;
+use store::Recorded;
+use vocab::Outcome;
+use wire::{OutcomeBatch, OutcomeReceipt, OutcomeResult, Problem};
+
+/// Report how guarantee periods ended
+///
+/// Each event counts once, by its `event_id`, however often and in whatever batch it arrives; the answer says of each
+/// whether it was new. Outcomes move eta.
+#[utoipa::path(post, path = "/v1/outcomes", tag = "feed", request_body = OutcomeBatch, responses(
+    (status = 200, description = "Durable; one result for each event, in their order", body = OutcomeReceipt),
+    (status = 400, description = "Events are refused; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 507, description = "The database takes no more data; nothing was taken", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn record(
+    State(service): State<Arc<Service>>,
+    Body(batch): Body<OutcomeBatch>,
+) -> Result<Json<OutcomeReceipt>, ApiError> {
+    let outcomes: Vec<Outcome> = batch.try_into()?;
+    let recorded = service.store.record_outcomes(&outcomes, service.clock.now()).await?;
+    service.request_refresh();
+    let result = |(outcome, recorded): (&Outcome, &Recorded)| {
+        let result = match recorded {
+            Recorded::New => "recorded",
+            Recorded::Repeated => "repeated",
+            Recorded::Conflicting => "conflicting",
+        };
+        OutcomeResult { event_id: outcome.event_id.to_string(), result: result.to_owned() }
+    };
+    Ok(Json(OutcomeReceipt { outcomes: outcomes.iter().zip(&recorded).map(result).collect() }))
+}

@@ -1,0 +1,143 @@
+//! Pools at a glance, their reported state, their settings.
+
+use super::ApiError;
+use super::extract::{Json as Body, pool_id};
+use crate::published::{Answer, PublishedPool};
+use crate::refresh::Service;
+use crate::settings::ServedSettings;
+use axum::Json;
+use axum::extract::{Path, State};
+use forecaster::Predict;
+use placement::staleness::stage;
+use std::sync::Arc;
+use vocab::{HorizonHours, PoolId, UnixSeconds};
+use wire::{FieldFault, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, Problem, SettingsBody};
+
+/// Reports from further ahead than this come from a wrong clock.
+const MOST_AHEAD_S: i64 = 300;
+
+/// Every pool at a glance
+#[utoipa::path(get, path = "/v1/pools", tag = "pools", responses(
+    (status = 200, description = "Every pool that has usage, a capacity or nodes", body = PoolList),
+))]
+pub async fn list(State(service): State<Arc<Service>>) -> Json<PoolList> {
+    let now = service.clock.now();
+    Json(PoolList { pools: service.published.load().pools().map(|pool| summary(pool, now)).collect() })
+}
+
+fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
+    let first = pool.answers.first();
+    let made_of = pool.made_of.as_ref();
+    let quota = |answer: &Answer| (answer.hours().to_string(), answer.fresh.quota_gpus);
+    PoolSummary {
+        id: pool.id.to_string(),
+        cluster: pool.id.cluster.to_string(),
+        gpu_model: pool.id.gpu_model.to_string(),
+        organizations: made_of.map_or(0, |made_of| made_of.forecasts.len()),
+        offered_hours: pool.answers.iter().map(Answer::hours).collect(),
+        capacity_gpus: first.map(|answer| answer.fresh.capacity_gpus),
+        latest_demand_gpus: made_of.map(|made_of| made_of.supply.latest_demand.as_gpus()),
+        quota_gpus_by_hours: pool.answers.iter().map(quota).collect(),
+        eta: first.map_or(1.0, |answer| answer.fresh.eta),
+        computed_at: first.map(|answer| answer.fresh.computed_at.clone()),
+        stage: first.map(|answer| stage(answer.computed_at, now).0.as_str().to_owned()),
+        no_quota: pool.problem.clone(),
+    }
+}
+
+/// The state that a scheduler last reported
+#[utoipa::path(get, path = "/v1/pools/{id}/state", tag = "pools", params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
+    (status = 200, description = "As it was reported", body = PoolStateBody),
+    (status = 404, description = "Unknown pool, or none was reported", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn get_state(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+) -> Result<Json<PoolStateBody>, ApiError> {
+    let pool = pool_id(&service, &id)?;
+    let stored = service.store.pool_state(&pool).await?;
+    let none = || ApiError::UnknownPool {
+        asked: format!("{id} (no state was reported)"),
+        known: service.published.load().ids(),
+    };
+    stored.map(|received| Json(PoolStateBody::from(&received.state))).ok_or_else(none)
+}
+
+/// Report capacity, idle GPUs, spot GPUs and waiting, as a scheduler sees them
+///
+/// An older report does not overwrite a newer one. Quotas follow at once.
+#[utoipa::path(put, path = "/v1/pools/{id}/state", tag = "pools", request_body = PoolStateBody,
+    params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
+    (status = 200, description = "Durable, unless a newer one was there", body = PoolStateReceipt),
+    (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn put_state(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Body(body): Body<PoolStateBody>,
+) -> Result<Json<PoolStateReceipt>, ApiError> {
+    let state = body.parse(pool_id(&service, &id)?)?;
+    let now = service.clock.now();
+    if state.as_of.since_s(now) > MOST_AHEAD_S {
+        let detail = format!("{} is ahead of the clock of the service, {now}", state.as_of);
+        return Err(FieldFault::new("/as_of", detail).into());
+    }
+    let taken = service.store.put_pool_state(&state, now).await?;
+    service.request_refresh();
+    Ok(Json(PoolStateReceipt { taken }))
+}
+
+/// The settings in force
+#[utoipa::path(get, path = "/v1/pools/{id}/settings", tag = "pools", params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
+    (status = 200, description = "The settings; without a version they are the defaults", body = SettingsBody),
+    (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn get_settings(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+) -> Result<Json<SettingsBody>, ApiError> {
+    let pool = known(&service, &id)?;
+    Ok(Json(crate::refresh::settings(service.store.as_ref(), &pool).await?.body()))
+}
+
+/// Change the settings
+///
+/// The body states the version that it changes (none for the first change); another version is a conflict.
+#[utoipa::path(put, path = "/v1/pools/{id}/settings", tag = "pools", request_body = SettingsBody,
+    params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
+    (status = 200, description = "The settings, with their new version", body = SettingsBody),
+    (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "Somebody changed them meanwhile", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn put_settings(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Body(body): Body<SettingsBody>,
+) -> Result<Json<SettingsBody>, ApiError> {
+    let pool = known(&service, &id)?;
+    let settings = ServedSettings::parse(&body, horizon(&service, &pool))?;
+    let text = serde_json::to_string(&SettingsBody { version: None, ..settings.body() })
+        .expect("settings have finite numbers under string keys");
+    let version = service.store.put_settings(&pool, &text, body.version).await?;
+    service.request_refresh();
+    Ok(Json(ServedSettings { version: Some(version), ..settings }.body()))
+}
+
+fn known(service: &Service, id: &str) -> Result<PoolId, ApiError> {
+    let pool = pool_id(service, id)?;
+    super::extract::published_pool(service, pool.cluster.as_str(), pool.gpu_model.as_str())?;
+    Ok(pool)
+}
+
+/// How far the run that serves the pool forecasts.
+fn horizon(service: &Service, pool: &PoolId) -> Option<HorizonHours> {
+    let published = service.published.load();
+    let served = published.pool(pool.cluster.as_str(), pool.gpu_model.as_str())?;
+    served.made_of.as_ref().map(|made_of| made_of.run.trained.horizon())
+}

@@ -1,0 +1,45 @@
+use super::ApiError;
+use super::extract::Json as Body;
+use crate::refresh::Service;
+use axum::Json;
+use axum::extract::State;
+use std::sync::Arc;
+use vocab::UsageRow;
+use wire::{FieldFault, Problem, UsageBatch, UsageReceipt};
+
+/// Report the demand of hours that are over
+///
+/// Taken whole or not at all. A row replaces an earlier one of the same series and hour, so that repeating a batch
+/// changes nothing. The cluster has to be known: `datasets ingest` creates it with its time zone.
+#[utoipa::path(post, path = "/v1/usage", tag = "feed", request_body = UsageBatch, responses(
+    (status = 200, description = "Durable", body = UsageReceipt),
+    (status = 400, description = "Rows are refused; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 507, description = "The database takes no more data; nothing was taken", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn append(
+    State(service): State<Arc<Service>>,
+    Body(batch): Body<UsageBatch>,
+) -> Result<Json<UsageReceipt>, ApiError> {
+    let rows: Vec<UsageRow> = batch.try_into()?;
+    check_over(&service, &rows)?;
+    let report = service.store.append(&rows, &[]).await?;
+    service.request_refresh();
+    let usage = report.usage;
+    Ok(Json(UsageReceipt { inserted: usage.inserted, changed: usage.changed, unchanged: usage.unchanged }))
+}
+
+/// The peak of an hour is known when the hour is over.
+fn check_over(service: &Service, rows: &[UsageRow]) -> Result<(), ApiError> {
+    let now = service.clock.now();
+    let is_over = |row: &UsageRow| row.hour.plus_hours(1).instant() <= now;
+    let early = rows.iter().enumerate().filter(|(_, row)| !is_over(row));
+    let faults: Vec<_> = early
+        .map(|(index, row)| {
+            FieldFault::new(format!("/rows/{index}/hour"), format!("{} is not over at {now}", row.hour))
+        })
+        .collect();
+    if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
+}

@@ -1,0 +1,17 @@
+//! The service: reads usage and state, forecasts, cuts quotas, publishes them over HTTP.
+//!
+//! [`refresh`] reads the database, [`plan`] thinks (pure), [`published`] holds ready answers in memory, [`http`] hands
+//! them out. Every decision is made in `placement` and `forecaster`; here is only the way between them.
+
+pub mod args;
+pub mod clock;
+pub mod error;
+pub mod http;
+pub mod metrics;
+pub mod plan;
+pub mod published;
+pub mod refresh;
+pub mod serve;
+pub mod settings;
+
+pub use error::ServiceError;

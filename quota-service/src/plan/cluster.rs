@@ -1,0 +1,240 @@
+//! The plan of one cluster: forecasts, bounds, eta, quotas.
+
+use crate::settings::ServedSettings;
+use datasets::Panel;
+use forecaster::bound::{Aggregation, BoundError, PoolBound, bounds};
+use forecaster::scores::actual_peak_gpus;
+use forecaster::{Predict, PredictError, Trained, forecast};
+use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback};
+use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, quotas, staleness, supply};
+use std::sync::Arc;
+use store::{OutcomeId, RunId};
+use vocab::{DemandForecast, ForecastOrigin, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
+
+/// The promoted run of a cluster.
+#[derive(Clone)]
+pub struct Run {
+    pub id: RunId,
+    pub trained: Arc<Trained>,
+}
+
+/// What is known of a pool.
+#[derive(Debug, Clone)]
+pub struct PoolInputs {
+    pub id: PoolId,
+    /// `latest_demand` is filled in from the panel.
+    pub known: Known,
+    pub settings: ServedSettings,
+    pub eta: EtaState,
+    /// Outcomes that may still move eta, newest first.
+    pub unspent: Vec<(OutcomeId, Ended)>,
+    pub newest_outcome: Option<UnixSeconds>,
+}
+
+/// What is known of a cluster.
+pub struct ClusterInputs {
+    /// Hours before the present one.
+    pub panel: Arc<Panel>,
+    pub run: Run,
+    pub pools: Vec<PoolInputs>,
+    pub now: UnixSeconds,
+    /// Whether eta stays where it is, whatever it should do: under a virtual clock nothing may be learned for real.
+    pub eta_frozen: bool,
+}
+
+/// Why a pool has no new quota. The last one stands and ages.
+#[derive(Debug, thiserror::Error)]
+pub enum NoQuota {
+    #[error("the cluster has no promoted run: train --horizon 4h")]
+    NoRun,
+    #[error("the newest usage ends at {newest_end}, more than two hours ago")]
+    OldUsage { newest_end: UnixSeconds },
+    #[error("no hour of usage was measured")]
+    NoUsage,
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    #[error("the pool's settings do not fit the run: {0}")]
+    Settings(#[from] SettingsError),
+    #[error("the model was rejected: {0}")]
+    Model(Arc<PredictError>),
+    #[error(transparent)]
+    Bound(#[from] BoundError),
+}
+
+/// A move of eta that has to be written before the quota may be published.
+#[derive(Debug, Clone)]
+pub struct EtaMoved {
+    pub from: EtaState,
+    pub decision: EtaDecision,
+    pub spent: Vec<OutcomeId>,
+    pub kept: u64,
+    pub broken: u64,
+}
+
+/// The quotas of a pool, with everything that they were made of.
+#[derive(Clone)]
+pub struct PoolQuota {
+    pub id: PoolId,
+    pub run: Run,
+    pub computed_at: UnixSeconds,
+    pub supply: Supply,
+    pub settings: ServedSettings,
+    pub aggregation: Aggregation,
+    pub forecasts: Vec<DemandForecast>,
+    pub bounds: Vec<PoolBound>,
+    pub quotas: Vec<Quota>,
+    pub eta_decision: EtaDecision,
+    pub issue: HourStart,
+    /// Hours between the issue time and the present hour: usage that has not come yet.
+    pub hours_late: u8,
+    pub cold_organizations: usize,
+}
+
+/// What was computed for a pool.
+pub struct PoolPlan {
+    pub id: PoolId,
+    pub outcome: Result<PoolQuota, NoQuota>,
+    pub moved: Option<EtaMoved>,
+}
+
+/// Computes the quotas of every pool of a cluster, in their order.
+#[must_use]
+pub fn plan(inputs: &ClusterInputs) -> Vec<PoolPlan> {
+    let forecasts = Forecasts::of(inputs);
+    inputs.pools.iter().map(|pool| plan_pool(inputs, pool, &forecasts)).collect()
+}
+
+/// The forecasts of a cluster, or why there are none.
+enum Forecasts {
+    Ready { all: Vec<DemandForecast>, issue: HourStart, hours_late: u8 },
+    NoUsage,
+    OldUsage { newest_end: UnixSeconds },
+    Rejected(Arc<PredictError>),
+}
+
+impl Forecasts {
+    /// From the hour after the newest measured one, if that is recent enough.
+    fn of(inputs: &ClusterInputs) -> Self {
+        let Some(newest) = inputs.panel.newest_measured() else { return Self::NoUsage };
+        let issue = newest.plus_hours(1);
+        if staleness::usage_is_missing(issue.instant(), inputs.now) {
+            return Self::OldUsage { newest_end: issue.instant() };
+        }
+        let late = inputs.now.hour().map_or(0, |present| present.hours_since(issue));
+        match forecast(inputs.run.trained.as_ref(), &inputs.panel, issue) {
+            Ok(all) => Self::Ready { all, issue, hours_late: u8::try_from(late).unwrap_or(0) },
+            Err(fault) => Self::Rejected(Arc::new(fault)),
+        }
+    }
+}
+
+fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -> PoolPlan {
+    let failed = |why| PoolPlan { id: pool.id.clone(), outcome: Err(why), moved: None };
+    match forecasts {
+        Forecasts::NoUsage => failed(NoQuota::NoUsage),
+        Forecasts::OldUsage { newest_end } => failed(NoQuota::OldUsage { newest_end: *newest_end }),
+        Forecasts::Rejected(fault) => failed(NoQuota::Model(fault.clone())),
+        Forecasts::Ready { all, issue, hours_late } => {
+            let members = all.iter().filter(|one| one.series().pool == pool.id).cloned().collect();
+            match quota(inputs, pool, members, *issue, *hours_late) {
+                Ok((quota, moved)) => PoolPlan { id: pool.id.clone(), outcome: Ok(quota), moved },
+                Err(why) => failed(why),
+            }
+        }
+    }
+}
+
+fn quota(
+    inputs: &ClusterInputs,
+    pool: &PoolInputs,
+    forecasts: Vec<DemandForecast>,
+    issue: HourStart,
+    hours_late: u8,
+) -> Result<(PoolQuota, Option<EtaMoved>), NoQuota> {
+    let settings = &pool.settings.pool;
+    let horizon = inputs.run.trained.horizon();
+    settings.check(Some(horizon))?;
+    // 1. Supply.
+    let latest_demand = latest_demand(&inputs.panel, &pool.id, issue);
+    let supply = supply(&Known { latest_demand, ..pool.known.clone() }, settings, inputs.now)?;
+    // 2. Bounds, over the steps that the offered hours and the late usage cover.
+    let calibration = inputs.run.trained.calibration(&pool.id);
+    let chosen = calibration.map_or(Aggregation::SumOfBounds, |known| known.chosen);
+    let aggregation = pool.settings.aggregation.unwrap_or(chosen);
+    let steps: Vec<_> = settings.offered_hours.iter().map(|hours| covered(*hours, hours_late, horizon)).collect();
+    let members: Vec<_> = forecasts.iter().collect();
+    let pool_bounds = bounds(&members, aggregation, calibration, settings.guarantee_rate, &steps)?;
+    let offered = settings.offered_hours.iter().zip(&pool_bounds);
+    let demand: Vec<_> = offered.map(|(hours, bound)| Bound { hours: *hours, bound: bound.bound }).collect();
+    // 3. Eta, judged by the quotas that it gives now; then the quotas that it gives next.
+    let unmoved = quotas(&supply, &demand, pool.eta.eta);
+    let (eta_decision, moved) = decide_eta(pool, &unmoved, &supply, inputs.now);
+    let moved = moved.filter(|_| !inputs.eta_frozen);
+    let quotas = match eta_decision {
+        EtaDecision::Move { to, .. } if moved.is_some() => quotas(&supply, &demand, to),
+        _ => unmoved,
+    };
+    let cold_organizations = forecasts.iter().filter(|one| one.origin() == ForecastOrigin::ColdStart).count();
+    let quota = PoolQuota {
+        id: pool.id.clone(),
+        run: inputs.run.clone(),
+        computed_at: inputs.now,
+        supply,
+        settings: pool.settings.clone(),
+        aggregation,
+        forecasts,
+        bounds: pool_bounds,
+        quotas,
+        eta_decision,
+        issue,
+        hours_late,
+        cold_organizations,
+    };
+    Ok((quota, moved))
+}
+
+/// The forecast steps that a guarantee of `hours` from now covers: late usage moves them on. Where the forecast ends
+/// before, its last step stands for the rest.
+fn covered(hours: HorizonHours, hours_late: u8, horizon: HorizonHours) -> HorizonHours {
+    HorizonHours::new(u64::from(hours.get()) + u64::from(hours_late)).map_or(horizon, |steps| steps.min(horizon))
+}
+
+/// HP demand in the hour before `issue`, as far as it is an amount.
+fn latest_demand(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<MilliGpus> {
+    let newest = issue.plus_hours(-1);
+    let measured = actual_peak_gpus(panel, pool, newest, HorizonHours::ONE);
+    let filled = || {
+        let hour = panel.index_of(newest)?;
+        let members = panel.series().iter().filter(|series| series.id().pool == *pool);
+        members.map(|series| series.demand_gpus()[hour]).reduce(|sum, demand| sum + demand)
+    };
+    measured.or_else(filled).and_then(|gpus| MilliGpus::nearest(gpus).ok())
+}
+
+fn decide_eta(
+    pool: &PoolInputs,
+    quotas: &[Quota],
+    supply: &Supply,
+    now: UnixSeconds,
+) -> (EtaDecision, Option<EtaMoved>) {
+    let ended: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
+    let recent = eta::recent(&ended, &pool.settings.pool, now);
+    let broken = recent.iter().filter(|ended| ended.broken).count() as u64;
+    let kept = recent.len() as u64 - broken;
+    let feedback = Feedback {
+        kept,
+        broken,
+        newest_outcome: pool.newest_outcome,
+        longest_quota_wait_s: supply.longest_quota_wait_s,
+        more_would_help: quotas.iter().any(Quota::grows_with_eta),
+    };
+    let decision = eta::decide(&pool.eta, &feedback, &pool.settings.pool, now);
+    let moved = matches!(decision, EtaDecision::Move { .. }).then(|| EtaMoved {
+        from: pool.eta,
+        decision,
+        spent: pool.unspent.iter().map(|(id, _)| *id).collect(),
+        kept,
+        broken,
+    });
+    (decision, moved)
+}

@@ -1,0 +1,228 @@
+//! A quota in words and numbers.
+
+use super::cluster::{PoolQuota, Run};
+use forecaster::bound::{AggregationScore, OrganizationShare, PoolBound, PoolCalibration};
+use placement::eta::EtaDecision;
+use placement::staleness::{Stage, VALID_S, answered};
+use placement::{Quota, Reason};
+use store::EtaMove;
+use vocab::{MilliGpus, UnixSeconds};
+use wire::{
+    AggregationTrial, BoundExplanation, CapacityExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer,
+    ForecastExplanation, OrganizationBound, OrganizationForecast, QuotaAnswer, ReasonBody, StepTotalBody,
+    SupplyExplanation,
+};
+
+const MILLION: f64 = 1_000_000.0;
+
+fn reason(reason: &Reason) -> ReasonBody {
+    ReasonBody { code: reason.code().to_owned(), detail: reason.to_string() }
+}
+
+/// The answer as it was computed. `virtual_time` marks a virtual clock.
+#[must_use]
+pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswer {
+    let mut reasons: Vec<_> = quota.reasons.iter().map(reason).collect();
+    if pool.cold_organizations > 0 {
+        reasons.push(reason(&Reason::ColdStart { organizations: pool.cold_organizations }));
+    }
+    QuotaAnswer {
+        cluster: pool.id.cluster.to_string(),
+        gpu_model: pool.id.gpu_model.to_string(),
+        hours: quota.hours.get(),
+        guarantee_rate: pool.settings.pool.guarantee_rate.as_f64(),
+        quota_gpus: quota.quota.as_gpus(),
+        used_gpus: quota.used.as_gpus(),
+        available_gpus: quota.available.as_gpus(),
+        inventory_gpus: quota.inventory.as_gpus(),
+        capacity_gpus: quota.capacity.as_gpus(),
+        demand_bound_gpus: quota.demand_bound.as_gpus(),
+        eta: quota.eta.as_f64(),
+        idle_gpus: quota.idle.as_gpus(),
+        aggregation: pool.aggregation.to_string(),
+        run_id: Some(pool.run.id.to_string()),
+        computed_at: pool.computed_at.to_string(),
+        valid_until: pool.computed_at.plus_s(VALID_S).to_string(),
+        stage: Stage::Fresh.as_str().to_owned(),
+        stale: false,
+        as_of: virtual_time.then(|| pool.computed_at.to_string()),
+        reasons,
+    }
+}
+
+/// The answer at a later stage. `held` is what spot tasks have now; `problem` is why there is no newer quota.
+#[must_use]
+pub fn at_stage(fresh: &QuotaAnswer, stage: Stage, held: MilliGpus, problem: Option<&str>) -> QuotaAnswer {
+    let mut answer = QuotaAnswer { stage: stage.as_str().to_owned(), stale: stage != Stage::Fresh, ..fresh.clone() };
+    if let Some(what) = problem {
+        answer.reasons.push(reason(&Reason::InputsMissing { what: what.to_owned() }));
+    }
+    if stage != Stage::Fresh {
+        let detail = format!("computed at {} and not renewed since", fresh.computed_at);
+        answer.reasons.push(ReasonBody { code: "not_renewed".to_owned(), detail });
+    }
+    if stage == Stage::Conservative {
+        // Whoever answered this number before read it from an amount.
+        let last = MilliGpus::nearest(fresh.quota_gpus).unwrap_or(MilliGpus::ZERO);
+        let now = answered(stage, last, held);
+        answer.quota_gpus = now.quota.as_gpus();
+        answer.used_gpus = held.as_gpus();
+        answer.available_gpus = now.available.as_gpus();
+        answer.reasons.push(reason(&Reason::Conservative { held }));
+    }
+    answer
+}
+
+/// Everything that the quota was made of. `answer` is what is answered now; `moves` are the last of eta, newest first.
+#[must_use]
+pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: &[EtaMove]) -> Explanation {
+    let place = pool.quotas.iter().position(|one| one.hours == quota.hours).unwrap_or(0);
+    let bound = &pool.bounds[place];
+    Explanation {
+        steps: steps(pool, quota, bound),
+        what_would_change: quota.what_would_change(),
+        capacity: CapacityExplanation {
+            capacity_gpus: quota.capacity.as_gpus(),
+            source: pool.supply.capacity_source.as_str().to_owned(),
+        },
+        forecast: ForecastExplanation {
+            run_id: Some(pool.run.id.to_string()),
+            model: pool.run.trained.spec.kind.to_string(),
+            issue_time: pool.issue.to_string(),
+            hours_late: pool.hours_late,
+            organizations: pool.forecasts.iter().map(OrganizationForecast::from).collect(),
+        },
+        bound: bound_explanation(pool, bound),
+        eta: EtaExplanation {
+            eta: quota.eta.as_f64(),
+            last_decision: decision(&pool.eta_decision),
+            moves: moves.iter().map(move_body).collect(),
+        },
+        supply: SupplyExplanation {
+            idle_gpus: quota.idle.as_gpus(),
+            spot_gpus: quota.used.as_gpus(),
+            ceiling_gpus: quota.ceiling.as_gpus(),
+            estimated: pool.supply.estimated,
+            latest_demand_gpus: pool.supply.latest_demand.as_gpus(),
+            longest_quota_wait_s: pool.supply.longest_quota_wait_s,
+        },
+        quota: answer,
+    }
+}
+
+/// The computation as sentences, each with its numbers.
+fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
+    let rate = pool.settings.pool.guarantee_rate;
+    let hours = quota.hours;
+    let how = match (bound.multiplier, bound.step) {
+        (Some(z), Some(step)) => {
+            let total = bound.totals[step - 1];
+            format!("step {step}: {:.3} + {z:.4} × {:.3}", total.mean_gpus, total.stddev_gpus)
+        }
+        _ => format!("the sum of the largest quantiles of {} organizations", bound.shares.len()),
+    };
+    let raised = match bound.raised_from_gpus {
+        Some(from) => format!(", raised from {from:.3} to the bound over fewer hours"),
+        None => String::new(),
+    };
+    let decided = &quota.reasons.first().map(ToString::to_string).unwrap_or_default();
+    vec![
+        format!("C = {} GPUs, from {}", quota.capacity, pool.supply.capacity_source.as_str()),
+        format!(
+            "B_{hours} = {} GPUs: {} at p = {rate} over {} forecast steps, {how}{raised}, rounded up",
+            quota.demand_bound,
+            pool.aggregation,
+            bound.hours.get()
+        ),
+        format!("f = max(0, {} − {}) = {}", quota.capacity, quota.demand_bound, quota.inventory),
+        format!("η · f = {} × {} = {}, rounded down", quota.eta, quota.inventory, quota.scaled_inventory),
+        format!("S0 + Sa = {} + {} = {}", quota.idle, quota.used, quota.ceiling),
+        format!("Q_{hours} = min({}, {}) = {}: {decided}", quota.scaled_inventory, quota.ceiling, quota.quota),
+    ]
+}
+
+fn bound_explanation(pool: &PoolQuota, bound: &PoolBound) -> BoundExplanation {
+    let calibration = pool.run.trained.calibration(&pool.id);
+    let pooled = |of: fn(&PoolCalibration) -> f64| {
+        calibration.filter(|_| pool.aggregation == forecaster::bound::Aggregation::Pooled).map(of)
+    };
+    let total = |(index, total): (usize, &forecaster::bound::StepTotal)| StepTotalBody {
+        step: step_number(index + 1),
+        mean_gpus: total.mean_gpus,
+        stddev_gpus: total.stddev_gpus,
+    };
+    BoundExplanation {
+        aggregation: pool.aggregation.to_string(),
+        aggregation_source: if pool.settings.aggregation.is_some() { "settings" } else { "validation" }.to_owned(),
+        trials: calibration.map(|known| known.scores.iter().map(trial).collect()).unwrap_or_default(),
+        guarantee_rate: pool.settings.pool.guarantee_rate.as_f64(),
+        steps: bound.hours.get(),
+        multiplier: bound.multiplier,
+        mean_correlation: pooled(|known| known.mean_correlation),
+        step_correlation: pooled(|known| known.step_correlation),
+        totals: bound.totals.iter().enumerate().map(total).collect(),
+        deciding_step: bound.step.map(step_number),
+        organizations: bound.shares.iter().map(share).collect(),
+        raised_from_gpus: bound.raised_from_gpus,
+        demand_bound_gpus: bound.bound.as_gpus(),
+    }
+}
+
+fn step_number(step: usize) -> u8 {
+    u8::try_from(step).unwrap_or(u8::MAX)
+}
+
+fn trial(one: &AggregationScore) -> AggregationTrial {
+    AggregationTrial {
+        aggregation: one.aggregation.to_string(),
+        coverage: one.scores.coverage,
+        coverage_interval: one.scores.coverage_interval,
+        pinball_gpus: one.scores.pinball_gpus,
+        over_reserved_gpus: one.scores.over_reserved_gpus,
+    }
+}
+
+fn share(share: &OrganizationShare) -> OrganizationBound {
+    OrganizationBound {
+        organization: share.organization.to_string(),
+        step: step_number(share.step),
+        mean_gpus: share.mean_gpus,
+        stddev_gpus: share.stddev_gpus,
+        bound_gpus: share.bound_gpus,
+    }
+}
+
+fn decision(decision: &EtaDecision) -> ReasonBody {
+    match decision {
+        EtaDecision::Hold(why) => ReasonBody { code: why.code().to_owned(), detail: why.to_string() },
+        EtaDecision::Move { reason, .. } => ReasonBody { code: reason.code().to_owned(), detail: reason.to_string() },
+    }
+}
+
+fn move_body(one: &EtaMove) -> EtaMoveBody {
+    EtaMoveBody {
+        at: one.at.to_string(),
+        from: f64::from(one.from_micro) / MILLION,
+        to: f64::from(one.to_micro) / MILLION,
+        reason: one.reason.clone(),
+        kept: one.kept,
+        broken: one.broken,
+    }
+}
+
+/// The forecasts of a pool's organizations, or of one of them.
+#[must_use]
+pub fn forecast_answer(pool: &PoolQuota, organization: Option<&str>) -> ForecastAnswer {
+    let Run { id, trained } = &pool.run;
+    let asked = pool.forecasts.iter();
+    let asked = asked.filter(|one| organization.is_none_or(|name| one.series().organization.as_str() == name));
+    ForecastAnswer {
+        cluster: pool.id.cluster.to_string(),
+        gpu_model: pool.id.gpu_model.to_string(),
+        run_id: Some(id.to_string()),
+        model: trained.spec.kind.to_string(),
+        issue_time: pool.issue.to_string(),
+        computed_at: UnixSeconds::to_string(&pool.computed_at),
+        organizations: asked.map(OrganizationForecast::from).collect(),
+    }
+}

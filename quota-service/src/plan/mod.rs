@@ -1,0 +1,7 @@
+//! From what is known to quotas: pure, so that a test, a bench and the simulator can run it without a database.
+
+mod cluster;
+mod explain;
+
+pub use cluster::{ClusterInputs, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan};
+pub use explain::{answer, at_stage, explanation, forecast_answer};

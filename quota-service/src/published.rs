@@ -1,0 +1,157 @@
+//! Ready answers, immutable, in memory: a reader takes no lock, waits for no database and computes nothing.
+
+use crate::plan::{self, PoolQuota};
+use axum::body::Bytes;
+use axum::http::HeaderValue;
+use placement::staleness::{Stage, stage};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+use store::EtaMove;
+use vocab::{MilliGpus, PoolId, UnixSeconds};
+use wire::{Explanation, QuotaAnswer};
+
+/// Everything that is answered, by cluster and GPU model.
+#[derive(Default)]
+pub struct Published {
+    pools: BTreeMap<String, BTreeMap<String, Arc<PublishedPool>>>,
+}
+
+/// The answers of a pool.
+pub struct PublishedPool {
+    pub id: PoolId,
+    /// By hours, rising; empty where no quota was ever computed.
+    pub answers: Vec<Answer>,
+    /// What the newest quotas were made of; `None` after a restart, until they are renewed.
+    pub made_of: Option<Arc<PoolQuota>>,
+    pub eta_moves: Vec<EtaMove>,
+    /// Explanations of the quotas that were stored before a restart, by hours.
+    pub stored_explanations: BTreeMap<u8, Explanation>,
+    /// Why the last attempt to renew the quotas failed.
+    pub problem: Option<String>,
+}
+
+/// The answer for one number of hours, written out for every stage that it may reach.
+#[derive(Clone)]
+pub struct Answer {
+    pub fresh: QuotaAnswer,
+    pub computed_at: UnixSeconds,
+    /// S_a(H) as last reported.
+    pub held: MilliGpus,
+    by_stage: [Ready; 3],
+}
+
+/// Bytes to send.
+#[derive(Clone)]
+pub struct Ready {
+    pub body: Bytes,
+    pub etag: HeaderValue,
+}
+
+impl Ready {
+    fn of(answer: &QuotaAnswer) -> Self {
+        let body = serde_json::to_vec(answer).expect("an answer has finite numbers under string keys");
+        let digest = Sha256::digest(&body);
+        let mut etag = String::from("\"");
+        for byte in &digest[..8] {
+            // Writing to a string cannot fail.
+            let _ = write!(etag, "{byte:02x}");
+        }
+        etag.push('"');
+        Self { body: body.into(), etag: HeaderValue::from_str(&etag).expect("hexadecimal digits in quotes") }
+    }
+}
+
+const STAGES: [Stage; 3] = [Stage::Fresh, Stage::Stale, Stage::Conservative];
+
+impl Answer {
+    #[must_use]
+    pub fn new(fresh: QuotaAnswer, computed_at: UnixSeconds, held: MilliGpus, problem: Option<&str>) -> Self {
+        let by_stage = STAGES.map(|stage| Ready::of(&plan::at_stage(&fresh, stage, held, problem)));
+        Self { fresh, computed_at, held, by_stage }
+    }
+
+    #[must_use]
+    pub fn hours(&self) -> u8 {
+        self.fresh.hours
+    }
+
+    /// What to send at `now`.
+    #[must_use]
+    pub fn at(&self, now: UnixSeconds) -> &Ready {
+        let (stage, _) = stage(self.computed_at, now);
+        &self.by_stage[STAGES.iter().position(|known| *known == stage).unwrap_or(STAGES.len() - 1)]
+    }
+}
+
+impl PublishedPool {
+    #[must_use]
+    pub fn answer(&self, hours: u8) -> Option<&Answer> {
+        self.answers.iter().find(|answer| answer.hours() == hours)
+    }
+
+    /// The same answers, with what spot tasks hold now and why the last attempt to renew them failed.
+    #[must_use]
+    pub fn with_problem(&self, problem: Option<String>, held: &dyn Fn(u8) -> Option<MilliGpus>) -> Self {
+        let renewed = |answer: &Answer| {
+            let held = held(answer.hours()).unwrap_or(answer.held);
+            Answer::new(answer.fresh.clone(), answer.computed_at, held, problem.as_deref())
+        };
+        Self {
+            id: self.id.clone(),
+            answers: self.answers.iter().map(renewed).collect(),
+            made_of: self.made_of.clone(),
+            eta_moves: self.eta_moves.clone(),
+            stored_explanations: self.stored_explanations.clone(),
+            problem,
+        }
+    }
+
+    /// A pool without a quota.
+    #[must_use]
+    pub const fn without_quota(id: PoolId, problem: String) -> Self {
+        Self {
+            id,
+            answers: Vec::new(),
+            made_of: None,
+            eta_moves: Vec::new(),
+            stored_explanations: BTreeMap::new(),
+            problem: Some(problem),
+        }
+    }
+}
+
+impl Published {
+    #[must_use]
+    pub fn pool(&self, cluster: &str, gpu_model: &str) -> Option<&Arc<PublishedPool>> {
+        self.pools.get(cluster)?.get(gpu_model)
+    }
+
+    pub fn pools(&self) -> impl Iterator<Item = &Arc<PublishedPool>> {
+        self.pools.values().flat_map(BTreeMap::values)
+    }
+
+    /// The ids of all pools.
+    #[must_use]
+    pub fn ids(&self) -> Vec<String> {
+        self.pools().map(|pool| pool.id.to_string()).collect()
+    }
+
+    /// Whether any quota can be answered.
+    #[must_use]
+    pub fn has_quota(&self) -> bool {
+        self.pools().any(|pool| !pool.answers.is_empty())
+    }
+
+    /// These pools, in place of those of the same id.
+    #[must_use]
+    pub fn with(&self, pools: impl IntoIterator<Item = PublishedPool>) -> Self {
+        let mut all = self.pools.clone();
+        for pool in pools {
+            let of_cluster = all.entry(pool.id.cluster.to_string()).or_default();
+            of_cluster.insert(pool.id.gpu_model.to_string(), Arc::new(pool));
+        }
+        Self { pools: all }
+    }
+}

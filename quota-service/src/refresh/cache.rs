@@ -1,0 +1,83 @@
+//! What need not be read again: panels of unchanged usage, models of unchanged runs.
+
+use crate::plan::Run;
+use datasets::Panel;
+use forecaster::checkpoint;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{RunId, Store, StoreError};
+use vocab::{ClusterName, HourStart};
+
+#[derive(Default)]
+pub struct Cache {
+    clusters: BTreeMap<ClusterName, Cached>,
+}
+
+/// Of one cluster.
+#[derive(Default)]
+pub struct Cached {
+    pub panel: Option<CachedPanel>,
+    pub run: Option<Run>,
+    /// A promoted run whose model cannot be loaded: the one before goes on serving.
+    pub refused: Option<(RunId, String)>,
+}
+
+/// A panel and what it depends on.
+pub struct CachedPanel {
+    pub usage_version: i64,
+    pub from: HourStart,
+    pub to: HourStart,
+    pub time_zone: String,
+    pub calendar: String,
+    pub panel: Arc<Panel>,
+}
+
+impl Cache {
+    pub fn of(&mut self, cluster: &ClusterName) -> &mut Cached {
+        self.clusters.entry(cluster.clone()).or_default()
+    }
+
+    /// Whether a cluster has another promoted run than the one that serves. A database that does not answer has none.
+    pub async fn has_other_promotions(&self, store: &dyn Store) -> bool {
+        for (name, cached) in &self.clusters {
+            let Ok(promoted) = store.promoted(name).await else { continue };
+            let promoted = promoted.map(|run| run.id);
+            let tried = cached.refused.as_ref().map(|(id, _)| *id).or(cached.run.as_ref().map(|run| run.id));
+            if promoted != tried {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Cached {
+    /// Brings the model in line with the promoted run. A model that cannot be loaded is refused, and the one before stays.
+    pub async fn update_run(&mut self, store: &dyn Store, cluster: &ClusterName) -> Result<(), StoreError> {
+        let Some(promoted) = store.promoted(cluster).await? else {
+            (self.run, self.refused) = (None, None);
+            return Ok(());
+        };
+        let serves = self.run.as_ref().is_some_and(|run| run.id == promoted.id);
+        if serves || self.refused.as_ref().is_some_and(|(id, _)| *id == promoted.id) {
+            return Ok(());
+        }
+        let loaded = match store.checkpoint(promoted.id).await {
+            Ok(bytes) => checkpoint::load(&bytes).map_err(|fault| fault.to_string()),
+            Err(fault @ StoreError::Corrupt { .. }) => Err(fault.to_string()),
+            Err(fault) => return Err(fault),
+        };
+        match loaded {
+            Ok(trained) => {
+                tracing::info!(cluster = %cluster, run = %promoted.id, model = %trained.spec.kind, "a run serves");
+                self.run = Some(Run { id: promoted.id, trained: Arc::new(trained) });
+                self.refused = None;
+            }
+            Err(why) => {
+                tracing::error!(cluster = %cluster, run = %promoted.id, why, "a promoted run was refused");
+                self.refused = Some((promoted.id, why));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! The loop that renews the quotas: read, think, write, publish.
+
+mod cache;
+mod read;
+pub use read::settings;
+mod write;
+
+use crate::args::Config;
+use crate::clock::Clock;
+use crate::metrics;
+use crate::plan::{ClusterInputs, plan};
+use crate::published::{Published, PublishedPool};
+use arc_swap::ArcSwap;
+use cache::Cache;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::{Cluster, Store, StoreError};
+use tokio::sync::{Notify, watch};
+use vocab::{HorizonHours, MilliGpus, UnixSeconds};
+
+/// What every part of the service shares.
+pub struct Service {
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    pub config: Config,
+    pub published: ArcSwap<Published>,
+    /// Counts publications; pollers that wait listen to it.
+    pub publications: watch::Sender<u64>,
+    /// When the service began to watch pools: the age of an eta that has never moved.
+    pub started_at: UnixSeconds,
+    wanted: Notify,
+}
+
+impl Service {
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Clock, config: Config) -> Arc<Self> {
+        let started_at = clock.now();
+        Arc::new(Self {
+            store,
+            clock,
+            config,
+            published: ArcSwap::default(),
+            publications: watch::Sender::new(0),
+            started_at,
+            wanted: Notify::new(),
+        })
+    }
+
+    /// Asks for a renewal soon; several requests become one.
+    pub fn request_refresh(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Puts pools in place of those of the same id.
+    pub fn publish(&self, pools: Vec<PublishedPool>) {
+        metrics::publish(&pools, self.clock.now());
+        self.published.store(Arc::new(self.published.load().with(pools)));
+        self.publications.send_modify(|count| *count += 1);
+    }
+}
+
+/// Renews the quotas every `refresh_s`, when a run is promoted, and when asked. Never returns.
+pub async fn run(service: Arc<Service>) {
+    let mut cache = Cache::default();
+    let config = &service.config;
+    let mut regular = tokio::time::interval(Duration::from_secs(config.refresh_s));
+    let mut promotions = tokio::time::interval(Duration::from_secs(config.promotion_check_s));
+    regular.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    promotions.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = regular.tick() => {}
+            () = service.wanted.notified() => {}
+            _ = promotions.tick() => {
+                if !cache.has_other_promotions(service.store.as_ref()).await {
+                    continue;
+                }
+            }
+        }
+        renew(&service, &mut cache).await;
+    }
+}
+
+/// Renews the quotas of every cluster once. What fails is logged, counted, and said in the answers, which age.
+async fn renew(service: &Service, cache: &mut Cache) {
+    let started = Instant::now();
+    let clusters = match service.store.clusters().await {
+        Ok(clusters) => clusters,
+        Err(fault) => return keep_all(service, &fault),
+    };
+    for cluster in clusters {
+        if let Err(fault) = renew_cluster(service, cache, &cluster).await {
+            tracing::warn!(cluster = %cluster.name, %fault, "the quotas of the cluster were not renewed");
+            metrics::refresh_failed();
+            let unreadable = fault.to_string();
+            keep(service, |pool| pool.id.cluster == cluster.name, &unreadable);
+        }
+    }
+    metrics::refreshed(started.elapsed());
+}
+
+async fn renew_cluster(service: &Service, cache: &mut Cache, cluster: &Cluster) -> Result<(), StoreError> {
+    // 1. Read.
+    let now = service.clock.now();
+    let known = read::cluster(service, cache, cluster, now).await?;
+    let inputs = match known {
+        read::ClusterKnown::Ready(inputs) => inputs,
+        read::ClusterKnown::Without { pools, problem } => {
+            service.publish(write::kept(service, pools, &problem));
+            return Ok(());
+        }
+    };
+    // 2. Think, on a thread of its own, so that requests keep moving.
+    let (inputs, plans) = think(inputs).await;
+    // 3. Write, then publish: an answer may only say what a restart would find again.
+    let published = write::write(service, &inputs, plans).await?;
+    service.publish(published);
+    Ok(())
+}
+
+async fn think(inputs: ClusterInputs) -> (ClusterInputs, Vec<crate::plan::PoolPlan>) {
+    let worked = tokio::task::spawn_blocking(move || {
+        let plans = plan(&inputs);
+        (inputs, plans)
+    });
+    worked.await.expect("planning does not panic, and the runtime outlives it")
+}
+
+fn keep_all(service: &Service, fault: &StoreError) {
+    tracing::warn!(%fault, "the quotas were not renewed");
+    metrics::refresh_failed();
+    keep(service, |_| true, &fault.to_string());
+}
+
+/// Publishes the last answers of some pools again, with the reason why they are not newer.
+fn keep(service: &Service, of: impl Fn(&PublishedPool) -> bool, problem: &str) {
+    let unchanged = &|_: u8| -> Option<MilliGpus> { None };
+    let published = service.published.load();
+    let kept = published.pools().filter(|pool| of(pool) && pool.problem.as_deref() != Some(problem));
+    let kept: Vec<_> = kept.map(|pool| pool.with_problem(Some(problem.to_owned()), unchanged)).collect();
+    if !kept.is_empty() {
+        service.publish(kept);
+    }
+}
+
+/// Hours of a stored answer as the words have them.
+fn horizon(hours: u8) -> Option<HorizonHours> {
+    HorizonHours::new(u64::from(hours)).ok()
+}
+
+/// Restores the quotas that were stored before a restart: they age from when they were computed.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn restore(service: &Service) -> Result<(), StoreError> {
+    if service.clock.is_virtual() {
+        return Ok(());
+    }
+    let restored = write::restored(service).await?;
+    if !restored.is_empty() {
+        service.publish(restored);
+    }
+    Ok(())
+}

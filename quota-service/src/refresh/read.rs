@@ -1,0 +1,154 @@
+//! Reads what a plan needs.
+
+use super::Service;
+use super::cache::{Cache, Cached, CachedPanel};
+use crate::plan::{ClusterInputs, NoQuota, PoolInputs};
+use crate::settings::ServedSettings;
+use datasets::{Calendar, Panel, PanelBuilder};
+use forecaster::Predict;
+use placement::eta::{Ended, EtaState};
+use placement::{Eta, Known};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use store::{Cluster, Store, StoreError};
+use vocab::{HourStart, MilliGpus, Node, PoolId, SeriesId, UnixSeconds};
+
+/// Beyond the lookback: a gap at its far end is filled from before it.
+const MARGIN_HOURS: usize = 168;
+
+/// What is known of a cluster.
+pub enum ClusterKnown {
+    Ready(ClusterInputs),
+    /// Its pools, and why they have no new quota.
+    Without {
+        pools: Vec<PoolId>,
+        problem: String,
+    },
+}
+
+pub async fn cluster(
+    service: &Service,
+    cache: &mut Cache,
+    cluster: &Cluster,
+    now: UnixSeconds,
+) -> Result<ClusterKnown, StoreError> {
+    let store = service.store.as_ref();
+    let cached = cache.of(&cluster.name);
+    cached.update_run(store, &cluster.name).await?;
+    let nodes = store.nodes(&cluster.name).await?;
+    let Ok(present) = now.hour() else {
+        return Ok(ClusterKnown::Without { pools: Vec::new(), problem: format!("the clock shows {now}") });
+    };
+    let panel = panel(store, cached, cluster, present).await?;
+    let pools = pools(store, cluster, panel.as_deref(), &nodes).await?;
+    let without = |problem: String| ClusterKnown::Without { pools: pools.clone(), problem };
+    let run = match (&cached.run, &cached.refused) {
+        (Some(run), _) => run.clone(),
+        (None, Some((id, why))) => return Ok(without(format!("{id} cannot serve: {why}"))),
+        (None, None) => return Ok(without(NoQuota::NoRun.to_string())),
+    };
+    let Some(panel) = panel else { return Ok(without(NoQuota::NoUsage.to_string())) };
+    let mut inputs = Vec::with_capacity(pools.len());
+    for pool in pools {
+        inputs.push(pool_inputs(service, pool, &nodes, present).await?);
+    }
+    Ok(ClusterKnown::Ready(ClusterInputs { panel, run, pools: inputs, now, eta_frozen: service.clock.is_virtual() }))
+}
+
+/// The pools of a cluster: those with usage, a capacity or nodes.
+async fn pools(
+    store: &dyn Store,
+    cluster: &Cluster,
+    panel: Option<&Panel>,
+    nodes: &[Node],
+) -> Result<Vec<PoolId>, StoreError> {
+    let mut pools: BTreeSet<PoolId> = nodes.iter().map(|node| node.pool.clone()).collect();
+    pools.extend(store.capacities(&cluster.name).await?.into_iter().map(|row| row.pool));
+    pools.extend(panel.iter().flat_map(|panel| panel.series()).map(|series| series.id().pool.clone()));
+    Ok(pools.into_iter().collect())
+}
+
+/// The hours before the present one, as far back as the model looks; `None` without usage. Read again only when usage,
+/// hour, calendar or lookback changed.
+async fn panel(
+    store: &dyn Store,
+    cached: &mut Cached,
+    cluster: &Cluster,
+    present: HourStart,
+) -> Result<Option<Arc<Panel>>, StoreError> {
+    let usage_version = store.usage_version(&cluster.name).await?;
+    let lookback = cached.run.as_ref().map_or(1, |run| run.trained.lookback_hours());
+    let Some((first, last)) = store.usage_range(&cluster.name).await? else { return Ok(None) };
+    let to = last.plus_hours(1).min(present);
+    let from = to.plus_hours(-((lookback + MARGIN_HOURS) as i64)).max(first);
+    if let Some(known) = &cached.panel {
+        let same_calendar = known.time_zone == cluster.time_zone && known.calendar == cluster.calendar;
+        if same_calendar && (known.usage_version, known.from, known.to) == (usage_version, from, to) {
+            return Ok(Some(known.panel.clone()));
+        }
+    }
+    let Some(panel) = load(store, cluster, from, to).await? else { return Ok(None) };
+    let panel = Arc::new(panel);
+    let (time_zone, calendar) = (cluster.time_zone.clone(), cluster.calendar.clone());
+    cached.panel = Some(CachedPanel { usage_version, from, to, time_zone, calendar, panel: panel.clone() });
+    Ok(Some(panel))
+}
+
+async fn load(
+    store: &dyn Store,
+    cluster: &Cluster,
+    from: HourStart,
+    to: HourStart,
+) -> Result<Option<Panel>, StoreError> {
+    let corrupt = |reason: String| StoreError::Corrupt { what: format!("cluster {}", cluster.name), reason };
+    let calendar =
+        Calendar::parse(&cluster.time_zone, &cluster.calendar).map_err(|fault| corrupt(fault.to_string()))?;
+    let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, from, to);
+    let mut fault = None;
+    let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
+        if let Err(refused) = builder.push(series, hour, demand.as_gpus()) {
+            fault.get_or_insert(refused);
+        }
+    };
+    store.load_usage(&cluster.name, from, to, sink).await?;
+    if let Some(refused) = fault {
+        return Err(corrupt(refused.to_string()));
+    }
+    Ok(builder.finish().ok())
+}
+
+async fn pool_inputs(
+    service: &Service,
+    id: PoolId,
+    nodes: &[Node],
+    present: HourStart,
+) -> Result<PoolInputs, StoreError> {
+    let store = service.store.as_ref();
+    let settings = settings(store, &id).await?;
+    let mine = nodes.iter().filter(|node| node.pool == id).map(Node::capacity);
+    let known = Known {
+        state: store.pool_state(&id).await?.map(|received| received.state),
+        node_capacity: mine.reduce(|sum, gpus| sum.checked_add(gpus).unwrap_or(sum)),
+        table_capacity: store.capacity_at(&id, present).await?.map(|row| row.capacity),
+        latest_demand: None,
+    };
+    let outcomes = store.eta_outcomes(&id).await?;
+    let unspent = outcomes.unspent.iter().map(|one| (one.id, Ended { at: one.ended_at, broken: one.broken }));
+    let eta = store.eta(&id).await?.map_or(
+        EtaState { eta: settings.pool.eta_start, moved_at: service.started_at },
+        |record| EtaState { eta: Eta::from_micro(record.eta_micro), moved_at: record.moved_at },
+    );
+    Ok(PoolInputs { settings, known, eta, unspent: unspent.collect(), newest_outcome: outcomes.newest_ended_at, id })
+}
+
+/// The settings of a pool, or the defaults.
+///
+/// # Errors
+/// The database does not answer, or what it holds no longer parses.
+pub async fn settings(store: &dyn Store, pool: &PoolId) -> Result<ServedSettings, StoreError> {
+    let Some(stored) = store.settings(pool).await? else { return Ok(ServedSettings::default()) };
+    let corrupt = |reason: String| StoreError::Corrupt { what: format!("the settings of {pool}"), reason };
+    let body = serde_json::from_str(&stored.settings_json).map_err(|fault| corrupt(fault.to_string()))?;
+    let settings = ServedSettings::parse(&body, None).map_err(|fault| corrupt(fault.to_string()))?;
+    Ok(ServedSettings { version: Some(stored.version), ..settings })
+}

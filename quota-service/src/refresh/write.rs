@@ -1,0 +1,148 @@
+//! Writes what was planned, and turns it into answers.
+
+use super::{Service, horizon};
+use crate::plan::{self, ClusterInputs, EtaMoved, PoolPlan, PoolQuota};
+use crate::published::{Answer, PublishedPool};
+use placement::eta::EtaDecision;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{EtaMove, StoreError, StoredQuota};
+use vocab::{MilliGpus, PoolId, PoolState, UnixSeconds};
+use wire::{Explanation, QuotaAnswer};
+
+/// Moves of eta that an explanation shows.
+const MOVES_SHOWN: u32 = 5;
+
+/// Writes moves and quotas; gives the pools to publish. Under a virtual clock nothing is written.
+pub async fn write(
+    service: &Service,
+    inputs: &ClusterInputs,
+    plans: Vec<PoolPlan>,
+) -> Result<Vec<PublishedPool>, StoreError> {
+    let mut published = Vec::with_capacity(plans.len());
+    let mut stored = Vec::new();
+    for (plan, pool) in plans.into_iter().zip(&inputs.pools) {
+        match plan.outcome {
+            Ok(quota) => {
+                if let Some(moved) = &plan.moved
+                    && !apply(service, &plan.id, moved, inputs.now).await?
+                {
+                    continue;
+                }
+                let moves = service.store.eta_moves(&plan.id, MOVES_SHOWN).await?;
+                let ready = publishable(service, quota, moves);
+                stored.extend(to_store(&ready));
+                published.push(ready);
+            }
+            Err(why) => published.push(keep(service, plan.id, why.to_string(), pool.known.state.as_ref())),
+        }
+    }
+    if !service.clock.is_virtual() {
+        service.store.insert_quotas(&stored).await?;
+    }
+    Ok(published)
+}
+
+/// Writes a move of eta. `false` where someone else moved it meanwhile: the next renewal sees what they did.
+async fn apply(service: &Service, pool: &PoolId, moved: &EtaMoved, now: UnixSeconds) -> Result<bool, StoreError> {
+    let EtaDecision::Move { to, reason } = moved.decision else { return Ok(true) };
+    let step = EtaMove {
+        pool: pool.clone(),
+        at: now,
+        from_micro: moved.from.eta.micro(),
+        to_micro: to.micro(),
+        reason: reason.to_string(),
+        kept: moved.kept,
+        broken: moved.broken,
+    };
+    match service.store.apply_eta_move(&step, &moved.spent).await {
+        Ok(()) => {
+            tracing::info!(pool = %pool, from = %moved.from.eta, to = %to, why = %reason, "eta moved");
+            Ok(true)
+        }
+        Err(StoreError::Conflict { .. }) => Ok(false),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn publishable(service: &Service, quota: PoolQuota, eta_moves: Vec<EtaMove>) -> PublishedPool {
+    let quota = Arc::new(quota);
+    let answer = |one: &placement::Quota| {
+        let fresh = plan::answer(&quota, one, service.clock.is_virtual());
+        Answer::new(fresh, quota.computed_at, quota.supply.spot(one.hours), None)
+    };
+    PublishedPool {
+        id: quota.id.clone(),
+        answers: quota.quotas.iter().map(answer).collect(),
+        made_of: Some(quota.clone()),
+        eta_moves,
+        stored_explanations: BTreeMap::new(),
+        problem: None,
+    }
+}
+
+/// The rows of a pool's new quotas. Their explanations leave out the forecasts of single organizations, which the run and
+/// the usage give again.
+fn to_store(pool: &PublishedPool) -> Vec<StoredQuota> {
+    let Some(made_of) = &pool.made_of else { return Vec::new() };
+    let row = |quota: &placement::Quota| {
+        let answer = pool.answer(quota.hours.get())?;
+        let mut explanation = plan::explanation(made_of, quota, answer.fresh.clone(), &pool.eta_moves);
+        explanation.forecast.organizations.clear();
+        Some(StoredQuota {
+            pool: pool.id.clone(),
+            hours: quota.hours,
+            computed_at: made_of.computed_at,
+            quota: quota.quota,
+            run_id: Some(made_of.run.id),
+            answer_json: json(&answer.fresh),
+            explanation_json: json(&explanation),
+        })
+    };
+    made_of.quotas.iter().filter_map(row).collect()
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("answers have finite numbers under string keys")
+}
+
+/// The last answers of a pool, with the reason why they are not newer and with what spot tasks hold by the last report.
+fn keep(service: &Service, id: PoolId, problem: String, state: Option<&PoolState>) -> PublishedPool {
+    let held = |hours: u8| Some(state?.spot(horizon(hours)?));
+    let last = service.published.load();
+    match last.pool(id.cluster.as_str(), id.gpu_model.as_str()) {
+        Some(known) => known.with_problem(Some(problem), &held),
+        None => PublishedPool::without_quota(id, problem),
+    }
+}
+
+/// As [`keep`], for the pools of a cluster for which nothing could be planned.
+pub fn kept(service: &Service, pools: Vec<PoolId>, problem: &str) -> Vec<PublishedPool> {
+    pools.into_iter().map(|id| keep(service, id, problem.to_owned(), None)).collect()
+}
+
+/// The quotas that were stored last, as answers. One that no longer parses is left out and logged.
+pub async fn restored(service: &Service) -> Result<Vec<PublishedPool>, StoreError> {
+    let mut pools: BTreeMap<PoolId, PublishedPool> = BTreeMap::new();
+    for stored in service.store.latest_quotas(None).await? {
+        let fresh: Result<QuotaAnswer, _> = serde_json::from_str(&stored.answer_json);
+        let explanation: Result<Explanation, _> = serde_json::from_str(&stored.explanation_json);
+        let (fresh, explanation) = match (fresh, explanation) {
+            (Ok(fresh), Ok(explanation)) => (fresh, explanation),
+            (Err(fault), _) | (_, Err(fault)) => {
+                tracing::warn!(pool = %stored.pool, %fault, "a stored quota cannot be read and is left out");
+                continue;
+            }
+        };
+        let state = service.store.pool_state(&stored.pool).await?;
+        let held = state.map_or(MilliGpus::ZERO, |received| received.state.spot(stored.hours));
+        let pool = pools.entry(stored.pool.clone()).or_insert_with(|| PublishedPool {
+            problem: None,
+            ..PublishedPool::without_quota(stored.pool.clone(), String::new())
+        });
+        pool.answers.push(Answer::new(fresh, stored.computed_at, held, None));
+        pool.answers.sort_by_key(Answer::hours);
+        pool.stored_explanations.insert(stored.hours.get(), explanation);
+    }
+    Ok(pools.into_values().collect())
+}

@@ -1,0 +1,128 @@
+//! Start, listen, stop.
+
+use crate::args::Config;
+use crate::clock::Clock;
+use crate::error::ServiceError;
+use crate::refresh::{self, Service};
+use crate::{http, metrics};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+use vocab::UnixSeconds;
+
+/// Runs the service until it is told to stop (SIGINT or SIGTERM).
+///
+/// # Errors
+/// The settings contradict each other, the address cannot be listened on, or the database cannot be opened.
+pub async fn run(config: Config, json: bool) -> Result<(), ServiceError> {
+    check(&config)?;
+    start_log(&config.log)?;
+    let render = metrics::install();
+    // 1. The store and the clock.
+    let store = store::connect(&config.database).await?;
+    let clock = clock(&config, store.as_ref()).await?;
+    let (listen, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
+    let service = Service::new(store, clock, config);
+    // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
+    refresh::restore(&service).await?;
+    let renewing = tokio::spawn(refresh::run(service.clone()));
+    // 3. Listen.
+    let listener = TcpListener::bind(listen).await.map_err(|fault| ServiceError::Bind(listen, fault))?;
+    let address = listener.local_addr().map_err(|fault| ServiceError::Bind(listen, fault))?;
+    announce(address, &service, json);
+    let router = http::router(service.clone(), move || render.render());
+    let (told, mut stop) = tokio::sync::watch::channel(false);
+    tokio::spawn(async move {
+        stopped().await;
+        told.send_replace(true);
+    });
+    let mut graceful_stop = stop.clone();
+    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
+        // The sender lives until it has sent.
+        let _ = graceful_stop.wait_for(|stopped| *stopped).await;
+    });
+    // 4. Stop: no new connections, open requests may end, then the rest is cut.
+    tokio::select! {
+        outcome = server.into_future() => outcome.map_err(ServiceError::Server)?,
+        () = async {
+            let _ = stop.wait_for(|stopped| *stopped).await;
+            tokio::time::sleep(grace).await;
+        } => tracing::warn!("requests were still open after the grace period and are cut"),
+    }
+    renewing.abort();
+    service.store.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn check(config: &Config) -> Result<(), ServiceError> {
+    if !config.listen.ip().is_loopback() {
+        return Err(ServiceError::NotLoopback(config.listen));
+    }
+    for (name, value) in [("refresh_s", config.refresh_s), ("promotion_check_s", config.promotion_check_s)] {
+        if value == 0 {
+            return Err(ServiceError::Zero { name });
+        }
+    }
+    Ok(())
+}
+
+fn start_log(filter: &str) -> Result<(), ServiceError> {
+    let filter = EnvFilter::try_new(filter).map_err(|fault| ServiceError::Log { detail: fault.to_string() })?;
+    let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(is_terminal);
+    log.try_init().map_err(|fault| ServiceError::Log { detail: fault.to_string() })
+}
+
+/// The real clock, or the virtual one of `as_of`.
+async fn clock(config: &Config, store: &dyn Store) -> Result<Clock, ServiceError> {
+    match config.as_of.as_str() {
+        "" => Ok(Clock::real()),
+        "latest" => Ok(Clock::starting_at(after_newest_usage(store).await?)),
+        text => {
+            let start = command_line::instant(text).map_err(|detail| ServiceError::AsOf { detail })?;
+            Ok(Clock::starting_at(start))
+        }
+    }
+}
+
+async fn after_newest_usage(store: &dyn Store) -> Result<UnixSeconds, ServiceError> {
+    let mut newest = None;
+    for cluster in store.clusters().await? {
+        newest = newest.max(store.usage_range(&cluster.name).await?.map(|(_, last)| last));
+    }
+    let none = || ServiceError::AsOf { detail: "latest needs usage, and there is none: datasets ingest".to_owned() };
+    newest.map(|hour| hour.plus_hours(1).instant()).ok_or_else(none)
+}
+
+/// Says where the service listens, once it does.
+fn announce(address: SocketAddr, service: &Arc<Service>, json: bool) {
+    let now = service.clock.now().to_string();
+    let as_of = service.clock.is_virtual().then_some(now);
+    if json {
+        let body = serde_json::json!({ "listening": address.to_string(), "as_of": as_of });
+        println!("{body}");
+    } else {
+        println!("listening on http://{address}");
+        if let Some(now) = as_of {
+            println!("virtual clock, starting at {now}: nothing that is computed is stored");
+        }
+    }
+}
+
+/// Returns when the process is told to stop.
+async fn stopped() {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        // Without signals the process can only be killed.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

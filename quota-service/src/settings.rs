@@ -1,0 +1,93 @@
+//! The settings of pools, between their stored text and the types that decide.
+
+use forecaster::bound::Aggregation;
+use placement::{Eta, PoolSettings};
+use vocab::HorizonHours;
+use wire::{FieldFault, SettingsBody};
+
+/// Let the run's validation choose.
+const AUTO: &str = "auto";
+
+/// What an operator has set for a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServedSettings {
+    pub pool: PoolSettings,
+    /// `None`: chosen on validation.
+    pub aggregation: Option<Aggregation>,
+    /// How often they were changed; `None` for the defaults.
+    pub version: Option<i64>,
+}
+
+impl ServedSettings {
+    /// Checks a body, field by field, then as a whole.
+    ///
+    /// # Errors
+    /// The first field that is refused.
+    pub fn parse(body: &SettingsBody, horizon: Option<HorizonHours>) -> Result<Self, FieldFault> {
+        let (guarantee_rate, offered_hours) = body.rate_and_hours()?;
+        let eta = |field: &str, value| Eta::nearest(value).map_err(|fault| FieldFault::new(field, fault));
+        let aggregation = match body.aggregation.as_str() {
+            AUTO => None,
+            name => Some(Aggregation::parse(name).map_err(|fault| FieldFault::new("/aggregation", fault))?),
+        };
+        let pool = PoolSettings {
+            guarantee_rate,
+            offered_hours,
+            eta_start: eta("/eta_start", body.eta_start)?,
+            eta_least: eta("/eta_least", body.eta_least)?,
+            eta_most: eta("/eta_most", body.eta_most)?,
+            min_outcomes: body.min_outcomes,
+            max_quota_wait_s: body.max_quota_wait_s,
+            state_fresh_s: i64::from(body.state_fresh_s),
+        };
+        pool.check(horizon).map_err(|fault| FieldFault::new("", fault))?;
+        Ok(Self { pool, aggregation, version: body.version })
+    }
+
+    #[must_use]
+    pub fn body(&self) -> SettingsBody {
+        let pool = &self.pool;
+        SettingsBody {
+            guarantee_rate: pool.guarantee_rate.as_f64(),
+            offered_hours: pool.offered_hours.iter().map(|hours| u64::from(hours.get())).collect(),
+            aggregation: self.aggregation.map_or(AUTO, Aggregation::as_str).to_owned(),
+            eta_start: pool.eta_start.as_f64(),
+            eta_least: pool.eta_least.as_f64(),
+            eta_most: pool.eta_most.as_f64(),
+            min_outcomes: pool.min_outcomes,
+            max_quota_wait_s: pool.max_quota_wait_s,
+            state_fresh_s: u32::try_from(pool.state_fresh_s).unwrap_or(u32::MAX),
+            version: self.version,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_read_back_as_they_were_written() {
+        let default = ServedSettings::default();
+        assert_eq!(ServedSettings::parse(&default.body(), None), Ok(default.clone()));
+        let set = ServedSettings { aggregation: Some(Aggregation::Pooled), version: Some(3), ..default };
+        assert_eq!(ServedSettings::parse(&set.body(), None), Ok(set));
+    }
+
+    #[test]
+    fn what_is_refused_is_named_by_its_field() {
+        let good = ServedSettings::default().body();
+        let fault =
+            |body: &SettingsBody| ServedSettings::parse(body, HorizonHours::new(4).ok()).unwrap_err().to_string();
+        assert!(fault(&SettingsBody { guarantee_rate: 1.0, ..good.clone() }).starts_with("/guarantee_rate: "));
+        assert!(
+            fault(&SettingsBody { aggregation: "mean".into(), ..good.clone() })
+                .starts_with("/aggregation: \"mean\" is no aggregation")
+        );
+        assert!(
+            fault(&SettingsBody { offered_hours: vec![1, 8], ..good.clone() })
+                .contains("8h are offered, and forecasts reach 4h only")
+        );
+        assert!(fault(&SettingsBody { eta_most: 0.0, ..good }).starts_with("/eta_most: "));
+    }
+}

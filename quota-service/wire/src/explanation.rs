@@ -1,0 +1,132 @@
+//! `GET /v1/quota/explain`: a quota step by step, enough to compute it again by hand.
+
+use crate::answer::{QuotaAnswer, ReasonBody};
+use crate::forecast::OrganizationForecast;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A quota and everything that went into it, in the order in which it was computed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Explanation {
+    pub quota: QuotaAnswer,
+    /// The steps as sentences with numbers.
+    pub steps: Vec<String>,
+    pub what_would_change: String,
+    pub capacity: CapacityExplanation,
+    pub forecast: ForecastExplanation,
+    pub bound: BoundExplanation,
+    pub eta: EtaExplanation,
+    pub supply: SupplyExplanation,
+}
+
+/// C and where it is from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CapacityExplanation {
+    pub capacity_gpus: f64,
+    /// `reported_state`, `nodes` or `capacity_table`.
+    pub source: String,
+}
+
+/// The forecasts of the pool's organizations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ForecastExplanation {
+    pub run_id: Option<String>,
+    pub model: String,
+    /// The first instant that the model has not seen.
+    pub issue_time: String,
+    /// Hours between the issue time and the hour in which the quota was computed: usage that has not come yet.
+    pub hours_late: u8,
+    pub organizations: Vec<OrganizationForecast>,
+}
+
+/// B_H.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BoundExplanation {
+    pub aggregation: String,
+    /// Whether the aggregation was chosen on validation or set for the pool.
+    pub aggregation_source: String,
+    /// How each aggregation fared on the validation part of the run.
+    pub trials: Vec<AggregationTrial>,
+    pub guarantee_rate: f64,
+    /// Forecast steps that the bound covers: `hours`, and those of late usage.
+    pub steps: u8,
+    /// Deviations added to the mean; none for `sum-of-bounds`.
+    pub multiplier: Option<f64>,
+    /// The mean correlation between organizations, and that between steps, for `pooled`.
+    pub mean_correlation: Option<f64>,
+    pub step_correlation: Option<f64>,
+    /// The pool's total at each step, as a Gaussian.
+    pub totals: Vec<StepTotalBody>,
+    /// The step (from 1) that decides; none for `sum-of-bounds`.
+    pub deciding_step: Option<u8>,
+    /// What each organization adds under `sum-of-bounds`.
+    pub organizations: Vec<OrganizationBound>,
+    /// The bound before it was raised to that of fewer hours, where it was.
+    pub raised_from_gpus: Option<f64>,
+    /// Rounded up to a thousandth.
+    pub demand_bound_gpus: f64,
+}
+
+/// One aggregation on the validation part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AggregationTrial {
+    pub aggregation: String,
+    pub coverage: f64,
+    /// 90 % interval over days.
+    pub coverage_interval: [f64; 2],
+    pub pinball_gpus: f64,
+    pub over_reserved_gpus: f64,
+}
+
+/// The pool's total at one step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StepTotalBody {
+    pub step: u8,
+    pub mean_gpus: f64,
+    pub stddev_gpus: f64,
+}
+
+/// An organization's own bound.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct OrganizationBound {
+    pub organization: String,
+    pub step: u8,
+    pub mean_gpus: f64,
+    pub stddev_gpus: f64,
+    pub bound_gpus: f64,
+}
+
+/// η and how it came to be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EtaExplanation {
+    pub eta: f64,
+    /// Why it stayed or moved when the quota was computed.
+    pub last_decision: ReasonBody,
+    /// The last five moves, newest first.
+    pub moves: Vec<EtaMoveBody>,
+}
+
+/// A move of η.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EtaMoveBody {
+    pub at: String,
+    pub from: f64,
+    pub to: f64,
+    pub reason: String,
+    pub kept: u64,
+    pub broken: u64,
+}
+
+/// S0 and Sa.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SupplyExplanation {
+    pub idle_gpus: f64,
+    /// S_a(H).
+    pub spot_gpus: f64,
+    /// S0 + S_a(H).
+    pub ceiling_gpus: f64,
+    /// No fresh state was reported: S0 is capacity less the latest demand, and Sa counts as none.
+    pub estimated: bool,
+    pub latest_demand_gpus: f64,
+    pub longest_quota_wait_s: u64,
+}

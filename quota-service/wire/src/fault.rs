@@ -1,0 +1,53 @@
+//! What is wrong with a field, and which.
+
+use chrono::DateTime;
+use vocab::{HorizonHours, HourStart, MilliGpus, NameError, UnixSeconds};
+
+/// A refused field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{pointer}: {detail}")]
+pub struct FieldFault {
+    /// RFC 6901.
+    pub pointer: String,
+    pub detail: String,
+}
+
+impl FieldFault {
+    #[expect(clippy::needless_pass_by_value, reason = "errors and texts alike read well at the call")]
+    pub fn new(pointer: impl Into<String>, detail: impl ToString) -> Self {
+        Self { pointer: pointer.into(), detail: detail.to_string() }
+    }
+}
+
+/// Where in a body a value stands: what its fields' pointers begin with.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a>(pub &'a str);
+
+impl Place<'_> {
+    pub fn fault(self, field: &str, detail: impl ToString) -> FieldFault {
+        FieldFault::new(format!("{}/{field}", self.0), detail)
+    }
+
+    pub fn gpus(self, field: &str, gpus: f64) -> Result<MilliGpus, FieldFault> {
+        MilliGpus::nearest(gpus).map_err(|fault| self.fault(field, fault))
+    }
+
+    pub fn name<T>(self, field: &str, text: &str, parse: fn(&str) -> Result<T, NameError>) -> Result<T, FieldFault> {
+        parse(text).map_err(|fault| self.fault(field, fault))
+    }
+
+    pub fn instant(self, field: &str, text: &str) -> Result<UnixSeconds, FieldFault> {
+        let detail = || format!("{text:?} is no time: write RFC 3339 such as 2024-03-01T00:00:00Z");
+        let time = DateTime::parse_from_rfc3339(text).map_err(|_| self.fault(field, detail()))?;
+        Ok(UnixSeconds::new(time.timestamp()))
+    }
+
+    pub fn hour(self, field: &str, text: &str) -> Result<HourStart, FieldFault> {
+        let at = self.instant(field, text)?;
+        HourStart::from_unix_s(at.get()).map_err(|fault| self.fault(field, fault))
+    }
+
+    pub fn hours(self, field: &str, hours: u64) -> Result<HorizonHours, FieldFault> {
+        HorizonHours::new(hours).map_err(|fault| self.fault(field, fault))
+    }
+}

@@ -1,0 +1,55 @@
+use crate::fault::{FieldFault, Place};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vocab::{ClusterName, GpuModel, Node, NodeId, PoolId};
+
+/// A machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeBody {
+    pub cluster: String,
+    pub gpu_model: String,
+    pub gpus: u32,
+    /// Thousandths of a virtual CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_milli: Option<u64>,
+    /// Given in answers; in a request the path names the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
+/// `GET /v1/nodes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodeList {
+    pub nodes: Vec<NodeBody>,
+}
+
+impl NodeBody {
+    /// The node that the body describes, under the id of the path.
+    ///
+    /// # Errors
+    /// A name is refused, or the body names another id.
+    pub fn parse(&self, id: NodeId) -> Result<Node, FieldFault> {
+        let place = Place("");
+        if let Some(other) = self.id.as_deref().filter(|other| *other != id.as_str()) {
+            return Err(place.fault("id", format!("the body names node {other:?}, the path {id:?}", id = id.as_str())));
+        }
+        let pool = PoolId {
+            cluster: place.name("cluster", &self.cluster, ClusterName::parse)?,
+            gpu_model: place.name("gpu_model", &self.gpu_model, GpuModel::parse)?,
+        };
+        Ok(Node { id, pool, gpus: self.gpus, cpu_milli: self.cpu_milli })
+    }
+}
+
+impl From<&Node> for NodeBody {
+    fn from(node: &Node) -> Self {
+        Self {
+            cluster: node.pool.cluster.as_str().to_owned(),
+            gpu_model: node.pool.gpu_model.as_str().to_owned(),
+            gpus: node.gpus,
+            cpu_milli: node.cpu_milli,
+            id: Some(node.id.as_str().to_owned()),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+use crate::fault::{FieldFault, Place};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vocab::{ClusterName, EventId, GpuModel, NodeId, Outcome, OutcomeKind, PoolId, TaskId};
+
+/// How one guarantee period of a spot run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutcomeBody {
+    /// The reporter's own id; an event counts once however often it arrives.
+    pub event_id: String,
+    pub cluster: String,
+    pub gpu_model: String,
+    /// H of the guarantee.
+    pub guarantee_hours: u64,
+    /// `kept` or `broken` (by HP demand); `node_failure`, `drain` and `user_deleted` are reported apart and do not move
+    /// eta.
+    pub kind: String,
+    pub ended_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// `POST /v1/outcomes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutcomeBatch {
+    pub outcomes: Vec<OutcomeBody>,
+}
+
+/// What became of one event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OutcomeResult {
+    pub event_id: String,
+    /// `recorded`, `repeated` (it was there, equal) or `conflicting` (it was there with other content, which stands).
+    pub result: String,
+}
+
+/// What became of a batch, event by event, in its order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OutcomeReceipt {
+    pub outcomes: Vec<OutcomeResult>,
+}
+
+impl TryFrom<OutcomeBatch> for Vec<Outcome> {
+    type Error = Vec<FieldFault>;
+
+    /// All faults of the batch, or its outcomes: it is taken whole or not at all.
+    fn try_from(batch: OutcomeBatch) -> Result<Self, Vec<FieldFault>> {
+        let (mut outcomes, mut faults) = (Vec::with_capacity(batch.outcomes.len()), Vec::new());
+        for (index, body) in batch.outcomes.iter().enumerate() {
+            match parse(body, Place(&format!("/outcomes/{index}"))) {
+                Ok(outcome) => outcomes.push(outcome),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if faults.is_empty() { Ok(outcomes) } else { Err(faults) }
+    }
+}
+
+fn parse(body: &OutcomeBody, place: Place<'_>) -> Result<Outcome, FieldFault> {
+    let known = || OutcomeKind::ALL.map(OutcomeKind::as_str).join(", ");
+    let kind = OutcomeKind::parse(&body.kind)
+        .ok_or_else(|| place.fault("kind", format!("{:?} is no kind of outcome; there are {}", body.kind, known())))?;
+    let pool = PoolId {
+        cluster: place.name("cluster", &body.cluster, ClusterName::parse)?,
+        gpu_model: place.name("gpu_model", &body.gpu_model, GpuModel::parse)?,
+    };
+    Ok(Outcome {
+        event_id: place.name("event_id", &body.event_id, EventId::parse)?,
+        pool,
+        guarantee_hours: place.hours("guarantee_hours", body.guarantee_hours)?,
+        kind,
+        ended_at: place.instant("ended_at", &body.ended_at)?,
+        task: body.task.as_deref().map(|name| place.name("task", name, TaskId::parse)).transpose()?,
+        node: body.node.as_deref().map(|name| place.name("node", name, NodeId::parse)).transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_kind_says_which_there_are() {
+        let body = OutcomeBody {
+            event_id: "e1".into(),
+            cluster: "earth".into(),
+            gpu_model: "V100".into(),
+            guarantee_hours: 1,
+            kind: "evicted".into(),
+            ended_at: "2020-05-18T00:00:00Z".into(),
+            task: None,
+            node: None,
+        };
+        let parsed: Result<Vec<Outcome>, _> = OutcomeBatch { outcomes: vec![body.clone()] }.try_into();
+        let fault = parsed.unwrap_err()[0].to_string();
+        assert_eq!(
+            fault,
+            "/outcomes/0/kind: \"evicted\" is no kind of outcome; there are kept, broken, node_failure, drain, \
+             user_deleted"
+        );
+        let kept = OutcomeBody { kind: "kept".into(), guarantee_hours: 0, ..body };
+        let parsed: Result<Vec<Outcome>, _> = OutcomeBatch { outcomes: vec![kept] }.try_into();
+        assert_eq!(parsed.unwrap_err()[0].pointer, "/outcomes/0/guarantee_hours");
+    }
+}

@@ -1,0 +1,116 @@
+use crate::fault::{FieldFault, Place};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vocab::{ClusterName, GpuModel, Organization, PoolId, SeriesId, UsageRow};
+
+/// The demand of one organization in one hour.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UsageRowBody {
+    /// RFC 3339, the start of the hour.
+    pub hour: String,
+    pub cluster: String,
+    pub gpu_model: String,
+    /// `*` for the pool's own hourly peak.
+    pub organization: String,
+    /// HP GPUs running + pending, peak within the hour.
+    pub demand_gpus: f64,
+}
+
+/// `POST /v1/usage`. A row replaces an earlier one of the same series and hour, so that a repeated batch changes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UsageBatch {
+    pub rows: Vec<UsageRowBody>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UsageReceipt {
+    pub inserted: u64,
+    pub changed: u64,
+    pub unchanged: u64,
+}
+
+impl TryFrom<UsageBatch> for Vec<UsageRow> {
+    type Error = Vec<FieldFault>;
+
+    /// All faults of the batch, or its rows: it is taken whole or not at all. Two values for one hour are a fault.
+    fn try_from(batch: UsageBatch) -> Result<Self, Vec<FieldFault>> {
+        let mut seen = std::collections::BTreeMap::new();
+        let (mut rows, mut faults) = (Vec::with_capacity(batch.rows.len()), Vec::new());
+        for (index, body) in batch.rows.iter().enumerate() {
+            match parse(body, Place(&format!("/rows/{index}"))) {
+                Ok(row) => match seen.insert((row.series.clone(), row.hour), (index, row.demand)) {
+                    None => rows.push(row),
+                    Some((_, earlier)) if earlier == row.demand => {}
+                    Some((first, earlier)) => faults.push(FieldFault::new(
+                        format!("/rows/{index}/demand_gpus"),
+                        format!(
+                            "{} for the same hour as row {first}, which has {earlier}: keep one of them",
+                            row.demand
+                        ),
+                    )),
+                },
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if faults.is_empty() { Ok(rows) } else { Err(faults) }
+    }
+}
+
+fn parse(body: &UsageRowBody, place: Place<'_>) -> Result<UsageRow, FieldFault> {
+    let pool = PoolId {
+        cluster: place.name("cluster", &body.cluster, ClusterName::parse)?,
+        gpu_model: place.name("gpu_model", &body.gpu_model, GpuModel::parse)?,
+    };
+    let organization = place.name("organization", &body.organization, Organization::parse)?;
+    Ok(UsageRow {
+        series: SeriesId { pool, organization },
+        hour: place.hour("hour", &body.hour)?,
+        demand: place.gpus("demand_gpus", body.demand_gpus)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(rows: &[(&str, f64)]) -> Result<Vec<UsageRow>, Vec<String>> {
+        let body = |(hour, demand_gpus): &(&str, f64)| UsageRowBody {
+            hour: (*hour).to_owned(),
+            cluster: "earth".into(),
+            gpu_model: "V100".into(),
+            organization: "vc1".into(),
+            demand_gpus: *demand_gpus,
+        };
+        let parsed: Result<Vec<UsageRow>, _> = UsageBatch { rows: rows.iter().map(body).collect() }.try_into();
+        parsed.map_err(|faults| faults.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn every_bad_row_is_named_by_its_pointer_and_the_batch_refused_whole() {
+        let faults = batch(&[
+            ("2020-05-18T00:00:00Z", 1.0),
+            ("2020-05-18T00:30:00Z", 1.0),
+            ("2020-05-18T01:00:00Z", -1.0),
+            ("yesterday", 1.0),
+            ("2020-05-18T00:00:00Z", 2.0),
+        ])
+        .unwrap_err();
+        assert_eq!(
+            faults,
+            [
+                "/rows/1/hour: 2020-05-18T00:30:00Z is not the start of an hour",
+                "/rows/2/demand_gpus: -1 GPUs is negative",
+                "/rows/3/hour: \"yesterday\" is no time: write RFC 3339 such as 2024-03-01T00:00:00Z",
+                "/rows/4/demand_gpus: 2.000 for the same hour as row 0, which has 1.000: keep one of them",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_equal_duplicate_counts_once() {
+        assert_eq!(batch(&[("2020-05-18T00:00:00Z", 1.0), ("2020-05-18T08:00:00+08:00", 1.0)]).unwrap().len(), 1);
+    }
+}
