@@ -44,16 +44,16 @@ pub struct Flags {
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<String>,
     /// Address and port; loopback only as long as there are no tokens. Port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, global = true, value_name = "ADDRESS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     listen: Option<SocketAddr>,
     /// Virtual clock: starts after the newest usage (latest), or at a time. Marked in every answer; nothing of what is
     /// computed is stored
-    #[arg(long, value_name = "latest|TIME")]
+    #[arg(long, global = true, value_name = "latest|TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     as_of: Option<String>,
     /// Seconds between two computations of the quotas
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, global = true, value_name = "SECONDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     refresh_s: Option<u64>,
 }

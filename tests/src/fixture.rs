@@ -112,7 +112,8 @@ fn lines(text: &str) -> impl Iterator<Item = [&str; 3]> {
 /// The store refuses.
 pub async fn put_clusters(store: &dyn Store, names: &[&str]) {
     for name in names {
-        let cluster = Cluster { name: cluster(name), time_zone: "Asia/Shanghai".to_owned(), calendar: "CN".to_owned() };
+        let cluster =
+            Cluster { name: cluster(name), time_zone: "Asia/Shanghai".to_owned(), calendar: "weekdays".to_owned() };
         store.put_cluster(&cluster).await.expect("a cluster is put");
     }
 }

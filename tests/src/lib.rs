@@ -1,7 +1,13 @@
-//! What the suites share: databases of their own, and fixtures written as text.
+//! What the suites share: databases, programs, a service with a clock of its own, fixtures written as text, public data.
 
 mod database;
 pub mod fixture;
+mod programs;
+mod public_data;
+mod service;
 
 pub use database::{TestDatabase, fresh_database};
+pub use programs::{Listening, Ran, program, program_with};
+pub use public_data::{public_data, workspace_root};
+pub use service::{Answer, TestService, promote, promote_bytes};
 pub use store::Backend;

@@ -96,7 +96,7 @@ impl Quota {
             return format!("up to {held} GPUs more as HP work leaves and GPUs fall idle; eta has no effect now");
         }
         format!(
-            "each GPU of capacity more, or of the demand bound less, gives {} GPUs, until {} are reached",
+            "each GPU more of capacity, or less of the demand bound, adds {} to the quota, up to {}",
             self.eta, self.ceiling
         )
     }

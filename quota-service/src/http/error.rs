@@ -162,3 +162,20 @@ impl IntoResponse for ApiError {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_from_a_database_that_is_gone_and_secrets_stay_in_the_log() {
+        let of = |fault: StoreError| ApiError::Store(fault).problem();
+        let full = of(StoreError::Full { reason: "no space left on device".into() });
+        assert_eq!((full.status, full.code.as_str(), full.retry_after_s), (507, "store-full", None));
+        let gone = of(StoreError::Unavailable { reason: "connection refused".into() });
+        assert_eq!((gone.status, gone.retry_after_s), (503, Some(RETRY_AFTER_S)));
+        let denied = of(StoreError::Denied { reason: "password of headroom".into() });
+        assert_eq!(denied.status, 500);
+        assert!(!denied.detail.contains("headroom"));
+    }
+}

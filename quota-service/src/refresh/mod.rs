@@ -61,7 +61,7 @@ impl Service {
 
 /// Renews the quotas every `refresh_s`, when a run is promoted, and when asked. Never returns.
 pub async fn run(service: Arc<Service>) {
-    let mut cache = Cache::default();
+    let mut renewer = Renewer::default();
     let config = &service.config;
     let mut regular = tokio::time::interval(Duration::from_secs(config.refresh_s));
     let mut promotions = tokio::time::interval(Duration::from_secs(config.promotion_check_s));
@@ -72,31 +72,38 @@ pub async fn run(service: Arc<Service>) {
             _ = regular.tick() => {}
             () = service.wanted.notified() => {}
             _ = promotions.tick() => {
-                if !cache.has_other_promotions(service.store.as_ref()).await {
+                if !renewer.cache.has_other_promotions(service.store.as_ref()).await {
                     continue;
                 }
             }
         }
-        renew(&service, &mut cache).await;
+        renewer.renew(&service).await;
     }
 }
 
-/// Renews the quotas of every cluster once. What fails is logged, counted, and said in the answers, which age.
-async fn renew(service: &Service, cache: &mut Cache) {
-    let started = Instant::now();
-    let clusters = match service.store.clusters().await {
-        Ok(clusters) => clusters,
-        Err(fault) => return keep_all(service, &fault),
-    };
-    for cluster in clusters {
-        if let Err(fault) = renew_cluster(service, cache, &cluster).await {
-            tracing::warn!(cluster = %cluster.name, %fault, "the quotas of the cluster were not renewed");
-            metrics::refresh_failed();
-            let unreadable = fault.to_string();
-            keep(service, |pool| pool.id.cluster == cluster.name, &unreadable);
+/// Renews quotas, and remembers what need not be read again.
+#[derive(Default)]
+pub struct Renewer {
+    cache: Cache,
+}
+
+impl Renewer {
+    /// Renews the quotas of every cluster once. What fails is logged, counted, and said in the answers, which age.
+    pub async fn renew(&mut self, service: &Service) {
+        let started = Instant::now();
+        let clusters = match service.store.clusters().await {
+            Ok(clusters) => clusters,
+            Err(fault) => return keep_all(service, &fault),
+        };
+        for cluster in clusters {
+            if let Err(fault) = renew_cluster(service, &mut self.cache, &cluster).await {
+                tracing::warn!(cluster = %cluster.name, %fault, "the quotas of the cluster were not renewed");
+                metrics::refresh_failed();
+                keep(service, |pool| pool.id.cluster == cluster.name, &fault.to_string());
+            }
         }
+        metrics::refreshed(started.elapsed());
     }
-    metrics::refreshed(started.elapsed());
 }
 
 async fn renew_cluster(service: &Service, cache: &mut Cache, cluster: &Cluster) -> Result<(), StoreError> {

@@ -1,0 +1,152 @@
+//! The programs as a user runs them.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// # Panics
+    /// The program failed.
+    #[must_use]
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "{self:?}");
+        self
+    }
+
+    /// # Panics
+    /// The program failed, or its output is no JSON.
+    #[must_use]
+    pub fn json(self) -> Value {
+        let ran = self.ok();
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|fault| panic!("{fault}: {}", ran.stdout))
+    }
+}
+
+fn path(name: &str) -> PathBuf {
+    let here = std::env::current_exe().expect("this test has a path");
+    let folder = here.ancestors().nth(2).expect("tests lie in target/PROFILE/deps");
+    let program = folder.join(name);
+    assert!(program.exists(), "{} is not built: run `make test`", program.display());
+    program
+}
+
+fn command(name: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(path(name));
+    let own = ["DATABASE_URL", "HEADROOM_DATABASE", "HEADROOM_LISTEN", "HEADROOM_SEED"];
+    for variable in own {
+        command.env_remove(variable);
+    }
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs a program to its end.
+///
+/// # Panics
+/// It cannot be started.
+#[must_use]
+pub fn program(name: &str, arguments: &[&str]) -> Ran {
+    program_with(name, arguments, &[])
+}
+
+/// As [`program`], with variables of the environment.
+///
+/// # Panics
+/// It cannot be started.
+#[must_use]
+pub fn program_with(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+    let output = command(name, arguments).envs(variables.iter().copied()).output().expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("programs print UTF-8");
+    Ran { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// A `quota-service` that listens; ended with this value.
+pub struct Listening {
+    child: Child,
+    pub address: String,
+}
+
+impl Listening {
+    /// Starts the service on a free loopback port.
+    ///
+    /// # Panics
+    /// It ends instead of listening.
+    #[must_use]
+    pub fn start(arguments: &[&str]) -> Self {
+        let all = [&["--listen", "127.0.0.1:0", "--json"], arguments].concat();
+        let mut child = command("quota-service", &all)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("stdout is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("the first line is read");
+        let announced: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
+            let mut said = String::new();
+            let mut stderr = child.stderr.take().expect("stderr is piped");
+            stderr.read_to_string(&mut said).expect("stderr is read");
+            panic!("the service does not listen: {said}")
+        });
+        let address = announced["listening"].as_str().expect("an address").to_owned();
+        Self { child, address }
+    }
+
+    /// The status and JSON body of a path, asked again until `wanted` of them, for ten seconds.
+    ///
+    /// # Panics
+    /// It does not come to that.
+    #[must_use]
+    pub fn get_until(&self, path: &str, wanted: impl Fn(u16, &Value) -> bool) -> Value {
+        let mut last = (0, Value::Null);
+        for _ in 0..100 {
+            last = self.get(path);
+            if wanted(last.0, &last.1) {
+                return last.1;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        panic!("{path}: {last:?}")
+    }
+
+    /// # Panics
+    /// The service does not answer.
+    #[must_use]
+    pub fn get(&self, path: &str) -> (u16, Value) {
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let mut response = agent.get(format!("http://{}{path}", self.address)).call().expect("the service answers");
+        let body = response.body_mut().read_to_string().expect("the body is text");
+        (response.status().as_u16(), serde_json::from_str(&body).unwrap_or(Value::String(body)))
+    }
+
+    /// Tells the service to stop, as an operator does, and says how it ended.
+    ///
+    /// # Panics
+    /// It cannot be told.
+    #[must_use]
+    pub fn stop(mut self) -> Ran {
+        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(told.expect("kill runs").success());
+        let mut stderr = String::new();
+        self.child.stderr.take().expect("stderr is piped").read_to_string(&mut stderr).expect("stderr is read");
+        let code = self.child.wait().expect("the child ends").code().unwrap_or(-1);
+        Ran { code, stdout: String::new(), stderr }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,222 @@
+//! The main job through the programs, as a user runs it: file, database, run, backtest, quota. On both databases.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tests::{Listening, Ran, TestDatabase, on_both_databases, program, program_with};
+
+on_both_databases![
+    a_file_becomes_a_quota,
+    a_refused_file_leaves_nothing_behind_and_one_with_skipped_rows_the_rest,
+    a_second_ingest_counts_what_changed,
+    a_later_run_serves_only_when_it_is_promoted_and_a_rollback_brings_the_first_one_back,
+    a_run_that_has_seen_the_window_is_not_tested_on_it,
+    a_gate_that_is_missed_ends_with_exit_code_seven_and_keeps_the_run,
+];
+
+/// A folder with usage.csv: 12 made-up organizations over 21 days.
+fn made_up() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let _ = program("datasets", &["generate", "--days", "21", "--organizations", "4", "--out", out]).ok();
+    let file = folder.path().join("usage.csv");
+    (folder, file)
+}
+
+fn run(database: &TestDatabase, name: &str, arguments: &[&str]) -> Ran {
+    program(name, &[arguments, &["--database", &database.url]].concat())
+}
+
+fn ingest(database: &TestDatabase, file: &Path, more: &[&str]) -> Ran {
+    run(database, "datasets", &[&["ingest", "--format", "usage", file.to_str().unwrap()], more].concat())
+}
+
+fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().unwrap().to_owned()
+}
+
+async fn a_file_becomes_a_quota(database: TestDatabase) {
+    let (folder, file) = made_up();
+    let summary = ingest(&database, &file, &["--capacity", "300", "--json"]).json();
+    assert_eq!((&summary["inserted"], &summary["series"]), (&Value::from(4 * 21 * 24), &Value::from(4)));
+    let trained = run(&database, "train", &["--horizon", "4h", "--json"]).json();
+    assert_eq!((&trained[0]["run_id"], &trained[0]["promoted"]), (&"run-1".into(), &true.into()));
+    let (out, pools) = (path(&folder, "f.csv"), path(&folder, "p.csv"));
+    let window = ["--from", "2024-03-20T00:00:00+08:00", "--to", "2024-03-20T23:00:00+08:00"];
+    let files = ["--out", &out, "--pool-out", &pools, "--json"];
+    let report = run(&database, "train", &[&["backtest", "--horizon", "4h"], &window[..], &files].concat()).json();
+    let models: Vec<_> = report["models"].as_array().unwrap().iter().map(|model| &model["model"]).collect();
+    assert_eq!(models, ["orglinear-paper", "last-value", "seasonal-24h", "seasonal-168h", "peak-week"]);
+    let lines = |file: &str| std::fs::read_to_string(file).unwrap().lines().count();
+    assert_eq!((lines(&out), lines(&pools)), (1 + 5 * 21 * 4 * 4, 1 + 5 * 3 * 21));
+    let service = Listening::start(&["--database", &database.url, "--as-of", "latest"]);
+    let quota = service.get_until("/quota?cluster=demo&gpu_model=A100-SXM4-80GB&hours=4", |status, _| status == 200);
+    assert_eq!(
+        (&quota["capacity_gpus"], &quota["run_id"], &quota["as_of"]),
+        (&300.0.into(), &"run-1".into(), &"2024-03-21T16:00:00Z".into())
+    );
+    let stopped = service.stop();
+    assert_eq!(stopped.code, 0, "{}", stopped.stderr);
+}
+
+async fn a_refused_file_leaves_nothing_behind_and_one_with_skipped_rows_the_rest(database: TestDatabase) {
+    let (_folder, file) = made_up();
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    text.push_str("2024-03-01T00:30:00Z,demo,A100,late,1\n2024-03-01T00:00:00Z,demo,A100,late,-1\n");
+    std::fs::write(&file, text).unwrap();
+    let refused = ingest(&database, &file, &[]);
+    assert_eq!(refused.code, 3);
+    assert!(refused.stderr.contains("usage.csv, row 2018: column hour: "), "{}", refused.stderr);
+    let empty = run(&database, "datasets", &["describe"]);
+    assert_eq!((empty.code, empty.stderr.contains("the database is empty")), (1, true), "{}", empty.stderr);
+    let lenient = ingest(&database, &file, &["--skip-bad-rows", "--json"]);
+    assert!(lenient.stderr.contains("row 2019: column demand_gpus: -1 GPUs is negative"), "{}", lenient.stderr);
+    assert_eq!(lenient.json()["inserted"], 4 * 21 * 24);
+}
+
+async fn a_second_ingest_counts_what_changed(database: TestDatabase) {
+    let (_folder, file) = made_up();
+    let counts = |ran: Ran| {
+        let summary = ran.json();
+        ["inserted", "changed", "unchanged"].map(|key| summary[key].as_u64().unwrap())
+    };
+    assert_eq!(counts(ingest(&database, &file, &["--json"])), [2016, 0, 0]);
+    assert_eq!(counts(ingest(&database, &file, &["--json"])), [0, 0, 2016]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[1] = lines[1].rsplit_once(',').map(|(series, _)| format!("{series},999.5")).unwrap();
+    lines.push("2030-01-01T00:00:00Z,demo,A100-SXM4-80GB,org-000,1".to_owned());
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    assert_eq!(counts(ingest(&database, &file, &["--json"])), [1, 1, 2015]);
+    let exported = run(&database, "datasets", &["export", "--out", "-"]).ok().stdout;
+    assert!(exported.contains("2024-02-29T16:00:00Z,demo,A100-SXM4-80GB,org-000,999.5\n"), "a later ingest replaces");
+}
+
+async fn a_later_run_serves_only_when_it_is_promoted_and_a_rollback_brings_the_first_one_back(database: TestDatabase) {
+    let (_folder, file) = made_up();
+    let _ = ingest(&database, &file, &[]).ok();
+    let train = |seed: &str, more: &[&str]| {
+        let all = [&["--horizon", "4h", "--model", "last-value", "--seed", seed, "--json"], more].concat();
+        run(&database, "train", &all).json()[0]["promoted"].clone()
+    };
+    assert_eq!([train("1", &[]), train("2", &[]), train("3", &["--promote"])], [true, false, true]);
+    let serving = || {
+        let runs = run(&database, "train", &["runs", "list", "--json"]).json();
+        let promoted = runs.as_array().unwrap().iter().find(|one| one["promoted"] == true).cloned();
+        promoted.unwrap()["run_id"].clone()
+    };
+    assert_eq!(serving(), "run-3");
+    let _ = run(&database, "train", &["runs", "rollback", "--cluster", "demo"]).ok();
+    assert_eq!(serving(), "run-1");
+    let compared = run(&database, "train", &["runs", "compare", "run-1", "2"]).ok().stdout;
+    assert!(compared.lines().any(|line| line.starts_with("seed") && line.ends_with("differs")), "{compared}");
+}
+
+async fn a_run_that_has_seen_the_window_is_not_tested_on_it(database: TestDatabase) {
+    let (folder, file) = made_up();
+    let _ = ingest(&database, &file, &[]).ok();
+    let until = |until: &str| {
+        let _ = run(&database, "train", &["--horizon", "4h", "--model", "last-value", "--until", until]).ok();
+    };
+    until("2024-03-19T00:00:00Z");
+    until("2024-03-21T00:00:00Z");
+    let test = |id: &str| {
+        let out = path(&folder, "f.csv");
+        let window = ["--from", "2024-03-19T00:00:00Z", "--to", "2024-03-19T23:00:00Z", "--run", id, "--out", &out];
+        run(&database, "train", &[&["backtest", "--horizon", "4h"], &window[..]].concat())
+    };
+    assert_eq!(test("run-1").code, 0);
+    let leaks = test("run-2");
+    assert_eq!(leaks.code, 3);
+    assert!(leaks.stderr.contains("run-2 learned from hours until 2024-03-21T00:00:00Z"), "{}", leaks.stderr);
+}
+
+async fn a_gate_that_is_missed_ends_with_exit_code_seven_and_keeps_the_run(database: TestDatabase) {
+    let (_folder, file) = made_up();
+    let _ = ingest(&database, &file, &[]).ok();
+    let train =
+        |more: &[&str]| run(&database, "train", &[&["--horizon", "4h", "--model", "last-value"], more].concat());
+    assert_eq!(train(&[]).code, 0);
+    let missed = train(&["--promote", "--max-mae", "0.001"]);
+    assert_eq!(missed.code, 7);
+    assert!(missed.stderr.contains("run-2 is kept but not promoted: its MAE of"), "{}", missed.stderr);
+    assert_eq!(train(&["--promote", "--max-mae", "1000", "--min-coverage", "0.1"]).code, 0);
+}
+
+/// A fresh SQLite file with made-up usage in `folder`.
+fn sqlite_with_usage(folder: &TempDir, file: &Path) -> String {
+    let url = format!("sqlite://{}", path(folder, "headroom.db"));
+    let _ = program("datasets", &["ingest", "--format", "usage", file.to_str().unwrap(), "--database", &url]).ok();
+    url
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_one_thread_and_on_four() {
+    let (folder, file) = made_up();
+    let url = sqlite_with_usage(&folder, &file);
+    let sha = |seed: &str, threads: &str| {
+        let arguments = ["--horizon", "4h", "--seed", seed, "--json", "--database", &url];
+        let trained = program_with("train", &arguments, &[("RAYON_NUM_THREADS", threads)]).json();
+        trained[0]["checkpoint_sha256"].as_str().unwrap().to_owned()
+    };
+    let one = sha("1", "1");
+    assert_eq!(one, sha("1", "4"));
+    assert_ne!(one, sha("2", "1"));
+}
+
+#[test]
+fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
+    let (folder, file) = made_up();
+    let url = sqlite_with_usage(&folder, &file);
+    let config = path(&folder, "wrong.toml");
+    std::fs::write(&config, "[train]\nsede = 1\n").unwrap();
+    let file = file.to_str().unwrap();
+    let cases: [(&str, &[&str], i32, &str); 9] = [
+        ("train", &["--horizon", "4x"], 2, "write 4h"),
+        ("train", &["--horizon", "4h", "--model", "orglinaer"], 2, "there are orglinear-paper"),
+        ("train", &["--horizon", "4h", "--cluster", "mars", "--database", &url], 2, "there are demo"),
+        ("datasets", &["ingest", "--format", "gfs-jobs", file], 2, "needs --epoch"),
+        (
+            "datasets",
+            &["ingest", "--format", "gfs-jobs", file, "--epoch", "2024-03-01T00:00:00Z"],
+            3,
+            "column job_name is missing",
+        ),
+        ("train", &["--horizon", "4h", "--config", &config], 4, "did you mean \"seed\"?"),
+        ("quota-service", &["--listen", "0.0.0.0:0"], 4, "no token is configured"),
+        ("datasets", &["describe", "--database", "postgres://nobody@127.0.0.1:1/x"], 5, "check that it runs"),
+        ("datasets", &["describe", "--database", "mysql://x"], 1, "write sqlite://PATH or postgres://"),
+    ];
+    for (name, arguments, code, said) in cases {
+        let ran =
+            program_with(name, arguments, &[("HEADROOM_DATABASE", &format!("sqlite://{}", path(&folder, "other.db")))]);
+        assert_eq!(ran.code, code, "{name} {arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains(said), "{name} {arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_setting_says_where_it_comes_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = path(&folder, "headroom.toml");
+    std::fs::write(&config, "[quota-service]\nrefresh_s = 60\nlog = \"warn\"\n").unwrap();
+    let arguments = ["config", "show", "--origin", "--json", "--config", &config, "--refresh-s", "7"];
+    let shown = program_with("quota-service", &arguments, &[("HEADROOM_LISTEN", "127.0.0.1:9")]).json();
+    let origin = |key: &str| {
+        let entry = shown.as_array().unwrap().iter().find(|entry| entry["key"] == key).unwrap();
+        entry["origin"].as_str().unwrap().to_owned()
+    };
+    assert_eq!([origin("refresh_s"), origin("listen"), origin("database")], ["flag", "environment", "default"]);
+    assert!(origin("log").ends_with("headroom.toml"));
+}
+
+#[test]
+fn a_history_that_is_too_short_says_how_much_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let _ = program("datasets", &["generate", "--days", "5", "--organizations", "2", "--out", out]).ok();
+    let url = sqlite_with_usage(&folder, &folder.path().join("usage.csv"));
+    let ran = program("train", &["--horizon", "4h", "--database", &url]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("has 120 h, and training needs 222 h"), "{}", ran.stderr);
+}

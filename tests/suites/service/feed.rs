@@ -1,0 +1,138 @@
+//! What is reported to the service: usage and outcomes.
+
+use super::*;
+use tests::on_both_databases;
+
+on_both_databases![
+    usage_that_is_reported_moves_the_forecast_on,
+    a_repeated_batch_of_usage_changes_nothing,
+    bad_usage_is_refused_whole_and_every_row_named,
+    an_outcome_counts_once_however_often_it_arrives,
+    broken_promises_lower_eta_and_the_quota_once,
+    long_waits_raise_eta_only_where_that_gives_more_quota,
+    outcomes_that_are_nobodys_fault_do_not_move_eta,
+];
+
+fn usage(hours: std::ops::Range<i64>, demand_gpus: f64) -> Value {
+    let hour = |hour: i64| end().plus_s(hour * 3_600).to_string();
+    let row = |at: i64, organization: &str| json!({ "hour": hour(at), "cluster": "demo", "gpu_model": "A100", "organization": organization, "demand_gpus": demand_gpus });
+    let organizations = ["org-000", "org-001", "org-002"];
+    let rows: Vec<_> = hours.flat_map(|at| organizations.map(|organization| row(at, organization))).collect();
+    json!({ "rows": rows })
+}
+
+async fn usage_that_is_reported_moves_the_forecast_on(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    service.pass_s(3_600);
+    let receipt = service.post("/v1/usage", &usage(0..1, 40.0)).await.expect(200);
+    assert_eq!(receipt, json!({ "inserted": 3, "changed": 0, "unchanged": 0 }));
+    service.renew().await;
+    let forecast = service.get("/v1/forecast?cluster=demo&gpu_model=A100").await.expect(200);
+    assert_eq!(forecast["issue_time"], end().plus_s(3_600).to_string());
+    assert_eq!(forecast["organizations"][0]["steps"][0]["q50_gpus"], 40.0, "the last value stays");
+    assert_eq!(number(&quota(&service, 1).await["idle_gpus"]), 380.0, "500 less 3 × 40");
+}
+
+async fn a_repeated_batch_of_usage_changes_nothing(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    service.pass_s(2 * 3_600);
+    let first = service.post("/v1/usage", &usage(0..2, 40.0)).await.expect(200);
+    let again = service.post("/v1/usage", &usage(0..2, 40.0)).await.expect(200);
+    assert_eq!((&first["inserted"], &again["unchanged"], &again["inserted"]), (&6.into(), &6.into(), &0.into()));
+    let corrected = service.post("/v1/usage", &usage(0..1, 41.5)).await.expect(200);
+    assert_eq!(corrected["changed"], 3);
+}
+
+async fn bad_usage_is_refused_whole_and_every_row_named(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    service.pass_s(3_600);
+    let mut batch = usage(0..1, 40.0);
+    batch["rows"][1]["demand_gpus"] = (-1.0).into();
+    batch["rows"][2]["hour"] = "2024-03-15T00:30:00Z".into();
+    let refused = service.post("/v1/usage", &batch).await.expect(400);
+    let pointers: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    assert_eq!(pointers, ["/rows/1/demand_gpus", "/rows/2/hour"]);
+    let early = service.post("/v1/usage", &usage(1..2, 40.0)).await.expect(400);
+    assert!(early["errors"][0]["detail"].as_str().unwrap().contains("is not over at"), "{early}");
+    batch = usage(0..1, 40.0);
+    batch["rows"][0]["demand"] = 4.into();
+    let unknown = service.post("/v1/usage", &batch).await.expect(400);
+    assert_eq!(unknown["errors"][0]["pointer"], "/rows/0/demand");
+    batch["rows"][0]["cluster"] = "mars".into();
+    batch["rows"][0].as_object_mut().unwrap().remove("demand");
+    assert_eq!(service.post("/v1/usage", &batch).await.expect(404)["detail"], "there is no cluster mars");
+    let receipt = service.post("/v1/usage", &usage(0..1, 40.0)).await.expect(200);
+    assert_eq!(receipt["inserted"], 3, "nothing of the refused batches was taken");
+}
+
+async fn an_outcome_counts_once_however_often_it_arrives(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let now = end().get();
+    let results = |receipt: &Value| {
+        let all = receipt["outcomes"].as_array().unwrap().iter();
+        all.map(|one| one["result"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let first = service.post("/v1/outcomes", &outcomes(0, 2, "kept", now)).await.expect(200);
+    assert_eq!(results(&first), ["recorded", "recorded"]);
+    let overlapping = service.post("/v1/outcomes", &outcomes(1, 2, "kept", now)).await.expect(200);
+    assert_eq!(results(&overlapping), ["repeated", "recorded"]);
+    let contradicting = service.post("/v1/outcomes", &outcomes(0, 1, "broken", now)).await.expect(200);
+    assert_eq!(results(&contradicting), ["conflicting"]);
+    let unspent = service.service.store.eta_outcomes(&pool(POOL)).await.unwrap().unspent;
+    assert_eq!((unspent.len(), unspent.iter().any(|one| one.broken)), (3, false));
+}
+
+async fn broken_promises_lower_eta_and_the_quota_once(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let before = number(&quota(&service, 4).await["quota_gpus"]);
+    service.pass_s(4 * 3_600);
+    let _ = service.post("/v1/usage", &usage(0..4, 30.0)).await.expect(200);
+    let ended = end().plus_s(4 * 3_600).get();
+    let _ = service.post("/v1/outcomes", &outcomes(0, 80, "kept", ended)).await.expect(200);
+    let _ = service.post("/v1/outcomes", &outcomes(80, 20, "broken", ended)).await.expect(200);
+    service.renew().await;
+    let lowered = quota(&service, 4).await;
+    assert_eq!(number(&lowered["eta"]), 0.5, "twice the allowed evictions");
+    assert!(number(&lowered["quota_gpus"]) < before && codes(&lowered).contains(&"scaled_by_eta".to_owned()));
+    for _ in 0..3 {
+        service.pass_s(300);
+        service.renew().await;
+    }
+    assert_eq!(number(&quota(&service, 4).await["eta"]), 0.5, "one burst moves it once");
+    let explained = service.get(&quota_path(4).replace("/quota", "/v1/quota/explain")).await.expect(200);
+    let moved = &explained["eta"]["moves"][0];
+    assert_eq!((number(&moved["from"]), number(&moved["to"]), &moved["broken"]), (1.0, 0.5, &20.into()));
+}
+
+async fn long_waits_raise_eta_only_where_that_gives_more_quota(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let report = async |idle: u32| {
+        let now = service.service.clock.now();
+        let mut body = state(500, idle, &json!({}), now);
+        body["longest_quota_wait_s"] = 4_000.into();
+        let _ = service.put("/v1/pools/demo:A100/state", &body).await.expect(200);
+        service.renew().await;
+        number(&quota(&service, 4).await["eta"])
+    };
+    service.pass_s(4 * 3_600);
+    let _ = service.post("/v1/usage", &usage(0..4, 30.0)).await.expect(200);
+    let ended = end().plus_s(4 * 3_600).get();
+    let _ = service.post("/v1/outcomes", &outcomes(0, 100, "kept", ended)).await.expect(200);
+    assert_eq!(report(2).await, 1.0, "idle GPUs hold the quota: more eta would change nothing");
+    service.pass_s(10);
+    assert_eq!(report(480).await, 1.5);
+}
+
+async fn outcomes_that_are_nobodys_fault_do_not_move_eta(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    service.pass_s(4 * 3_600);
+    let _ = service.post("/v1/usage", &usage(0..4, 30.0)).await.expect(200);
+    let ended = end().plus_s(4 * 3_600).get();
+    for (first, kind) in [(0, "node_failure"), (200, "drain"), (400, "user_deleted")] {
+        let _ = service.post("/v1/outcomes", &outcomes(first, 150, kind, ended)).await.expect(200);
+    }
+    service.renew().await;
+    assert_eq!(number(&quota(&service, 4).await["eta"]), 1.0);
+    let refused = service.post("/v1/outcomes", &outcomes(900, 1, "evicted", ended)).await.expect(400);
+    assert_eq!(refused["errors"][0]["pointer"], "/outcomes/0/kind");
+}
