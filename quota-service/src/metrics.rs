@@ -2,7 +2,7 @@
 //! the clients.
 
 use crate::published::PublishedPool;
-use metrics::{counter, gauge, histogram};
+use metrics::{Counter, counter, gauge, histogram};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use placement::staleness::stage;
 use std::time::Duration;
@@ -57,7 +57,37 @@ pub fn refresh_failed() {
     counter!("headroom_refresh_failures_total").increment(1);
 }
 
-/// An answer that was sent.
-pub fn answered(route: &str, status: u16) {
-    counter!("headroom_http_answers_total", "route" => route.to_owned(), "status" => status.to_string()).increment(1);
+/// Counts answers by route and status. Those of `/quota` have counters at hand: looking one up by its labels would cost
+/// a good part of such an answer.
+#[derive(Clone)]
+pub struct Answers {
+    quota_ok: Counter,
+    quota_unchanged: Counter,
+}
+
+const QUOTA_ROUTE: &str = "/quota";
+
+impl Answers {
+    #[must_use]
+    pub fn new() -> Self {
+        Self { quota_ok: answers(QUOTA_ROUTE, 200), quota_unchanged: answers(QUOTA_ROUTE, 304) }
+    }
+
+    pub fn count(&self, route: &str, status: u16) {
+        match (route, status) {
+            (QUOTA_ROUTE, 200) => self.quota_ok.increment(1),
+            (QUOTA_ROUTE, 304) => self.quota_unchanged.increment(1),
+            _ => answers(route, status).increment(1),
+        }
+    }
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn answers(route: &str, status: u16) -> Counter {
+    counter!("headroom_http_answers_total", "route" => route.to_owned(), "status" => status.to_string())
 }

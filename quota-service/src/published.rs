@@ -86,6 +86,23 @@ impl Answer {
 }
 
 impl PublishedPool {
+    /// New quotas as answers. `virtual_time` marks a virtual clock.
+    #[must_use]
+    pub fn of(quota: PoolQuota, eta_moves: Vec<EtaMove>, virtual_time: bool) -> Self {
+        let answer = |one: &placement::Quota| {
+            let fresh = plan::answer(&quota, one, virtual_time);
+            Answer::new(fresh, quota.computed_at, quota.supply.spot(one.hours), None)
+        };
+        Self {
+            id: quota.id.clone(),
+            answers: quota.quotas.iter().map(answer).collect(),
+            eta_moves,
+            stored_explanations: BTreeMap::new(),
+            problem: None,
+            made_of: Some(Arc::new(quota)),
+        }
+    }
+
     #[must_use]
     pub fn answer(&self, hours: u8) -> Option<&Answer> {
         self.answers.iter().find(|answer| answer.hours() == hours)

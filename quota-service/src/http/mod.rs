@@ -12,11 +12,12 @@ mod usage;
 
 pub use error::ApiError;
 
+use crate::metrics::Answers;
 use crate::refresh::Service;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::get;
 use std::sync::Arc;
 use utoipa::OpenApi;
@@ -71,7 +72,7 @@ pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(service.config.max_body_bytes))
-        .layer(from_fn(count))
+        .layer(from_fn_with_state(Answers::new(), count))
         .with_state(service)
 }
 
@@ -84,9 +85,9 @@ async fn method_not_allowed(request: Request) -> ApiError {
 }
 
 /// Counts answers by route and status.
-async fn count(request: Request, next: Next) -> Response {
+async fn count(State(answers): State<Answers>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<axum::extract::MatchedPath>().cloned();
     let response = next.run(request).await;
-    crate::metrics::answered(route.as_ref().map_or("none", |route| route.as_str()), response.status().as_u16());
-    response.into_response()
+    answers.count(route.as_ref().map_or("none", |route| route.as_str()), response.status().as_u16());
+    response
 }

@@ -1,11 +1,10 @@
 //! Writes what was planned, and turns it into answers.
 
 use super::{Service, horizon};
-use crate::plan::{self, ClusterInputs, EtaMoved, PoolPlan, PoolQuota};
+use crate::plan::{self, ClusterInputs, EtaMoved, PoolPlan};
 use crate::published::{Answer, PublishedPool};
 use placement::eta::EtaDecision;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use store::{EtaMove, StoreError, StoredQuota};
 use vocab::{MilliGpus, PoolId, PoolState, UnixSeconds};
 use wire::{Explanation, QuotaAnswer};
@@ -30,7 +29,7 @@ pub async fn write(
                     continue;
                 }
                 let moves = service.store.eta_moves(&plan.id, MOVES_SHOWN).await?;
-                let ready = publishable(service, quota, moves);
+                let ready = PublishedPool::of(quota, moves, service.clock.is_virtual());
                 stored.extend(to_store(&ready));
                 published.push(ready);
             }
@@ -62,22 +61,6 @@ async fn apply(service: &Service, pool: &PoolId, moved: &EtaMoved, now: UnixSeco
         }
         Err(StoreError::Conflict { .. }) => Ok(false),
         Err(fault) => Err(fault),
-    }
-}
-
-fn publishable(service: &Service, quota: PoolQuota, eta_moves: Vec<EtaMove>) -> PublishedPool {
-    let quota = Arc::new(quota);
-    let answer = |one: &placement::Quota| {
-        let fresh = plan::answer(&quota, one, service.clock.is_virtual());
-        Answer::new(fresh, quota.computed_at, quota.supply.spot(one.hours), None)
-    };
-    PublishedPool {
-        id: quota.id.clone(),
-        answers: quota.quotas.iter().map(answer).collect(),
-        made_of: Some(quota.clone()),
-        eta_moves,
-        stored_explanations: BTreeMap::new(),
-        problem: None,
     }
 }
 

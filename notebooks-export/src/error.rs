@@ -1,0 +1,87 @@
+//! Everything that can go wrong here, and the exit code of each.
+
+use command_line::{Exit, Failure};
+use polars::prelude::PolarsError;
+use std::path::PathBuf;
+use vocab::{HourStart, NameError, RateError, SeriesId};
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error("{}: {source}", file.display())]
+    Read { file: PathBuf, source: std::io::Error },
+    #[error("{}, row {row}: {fault}", file.display())]
+    Row { file: PathBuf, row: u64, fault: Box<RowFault> },
+    #[error("{}: holds no rows", file.display())]
+    NoRows { file: PathBuf },
+    #[error(
+        "{}: all {rows} rows lie in recording gaps (every series of their cluster is zero): nothing can be scored",
+        file.display()
+    )]
+    NothingScored { file: PathBuf, rows: usize },
+    #[error("{}: {source}", file.display())]
+    Write { file: PathBuf, source: std::io::Error },
+    #[error("{}: {source}", file.display())]
+    Parquet { file: PathBuf, source: PolarsError },
+}
+
+/// What is wrong with a row. Rows are counted as an editor counts lines: the header is row 1.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum RowFault {
+    #[error("column {column} is missing; the header must hold {expected}")]
+    MissingColumn { column: &'static str, expected: String },
+    #[error("column {column:?} is not known; the header must hold {expected}")]
+    UnknownColumn { column: String, expected: String },
+    #[error("column {column:?} stands there twice: keep one of them")]
+    RepeatedColumn { column: String },
+    #[error("it has {found} fields where the header has {expected}: quote fields that hold commas")]
+    Fields { expected: u64, found: u64 },
+    #[error("it is not UTF-8 text: this is no CSV file, or one to be saved as UTF-8")]
+    NotText,
+    #[error(
+        "column {column}: {text:?} is not a finite number of less than a billion GPUs: write a decimal such as 4.25"
+    )]
+    Number { column: &'static str, text: String },
+    #[error("column {column}: {text} is negative: {column} is at least 0")]
+    Negative { column: &'static str, text: String },
+    #[error("column {column}: {text:?} is not a whole number of hours from 1 to 168")]
+    Hours { column: &'static str, text: String },
+    #[error("column {column}: {text:?}: {fault}")]
+    Time { column: &'static str, text: String, fault: String },
+    #[error("column {column}: {fault}")]
+    Name { column: &'static str, fault: NameError },
+    #[error("column {column} is empty: name it")]
+    NoName { column: &'static str },
+    #[error("column guarantee_rate: {0}")]
+    Rate(RateError),
+    #[error(
+        "target_time is {target}, and step {step} of issue_time {issue} starts at {expected}: step 1 starts at issue_time"
+    )]
+    Target { issue: HourStart, step: u8, target: HourStart, expected: HourStart },
+    #[error("quantiles cross: q0.5 is {q50}, q0.9 {q90}, q0.95 {q95}; none may lie below the one before")]
+    Crossing { q50: f64, q90: f64, q95: f64 },
+    #[error("{what} stands there a second time, first in row {first_row}: keep one of them")]
+    Twice { what: String, first_row: u64 },
+    #[error(
+        "{lacking} has no {what}, which {having} has here; {having} has {having_rows} rows and {lacking} \
+         {lacking_rows}: compare models over the same hours and series"
+    )]
+    Uneven { what: String, having: String, having_rows: usize, lacking: String, lacking_rows: usize },
+    #[error(
+        "actual of {series} at {target} is {second} here and {first} in row {first_row}: score against one history"
+    )]
+    Contradiction { series: Box<SeriesId>, target: HourStart, first: f64, first_row: u64, second: f64 },
+    #[error("guarantee_rate is {rate} here and {first} in row {first_row}: make a report for each rate")]
+    OtherRate { rate: String, first: String, first_row: u64 },
+}
+
+impl From<ExportError> for Failure {
+    fn from(fault: ExportError) -> Self {
+        use ExportError::{NoRows, NothingScored, Parquet, Read, Row, Write};
+        let exit = match &fault {
+            Row { .. } | NoRows { .. } | NothingScored { .. } => Exit::DataInvalid,
+            Read { .. } | Write { .. } | Parquet { .. } => Exit::Failure,
+        };
+        Self::new(exit, fault)
+    }
+}

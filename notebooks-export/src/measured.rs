@@ -1,0 +1,49 @@
+//! What was measured, as the forecasts tell it, and where nothing was recorded.
+
+use crate::error::{ExportError, RowFault};
+use crate::forecasts::{ForecastRow, Forecasts, ROUNDING_GPUS};
+use crate::table;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{ClusterName, HourStart};
+
+/// Hours in which a cluster recorded nothing: every one of its series, more than one, is zero. Not everyone stops within
+/// the same hour, but collectors do; such hours are not scored.
+#[derive(Debug)]
+pub struct RecordingGaps(BTreeSet<(ClusterName, HourStart)>);
+
+impl RecordingGaps {
+    /// # Errors
+    /// Two rows state different actuals of one series and hour.
+    pub fn find(forecasts: &Forecasts) -> Result<Self, ExportError> {
+        let mut actuals: BTreeMap<(usize, HourStart), &ForecastRow> = BTreeMap::new();
+        for row in &forecasts.rows {
+            let first = *actuals.entry((row.series, row.target())).or_insert(row);
+            if (first.actual_gpus - row.actual_gpus).abs() > ROUNDING_GPUS {
+                let fault = RowFault::Contradiction {
+                    series: Box::new(forecasts.series[row.series].clone()),
+                    target: row.target(),
+                    first: first.actual_gpus,
+                    first_row: first.row,
+                    second: row.actual_gpus,
+                };
+                return Err(table::at(&forecasts.file, row.row, fault));
+            }
+        }
+        let mut hours: BTreeMap<(&ClusterName, HourStart), (usize, f64)> = BTreeMap::new();
+        for ((series, target), row) in &actuals {
+            let (count, most_gpus) = hours.entry((&forecasts.series[*series].pool.cluster, *target)).or_default();
+            *count += 1;
+            *most_gpus = most_gpus.max(row.actual_gpus);
+        }
+        let empty = |(count, most_gpus): &(usize, f64)| *count > 1 && *most_gpus <= ROUNDING_GPUS;
+        let gaps = hours.iter().filter(|(_, seen)| empty(seen));
+        Ok(Self(gaps.map(|((cluster, hour), _)| ((*cluster).clone(), *hour)).collect()))
+    }
+
+    /// Whether a row's hour was not recorded.
+    pub fn holds(&self, forecasts: &Forecasts, row: &ForecastRow) -> bool {
+        // Rare, and the key is owned: asked only where there can be one.
+        row.actual_gpus <= ROUNDING_GPUS
+            && self.0.contains(&(forecasts.series[row.series].pool.cluster.clone(), row.target()))
+    }
+}

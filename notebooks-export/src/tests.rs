@@ -1,0 +1,174 @@
+//! From files to files.
+
+use crate::args::Report;
+use crate::metrics::Metric;
+use crate::report::{Summary, make};
+use polars::prelude::{DataFrame, ParquetReader, SerReader};
+use std::fs::File;
+use std::path::Path;
+use tempfile::TempDir;
+
+const HEADER: &str =
+    "issue_time,target_time,step,cluster,gpu_model,organization,model,mean,stddev,q0.5,q0.9,q0.95,actual\n";
+const POOL_HEADER: &str =
+    "issue_time,hours,cluster,gpu_model,model,aggregation,guarantee_rate,bound_gpus,actual_peak_gpus\n";
+
+/// Two organizations over two hours, both zero in the second; hours of Shanghai.
+const TWO: &str = "\
+2024-03-01T08:00:00+08:00,2024-03-01T08:00:00+08:00,1,earth,V100,a,m,4,1,4,6,8,5
+2024-03-01T08:00:00+08:00,2024-03-01T09:00:00+08:00,2,earth,V100,a,m,4,1,4,6,8,0
+2024-03-01T08:00:00+08:00,2024-03-01T08:00:00+08:00,1,earth,V100,b,m,2,1,2,3,4,8
+2024-03-01T08:00:00+08:00,2024-03-01T09:00:00+08:00,2,earth,V100,b,m,2,1,2,3,4,0
+";
+
+fn report(forecasts: &str, bounds: Option<&str>) -> (TempDir, Result<(Summary, Vec<Metric>), String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, header: &str, rows: &str| {
+        let path = folder.path().join(name);
+        let text = rows.strip_prefix("raw:").map_or_else(|| format!("{header}{rows}"), str::to_owned);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let what = Report {
+        forecasts: file("f.csv", HEADER, forecasts),
+        pool_bounds: bounds.map(|rows| file("p.csv", POOL_HEADER, rows)),
+        out: folder.path().join("made").join("report"),
+    };
+    let made = make(&what).map_err(|fault| fault.to_string().replace(&folder.path().display().to_string(), ""));
+    (folder, made)
+}
+
+fn refusal(forecasts: &str, bounds: Option<&str>) -> String {
+    let (folder, made) = report(forecasts, bounds);
+    assert!(!folder.path().join("made").exists(), "nothing is written before everything was checked");
+    made.unwrap_err()
+}
+
+fn value(all: &[Metric], organization: &str, step: &str, metric: &str) -> Option<(f64, usize)> {
+    let mut found =
+        all.iter().filter(|one| one.scope.organization == organization && one.scope.step == step && one.name == metric);
+    let first = found.next().map(|one| (one.value, one.rows));
+    assert!(found.next().is_none(), "{organization} {step} {metric} stands there twice");
+    first
+}
+
+fn frame(path: &Path) -> DataFrame {
+    ParquetReader::new(File::open(path).unwrap()).finish().unwrap()
+}
+
+#[test]
+fn scores_are_over_everything_by_step_and_by_series_without_recording_gaps() {
+    let (_folder, made) = report(TWO, None);
+    let (summary, all) = made.unwrap();
+    assert_eq!((summary.rows, summary.series, summary.recording_gap_rows), (4, 2, 2));
+    assert_eq!(value(&all, "", "", "mae_median"), Some((3.5, 2)), "of 1 and 6");
+    assert_eq!(value(&all, "", "1", "mae_median"), Some((3.5, 2)));
+    assert_eq!(value(&all, "", "2", "mae_median"), None, "a gap alone");
+    assert_eq!(value(&all, "a", "", "mae_median"), Some((1.0, 1)));
+    assert_eq!(value(&all, "b", "", "mae_median"), Some((6.0, 1)));
+    assert_eq!(value(&all, "", "", "coverage_q90"), Some((0.5, 2)));
+    let written = std::fs::read_to_string(&summary.metrics).unwrap();
+    assert_eq!(written.lines().count(), 1 + all.len());
+    assert_eq!(written.lines().next(), Some("model,cluster,gpu_model,organization,step,metric,value,rows"));
+    assert!(written.contains("\nm,earth,V100,b,,mae_median,6,1\n"), "{written}");
+}
+
+#[test]
+fn one_series_at_zero_is_no_recording_gap() {
+    let alone: String = TWO.split_inclusive('\n').take(2).collect();
+    let (_folder, made) = report(&alone, None);
+    assert_eq!(made.unwrap().0.recording_gap_rows, 0);
+}
+
+#[test]
+fn the_parquet_file_holds_every_row_with_types_and_times_in_utc() {
+    let (_folder, made) = report(TWO, None);
+    let frame = frame(&made.unwrap().0.forecasts);
+    let types: Vec<String> =
+        frame.columns().iter().map(|column| format!("{}:{}", column.name(), column.dtype())).collect();
+    let expected = "issue_time:datetime[ms, UTC] target_time:datetime[ms, UTC] step:u32 cluster:str gpu_model:str \
+        organization:str model:str mean:f64 stddev:f64 q0.5:f64 q0.9:f64 q0.95:f64 actual:f64 recording_gap:bool";
+    assert_eq!(types.join(" "), expected);
+    let millis = frame.column("target_time").unwrap().datetime().unwrap().physical().get(1);
+    assert_eq!(millis, Some(1_709_254_800_000), "09:00 in Shanghai is 01:00 in UTC");
+    let gaps: Vec<_> = frame.column("recording_gap").unwrap().bool().unwrap().iter().collect();
+    assert_eq!(gaps, [Some(false), Some(true), Some(false), Some(true)]);
+}
+
+#[test]
+fn bounds_of_pools_are_scored_by_aggregation() {
+    let bounds = "\
+2024-03-01T08:00:00+08:00,4,earth,V100,m,pooled,0.9,10,4
+2024-03-01T09:00:00+08:00,4,earth,V100,m,pooled,0.9,1,4
+2024-03-01T08:00:00+08:00,4,earth,V100,m,independent,0.9,4,4
+2024-03-01T09:00:00+08:00,4,earth,V100,m,independent,0.9,5,4
+";
+    let (_folder, made) = report(TWO, Some(bounds));
+    let (_, all) = made.unwrap();
+    let of = |metric: &str| value(&all, "*", "4", metric).unwrap();
+    assert_eq!(of("pool_over_reserved:pooled"), (3.0, 2));
+    assert_eq!(of("pool_under:pooled"), (0.5, 2));
+    assert_eq!(of("pool_shortfall:pooled"), (1.5, 2));
+    assert!((of("pool_pinball:pooled").0 - f64::midpoint(0.1 * 6.0, 0.9 * 3.0)).abs() < 1e-12);
+    assert_eq!((of("pool_under:independent").0, of("pool_over_reserved:independent").0), (0.0, 0.5));
+}
+
+#[test]
+fn a_bad_row_of_forecasts_is_refused_with_file_row_and_what_to_do() {
+    let with = |from: &str, to: &str| refusal(&TWO.replacen(from, to, 1), None);
+    for (from, to, expected) in [
+        (",1,earth", ",0,earth", "/f.csv, row 2: column step: \"0\" is not a whole number of hours from 1 to 168"),
+        (",4,1,4,6,8,5", ",nan,1,4,6,8,5", "/f.csv, row 2: column mean: \"nan\" is not a finite number"),
+        (",4,1,4,6,8,5", ",4,-1,4,6,8,5", "column stddev: -1 is negative"),
+        (",4,1,4,6,8,5", ",4,1,7,6,8,5", "row 2: quantiles cross: q0.5 is 7, q0.9 6, q0.95 8"),
+        (",2,earth", ",1,earth", "/f.csv, row 3: target_time is 2024-03-01T01:00:00Z, and step 1 of issue_time"),
+        (",V100,a,m,", ",V100,a,,", "row 2: column model is empty: name it"),
+        (",V100,a,m,4,1,4,6,8,5", ",V100,a,m,4,1,4,6,8", "row 2: it has 12 fields where the header has 13"),
+        ("T08:00:00+08:00,2024", "T08:30:00+08:00,2024", "row 2: column issue_time: \"2024-03-01T08:30:00+08:00\""),
+    ] {
+        let said = with(from, to);
+        assert!(said.contains(expected), "{said}");
+    }
+    let renamed = refusal(&format!("raw:{}{TWO}", HEADER.replace("stddev", "sd")), None);
+    assert!(
+        renamed.starts_with("/f.csv, row 1: column stddev is missing; the header must hold issue_time,"),
+        "{renamed}"
+    );
+    assert_eq!(refusal("", None), "/f.csv: holds no rows");
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_rather_than_averaged() {
+    let first = TWO.lines().next().unwrap();
+    let doubled = refusal(&format!("{TWO}{first}\n"), None);
+    assert!(doubled.contains("row 6: model m: the forecast of earth:V100:a"), "{doubled}");
+    assert!(doubled.contains("a second time, first in row 2: keep one"), "{doubled}");
+    let other = refusal(&format!("{TWO}{}\n", first.replace(",m,", ",n,")), None);
+    assert!(other.contains("model m has 4 rows and model n 1: compare models over the same hours"), "{other}");
+    let contradicted = TWO.replace(",m,", ",n,").replacen(",8,5\n", ",8,6\n", 1);
+    let contradicted = refusal(&format!("{TWO}{contradicted}"), None);
+    assert!(
+        contradicted.contains("row 6: actual of earth:V100:a at 2024-03-01T00:00:00Z is 6 here and 5"),
+        "{contradicted}"
+    );
+    let empty = refusal(&TWO.replace(",5\n", ",0\n").replace(",8\n", ",0\n"), None);
+    assert!(empty.contains("all 4 rows lie in recording gaps"), "{empty}");
+}
+
+#[test]
+fn a_bad_bound_is_refused_with_file_row_and_what_to_do() {
+    let row = |rate: &str, bound: &str, hour: &str| {
+        format!("2024-03-01T{hour}:00:00+08:00,4,earth,V100,m,pooled,{rate},{bound},4\n")
+    };
+    let rates = refusal(TWO, Some(&format!("{}{}", row("0.9", "5", "08"), row("0.95", "5", "09"))));
+    assert!(rates.starts_with("/p.csv, row 3: guarantee_rate is 0.95 here and 0.9 in row 2"), "{rates}");
+    let unfit = refusal(TWO, Some(&row("1.5", "5", "08")));
+    assert!(unfit.starts_with("/p.csv, row 2: column guarantee_rate: "), "{unfit}");
+    let negative = refusal(TWO, Some(&row("0.9", "-5", "08")));
+    assert!(negative.starts_with("/p.csv, row 2: column bound_gpus: -5 is negative"), "{negative}");
+    let doubled = refusal(TWO, Some(&row("0.9", "5", "08").repeat(2)));
+    assert!(
+        doubled.starts_with("/p.csv, row 3: model m with pooled: the bound of earth:V100 over 4h issued"),
+        "{doubled}"
+    );
+}

@@ -1,0 +1,167 @@
+//! A renewal of the quotas of 10,000 series, lookback 672 h, on one core: from windows in memory to published answers,
+//! without SQL (DESIGN §6: at most 250 ms). Beside it, in the same run, two bounds: reading every number of the windows
+//! once, and nothing but the two products of the model.
+
+use candle_core::{Device, Tensor};
+use datasets::{Calendar, HourRange, Panel, PanelBuilder};
+use forecaster::bound::{Aggregation, PoolCalibration};
+use forecaster::orglinear::{Config, OrgLinear, Scale, Shape, Weights};
+use forecaster::{Model, ModelKind, ModelSpec, Trained};
+use placement::Known;
+use placement::eta::EtaState;
+use quota_service::plan::{ClusterInputs, PoolInputs, Run, plan};
+use quota_service::published::{Published, PublishedPool};
+use quota_service::settings::ServedSettings;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::RunId;
+use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, MilliGpus, Organization, PoolId, SeriesId};
+
+const POOLS: usize = 100;
+const ORGANIZATIONS: usize = 100;
+const LOOKBACK_HOURS: usize = 672;
+const ROUNDS: usize = 15;
+const BUDGET_MS: f64 = 250.0;
+
+fn pool(number: usize) -> PoolId {
+    let cluster = ClusterName::parse("bench").expect("a name");
+    PoolId { cluster, gpu_model: GpuModel::parse(&format!("model-{number:03}")).expect("a name") }
+}
+
+fn series() -> Vec<SeriesId> {
+    let id = |number: usize| SeriesId {
+        pool: pool(number / ORGANIZATIONS),
+        organization: Organization::parse(&format!("org-{:03}", number % ORGANIZATIONS)).expect("a name"),
+    };
+    (0..POOLS * ORGANIZATIONS).map(id).collect()
+}
+
+fn panel(series: &[SeriesId]) -> Panel {
+    let calendar = Calendar::parse("Asia/Shanghai", Calendar::WEEKDAYS).expect("a calendar");
+    let start = HourStart::from_unix_s(1_709_222_400).expect("on the grid");
+    let end = start.plus_hours(LOOKBACK_HOURS as i64);
+    let mut builder = PanelBuilder::new(ClusterName::parse("bench").expect("a name"), calendar, start, end);
+    for (number, id) in series.iter().enumerate() {
+        for hour in 0..LOOKBACK_HOURS {
+            let demand = ((number * 31 + hour * 7) % 40) as f64;
+            builder.push(id, start.plus_hours(hour as i64), demand).expect("a row of the panel");
+        }
+    }
+    builder.finish().expect("there are rows")
+}
+
+/// An OrgLinear with made-up weights: a renewal costs the same whatever they are.
+fn trained(series: &[SeriesId], panel: &Panel) -> Trained {
+    let (config, horizon) = (Config::PAPER, HorizonHours::new(4).expect("in range"));
+    let shape = Shape::new(&config, horizon, LOOKBACK_HOURS, series);
+    let tensor = |dimensions: Vec<usize>| {
+        let count: usize = dimensions.iter().product();
+        let values: Vec<f32> = (0..count).map(|k| ((k * 37 % 101) as f32 / 101.0 - 0.5) * 0.05).collect();
+        Tensor::from_vec(values, dimensions, &Device::Cpu).expect("a tensor")
+    };
+    let weights: BTreeMap<_, _> =
+        shape.parameters().into_iter().map(|(name, dimensions, _)| (name.to_owned(), tensor(dimensions))).collect();
+    let scales = vec![Scale { centre_gpus: 20.0, deviation_gpus: 12.0 }; series.len()];
+    let model = OrgLinear::from_parts(config, horizon, LOOKBACK_HOURS, series.to_vec(), scales, Weights::new(weights));
+    let spec = ModelSpec { kind: ModelKind::OrgLinearPaper, horizon, lookback_hours: LOOKBACK_HOURS, seed: 1 };
+    let data = HourRange { from: panel.start(), to: panel.end() };
+    let model = Model::OrgLinear(Box::new(model.expect("weights fit")));
+    Trained { spec, data, model, calibrations: (0..POOLS).map(|number| calibration(pool(number), series)).collect() }
+}
+
+/// `pooled` everywhere, the aggregation that costs most.
+fn calibration(pool: PoolId, series: &[SeriesId]) -> PoolCalibration {
+    let members = series.iter().filter(|id| id.pool == pool);
+    let organizations: Vec<_> = members.map(|id| id.organization.clone()).collect();
+    let size = organizations.len();
+    PoolCalibration {
+        pool,
+        organizations,
+        correlation: (0..size * size).map(|k| if k / size == k % size { 1.0 } else { 0.1 }).collect(),
+        mean_correlation: 0.1,
+        step_correlation: 0.6,
+        scores: Vec::new(),
+        chosen: Aggregation::Pooled,
+    }
+}
+
+fn inputs() -> ClusterInputs {
+    let series = series();
+    let panel = panel(&series);
+    let now = panel.end().instant();
+    let run = Run { id: RunId::new(1), trained: Arc::new(trained(&series, &panel)) };
+    let settings = ServedSettings::default();
+    let pool_inputs = |number| PoolInputs {
+        id: pool(number),
+        known: Known { table_capacity: Some(MilliGpus::from_gpus(5_000)), ..Known::default() },
+        settings: settings.clone(),
+        eta: EtaState { eta: settings.pool.eta_start, moved_at: now },
+        unspent: Vec::new(),
+        newest_outcome: None,
+    };
+    let pools = (0..POOLS).map(pool_inputs).collect();
+    ClusterInputs { panel: Arc::new(panel), run, pools, now, eta_frozen: false }
+}
+
+fn renew(inputs: &ClusterInputs) -> Published {
+    let pools = plan(inputs).into_iter().map(|pool| match pool.outcome {
+        Ok(quota) => PublishedPool::of(quota, Vec::new(), false),
+        Err(why) => panic!("{}: {why}", pool.id),
+    });
+    Published::default().with(pools.collect::<Vec<_>>())
+}
+
+fn median(mut rounds: Vec<Duration>) -> f64 {
+    rounds.sort_unstable();
+    rounds[rounds.len() / 2].as_secs_f64() * 1_000.0
+}
+
+fn timed(mut work: impl FnMut()) -> f64 {
+    let round = |()| {
+        let started = Instant::now();
+        work();
+        started.elapsed()
+    };
+    median(std::iter::repeat_n((), ROUNDS).map(round).collect())
+}
+
+/// Sum of every number that the windows hold.
+fn read_once(panel: &Panel) -> f64 {
+    panel.series().iter().map(|series| series.demand_gpus().iter().sum::<f64>()).sum()
+}
+
+fn peak_memory_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok())
+        .map_or(f64::NAN, |kib| kib / 1_024.0)
+}
+
+fn main() {
+    let inputs = inputs();
+    let whole_ms = timed(|| drop(black_box(renew(&inputs))));
+    let read_ms = timed(|| {
+        black_box(read_once(&inputs.panel));
+    });
+    let windows = Tensor::ones((POOLS * ORGANIZATIONS, LOOKBACK_HOURS), candle_core::DType::F32, &Device::Cpu);
+    let weights = Tensor::ones((LOOKBACK_HOURS, 4), candle_core::DType::F32, &Device::Cpu);
+    let (windows, weights) = (windows.expect("a tensor"), weights.expect("a tensor"));
+    let product_ms = timed(|| {
+        for _ in 0..2 {
+            black_box(windows.matmul(&weights)).expect("a product");
+        }
+    });
+    println!(
+        "renewal of {} series in {POOLS} pools, lookback {LOOKBACK_HOURS} h, one thread, median of {ROUNDS}:",
+        POOLS * ORGANIZATIONS
+    );
+    println!(
+        "  windows in memory to published answers  {whole_ms:8.1} ms   {:.2} of the budget of {BUDGET_MS} ms",
+        whole_ms / BUDGET_MS
+    );
+    println!("  bound: every number read once           {read_ms:8.1} ms   ratio {:.1}", whole_ms / read_ms);
+    println!("  bound: the two products alone           {product_ms:8.1} ms   ratio {:.1}", whole_ms / product_ms);
+    println!("  peak memory of this process             {:8.0} MiB", peak_memory_mib());
+}
