@@ -74,7 +74,9 @@ query='cluster=demo&gpu_model=A100-SXM4-80GB&hours=4'
 printf '$ curl "%s/quota?%s"\n' "$url" "$query"
 curl --silent --show-error --fail "$url/quota?$query" >"$out/quota.json"
 pretty <"$out/quota.json"
+printf '$ curl "%s/v1/quota/explain?%s"   the steps of it:\n' "$url" "$query"
 curl --silent --show-error --fail "$url/v1/quota/explain?$query" | pretty >"$out/explain.json"
+awk '/"steps": \[/ { inside = 1; next } /\]/ { if (inside) exit } inside' "$out/explain.json"
 stop
 
 step 'Done; the service is stopped. Where to look next'
