@@ -24,8 +24,8 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 bench:
-	HEADROOM_TEST_FSYNC=on tests/with-postgres.sh $(CARGO) bench -p store --bench append --locked
-	$(CARGO) bench -p quota-service --bench quota --bench refresh --locked
+	HEADROOM_TEST_FSYNC=on tests/with-postgres.sh $(CARGO) bench --workspace --bench append --locked
+	$(CARGO) bench --workspace --bench quota --bench refresh --locked
 
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked

@@ -33,8 +33,9 @@ impl fmt::Display for HourRange {
 pub enum SplitError {
     #[error(
         "the history from {start} to {until} has {have} h, and training needs {need} h \
-         ({lookback_hours} h lookback, {horizon} horizon, and as much again to learn and to choose from): \
-         ingest more, or pass a shorter --lookback"
+         ({lookback_hours} h lookback, and {} h each to learn and to choose from at {horizon} horizon): \
+         ingest more, train until later, or pass a shorter --lookback",
+        (need - lookback_hours) / 2
     )]
     TooShort {
         start: HourStart,
@@ -82,7 +83,8 @@ impl TimeSplit {
             return Err(SplitError::TooShort { start, until, have, need, lookback_hours, horizon });
         }
         let quarter = (have - lookback_hours) / 4;
-        let choose = quarter.clamp(Self::LEAST_ISSUES + horizon.steps() - 1, Self::VALIDATION_HOURS);
+        let least = Self::LEAST_ISSUES + horizon.steps() - 1;
+        let choose = quarter.clamp(least, Self::VALIDATION_HOURS.max(least));
         let validation_from = until.plus_hours(-(choose as i64));
         let crossing = 1 - i64::from(horizon.get());
         Ok(Self {
@@ -122,7 +124,7 @@ mod tests {
 
         #[test]
         fn no_target_of_one_part_reaches_into_the_next(
-            history in 1_i64..5_000, lookback in 1_usize..700, horizon in 1_u64..=24,
+            history in 1_i64..5_000, lookback in 1_usize..700, horizon in 1_u64..=168,
         ) {
             let horizon = HorizonHours::new(horizon).unwrap();
             let last_target = |issue: HourStart| issue.plus_hours(i64::from(horizon.get()) - 1);

@@ -7,7 +7,7 @@ use crate::measured::RecordingGaps;
 use crate::metrics::{self, Metric, Scope};
 use crate::pool_bounds::PoolBounds;
 use crate::{output, parquet};
-use command_line::{print_json, table};
+use command_line::{print_json, print_text, say, table};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -36,13 +36,13 @@ pub fn run(what: &Report, json: bool) -> Result<(), ExportError> {
         print_json(&summary);
         return Ok(());
     }
-    print!("{}", shown(&summary.models, &all));
-    println!(
+    print_text(&shown(&summary.models, &all));
+    say(format_args!(
         "{} forecasts of {} series; {} of them in recording gaps and not scored",
         summary.rows, summary.series, summary.recording_gap_rows
-    );
-    println!("{} metrics in {}", all.len(), summary.metrics.display());
-    println!("forecasts in {}", summary.forecasts.display());
+    ));
+    say(format_args!("{} metrics in {}", all.len(), summary.metrics.display()));
+    say(format_args!("forecasts in {}", summary.forecasts.display()));
     Ok(())
 }
 

@@ -3,12 +3,10 @@
 //! Read with the csv crate, not with polars: a refusal names row and field as an editor shows them, and the reader of
 //! polars, which parses columns in chunks side by side, tells neither. Polars writes what was checked here.
 
-mod lines;
-
 use crate::error::{ExportError, RowFault};
 use command_line::Progress;
 use csv::{ErrorKind, StringRecord};
-use lines::Lines;
+use datasets::read::Lines;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use vocab::{HorizonHours, HourStart, MilliGpus, NameError};

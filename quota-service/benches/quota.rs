@@ -7,6 +7,7 @@ use axum::routing::get;
 use quota_service::args::Config;
 use quota_service::clock::Clock;
 use quota_service::http::router;
+use quota_service::plan::Held;
 use quota_service::published::{Answer, PublishedPool};
 use quota_service::refresh::Service;
 use std::sync::Arc;
@@ -46,7 +47,7 @@ fn answer(clock: &Clock) -> Answer {
         as_of: None,
         reasons: vec![ReasonBody { code: "inventory".into(), detail: "65.719 GPUs stay free of HP demand".into() }],
     };
-    Answer::new(fresh, now, MilliGpus::ZERO, None)
+    Answer::new(fresh, now, Held { spot: MilliGpus::ZERO, available: MilliGpus::ZERO }, None)
 }
 
 async fn listen(router: Router) -> std::net::SocketAddr {

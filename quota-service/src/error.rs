@@ -12,6 +12,10 @@ pub enum ServiceError {
     NotLoopback(SocketAddr),
     #[error("{0} cannot be listened on: {1}")]
     Bind(SocketAddr, std::io::Error),
+    #[error(
+        "the quotas are not renewed any more, which is a bug: see the log; stopping, so that a restart can mend it"
+    )]
+    NotRenewing,
     #[error("as_of: {detail}")]
     AsOf { detail: String },
     #[error("log: {detail}")]
@@ -24,11 +28,13 @@ pub enum ServiceError {
 
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
-        use ServiceError::{AsOf, Bind, Log, NotLoopback, Server, Store, Zero};
+        use ServiceError::{AsOf, Bind, Log, NotLoopback, NotRenewing, Server, Store, Zero};
         let exit = match &fault {
-            NotLoopback(_) | AsOf { .. } | Log { .. } | Zero { .. } => Exit::ConfigInvalid,
+            NotLoopback(_) | AsOf { .. } | Log { .. } | Zero { .. } | Store(StoreError::BadUrl { .. }) => {
+                Exit::ConfigInvalid
+            }
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            Store(_) | Bind(..) | Server(_) => Exit::Failure,
+            Store(_) | Bind(..) | Server(_) | NotRenewing => Exit::Failure,
         };
         Self::new(exit, fault)
     }

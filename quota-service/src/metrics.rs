@@ -24,14 +24,14 @@ pub fn install() -> PrometheusHandle {
     handle
 }
 
-/// Numbers of pools that were published.
-pub fn publish(pools: &[PublishedPool], now: UnixSeconds) {
+/// The numbers of pools as they are answered now: asked for at each scrape, since an answer ages by itself.
+pub fn describe<'a>(pools: impl Iterator<Item = &'a PublishedPool>, now: UnixSeconds) {
     for pool in pools {
         let names = || [("cluster", pool.id.cluster.to_string()), ("gpu_model", pool.id.gpu_model.to_string())];
         for answer in &pool.answers {
             let [cluster, gpu_model] = names();
             let labels = [cluster, gpu_model, ("hours", answer.hours().to_string())];
-            gauge!("headroom_quota_gpus", &labels).set(answer.fresh.quota_gpus);
+            gauge!("headroom_quota_gpus", &labels).set(answer.quota(now).as_gpus());
             gauge!("headroom_demand_bound_gpus", &labels).set(answer.fresh.demand_bound_gpus);
             gauge!("headroom_inventory_gpus", &labels).set(answer.fresh.inventory_gpus);
         }

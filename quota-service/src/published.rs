@@ -1,9 +1,9 @@
 //! Ready answers, immutable, in memory: a reader takes no lock, waits for no database and computes nothing.
 
-use crate::plan::{self, PoolQuota};
+use crate::plan::{self, Held, PoolQuota};
 use axum::body::Bytes;
 use axum::http::HeaderValue;
-use placement::staleness::{Stage, stage};
+use placement::staleness::{Answered, Stage, answered, stage};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,8 +37,8 @@ pub struct PublishedPool {
 pub struct Answer {
     pub fresh: QuotaAnswer,
     pub computed_at: UnixSeconds,
-    /// S_a(H) as last reported.
-    pub held: MilliGpus,
+    /// As last reported.
+    pub held: Held,
     by_stage: [Ready; 3],
 }
 
@@ -67,7 +67,7 @@ const STAGES: [Stage; 3] = [Stage::Fresh, Stage::Stale, Stage::Conservative];
 
 impl Answer {
     #[must_use]
-    pub fn new(fresh: QuotaAnswer, computed_at: UnixSeconds, held: MilliGpus, problem: Option<&str>) -> Self {
+    pub fn new(fresh: QuotaAnswer, computed_at: UnixSeconds, held: Held, problem: Option<&str>) -> Self {
         let by_stage = STAGES.map(|stage| Ready::of(&plan::at_stage(&fresh, stage, held, problem)));
         Self { fresh, computed_at, held, by_stage }
     }
@@ -75,6 +75,13 @@ impl Answer {
     #[must_use]
     pub fn hours(&self) -> u8 {
         self.fresh.hours
+    }
+
+    /// The quota as it is answered at `now`.
+    #[must_use]
+    pub fn quota(&self, now: UnixSeconds) -> MilliGpus {
+        let last = Answered { quota: plan::amount(self.fresh.quota_gpus), available: self.held.available };
+        answered(stage(self.computed_at, now).0, last, self.held.spot).quota
     }
 
     /// What to send at `now`.
@@ -91,7 +98,7 @@ impl PublishedPool {
     pub fn of(quota: PoolQuota, eta_moves: Vec<EtaMove>, virtual_time: bool) -> Self {
         let answer = |one: &placement::Quota| {
             let fresh = plan::answer(&quota, one, virtual_time);
-            Answer::new(fresh, quota.computed_at, quota.supply.spot(one.hours), None)
+            Answer::new(fresh, quota.computed_at, Held { spot: one.used, available: one.available }, None)
         };
         Self {
             id: quota.id.clone(),
@@ -108,16 +115,23 @@ impl PublishedPool {
         self.answers.iter().find(|answer| answer.hours() == hours)
     }
 
-    /// The same answers, with what spot tasks hold now and why the last attempt to renew them failed.
+    /// The same answers, with what spot tasks hold now and why the last attempt to renew them failed. `spot` is S_a(H) by
+    /// hours, where it is known.
     #[must_use]
-    pub fn with_problem(&self, problem: Option<String>, held: &dyn Fn(u8) -> Option<MilliGpus>) -> Self {
-        let renewed = |answer: &Answer| {
-            let held = held(answer.hours()).unwrap_or(answer.held);
-            Answer::new(answer.fresh.clone(), answer.computed_at, held, problem.as_deref())
+    pub fn with_problem(&self, problem: Option<String>, spot: &dyn Fn(u8) -> Option<MilliGpus>) -> Self {
+        // A task counts among all shorter guarantees: what they leave is all that a longer one leaves.
+        let mut least = None;
+        let mut renewed = |answer: &Answer| {
+            let spot = spot(answer.hours()).unwrap_or(answer.held.spot);
+            let left = plan::amount(answer.fresh.quota_gpus).left_after(spot);
+            let left = left.min(plan::amount(answer.fresh.available_gpus));
+            let available = least.map_or(left, |least: MilliGpus| least.min(left));
+            least = Some(available);
+            Answer::new(answer.fresh.clone(), answer.computed_at, Held { spot, available }, problem.as_deref())
         };
         Self {
             id: self.id.clone(),
-            answers: self.answers.iter().map(renewed).collect(),
+            answers: self.answers.iter().map(&mut renewed).collect(),
             made_of: self.made_of.clone(),
             eta_moves: self.eta_moves.clone(),
             stored_explanations: self.stored_explanations.clone(),

@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
 use crate::{http, metrics};
+use command_line::say;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,16 +30,17 @@ pub async fn run(config: Config, json: bool) -> Result<(), ServiceError> {
     let service = Service::new(store, clock, config);
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
     refresh::restore(&service).await?;
-    let renewing = tokio::spawn(refresh::run(service.clone()));
+    let mut renewing = tokio::spawn(refresh::run(service.clone()));
     // 3. Listen.
     let listener = TcpListener::bind(listen).await.map_err(|fault| ServiceError::Bind(listen, fault))?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(listen, fault))?;
     announce(address, &service, json);
     let router = http::router(service.clone(), move || render.render());
-    let (told, mut stop) = tokio::sync::watch::channel(false);
+    let mut stop = service.stopping.subscribe();
+    let told = service.clone();
     tokio::spawn(async move {
         stopped().await;
-        told.send_replace(true);
+        told.stopping.send_replace(true);
     });
     let mut graceful_stop = stop.clone();
     let server = axum::serve(listener, router).with_graceful_shutdown(async move {
@@ -52,6 +54,8 @@ pub async fn run(config: Config, json: bool) -> Result<(), ServiceError> {
             let _ = stop.wait_for(|stopped| *stopped).await;
             tokio::time::sleep(grace).await;
         } => tracing::warn!("requests were still open after the grace period and are cut"),
+        // It never returns; a service that renews nothing any more must not go on as if it did.
+        _ = &mut renewing => return Err(ServiceError::NotRenewing),
     }
     renewing.abort();
     service.store.close().await;
@@ -105,11 +109,11 @@ fn announce(address: SocketAddr, service: &Arc<Service>, json: bool) {
     let as_of = service.clock.is_virtual().then_some(now);
     if json {
         let body = serde_json::json!({ "listening": address.to_string(), "as_of": as_of });
-        println!("{body}");
+        say(body);
     } else {
-        println!("listening on http://{address}");
+        say(format_args!("listening on http://{address}"));
         if let Some(now) = as_of {
-            println!("virtual clock, starting at {now}: nothing that is computed is stored");
+            say(format_args!("virtual clock, starting at {now}: nothing that is computed is stored"));
         }
     }
 }

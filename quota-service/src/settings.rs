@@ -28,7 +28,11 @@ impl ServedSettings {
         let eta = |field: &str, value| Eta::nearest(value).map_err(|fault| FieldFault::new(field, fault));
         let aggregation = match body.aggregation.as_str() {
             AUTO => None,
-            name => Some(Aggregation::parse(name).map_err(|fault| FieldFault::new("/aggregation", fault))?),
+            name => {
+                let refused =
+                    |fault| FieldFault::new("/aggregation", format!("{fault}; or {AUTO}, as validation chooses"));
+                Some(Aggregation::parse(name).map_err(refused)?)
+            }
         };
         let pool = PoolSettings {
             guarantee_rate,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// How a program ended.
@@ -69,6 +69,35 @@ pub fn program_with(name: &str, arguments: &[&str], variables: &[(&str, &str)]) 
     Ran { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
+/// As [`program`], its stdout a pipe whose reader has gone. The exit code, and what it said on stderr.
+///
+/// # Panics
+/// It cannot be started.
+#[must_use]
+pub fn program_to_closed_pipe(name: &str, arguments: &[&str]) -> (i32, String) {
+    let (reader, writer) = std::io::pipe().expect("a pipe opens");
+    drop(reader);
+    let ran = run_to(name, arguments, writer.into());
+    (ran.code, ran.stderr)
+}
+
+/// As [`program`], its stdout a file.
+///
+/// # Panics
+/// The file cannot be opened, or the program not started.
+#[must_use]
+pub fn program_to_file(name: &str, arguments: &[&str], file: &Path) -> Ran {
+    let file = std::fs::OpenOptions::new().write(true).open(file).expect("the file opens");
+    run_to(name, arguments, file.into())
+}
+
+fn run_to(name: &str, arguments: &[&str], stdout: Stdio) -> Ran {
+    let child = command(name, arguments).stdout(stdout).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let output = child.wait_with_output().expect("the program ends");
+    let stderr = String::from_utf8(output.stderr).expect("programs print UTF-8");
+    Ran { code: output.status.code().unwrap_or(-1), stdout: String::new(), stderr }
+}
+
 /// A `quota-service` that listens; ended with this value.
 pub struct Listening {
     child: Child,
@@ -99,6 +128,21 @@ impl Listening {
         });
         let address = announced["listening"].as_str().expect("an address").to_owned();
         Self { child, address }
+    }
+
+    /// Asks for a path on another thread, with the tag of what is answered now; the thread ends with the status.
+    ///
+    /// # Panics
+    /// The service does not answer.
+    #[must_use]
+    pub fn poll(&self, path: &str) -> std::thread::JoinHandle<u16> {
+        let url = format!("http://{}{path}", self.address);
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let now = agent.get(url.split("&wait").next().unwrap_or(&url)).call().expect("the service answers");
+        let etag = now.headers()["etag"].to_str().expect("a tag is text").to_owned();
+        std::thread::spawn(move || {
+            agent.get(&url).header("if-none-match", &etag).call().map_or(0, |answer| answer.status().as_u16())
+        })
     }
 
     /// The status and JSON body of a path, asked again until `wanted` of them, for ten seconds.

@@ -92,6 +92,11 @@ impl TestService {
         self.renewer.lock().await.renew(&self.service).await;
     }
 
+    /// Whether the look for promoted runs, which the service takes every 10 s, would renew the quotas.
+    pub async fn sees_other_promotions(&self) -> bool {
+        self.renewer.lock().await.sees_other_promotions(&self.service).await
+    }
+
     pub async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, &[], None).await
     }

@@ -3,7 +3,9 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tests::{Listening, Ran, TestDatabase, on_both_databases, program, program_with};
+use tests::{
+    Listening, Ran, TestDatabase, on_both_databases, program, program_to_closed_pipe, program_to_file, program_with,
+};
 
 on_both_databases![
     a_file_becomes_a_quota,
@@ -140,6 +142,7 @@ async fn a_gate_that_is_missed_ends_with_exit_code_seven_and_keeps_the_run(datab
     let missed = train(&["--promote", "--max-mae", "0.001"]);
     assert_eq!(missed.code, 7);
     assert!(missed.stderr.contains("run-2 is kept but not promoted: its MAE of"), "{}", missed.stderr);
+    assert_eq!(train(&["--min-coverage", "1"]).code, 7, "a threshold counts for a run that is not to be promoted, too");
     assert_eq!(train(&["--promote", "--max-mae", "1000", "--min-coverage", "0.1"]).code, 0);
 }
 
@@ -171,7 +174,8 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
     let config = path(&folder, "wrong.toml");
     std::fs::write(&config, "[train]\nsede = 1\n").unwrap();
     let file = file.to_str().unwrap();
-    let cases: [(&str, &[&str], i32, &str); 9] = [
+    let backtest = ["backtest", "--horizon", "4h", "--from", "2024-03-19T00:00:00Z", "--to", "2024-03-19T23:00:00Z"];
+    let cases: [(&str, &[&str], i32, &str); 13] = [
         ("train", &["--horizon", "4x"], 2, "write 4h"),
         ("train", &["--horizon", "4h", "--model", "orglinaer"], 2, "there are orglinear-paper"),
         ("train", &["--horizon", "4h", "--cluster", "mars", "--database", &url], 2, "there are demo"),
@@ -182,10 +186,14 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
             3,
             "column job_name is missing",
         ),
+        ("train", &["--horizon", "4h", "--max-mae", "NaN"], 2, "write a number of GPUs"),
+        ("train", &["--horizon", "4h", "--min-coverage", "2"], 2, "write a share between 0 and 1"),
+        ("train", &["--horizon", "168h", "--database", &url], 3, "168 h lookback, and 191 h each"),
+        ("train", &[&backtest[..], &["--out", "same.csv", "--pool-out", "same.csv"]].concat(), 2, "name the same file"),
         ("train", &["--horizon", "4h", "--config", &config], 4, "did you mean \"seed\"?"),
         ("quota-service", &["--listen", "0.0.0.0:0"], 4, "no token is configured"),
         ("datasets", &["describe", "--database", "postgres://nobody@127.0.0.1:1/x"], 5, "check that it runs"),
-        ("datasets", &["describe", "--database", "mysql://x"], 1, "write sqlite://PATH or postgres://"),
+        ("datasets", &["describe", "--database", "mysql://x"], 4, "write sqlite://PATH or postgres://"),
     ];
     for (name, arguments, code, said) in cases {
         let ran =
@@ -193,6 +201,68 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
         assert_eq!(ran.code, code, "{name} {arguments:?}: {ran:?}");
         assert!(ran.stderr.contains(said), "{name} {arguments:?}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn a_refused_command_leaves_the_files_alone_that_it_would_have_written() {
+    let (folder, file) = made_up();
+    let url = sqlite_with_usage(&folder, &file);
+    let out = path(&folder, "precious.csv");
+    std::fs::write(&out, "precious").unwrap();
+    let window = ["--from", "2025-03-19T00:00:00Z", "--to", "2025-03-19T23:00:00Z"];
+    let backtest = [&["backtest", "--horizon", "4h", "--out", &out, "--database", &url], &window[..]].concat();
+    assert_eq!(program("train", &backtest).code, 3);
+    assert_eq!(program("datasets", &["export", "--cluster", "mars", "--out", &out, "--database", &url]).code, 2);
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "precious");
+}
+
+#[test]
+fn a_reader_that_goes_away_early_is_no_failure_and_a_full_disk_is_one() {
+    let (folder, file) = made_up();
+    let url = sqlite_with_usage(&folder, &file);
+    for arguments in [&["describe", "--database", &url][..], &["completions", "bash"], &["config", "show"]] {
+        let (code, stderr) = program_to_closed_pipe("datasets", arguments);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{arguments:?}");
+        let full = program_to_file("datasets", arguments, Path::new("/dev/full"));
+        assert_eq!(full.code, 1, "{full:?}");
+        assert!(full.stderr.starts_with("error: stdout: No space left"), "{full:?}");
+    }
+}
+
+#[test]
+fn a_cluster_that_cannot_be_trained_keeps_no_other_from_it() {
+    let (folder, file) = made_up();
+    let url = sqlite_with_usage(&folder, &file);
+    let short = path(&folder, "short.csv");
+    let rows = "hour,cluster,gpu_model,organization,demand_gpus\n2024-03-01T00:00:00Z,aaa,A100,o,1\n";
+    std::fs::write(&short, rows).unwrap();
+    let _ = program("datasets", &["ingest", "--format", "usage", &short, "--database", &url]).ok();
+    let trained = program("train", &["--horizon", "4h", "--model", "last-value", "--json", "--database", &url]);
+    assert_eq!(trained.code, 3, "{trained:?}");
+    assert!(trained.stderr.contains("cluster aaa: the history"), "{trained:?}");
+    let reports: Value = serde_json::from_str(&trained.stdout).unwrap();
+    assert_eq!((&reports[0]["cluster"], &reports[0]["promoted"]), (&"demo".into(), &true.into()));
+}
+
+#[test]
+fn a_service_that_is_told_to_stop_answers_who_waits() {
+    let (folder, file) = made_up();
+    let url = sqlite_with_usage(&folder, &file);
+    let _ = program(
+        "datasets",
+        &["ingest", "--format", "usage", file.to_str().unwrap(), "--capacity", "300", "--database", &url],
+    )
+    .ok();
+    let _ = program("train", &["--horizon", "4h", "--model", "last-value", "--database", &url]).ok();
+    let service = Listening::start(&["--database", &url, "--as-of", "latest"]);
+    let path = "/quota?cluster=demo&gpu_model=A100-SXM4-80GB&hours=4";
+    let etag = service.get_until(path, |status, _| status == 200);
+    assert!(etag.is_object());
+    let waiting = service.poll(&format!("{path}&wait=60s"));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let stopped = service.stop();
+    assert_eq!((stopped.code, waiting.join().unwrap()), (0, 304), "{}", stopped.stderr);
+    assert!(!stopped.stderr.contains("are cut"), "{}", stopped.stderr);
 }
 
 #[test]

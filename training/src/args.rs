@@ -108,6 +108,16 @@ fn model(name: &str) -> Result<ModelKind, String> {
     ModelKind::parse(name).map_err(|fault| fault.to_string())
 }
 
+fn at_least_zero(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "write a number of GPUs, 0 or more".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "write a share between 0 and 1".to_owned())
+}
+
 #[derive(Debug, Args)]
 pub struct Train {
     /// Hours to forecast
@@ -125,14 +135,14 @@ pub struct Train {
     /// Learn from hours before this one only
     #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
     pub until: Option<HourStart>,
-    /// Promote the run if it passes the gate, else end with exit code 7. A cluster's first run is promoted in any case
+    /// Promote the run if it passes the gate, else end with exit code 7. A cluster's first run needs no asking
     #[arg(long)]
     pub promote: bool,
-    /// Gate: the highest MAE of the median on validation, in GPUs
-    #[arg(long, value_name = "GPUS")]
+    /// Gate: the highest MAE of the median on validation, in GPUs; a run that misses it is kept, not promoted (exit 7)
+    #[arg(long, value_name = "GPUS", value_parser = at_least_zero, allow_negative_numbers = true)]
     pub max_mae: Option<f64>,
-    /// Gate: the lowest coverage of the 0.9 quantile on validation
-    #[arg(long, value_name = "SHARE")]
+    /// Gate: the lowest coverage of the 0.9 quantile on validation; as above
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     pub min_coverage: Option<f64>,
 }
 

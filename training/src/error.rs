@@ -44,6 +44,10 @@ pub enum TrainingError {
     NothingScored,
     #[error("{run} is kept but not promoted: {why}")]
     Gate { run: RunId, why: String },
+    #[error("--out and --pool-out name the same file, {}", file.display())]
+    OneFileForTwo { file: PathBuf },
+    #[error("{} of the clusters could not be trained: {}", faults.len(), faults.join("; "))]
+    Several { faults: Vec<String> },
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
 }
@@ -53,10 +57,11 @@ impl From<TrainingError> for Failure {
         use TrainingError as E;
         let exit = match &fault {
             E::Gate { .. } => Exit::Gate,
-            E::NoCluster { .. } | E::OtherHorizon { .. } => Exit::Usage,
-            E::Rate(_) => Exit::ConfigInvalid,
+            E::NoCluster { .. } | E::OtherHorizon { .. } | E::OneFileForTwo { .. } => Exit::Usage,
+            E::Rate(_) | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            E::Panel { .. }
+            E::Several { .. }
+            | E::Panel { .. }
             | E::Split { .. }
             | E::Train { .. }
             | E::NoHours { .. }

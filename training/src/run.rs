@@ -5,7 +5,7 @@ use crate::error::TrainingError;
 use crate::gate::{Gate, refusal};
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
 use crate::{history, parameters};
-use command_line::{Progress, print_json};
+use command_line::{Progress, print_json, print_text, say};
 use datasets::{Panel, TimeSplit};
 use forecaster::{Fit, FitProgress, ModelKind, ModelSpec, Trained, checkpoint, train, trained};
 use serde::{Deserialize, Serialize};
@@ -67,21 +67,30 @@ pub struct ChosenAggregation {
 pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), TrainingError> {
     let store = store::connect(&config.database).await?;
     let rate = GuaranteeRate::new(config.guarantee_rate)?;
-    let mut reports = Vec::new();
-    let mut refused = None;
+    let (mut reports, mut faults) = (Vec::new(), Vec::new());
     for cluster in history::chosen(store.as_ref(), what.cluster.as_ref()).await? {
-        let (report, why) = train_cluster(store.as_ref(), &cluster, what, rate, config.seed).await?;
-        if !json {
-            print_report(&report);
+        match train_cluster(store.as_ref(), &cluster, what, rate, config.seed).await {
+            Ok((report, why)) => {
+                if !json {
+                    print_report(&report);
+                }
+                reports.push(report);
+                faults.extend(why);
+            }
+            // The database will not answer the next cluster either; a history that is too short is its own matter.
+            Err(fault @ TrainingError::Store(_)) => return Err(fault),
+            Err(fault) => faults.push(fault),
         }
-        reports.push(report);
-        refused = refused.or(why);
     }
     store.close().await;
     if json {
         print_json(&reports);
     }
-    refused.map_or(Ok(()), Err)
+    match faults.len() {
+        0 => Ok(()),
+        1 => Err(faults.remove(0)),
+        _ => Err(TrainingError::Several { faults: faults.iter().map(ToString::to_string).collect() }),
+    }
 }
 
 /// Trains one cluster and keeps the run. The second value says why it was not promoted where it was meant to be.
@@ -110,14 +119,18 @@ pub async fn train_cluster(
     let sha = hex(&<sha2::Sha256 as sha2::Digest>::digest(&checkpoint));
     let facts = facts(&panel, cluster, &trained, &scores, train_ms);
     let id = store.insert_run(&NewRun { facts, checkpoint }).await?;
-    // 4. Promote: a cluster's first run in any case, a later one if asked and good enough.
+    // 4. Promote: a cluster's first run, a later one if asked; neither where it misses a threshold of the caller's.
     let gate = Gate { max_mae_gpus: what.max_mae, min_coverage: what.min_coverage };
-    let why = refusal(gate, &scores, rival.as_ref()).filter(|_| promoted.is_some());
-    let promote = promoted.is_none() || (what.promote && why.is_none());
+    let why = if promoted.is_none() || what.promote || gate != Gate::default() {
+        refusal(gate, &scores, rival.as_ref())
+    } else {
+        None
+    };
+    let promote = (promoted.is_none() || what.promote) && why.is_none();
     if promote {
         store.promote(id, now(), "train").await?;
     }
-    let refused = why.filter(|_| what.promote).map(|why| TrainingError::Gate { run: id, why });
+    let refused = why.map(|why| TrainingError::Gate { run: id, why });
     Ok((report(id, cluster, &trained, scores, train_ms, promote, sha), refused))
 }
 
@@ -220,7 +233,7 @@ fn report(
 }
 
 fn print_report(report: &RunReport) {
-    println!(
+    say(format_args!(
         "{}: {} for cluster {}, {} series, {} to {}, lookback {} h, horizon {} h, seed {}, {:.1} s",
         report.run_id,
         report.model,
@@ -232,23 +245,23 @@ fn print_report(report: &RunReport) {
         report.horizon_hours,
         report.seed,
         report.train_s
-    );
+    ));
     let scores = &report.scores;
-    println!("validation, {} issue times from {}:", scores.validation_issue_times, scores.validation_from);
+    say(format_args!("validation, {} issue times from {}:", scores.validation_issue_times, scores.validation_from));
     let mut rows = vec![(report.model.clone(), scores.model, None)];
     if report.model != ModelKind::LastValue.as_str() {
         rows.push((ModelKind::LastValue.to_string(), scores.last_value, None));
     }
-    print!("{}", scores_table(&rows));
+    print_text(&scores_table(&rows));
     let pools: Vec<_> = scores.pools.iter().map(|one| (report.model.clone(), one.clone())).collect();
-    print!("{}", pools_table(&pools));
+    print_text(&pools_table(&pools));
     for chosen in &report.aggregations {
-        println!("pool {}: {} serves", chosen.pool, chosen.aggregation);
+        say(format_args!("pool {}: {} serves", chosen.pool, chosen.aggregation));
     }
     if report.promoted {
-        println!("{} is promoted", report.run_id);
+        say(format_args!("{} is promoted", report.run_id));
     } else {
-        println!("{} is kept; promote it with: train runs promote {}", report.run_id, report.run_id);
+        say(format_args!("{} is kept; promote it with: train runs promote {}", report.run_id, report.run_id));
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::args::{Config, RunsCommand};
 use crate::error::TrainingError;
 use crate::run::{KeptScores, hex, now};
-use command_line::{print_json, table};
+use command_line::{print_json, print_text, say, table};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -124,7 +124,7 @@ async fn list(store: &dyn Store, cluster: Option<&ClusterName>, json: bool) -> R
             if run.promoted { "yes" } else { "" }.to_owned(),
         ]
     };
-    print!("{}", table(&header, &bodies.iter().map(row).collect::<Vec<_>>()));
+    print_text(&table(&header, &bodies.iter().map(row).collect::<Vec<_>>()));
     Ok(())
 }
 
@@ -133,7 +133,7 @@ fn show(run: &RunBody, json: bool) {
         print_json(run);
     } else {
         let rows: Vec<_> = lines(run).into_iter().map(|(key, value)| vec![key, value]).collect();
-        print!("{}", table(&["key", "value"], &rows));
+        print_text(&table(&["key", "value"], &rows));
     }
 }
 
@@ -151,7 +151,7 @@ fn compare(runs: &[RunBody; 2], json: bool) {
         vec![(*key).clone(), left, right, differs.to_owned()]
     };
     let rows: Vec<_> = keys.iter().map(row).collect();
-    print!("{}", table(&["key", &runs[0].run_id, &runs[1].run_id, ""], &rows));
+    print_text(&table(&["key", &runs[0].run_id, &runs[1].run_id, ""], &rows));
 }
 
 /// Every value of a run by its path, such as `scores.model.crps_gpus`.
@@ -177,6 +177,6 @@ fn serves(run: &RunRecord, json: bool) {
     if json {
         print_json(&RunBody::of(run, true));
     } else {
-        println!("{} ({}) now serves cluster {}", run.id, run.facts.model, run.facts.cluster);
+        say(format_args!("{} ({}) now serves cluster {}", run.id, run.facts.model, run.facts.cluster));
     }
 }

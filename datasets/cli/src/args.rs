@@ -72,7 +72,7 @@ pub enum Command {
 pub enum InputFormat {
     /// hour,cluster,gpu_model,organization,demand_gpus
     Usage,
-    /// The job list of the GFS trace: jobs become hourly HP demand
+    /// The job list of the GFS trace: jobs become hourly HP demand, until the hour of the last submission
     GfsJobs,
     /// A folder of Helios tenants, one vc*.csv each, a row a minute
     Helios,
@@ -104,7 +104,7 @@ pub struct Ingest {
     #[arg(long, value_name = "TIME", value_parser = command_line::instant)]
     pub epoch: Option<UnixSeconds>,
     /// GPUs of the pool, where the file has one pool
-    #[arg(long, value_name = "GPUS", value_parser = |text: &str| MilliGpus::parse(text))]
+    #[arg(long, value_name = "GPUS", value_parser = |text: &str| MilliGpus::parse(text), allow_negative_numbers = true)]
     pub capacity: Option<MilliGpus>,
     /// Node list of a gfs-jobs file: gives the capacity of each GPU model
     #[arg(long, value_name = "FILE")]

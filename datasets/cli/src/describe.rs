@@ -3,7 +3,7 @@
 use crate::args::Describe;
 use crate::error::CliError;
 use crate::panel;
-use command_line::{print_json, table};
+use command_line::{print_json, print_text, say, table};
 use datasets::{Panel, Series};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -125,7 +125,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 fn print(one: &ClusterDescription, by_series: bool) {
-    println!(
+    say(format_args!(
         "cluster {} ({}, calendar {}): {} h from {} to {}, {} recording-gap hours",
         one.cluster,
         one.time_zone,
@@ -134,11 +134,11 @@ fn print(one: &ClusterDescription, by_series: bool) {
         one.from,
         one.to,
         one.recording_gap_hours.len()
-    );
+    ));
     if by_series {
         let header = ["gpu_model", "organization", "measured_h", "missing_h", "mean_gpus", "peak_gpus"];
         let rows = one.pools.iter().flat_map(|pool| pool.series.iter().map(|series| series_row(pool, series)));
-        print!("{}", table(&header, &rows.collect::<Vec<_>>()));
+        print_text(&table(&header, &rows.collect::<Vec<_>>()));
         return;
     }
     let header = ["gpu_model", "organizations", "own_peak", "capacity_gpus", "mean_gpus", "peak_gpus"];
@@ -152,7 +152,7 @@ fn print(one: &ClusterDescription, by_series: bool) {
             format!("{:.1}", pool.peak_demand_gpus),
         ]
     };
-    print!("{}", table(&header, &one.pools.iter().map(row).collect::<Vec<_>>()));
+    print_text(&table(&header, &one.pools.iter().map(row).collect::<Vec<_>>()));
 }
 
 fn series_row(pool: &PoolDescription, series: &SeriesDescription) -> Vec<String> {

@@ -28,6 +28,8 @@ pub enum CliError {
     CapacityOfMany { pools: usize, names: String },
     #[error("the node list sums to more than a pool can have: {0}")]
     Nodes(AmountError),
+    #[error("{}: holds no usage to store: {bad} rows are bad, the others are none of HP work", file.display())]
+    NoGoodRow { file: PathBuf, bad: usize },
     #[error("there is no cluster {name}; there are {known}")]
     NoCluster { name: ClusterName, known: String },
     #[error("the database is empty: datasets ingest puts usage into it")]
@@ -46,9 +48,12 @@ impl From<CliError> for Failure {
                 Exit::Usage
             }
             CliError::Calendar(_) => Exit::Usage,
+            Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
             CliError::Read(ReadError::Io { .. }) | Store(_) | Write { .. } | NothingThere => Exit::Failure,
-            CliError::Read(_) | CliError::Panel(_) | CliError::Nodes(_) => Exit::DataInvalid,
+            CliError::NoGoodRow { .. } | CliError::Read(_) | CliError::Panel(_) | CliError::Nodes(_) => {
+                Exit::DataInvalid
+            }
         };
         Self::new(exit, fault)
     }

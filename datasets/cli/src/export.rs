@@ -3,22 +3,23 @@
 use crate::args::Export;
 use crate::error::CliError;
 use crate::panel;
-use std::fs::File;
-use std::io::Write;
+use command_line::OutputFile;
+use std::io::{ErrorKind, Stdout, Write};
 use std::path::Path;
 use vocab::{HourStart, MilliGpus, SeriesId};
 
 pub async fn run(what: &Export, database: &str, json: bool) -> Result<(), CliError> {
     let store = store::connect(database).await?;
-    let out: Box<dyn Write + Send> = if what.out == Path::new("-") {
-        Box::new(std::io::stdout())
+    let chosen = panel::chosen(store.as_ref(), what.cluster.as_ref()).await?;
+    let out = if what.out == Path::new("-") {
+        Out::Stdout(std::io::stdout())
     } else {
-        Box::new(File::create(&what.out).map_err(|source| write_fault(&what.out, source))?)
+        Out::File(OutputFile::create(&what.out).map_err(|source| write_fault(&what.out, source))?)
     };
     let mut writer = csv::Writer::from_writer(out);
     let mut outcome = write_header(&mut writer);
     let mut rows = 0_u64;
-    for cluster in panel::chosen(store.as_ref(), what.cluster.as_ref()).await? {
+    for cluster in chosen {
         let Some((first, last)) = store.usage_range(&cluster.name).await? else { continue };
         let (from, to) = (what.from.unwrap_or(first), what.until.unwrap_or(last.plus_hours(1)));
         let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
@@ -30,9 +31,44 @@ pub async fn run(what: &Export, database: &str, json: bool) -> Result<(), CliErr
         store.load_usage(&cluster.name, from, to, sink).await?;
     }
     store.close().await;
-    outcome.and_then(|()| writer.flush()).map_err(|source| write_fault(&what.out, source))?;
+    let out = outcome.and_then(|()| writer.into_inner().map_err(csv::IntoInnerError::into_error));
+    match out.and_then(Out::finish) {
+        // A reader that has gone, such as head, has what it wanted.
+        Err(fault) if what.out == Path::new("-") && fault.kind() == ErrorKind::BrokenPipe => return Ok(()),
+        finished => finished.map_err(|source| write_fault(&what.out, source))?,
+    }
     tell(rows, &what.out, json);
     Ok(())
+}
+
+enum Out {
+    Stdout(Stdout),
+    File(OutputFile),
+}
+
+impl Out {
+    fn finish(self) -> std::io::Result<()> {
+        match self {
+            Self::Stdout(mut out) => out.flush(),
+            Self::File(file) => file.finish(),
+        }
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::File(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::File(file) => file.flush(),
+        }
+    }
 }
 
 pub fn write_header<W: Write>(writer: &mut csv::Writer<W>) -> std::io::Result<()> {

@@ -24,7 +24,7 @@ pub fn run(what: &Generate, json: bool) -> Result<(), CliError> {
     if json {
         command_line::print_json(&std::collections::BTreeMap::from([("rows", rows.len())]));
     } else {
-        println!("{} rows to {}: made up, calibrated to no trace", rows.len(), file.display());
+        command_line::say(format_args!("{} rows to {}: made up, calibrated to no trace", rows.len(), file.display()));
     }
     Ok(())
 }

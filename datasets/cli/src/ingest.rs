@@ -2,11 +2,11 @@
 
 use crate::args::{Ingest, InputFormat};
 use crate::error::CliError;
-use command_line::print_json;
+use command_line::{print_json, say};
 use datasets::read::{self, ALIBABA_EPOCH, SkippedRow};
 use datasets::{Calendar, ReadOptions, ReadReport};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use store::{AppendReport, Cluster, Store};
 use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, PoolId};
@@ -22,6 +22,9 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     // 1. Read: every fault stops here, before anything is written.
     let default = default_cluster(what, store.as_ref()).await?;
     let mut report = read(what, &default)?;
+    if report.rows.is_empty() {
+        return Err(CliError::NoGoodRow { file: what.path.clone(), bad: report.skipped.len() });
+    }
     report.capacity.extend(capacity(what, &report)?);
     // 2. Write.
     let clusters = clusters(what, &report, &default, store.as_ref()).await?;
@@ -162,6 +165,8 @@ struct Summary {
     equal_duplicates: u64,
     capacity_rows: usize,
     skipped: Vec<String>,
+    /// Pools of which the file holds no organization.
+    pools_of_peaks_only: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -178,7 +183,11 @@ impl Summary {
             time_zone: cluster.time_zone.clone(),
             calendar: cluster.calendar.clone(),
         };
-        let series: std::collections::BTreeSet<_> = report.rows.iter().map(|row| &row.series).collect();
+        let series: BTreeSet<_> = report.rows.iter().map(|row| &row.series).collect();
+        let of_organizations: BTreeSet<_> =
+            series.iter().filter(|series| !series.is_pool_peak()).map(|series| &series.pool).collect();
+        let pools: BTreeSet<_> = series.iter().map(|series| &series.pool).collect();
+        let pools_of_peaks_only = pools.difference(&of_organizations);
         Self {
             clusters: clusters.iter().map(cluster).collect(),
             series: series.len(),
@@ -190,6 +199,7 @@ impl Summary {
             equal_duplicates: report.equal_duplicates,
             capacity_rows: report.capacity.len(),
             skipped: report.skipped.iter().map(skipped_line).collect(),
+            pools_of_peaks_only: pools_of_peaks_only.map(ToString::to_string).collect(),
         }
     }
 }
@@ -202,18 +212,23 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     for one in skipped {
         eprintln!("skipped: {}", skipped_line(one));
     }
+    for pool in &summary.pools_of_peaks_only {
+        eprintln!(
+            "note: of pool {pool} the file holds the pool's own peak (*) alone; forecasts need its organizations"
+        );
+    }
     if json {
         print_json(summary);
         return;
     }
     let Summary { series, inserted, changed, unchanged, equal_duplicates, capacity_rows, .. } = summary;
     let (from, to) = (summary.from.as_deref().unwrap_or("-"), summary.to.as_deref().unwrap_or("-"));
-    println!("{series} series from {from} to {to}");
-    println!("rows: {inserted} inserted, {changed} changed, {unchanged} unchanged");
-    println!("in the file: {equal_duplicates} equal duplicates, {} bad rows skipped", summary.skipped.len());
-    println!("capacity: {capacity_rows} rows");
+    say(format_args!("{series} series from {from} to {to}"));
+    say(format_args!("rows: {inserted} inserted, {changed} changed, {unchanged} unchanged"));
+    say(format_args!("in the file: {equal_duplicates} equal duplicates, {} bad rows skipped", summary.skipped.len()));
+    say(format_args!("capacity: {capacity_rows} rows"));
     for cluster in &summary.clusters {
-        println!("cluster {}: time zone {}, calendar {}", cluster.name, cluster.time_zone, cluster.calendar);
-        println!("next: train --horizon 4h --cluster {}", cluster.name);
+        say(format_args!("cluster {}: time zone {}, calendar {}", cluster.name, cluster.time_zone, cluster.calendar));
+        say(format_args!("next: train --horizon 4h --cluster {}", cluster.name));
     }
 }

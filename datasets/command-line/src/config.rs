@@ -69,7 +69,12 @@ impl<T: Serialize + DeserializeOwned + Default> Settings<T> {
             figment = figment.merge(layer);
         }
         if known.iter().any(|key| key == "database") {
-            figment = figment.merge(Env::raw().only(&[DATABASE_URL]).map(|_| "database".into()));
+            figment = figment.merge(
+                Env::raw()
+                    .only(&[DATABASE_URL])
+                    .filter(|_| std::env::var_os(DATABASE_URL).is_some_and(|url| !url.is_empty()))
+                    .map(|_| "database".into()),
+            );
         }
         let fields: Vec<&str> = known.iter().map(String::as_str).collect();
         let figment = figment.merge(Env::prefixed(ENVIRONMENT).only(&fields)).merge(Layer::of("flag", flags));
@@ -205,7 +210,7 @@ pub fn show(entries: &[Entry], with_origin: bool, json: bool) {
         row
     };
     let header: &[&str] = if with_origin { &["key", "value", "origin"] } else { &["key", "value"] };
-    print!("{}", crate::table(header, &entries.iter().map(row).collect::<Vec<_>>()));
+    crate::print_text(&crate::table(header, &entries.iter().map(row).collect::<Vec<_>>()));
 }
 
 #[cfg(test)]

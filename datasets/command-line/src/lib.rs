@@ -3,12 +3,14 @@
 
 mod config;
 mod exit;
+mod file;
 mod output;
 mod value;
 
 pub use config::{ConfigError, Entry, Settings, show};
 pub use exit::{Exit, Failure, finish};
-pub use output::{Progress, print_json, table};
+pub use file::OutputFile;
+pub use output::{Progress, print_json, print_text, say, table};
 pub use value::{horizon, hour, instant};
 
 use clap::CommandFactory;
@@ -40,7 +42,9 @@ pub enum ConfigCommand {
 pub fn completions<C: CommandFactory>(shell: Shell) {
     let mut command = C::command();
     let name = command.get_name().to_owned();
-    clap_complete::generate(shell, &mut command, name, &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    print_text(&String::from_utf8_lossy(&script));
 }
 
 /// Says, before any thread starts, that arithmetic runs on one thread, unless the user says otherwise.

@@ -1,8 +1,10 @@
 //! Data on stdout, all else on stderr.
 
+use crate::exit::Exit;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::io::IsTerminal;
+use std::fmt::Display;
+use std::io::{ErrorKind, IsTerminal, Write};
 
 /// Prints a value as JSON.
 ///
@@ -10,7 +12,26 @@ use std::io::IsTerminal;
 /// When the value cannot be written as JSON: those that programs print can.
 pub fn print_json(value: &impl Serialize) {
     let text = serde_json::to_string_pretty(value).expect("what programs print has string keys and finite numbers");
-    println!("{text}");
+    say(text);
+}
+
+/// Prints a line to stdout.
+pub fn say(line: impl Display) {
+    print_text(&format!("{line}\n"));
+}
+
+/// Prints text to stdout as it is. A reader that has gone, such as `head`, has what it wanted: the program ends quietly.
+/// Where stdout cannot be written for another reason it says so and fails.
+pub fn print_text(text: &str) {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => {}
+        Err(fault) if fault.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(fault) => {
+            eprintln!("error: stdout: {fault}");
+            std::process::exit(Exit::Failure as i32);
+        }
+    }
 }
 
 /// A table with aligned columns: the first to the left, numbers to the right.

@@ -5,6 +5,8 @@ mod alibaba_hourly;
 mod gfs_jobs;
 mod helios;
 mod ledger;
+mod lines;
+mod names;
 mod nodes;
 mod table;
 #[cfg(test)]
@@ -14,6 +16,7 @@ mod usage;
 pub use alibaba_hourly::{ALIBABA_EPOCH, alibaba_hourly};
 pub use gfs_jobs::{GfsJobs, gfs_jobs, gfs_tasks};
 pub use helios::helios;
+pub use lines::Lines;
 pub use nodes::{NodeRow, capacity_by_model, gfs_nodes};
 pub use usage::usage;
 
@@ -79,6 +82,14 @@ pub enum RowFault {
     JobType { column: String, text: String },
     #[error("{0}")]
     Task(TaskError),
+    #[error("a field runs on over {lines} lines: close the quote that opens it")]
+    OpenQuote { lines: usize },
+    #[error("column {column}: {text} hours after the epoch lie beyond the years of the calendar")]
+    BeyondCalendar { column: String, text: String },
+    #[error("column {column}: * stands for the pool as a whole: name the tenant")]
+    PoolPeak { column: String },
+    #[error("column {column}: {name} is row {first_row} already, with other fields: keep one of them")]
+    NameTwice { column: String, name: String, first_row: u64 },
     #[error("its time {text:?} does not come after that of the row before: sort the file by time")]
     NotRising { text: String },
     #[error("{series} has {second} GPUs for {hour} here and {first} GPUs at row {first_row}: keep one of them")]

@@ -1,5 +1,6 @@
 //! Node lists of the GFS trace.
 
+use super::names::Names;
 use super::table::{Extra, Row, Table};
 use super::{ReadError, ReadOptions, RowFault, SkippedRow};
 use std::collections::BTreeMap;
@@ -11,15 +12,19 @@ const COLUMNS: [&str; 4] = ["node_name", "gpu_model", "gpu_capacity_num", "cpu_n
 /// A node and the row that it stands at.
 pub type NodeRow = (Node, u64);
 
-/// Reads `node_name,gpu_model,gpu_capacity_num,cpu_num`, columns in any order.
+/// Reads `node_name,gpu_model,gpu_capacity_num,cpu_num`, columns in any order. A node that stands there twice is counted
+/// once.
 ///
 /// # Errors
 /// The file cannot be read, a column is missing, it has no rows, or (unless bad rows may be skipped) a row is bad.
 pub fn gfs_nodes(file: &Path, options: &ReadOptions) -> Result<(Vec<NodeRow>, Vec<SkippedRow>), ReadError> {
-    let (mut nodes, mut skipped) = (Vec::new(), Vec::new());
+    let (mut nodes, mut skipped, mut names) = (Vec::new(), Vec::new(), Names::default());
     let mut table = Table::open(file, &COLUMNS, Extra::Ignored)?;
     table.each(options, &mut skipped, |row| {
-        nodes.push((parse(row, options)?, row.number()));
+        let node = parse(row, options)?;
+        if names.is_new("node_name", node.id.as_str(), row)? {
+            nodes.push((node, row.number()));
+        }
         Ok(())
     })?;
     if nodes.is_empty() && skipped.is_empty() {

@@ -1,5 +1,6 @@
-//! A CSV file as rows of named fields, each with its row number.
+//! A CSV file as rows of named fields, each with its row number as an editor shows it.
 
+use super::lines::Lines;
 use super::{ReadError, ReadOptions, RowFault, SkippedRow};
 use csv::{ErrorKind, StringRecord};
 use std::fs::File;
@@ -8,7 +9,7 @@ use vocab::{MilliGpus, NameError};
 
 pub struct Table {
     file: PathBuf,
-    reader: csv::Reader<File>,
+    reader: csv::Reader<Lines<File>>,
     header: Vec<String>,
 }
 
@@ -24,10 +25,10 @@ impl Table {
     pub fn open(file: &Path, columns: &[&'static str], extra: Extra) -> Result<Self, ReadError> {
         let io = |source| ReadError::Io { file: file.to_owned(), source };
         let opened = File::open(file).map_err(io)?;
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(opened);
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(Lines::new(opened));
         let header = match reader.headers() {
             Ok(header) => header.iter().map(str::to_owned).collect::<Vec<_>>(),
-            Err(fault) => return Err(row_error(file, &fault)),
+            Err(fault) => return Err(form_error(file, 1, &fault)),
         };
         check_header(file, &header, columns, extra)?;
         Ok(Self { file: file.to_owned(), reader, header })
@@ -52,14 +53,20 @@ impl Table {
         let mut record = StringRecord::new();
         let mut rows = 0;
         loop {
-            let (row, outcome) = match self.reader.read_record(&mut record) {
+            let start = self.reader.position().byte();
+            let read = self.reader.read_record(&mut record);
+            let row = self.reader.get_mut().number_from(start);
+            if record.iter().any(|field| field.contains('\n')) {
+                // Left out as one bad row it would take the good ones along that it has swallowed.
+                let lines = 1 + record.iter().map(|field| field.matches('\n').count()).sum::<usize>();
+                let fault = RowFault::OpenQuote { lines };
+                return Err(ReadError::Row { file: self.file.clone(), row, fault });
+            }
+            let outcome = match read {
                 Ok(false) => return Ok(rows),
-                Ok(true) => {
-                    let number = record.position().map_or(0, csv::Position::line);
-                    (number, take(&Row { record: &record, header: &self.header, number }))
-                }
-                Err(fault) => match row_error(&self.file, &fault) {
-                    ReadError::Row { row, fault, .. } => (row, Err(fault)),
+                Ok(true) => take(&Row { record: &record, header: &self.header, number: row }),
+                Err(fault) => match form_error(&self.file, row, &fault) {
+                    ReadError::Row { fault, .. } => Err(fault),
                     other => return Err(other),
                 },
             };
@@ -93,8 +100,7 @@ fn check_header(file: &Path, header: &[String], columns: &[&'static str], extra:
 }
 
 /// A fault of the CSV form itself, with its row.
-fn row_error(file: &Path, fault: &csv::Error) -> ReadError {
-    let row = fault.position().map_or(1, csv::Position::line);
+fn form_error(file: &Path, row: u64, fault: &csv::Error) -> ReadError {
     let fault = match fault.kind() {
         ErrorKind::UnequalLengths { expected_len, len, .. } => {
             RowFault::Fields { expected: *expected_len, found: *len }
@@ -118,6 +124,11 @@ pub struct Row<'a> {
 impl Row<'_> {
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// All fields, as one text to compare.
+    pub fn fields(&self) -> String {
+        self.record.iter().collect::<Vec<_>>().join("\u{1f}")
     }
 
     /// The field at a position of the header.

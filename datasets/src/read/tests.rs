@@ -224,3 +224,39 @@ fn the_columns_of_a_node_list_may_come_in_any_order() {
     let capacity: Vec<_> = capacity.iter().map(|row| format!("{} {}", row.pool, row.capacity)).collect();
     assert_eq!(capacity, ["earth:A10 5.000", "earth:H800 8.000"]);
 }
+
+#[test]
+fn rows_are_counted_as_an_editor_shows_them_and_an_open_quote_swallows_nothing() {
+    let good = "2020-05-01T00:00:00Z,earth,V100,vc1,1\n";
+    assert!(refused(&format!("\n\n{good}\nx,earth,V100,vc1,1\n")).starts_with("usage.csv, row 6: column hour"));
+    let open = format!("{HEADER}{good}2020-05-01T01:00:00Z,earth,V100,\"vc1,1\n{good}{good}");
+    let lenient = ReadOptions { skip_bad_rows: true, ..options() };
+    let said = read_as("usage.csv", open.as_bytes(), |file| usage(file, &lenient)).unwrap_err();
+    assert_eq!(said, "usage.csv, row 3: a field runs on over 3 lines: close the quote that opens it");
+}
+
+#[test]
+fn an_hour_past_the_calendar_is_refused_and_not_taken_for_its_last() {
+    let said = read_as("hourly.csv", b"hour,A10\n99999999999999,1\n", |file| {
+        alibaba_hourly(file, HourStart::from_unix_s(0).unwrap(), &options())
+    });
+    let expected =
+        "hourly.csv, row 2: column hour: 99999999999999 hours after the epoch lie beyond the years of the calendar";
+    assert_eq!(said.unwrap_err(), expected);
+}
+
+#[test]
+fn a_job_or_a_node_that_stands_there_twice_is_one() {
+    let job = "j,o,A10,1,2,1,0,60,HP\n";
+    let read = jobs(&format!("{job}{job}")).unwrap();
+    assert_eq!((read.tasks.len(), read.report.equal_duplicates), (1, 1));
+    let other = jobs(&format!("{job}j,o,A10,1,3,1,0,60,HP\n")).unwrap_err();
+    assert_eq!(
+        other,
+        "job_info_df.csv, row 3: column job_name: j is row 2 already, with other fields: keep one of them"
+    );
+    assert!(jobs("j,*,A10,1,2,1,0,60,HP\n").unwrap_err().contains("* stands for the pool as a whole: name the tenant"));
+    let nodes = "node_name,gpu_model,gpu_capacity_num,cpu_num\nn1,A10,8,64\nn1,A10,8,64\n";
+    let (nodes, _) = read_as("n.csv", nodes.as_bytes(), |file| gfs_nodes(file, &options())).unwrap();
+    assert_eq!(nodes.len(), 1);
+}

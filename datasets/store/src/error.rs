@@ -103,8 +103,16 @@ fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
         5 | 6 => Some(StoreError::Busy { reason }),
         8 | 13 => Some(StoreError::Full { reason }),
         10 => Some(StoreError::Unavailable { reason }),
-        11 | 26 => Some(StoreError::Corrupt { what: "the database file".to_owned(), reason }),
-        3 | 14 | 23 => Some(StoreError::Denied { reason }),
+        26 => Some(StoreError::Corrupt {
+            what: "the database file".to_owned(),
+            reason: format!("no SQLite database: {reason}"),
+        }),
+        14 => {
+            let reason = format!("{reason}; does the folder of the file exist, and may this user write to it?");
+            Some(StoreError::Denied { reason })
+        }
+        11 => Some(StoreError::Corrupt { what: "the database file".to_owned(), reason }),
+        3 | 23 => Some(StoreError::Denied { reason }),
         _ => None,
     }
 }

@@ -39,7 +39,7 @@ impl PoolCalibration {
         rate: GuaranteeRate,
         horizon: HorizonHours,
     ) -> Result<Self, PredictError> {
-        let members = members(panel, pool);
+        let members = members(panel, pool, issues, horizon);
         let residuals = Residuals::of(panel, issues, rolled, &members, horizon);
         let samples: Vec<Vec<f64>> = residuals.standardised.iter().map(|steps| steps.concat()).collect();
         let independent = residuals.issues as f64 / horizon.steps() as f64;
@@ -91,9 +91,16 @@ impl PoolCalibration {
     }
 }
 
-/// Places of a pool's organizations in the panel.
-pub fn members(panel: &Panel, pool: &PoolId) -> Vec<usize> {
-    (0..panel.series().len()).filter(|&place| panel.series()[place].id().pool == *pool).collect()
+/// Places in the panel of a pool's organizations that were measured in any hour that was forecast: one that had left
+/// before, or came after, would leave no hour in which all were measured.
+pub fn members(panel: &Panel, pool: &PoolId, issues: HourRange, horizon: HorizonHours) -> Vec<usize> {
+    let first = panel.index_of(issues.from).unwrap_or(0).min(panel.hours());
+    let end = (first + issues.hours() + horizon.steps()).min(panel.hours());
+    let is_member = |place: &usize| {
+        let series = &panel.series()[*place];
+        series.id().pool == *pool && series.measured()[first..end].contains(&true)
+    };
+    (0..panel.series().len()).filter(is_member).collect()
 }
 
 struct Residuals {

@@ -28,7 +28,7 @@ pub fn score(
     rate: GuaranteeRate,
     horizon: HorizonHours,
 ) -> Result<Option<AggregationScore>, PredictError> {
-    let members = members(panel, &calibration.pool);
+    let members = members(panel, &calibration.pool, issues, horizon);
     let mut pairs = Vec::new();
     for (issue, forecasts) in issues.iter().zip(rolled) {
         let Some(peak_gpus) = actual_peak_gpus(panel, &calibration.pool, issue, horizon) else { continue };

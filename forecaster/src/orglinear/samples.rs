@@ -2,14 +2,18 @@
 
 use super::config::ZeroTargets;
 use super::scaling::Scale;
+use crate::model::ModelSpec;
 use candle_core::{Device, Tensor};
 use datasets::window;
-use datasets::{HourFeatures, Panel};
+use datasets::{HourFeatures, HourRange, Panel};
 use vocab::{HorizonHours, HourStart};
 
 /// Where samples come from.
 pub struct Source<'a> {
     pub panel: &'a Panel,
+    /// Places in the panel of the series that are learned: the model numbers its series by their order here.
+    pub learned: &'a [usize],
+    /// In that order.
     pub scales: &'a [Scale],
     pub lookback_hours: usize,
     pub horizon: HorizonHours,
@@ -20,7 +24,7 @@ pub struct Source<'a> {
 pub struct Batch<'a> {
     /// `[windows, lookback]`, scaled.
     pub inputs: Tensor,
-    /// The series of each window.
+    /// The series of each window, as the model numbers them.
     pub places: Vec<usize>,
     pub calendars: Vec<&'a [HourFeatures]>,
     /// `[windows, steps]`, scaled.
@@ -31,15 +35,28 @@ pub struct Batch<'a> {
     pub count: usize,
 }
 
+/// Places in the panel of the series that have a window with a measured target among these issue times. A model knows
+/// no other: one that came too late for a whole window would be forecast from parameters that nothing has taught.
+pub fn learned_series(panel: &Panel, issues: HourRange, spec: &ModelSpec) -> Vec<usize> {
+    let is_learned = |place: &usize| {
+        issues.iter().any(|issue| {
+            let seen = window::at(panel, *place, issue, spec.lookback_hours, spec.horizon).is_ok();
+            let came = window::outcome(panel, *place, issue, spec.horizon).filter(|_| seen);
+            came.is_some_and(|came| came.measured.contains(&true))
+        })
+    };
+    (0..panel.series().len()).filter(is_learned).collect()
+}
+
 impl<'a> Source<'a> {
     /// `None` when no target of these issue times counts.
     pub fn batch(&self, issues: &[HourStart]) -> Result<Option<Batch<'a>>, candle_core::Error> {
         let (mut inputs, mut targets, mut counted) = (Vec::new(), Vec::new(), Vec::new());
         let (mut places, mut calendars) = (Vec::new(), Vec::new());
         for &issue in issues {
-            for place in 0..self.panel.series().len() {
-                let seen = window::at(self.panel, place, issue, self.lookback_hours, self.horizon);
-                let came = window::outcome(self.panel, place, issue, self.horizon);
+            for (place, &in_panel) in self.learned.iter().enumerate() {
+                let seen = window::at(self.panel, in_panel, issue, self.lookback_hours, self.horizon);
+                let came = window::outcome(self.panel, in_panel, issue, self.horizon);
                 if let (Ok(seen), Some(came)) = (seen, came) {
                     self.scales[place].scale_into(seen.demand_gpus, &mut inputs);
                     self.scales[place].scale_into(came.demand_gpus, &mut targets);

@@ -2,7 +2,7 @@
 
 use super::config::{Config, EpochChoice};
 use super::forward::Folded;
-use super::samples::{Batch, Source};
+use super::samples::{Batch, Source, learned_series};
 use super::weights::{Shape, Weights};
 use super::{OrgLinear, decompose, init, scaling};
 use crate::fit::{Fit, FitError, FitProgress};
@@ -21,11 +21,17 @@ impl OrgLinear {
     /// # Errors
     /// Nothing was measured, the loss is not finite any more, or the arithmetic fails.
     pub fn fit(config: Config, fit: &Fit<'_>, progress: &mut dyn FnMut(FitProgress)) -> Result<Self, FitError> {
-        let scales = scaling::scales(fit.panel, &fit.split, config.input_scaling);
-        let series: Vec<_> = fit.panel.series().iter().map(|series| series.id().clone()).collect();
+        let learned = learned_series(fit.panel, fit.split.train, &fit.spec);
+        if learned.is_empty() {
+            return Err(FitError::NothingMeasured { issues: fit.split.train });
+        }
+        let of_panel = scaling::scales(fit.panel, &fit.split, config.input_scaling);
+        let scales: Vec<_> = learned.iter().map(|&place| of_panel[place]).collect();
+        let series: Vec<_> = learned.iter().map(|&place| fit.panel.series()[place].id().clone()).collect();
         let shape = Shape::new(&config, fit.spec.horizon, fit.spec.lookback_hours, &series);
         let source = Source {
             panel: fit.panel,
+            learned: &learned,
             scales: &scales,
             lookback_hours: fit.spec.lookback_hours,
             horizon: fit.spec.horizon,

@@ -3,7 +3,7 @@
 use super::TOLERANCE_GPUS;
 use super::series::pinball;
 use crate::gaussian::empirical_quantile;
-use datasets::Panel;
+use datasets::{Panel, Series};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
@@ -13,6 +13,8 @@ use vocab::{GuaranteeRate, HorizonHours, HourStart, PoolId};
 const DRAWS: usize = 500;
 const BOOTSTRAP_SEED: u64 = 0;
 const HOURS_PER_DAY: i64 = 24;
+/// An organization without a measurement for so long has left.
+const GONE_AFTER_HOURS: usize = 168;
 
 /// A bound and the peak that came, in GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,7 +43,8 @@ pub struct PoolScores {
 }
 
 /// The largest demand of the pool over the hours from `issue`: of its own hourly peak (`*`) where the pool has one, else
-/// of the sum over its organizations. `None` where an hour was not measured whole.
+/// of the sum over its organizations. `None` where an hour was not measured whole. An organization that was not measured
+/// for a week before, nor in these hours, has left, or has not come yet: it does not count.
 #[must_use]
 pub fn actual_peak_gpus(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Option<f64> {
     let start = panel.index_of(issue)?;
@@ -50,10 +53,12 @@ pub fn actual_peak_gpus(panel: &Panel, pool: &PoolId, issue: HourStart, horizon:
         return None;
     }
     let own = panel.pool_peaks().iter().find(|series| series.id().pool == *pool);
-    let members: Vec<_> = match own {
-        Some(peak) => vec![peak],
-        None => panel.series().iter().filter(|series| series.id().pool == *pool).collect(),
-    };
+    let lately = start.saturating_sub(GONE_AFTER_HOURS)..hours.end;
+    let is_there = |series: &&Series| series.id().pool == *pool && series.measured()[lately.clone()].contains(&true);
+    let members: Vec<_> = own.map_or_else(|| panel.series().iter().filter(is_there).collect(), |peak| vec![peak]);
+    if members.is_empty() {
+        return None;
+    }
     let at = |hour: usize| -> Option<f64> {
         members.iter().map(|one| one.measured()[hour].then(|| one.demand_gpus()[hour])).sum()
     };
@@ -134,6 +139,31 @@ mod tests {
         let one = score_pool(&pairs, GuaranteeRate::GFS).unwrap();
         assert_eq!(one.coverage_interval, [one.coverage; 2], "every day is alike");
         assert_eq!(Some(one), score_pool(&pairs, GuaranteeRate::GFS));
+    }
+
+    #[test]
+    fn an_organization_that_left_a_week_ago_does_not_hide_the_peak_of_the_others() {
+        let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+        let start = HourStart::from_unix_s(0).unwrap();
+        let mut builder =
+            PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, start, start.plus_hours(300));
+        let pool = PoolId::parse("earth:V100").unwrap();
+        let id = |name: &str| SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+        for hour in 0..300 {
+            builder.push(&id("stays"), start.plus_hours(hour), 5.0).unwrap();
+            if hour < 100 {
+                builder.push(&id("leaves"), start.plus_hours(hour), 3.0).unwrap();
+            }
+        }
+        let panel = builder.finish().unwrap();
+        let peak = |hour| actual_peak_gpus(&panel, &pool, start.plus_hours(hour), HorizonHours::ONE);
+        assert_eq!([peak(99), peak(150), peak(267), peak(268)], [Some(8.0), None, None, Some(5.0)]);
+        let other = PoolId::parse("earth:A100").unwrap();
+        assert_eq!(
+            actual_peak_gpus(&panel, &other, start, HorizonHours::ONE),
+            None,
+            "nobody's peak is no peak of zero"
+        );
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Eta(u32);
 
 impl Eta {
     pub const ONE: Self = Self(MILLION as u32);
+    /// The lowest bound that may be set.
+    pub const LEAST: Self = Self(1_000);
 
     #[must_use]
     pub const fn from_micro(micro: u32) -> Self {
@@ -67,6 +69,14 @@ pub struct EtaState {
     pub eta: Eta,
     /// When it last moved, or was first watched.
     pub moved_at: UnixSeconds,
+}
+
+impl EtaState {
+    /// As it counts under these settings, whose bounds may have been drawn closer since it last moved.
+    #[must_use]
+    pub fn within(self, settings: &PoolSettings) -> Self {
+        Self { eta: self.eta.clamp(settings.eta_least, settings.eta_most), ..self }
+    }
 }
 
 /// What eta is judged by. Outcomes are [`recent`] ones since the last move, kept or broken by HP demand; node failures,
@@ -137,14 +147,16 @@ pub enum HoldReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EtaDecision {
     Hold(HoldReason),
-    /// The new value, and why. All outcomes so far are spent.
+    /// The new value, and why.
     Move {
         to: Eta,
         reason: MoveReason,
+        /// Whether all outcomes so far are spent: they were judged. Too few to be judged stay for the next time.
+        spends: bool,
     },
 }
 
-/// Decides whether eta moves.
+/// Decides whether eta moves. `state` lies within the bounds of the settings ([`EtaState::within`]).
 #[must_use]
 pub fn decide(state: &EtaState, feedback: &Feedback, settings: &PoolSettings, now: UnixSeconds) -> EtaDecision {
     let patience_s = settings.longest_hours().seconds();
@@ -152,14 +164,20 @@ pub fn decide(state: &EtaState, feedback: &Feedback, settings: &PoolSettings, no
         return EtaDecision::Hold(HoldReason::MovedLately { moved_at: state.moved_at });
     }
     let long_waits = feedback.longest_quota_wait_s > settings.max_quota_wait_s;
-    if feedback.outcomes() < settings.min_outcomes {
-        let silent = feedback.newest_outcome.is_none_or(|newest| now.since_s(newest) >= patience_s);
-        if silent && long_waits {
-            return drift(state, feedback, settings);
+    let silent = feedback.newest_outcome.is_none_or(|newest| now.since_s(newest) >= patience_s);
+    let judged = feedback.outcomes() >= settings.min_outcomes;
+    let followed = if judged {
+        follow(state, feedback, settings, long_waits)
+    } else {
+        EtaDecision::Hold(HoldReason::FewOutcomes { have: feedback.outcomes(), need: settings.min_outcomes })
+    };
+    match followed {
+        // Outcomes from before the silence that call for no change must not keep a pool that admits nobody from learning.
+        EtaDecision::Hold(why) if silent && long_waits && why != HoldReason::RisingWouldNotHelp => {
+            drift(state, feedback, settings, judged)
         }
-        return EtaDecision::Hold(HoldReason::FewOutcomes { have: feedback.outcomes(), need: settings.min_outcomes });
+        followed => followed,
     }
-    follow(state, feedback, settings, long_waits)
 }
 
 /// Eq. 11, in integers: e = broken / outcomes, q in millionths.
@@ -172,7 +190,7 @@ fn follow(state: &EtaState, feedback: &Feedback, settings: &PoolSettings, long_w
     if 2 * seen > 3 * wanted {
         // η · q/e, and no less than half of η.
         let to = scaled(state.eta, wanted, seen).max(Eta(state.eta.0.div_ceil(2)));
-        return finish(state, to, MoveReason::ManyBroken { kept, broken, target }, settings);
+        return finish(state, to, MoveReason::ManyBroken { kept, broken, target }, true, settings);
     }
     if 2 * seen < wanted && long_waits {
         if !feedback.more_would_help {
@@ -181,13 +199,14 @@ fn follow(state: &EtaState, feedback: &Feedback, settings: &PoolSettings, long_w
         // η · (1.5 − e/q), which is at most 1.5.
         let to = scaled(state.eta, 3 * wanted - 2 * seen, 2 * wanted);
         let longest_quota_wait_s = feedback.longest_quota_wait_s;
-        return finish(state, to, MoveReason::FewBrokenLongWaits { kept, broken, longest_quota_wait_s }, settings);
+        let reason = MoveReason::FewBrokenLongWaits { kept, broken, longest_quota_wait_s };
+        return finish(state, to, reason, true, settings);
     }
     EtaDecision::Hold(HoldReason::WithinTarget)
 }
 
 /// A tenth of the way at most, and not past 1.
-fn drift(state: &EtaState, feedback: &Feedback, settings: &PoolSettings) -> EtaDecision {
+fn drift(state: &EtaState, feedback: &Feedback, settings: &PoolSettings, judged: bool) -> EtaDecision {
     let tenth = (u64::from(state.eta.0) / DRIFT_DIVISOR).max(1) as u32;
     let to = match state.eta.cmp(&Eta::ONE) {
         std::cmp::Ordering::Equal => return EtaDecision::Hold(HoldReason::WithinTarget),
@@ -198,16 +217,16 @@ fn drift(state: &EtaState, feedback: &Feedback, settings: &PoolSettings) -> EtaD
         std::cmp::Ordering::Greater => Eta(state.eta.0 - tenth).max(Eta::ONE),
     };
     let reason = MoveReason::NoOutcomesLongWaits { longest_quota_wait_s: feedback.longest_quota_wait_s };
-    finish(state, to, reason, settings)
+    finish(state, to, reason, judged, settings)
 }
 
-fn finish(state: &EtaState, to: Eta, reason: MoveReason, settings: &PoolSettings) -> EtaDecision {
+fn finish(state: &EtaState, to: Eta, reason: MoveReason, spends: bool, settings: &PoolSettings) -> EtaDecision {
     let to = to.clamp(settings.eta_least, settings.eta_most);
     if to == state.eta {
         return EtaDecision::Hold(HoldReason::AtBound);
     }
     invariants::eta_moves_within_bounds(state, to, settings);
-    EtaDecision::Move { to, reason }
+    EtaDecision::Move { to, reason, spends }
 }
 
 /// η · numerator / denominator, rounded down.

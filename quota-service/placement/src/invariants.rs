@@ -15,13 +15,15 @@ pub fn quota_stays_inside_its_limits(quota: &Quota) {
     assert!(quota.available <= quota.quota, "more is available than the quota: {quota:?}");
 }
 
-/// Q₁ ≥ Q₂ ≥ Q₄: a longer promise is never easier to get.
+/// Q₁ ≥ Q₂ ≥ Q₄, and so is what they leave: a longer promise is never easier to get.
 ///
 /// # Panics
 /// When it does not hold.
 pub fn longer_guarantees_get_no_more(quotas: &[Quota]) {
     let falls = quotas.is_sorted_by(|one, next| one.hours < next.hours && one.quota >= next.quota);
     assert!(falls, "quotas rise with the guarantee hours: {quotas:?}");
+    let available_falls = quotas.is_sorted_by(|one, next| one.available >= next.available);
+    assert!(available_falls, "more is available with longer guarantees: {quotas:?}");
 }
 
 /// η stays between its bounds, and a move stays within half and one and a half of where it was.

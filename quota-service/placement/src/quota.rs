@@ -34,7 +34,8 @@ pub struct Quota {
     pub ceiling: MilliGpus,
     /// Q_H = min(f · η, S0 + S_a(H)).
     pub quota: MilliGpus,
-    /// What may still be admitted.
+    /// What may still be admitted with this guarantee: what every offered guarantee up to it leaves, since a task counts
+    /// among all of them (DESIGN §4.8).
     pub available: MilliGpus,
     pub reasons: Vec<Reason>,
 }
@@ -46,10 +47,25 @@ pub struct Quota {
 /// Where the bounds decrease: the forecaster makes them non-decreasing.
 #[must_use]
 pub fn quotas(supply: &Supply, bounds: &[Bound], eta: Eta) -> Vec<Quota> {
-    let quotas: Vec<_> = bounds.iter().map(|bound| quota(supply, *bound, eta)).collect();
+    let mut quotas: Vec<_> = bounds.iter().map(|bound| quota(supply, *bound, eta)).collect();
+    hold_to_shorter_guarantees(&mut quotas);
     invariants::longer_guarantees_get_no_more(&quotas);
     quotas.iter().for_each(invariants::quota_stays_inside_its_limits);
     quotas
+}
+
+/// S_a(h') + request ≤ Q_h' has to hold for every offered h' ≤ h.
+fn hold_to_shorter_guarantees(quotas: &mut [Quota]) {
+    let mut least: Option<(HorizonHours, MilliGpus)> = None;
+    for quota in quotas {
+        match least {
+            Some((hours, available)) if available < quota.available => {
+                quota.available = available;
+                quota.reasons.push(Reason::HeldByShorterGuarantee { hours, available });
+            }
+            _ => least = Some((quota.hours, quota.available)),
+        }
+    }
 }
 
 fn quota(supply: &Supply, Bound { hours, bound }: Bound, eta: Eta) -> Quota {
@@ -192,6 +208,19 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_admitted_fits_into_every_shorter_guarantee() {
+        check(
+            &supply(100, 30, &[(1, 40)], 30),
+            &[(1, 60), (4, 75)],
+            1_000_000,
+            &expect![[r#"
+            Q_1h = 40.000, available 0.000: 40.000 GPUs stay free of HP demand with the guarantee rate
+            Q_4h = 25.000, available 0.000: 25.000 GPUs stay free of HP demand with the guarantee rate; the guarantee of 1h leaves 0.000 GPUs, and a task with a longer one counts in it, too
+        "#]],
+        );
+    }
+
+    #[test]
     fn demand_that_may_fill_the_pool_leaves_nothing_and_what_spot_holds_is_shown() {
         check(
             &supply(100, 0, &[(4, 10)], 120),
@@ -231,7 +260,13 @@ mod tests {
             let bounds: Vec<_> = bounds.iter().zip([1, 2, 4]).map(|(&b, h)| Bound { hours: hours(h), bound: gpus(b) }).collect();
             // The invariants are asserted inside.
             let all = quotas(&supply(capacity, idle, &spot, 0), &bounds, Eta::from_micro(eta_micro));
-            for quota in all {
+            let supply = supply(capacity, idle, &spot, 0);
+            for quota in &all {
+                let shorter = all.iter().filter(|other| other.hours <= quota.hours);
+                for other in shorter.filter(|_| !quota.available.is_zero()) {
+                    let admitted = supply.spot(other.hours).checked_add(quota.available).unwrap();
+                    prop_assert!(admitted <= other.quota, "{admitted} in the quota of {}", other.hours);
+                }
                 prop_assert!(quota.quota <= quota.ceiling && quota.quota <= quota.scaled_inventory);
                 prop_assert!(!quota.reasons.is_empty());
             }

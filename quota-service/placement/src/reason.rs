@@ -2,7 +2,7 @@
 
 use crate::eta::Eta;
 use std::fmt;
-use vocab::{MilliGpus, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, UnixSeconds};
 
 /// Why a quota is what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,11 @@ pub enum Reason {
         ceiling: MilliGpus,
         scaled_inventory: MilliGpus,
     },
+    /// A task counts among all shorter guarantees, one of which leaves less.
+    HeldByShorterGuarantee {
+        hours: HorizonHours,
+        available: MilliGpus,
+    },
     NoCapacity,
     ScaledByEta {
         eta: Eta,
@@ -38,6 +43,15 @@ pub enum Reason {
     /// Some organizations were forecast by the cold-start rule.
     ColdStart {
         organizations: usize,
+    },
+    /// The model has learned from hours that it forecasts here.
+    SeenInTraining {
+        until: UnixSeconds,
+    },
+    /// The promise ends after the forecast does; its last step stands for the rest.
+    ForecastEndsEarly {
+        steps: u8,
+        horizon: HorizonHours,
     },
     /// The quota was not renewed in time.
     NotRenewed {
@@ -61,12 +75,15 @@ impl Reason {
             Self::Inventory { .. } => "inventory",
             Self::DemandMayFillPool { .. } => "demand_may_fill_pool",
             Self::HeldByIdle { .. } => "held_by_idle",
+            Self::HeldByShorterGuarantee { .. } => "held_by_shorter_guarantee",
             Self::NoCapacity => "no_capacity",
             Self::ScaledByEta { .. } => "scaled_by_eta",
             Self::DemandAboveCapacity { .. } => "demand_above_capacity",
             Self::OverCommitted { .. } => "over_committed",
             Self::Estimated => "estimated",
             Self::ColdStart { .. } => "cold_start",
+            Self::SeenInTraining { .. } => "seen_in_training",
+            Self::ForecastEndsEarly { .. } => "forecast_ends_early",
             Self::NotRenewed { .. } => "not_renewed",
             Self::InputsMissing { .. } => "inputs_missing",
             Self::Conservative { .. } => "conservative",
@@ -88,6 +105,10 @@ impl fmt::Display for Reason {
                 "idle GPUs and those of spot tasks inside their guarantee are {ceiling}, below the {scaled_inventory} \
                  that the forecast leaves"
             ),
+            Self::HeldByShorterGuarantee { hours, available } => write!(
+                f,
+                "the guarantee of {hours} leaves {available} GPUs, and a task with a longer one counts in it, too"
+            ),
             Self::NoCapacity => f.write_str("the pool has no GPUs"),
             Self::ScaledByEta { eta } => write!(f, "eta is {eta}"),
             Self::DemandAboveCapacity { demand, capacity } => {
@@ -104,6 +125,16 @@ impl fmt::Display for Reason {
             Self::ColdStart { organizations } => {
                 write!(f, "{organizations} organizations are new to the model and forecast by their peak")
             }
+            Self::SeenInTraining { until } => write!(
+                f,
+                "the model has learned from hours until {until}, these among them: the forecast shows what it remembers, \
+                 not what it can do"
+            ),
+            Self::ForecastEndsEarly { steps, horizon } => write!(
+                f,
+                "the promise covers {steps} hours of the clock and the model forecasts {horizon}: its last step stands \
+                 for the rest; train a longer horizon"
+            ),
             Self::NotRenewed { computed_at } => write!(f, "computed at {computed_at} and not renewed since"),
             Self::InputsMissing { what } => write!(f, "inputs are missing: {what}"),
             Self::Conservative { held } => {

@@ -14,6 +14,8 @@ pub enum SettingsError {
     BeyondHorizon { offered: HorizonHours, horizon: HorizonHours },
     #[error("eta starts at {start}, outside its bounds {least} to {most}")]
     EtaOutside { start: Eta, least: Eta, most: Eta },
+    #[error("the least eta is {least}, below {}: it could not rise again in steps of a tenth", Eta::LEAST)]
+    EtaTooLow { least: Eta },
     #[error("eta needs at least one outcome to move")]
     NoOutcomes,
 }
@@ -70,6 +72,9 @@ impl PoolSettings {
             let (start, least, most) = (self.eta_start, self.eta_least, self.eta_most);
             return Err(SettingsError::EtaOutside { start, least, most });
         }
+        if self.eta_least < Eta::LEAST {
+            return Err(SettingsError::EtaTooLow { least: self.eta_least });
+        }
         if self.min_outcomes == 0 {
             return Err(SettingsError::NoOutcomes);
         }
@@ -99,6 +104,8 @@ mod tests {
         assert_eq!(bad.check(None), Err(SettingsError::NothingOffered));
         let bad = PoolSettings { eta_start: Eta::from_micro(50_000), ..good.clone() };
         assert!(bad.check(None).unwrap_err().to_string().starts_with("eta starts at 0.05"));
+        let bad = PoolSettings { eta_least: Eta::from_micro(9), ..good.clone() };
+        assert_eq!(bad.check(None), Err(SettingsError::EtaTooLow { least: Eta::from_micro(9) }));
         assert_eq!(PoolSettings { min_outcomes: 0, ..good }.check(None), Err(SettingsError::NoOutcomes));
     }
 }

@@ -59,14 +59,15 @@ pub struct Answered {
     pub available: MilliGpus,
 }
 
-/// The last value, or, when conservative, no more of it than spot tasks hold.
+/// The last value, or, when conservative, no more of it than spot tasks hold. `held` is what they hold now: what was
+/// admitted since is not available a second time, and what ended since does not come back before the next renewal.
 #[must_use]
-pub fn answered(stage: Stage, last: MilliGpus, held: MilliGpus) -> Answered {
+pub fn answered(stage: Stage, last: Answered, held: MilliGpus) -> Answered {
     let quota = match stage {
-        Stage::Fresh | Stage::Stale => last,
-        Stage::Conservative => last.min(held),
+        Stage::Fresh | Stage::Stale => last.quota,
+        Stage::Conservative => last.quota.min(held),
     };
-    Answered { quota, available: quota.left_after(held) }
+    Answered { quota, available: quota.left_after(held).min(last.available) }
 }
 
 /// Whether usage is too old to forecast from. `newest_hour_end` is the end of the newest measured hour.
@@ -97,11 +98,25 @@ mod tests {
 
     #[test]
     fn when_conservative_nothing_new_is_admitted_and_nothing_evicted() {
-        let (last, held) = (MilliGpus::from_gpus(40), MilliGpus::from_gpus(25));
-        assert_eq!(answered(Stage::Stale, last, held), Answered { quota: last, available: MilliGpus::from_gpus(15) });
-        let conservative = Answered { quota: held, available: MilliGpus::ZERO };
-        assert_eq!(answered(Stage::Conservative, last, held), conservative);
-        assert_eq!(answered(Stage::Conservative, held, last), conservative, "never more than the last value");
+        let answer = |quota, available| Answered {
+            quota: MilliGpus::from_gpus(quota),
+            available: MilliGpus::from_gpus(available),
+        };
+        let held = MilliGpus::from_gpus;
+        assert_eq!(answered(Stage::Stale, answer(40, 15), held(25)), answer(40, 15));
+        assert_eq!(answered(Stage::Conservative, answer(40, 15), held(25)), answer(25, 0));
+        assert_eq!(answered(Stage::Conservative, answer(25, 5), held(40)), answer(25, 0), "never more than the last");
+    }
+
+    #[test]
+    fn while_stale_what_was_admitted_since_is_not_available_again() {
+        let answer = |quota, available| Answered {
+            quota: MilliGpus::from_gpus(quota),
+            available: MilliGpus::from_gpus(available),
+        };
+        let held = MilliGpus::from_gpus;
+        assert_eq!(answered(Stage::Stale, answer(40, 15), held(35)), answer(40, 5), "10 GPUs were admitted since");
+        assert_eq!(answered(Stage::Stale, answer(40, 15), held(10)), answer(40, 15), "what ended does not add up");
     }
 
     #[test]

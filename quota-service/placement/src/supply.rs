@@ -43,6 +43,11 @@ pub enum Unknown {
     Capacity,
     #[error("no hour of its demand was measured: ingest usage")]
     Demand,
+    #[error(
+        "its state was last reported for {as_of}, which is too old: report it again, or delete it if no scheduler \
+         reports any more"
+    )]
+    OldState { as_of: UnixSeconds },
 }
 
 /// What quota is cut from.
@@ -73,9 +78,16 @@ impl Supply {
 
 /// Chooses what is known, best source first: a fresh reported state, the nodes, the capacity table (DESIGN §5).
 ///
+/// A pool whose scheduler reported once and fell silent has no supply: an estimate that takes drained GPUs for idle and
+/// forgets the spot tasks would be a larger quota out of ignorance.
+///
 /// # Errors
-/// No source has a capacity, or the demand is needed to estimate idle GPUs and was never measured.
+/// No source has a capacity, the last report is too old, or the demand is needed to estimate idle GPUs and was never
+/// measured.
 pub fn supply(known: &Known, settings: &PoolSettings, now: UnixSeconds) -> Result<Supply, Unknown> {
+    if let Some(old) = known.state.as_ref().filter(|state| now.since_s(state.as_of) > settings.state_fresh_s) {
+        return Err(Unknown::OldState { as_of: old.as_of });
+    }
     let fresh = known.state.as_ref().filter(|state| is_fresh(state, settings, now));
     let (capacity, capacity_source) = fresh
         .map(|state| (state.capacity, CapacitySource::ReportedState))
@@ -148,14 +160,21 @@ mod tests {
             latest_demand: gpus(60),
         };
         assert_eq!(of(&all).unwrap().capacity_source, CapacitySource::ReportedState);
-        let old = Known { state: Some(state(601)), ..all.clone() };
-        let supply = of(&old).unwrap();
+        let nodes = Known { state: None, ..all.clone() };
+        let supply = of(&nodes).unwrap();
         assert_eq!(
             (supply.capacity_source, supply.idle, supply.estimated),
             (CapacitySource::Nodes, MilliGpus::from_gpus(20), true)
         );
         let table = Known { state: None, node_capacity: None, ..all };
         assert_eq!(of(&table).unwrap().capacity, MilliGpus::from_gpus(70));
+    }
+
+    #[test]
+    fn after_a_scheduler_fell_silent_nothing_is_estimated_in_its_place() {
+        let old =
+            Known { state: Some(state(601)), table_capacity: gpus(1_000), latest_demand: gpus(1), ..Known::default() };
+        assert_eq!(of(&old), Err(Unknown::OldState { as_of: NOW.plus_s(-601) }));
     }
 
     #[test]

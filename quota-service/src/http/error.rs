@@ -19,6 +19,10 @@ pub enum ApiError {
         asked: String,
         known: Vec<String>,
     },
+    /// No scheduler has reported a state of the pool.
+    NoState {
+        pool: String,
+    },
     UnknownHours {
         asked: u64,
         known: Vec<String>,
@@ -77,10 +81,18 @@ impl ApiError {
             Self::NoMethod { method, path } => {
                 of(405, "no-method", "The method is not allowed here", format!("{method} {path}: see /openapi.json"))
             }
-            Self::UnknownPool { asked, known } => Problem {
-                known,
-                ..of(404, "unknown-pool", "There is no such pool", format!("{asked}: choose one of those in `known`"))
-            },
+            Self::UnknownPool { asked, known } => {
+                let what_to_do = if known.is_empty() {
+                    "no pool is known: ingest usage, a capacity or nodes first"
+                } else {
+                    "choose one of those in `known`"
+                };
+                Problem { known, ..of(404, "unknown-pool", "There is no such pool", format!("{asked}: {what_to_do}")) }
+            }
+            Self::NoState { pool } => {
+                let detail = format!("{pool}: PUT the state to report it");
+                of(404, "no-state", "No state of the pool was reported", detail)
+            }
             Self::UnknownHours { asked, known } => Problem {
                 known,
                 ..of(404, "unknown-hours", "These hours are not offered", format!("{asked} h: choose one of `known`"))

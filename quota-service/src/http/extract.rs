@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 use std::sync::Arc;
-use vocab::PoolId;
+use vocab::{PoolId, UnixSeconds};
 use wire::FieldFault;
 
 /// The query of a request.
@@ -78,9 +78,24 @@ pub fn pool_id(service: &Service, text: &str) -> Result<PoolId, ApiError> {
         .map_err(|fault| ApiError::UnknownPool { asked: fault.to_string(), known: service.published.load().ids() })
 }
 
+/// Reports from further ahead than this come from a wrong clock.
+const MOST_AHEAD_S: i64 = 300;
+
+/// Refuses a time that the clock of the service has not come to.
+pub fn not_ahead(pointer: &str, time: UnixSeconds, now: UnixSeconds) -> Result<(), FieldFault> {
+    if time.since_s(now) <= MOST_AHEAD_S {
+        return Ok(());
+    }
+    Err(FieldFault::new(pointer, format!("{time} is ahead of the clock of the service, {now}")))
+}
+
 /// The published pool of these names.
 pub fn published_pool(service: &Service, cluster: &str, gpu_model: &str) -> Result<Arc<PublishedPool>, ApiError> {
     let published = service.published.load();
+    if published.pool(cluster, gpu_model).is_none() && !service.has_looked() {
+        // Whether there is such a pool is not known yet.
+        return Err(ApiError::NoQuotaYet { why: "the service has just started and reads the database".to_owned() });
+    }
     let unknown = || ApiError::UnknownPool { asked: format!("{cluster}:{gpu_model}"), known: published.ids() };
     published.pool(cluster, gpu_model).cloned().ok_or_else(unknown)
 }

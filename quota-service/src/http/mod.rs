@@ -12,7 +12,7 @@ mod usage;
 
 pub use error::ApiError;
 
-use crate::metrics::Answers;
+use crate::metrics::{self, Answers};
 use crate::refresh::Service;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -45,7 +45,7 @@ fn documented() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(explain::history))
         .routes(routes!(explain::forecast))
         .routes(routes!(pools::list))
-        .routes(routes!(pools::get_state, pools::put_state))
+        .routes(routes!(pools::get_state, pools::put_state, pools::delete_state))
         .routes(routes!(pools::get_settings, pools::put_settings))
         .routes(routes!(usage::append))
         .routes(routes!(nodes::list))
@@ -68,12 +68,20 @@ pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
     routes
         .route("/openapi.json", get(move || async move { (json, document) }))
-        .route("/metrics", get(move || async move { render_metrics() }))
+        .route(
+            "/metrics",
+            get(move |State(service): State<Arc<Service>>| async move { scrape(&service, render_metrics) }),
+        )
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(service.config.max_body_bytes))
         .layer(from_fn_with_state(Answers::new(), count))
         .with_state(service)
+}
+
+fn scrape(service: &Service, render: impl Fn() -> String) -> String {
+    metrics::describe(service.published.load().pools().map(AsRef::as_ref), service.clock.now());
+    render()
 }
 
 async fn not_found(State(_): State<Arc<Service>>, request: Request) -> ApiError {

@@ -1,5 +1,5 @@
 use super::ApiError;
-use super::extract::Json as Body;
+use super::extract::{Json as Body, not_ahead};
 use crate::refresh::Service;
 use axum::Json;
 use axum::extract::State;
@@ -25,7 +25,15 @@ pub async fn record(
     Body(batch): Body<OutcomeBatch>,
 ) -> Result<Json<OutcomeReceipt>, ApiError> {
     let outcomes: Vec<Outcome> = batch.try_into()?;
-    let recorded = service.store.record_outcomes(&outcomes, service.clock.now()).await?;
+    let now = service.clock.now();
+    let ahead = |(index, outcome): (usize, &Outcome)| {
+        not_ahead(&format!("/outcomes/{index}/ended_at"), outcome.ended_at, now).err()
+    };
+    let faults: Vec<_> = outcomes.iter().enumerate().filter_map(ahead).collect();
+    if !faults.is_empty() {
+        return Err(faults.into());
+    }
+    let recorded = service.store.record_outcomes(&outcomes, now).await?;
     service.request_refresh();
     let result = |(outcome, recorded): (&Outcome, &Recorded)| {
         let result = match recorded {

@@ -1,20 +1,18 @@
 //! Pools at a glance, their reported state, their settings.
 
 use super::ApiError;
-use super::extract::{Json as Body, pool_id};
+use super::extract::{Json as Body, not_ahead, pool_id};
 use crate::published::{Answer, PublishedPool};
 use crate::refresh::Service;
 use crate::settings::ServedSettings;
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use forecaster::Predict;
 use placement::staleness::stage;
 use std::sync::Arc;
 use vocab::{HorizonHours, PoolId, UnixSeconds};
-use wire::{FieldFault, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, Problem, SettingsBody};
-
-/// Reports from further ahead than this come from a wrong clock.
-const MOST_AHEAD_S: i64 = 300;
+use wire::{PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, Problem, SettingsBody};
 
 /// Every pool at a glance
 #[utoipa::path(get, path = "/v1/pools", tag = "pools", responses(
@@ -55,13 +53,9 @@ pub async fn get_state(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
 ) -> Result<Json<PoolStateBody>, ApiError> {
-    let pool = pool_id(&service, &id)?;
+    let pool = known(&service, &id)?;
     let stored = service.store.pool_state(&pool).await?;
-    let none = || ApiError::UnknownPool {
-        asked: format!("{id} (no state was reported)"),
-        known: service.published.load().ids(),
-    };
-    stored.map(|received| Json(PoolStateBody::from(&received.state))).ok_or_else(none)
+    stored.map(|received| Json(PoolStateBody::from(&received.state))).ok_or(ApiError::NoState { pool: id })
 }
 
 /// Report capacity, idle GPUs, spot GPUs and waiting, as a scheduler sees them
@@ -71,7 +65,7 @@ pub async fn get_state(
     params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
     (status = 200, description = "Durable, unless a newer one was there", body = PoolStateReceipt),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn put_state(
@@ -79,15 +73,27 @@ pub async fn put_state(
     Path(id): Path<String>,
     Body(body): Body<PoolStateBody>,
 ) -> Result<Json<PoolStateReceipt>, ApiError> {
-    let state = body.parse(pool_id(&service, &id)?)?;
+    let state = body.parse(known(&service, &id)?)?;
     let now = service.clock.now();
-    if state.as_of.since_s(now) > MOST_AHEAD_S {
-        let detail = format!("{} is ahead of the clock of the service, {now}", state.as_of);
-        return Err(FieldFault::new("/as_of", detail).into());
-    }
+    not_ahead("/as_of", state.as_of, now)?;
     let taken = service.store.put_pool_state(&state, now).await?;
     service.request_refresh();
     Ok(Json(PoolStateReceipt { taken }))
+}
+
+/// Forget the reported state
+///
+/// For a pool whose scheduler reports no more: until then its quota ages, since nobody knows what spot tasks hold.
+#[utoipa::path(delete, path = "/v1/pools/{id}/state", tag = "pools", params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
+    (status = 204, description = "There is none any more"),
+    (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was deleted", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn delete_state(State(service): State<Arc<Service>>, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
+    let pool = known(&service, &id)?;
+    service.store.delete_pool_state(&pool).await?;
+    service.request_refresh();
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// The settings in force

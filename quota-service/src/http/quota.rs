@@ -66,8 +66,11 @@ pub async fn quota_v1(
 
 async fn answer(service: &Service, query: &QuotaQuery, headers: &HeaderMap) -> Result<Response, ApiError> {
     let seen = headers.get(header::IF_NONE_MATCH);
-    if let (Some(text), Some(seen)) = (&query.wait, seen) {
-        wait_for_another(service, query, seen, wait(text)?).await?;
+    if let Some(text) = &query.wait {
+        let longest = wait(text)?;
+        if let Some(seen) = seen {
+            wait_for_another(service, query, seen, longest).await?;
+        }
     }
     let pool = published_pool(service, &query.cluster, &query.gpu_model)?;
     Ok(respond(ready(&pool, query.hours, service.clock.now())?, seen))
@@ -123,6 +126,7 @@ async fn wait_for_another(
 ) -> Result<(), ApiError> {
     let until = Instant::now() + wait;
     let mut publications = service.publications.subscribe();
+    let mut stopping = service.stopping.subscribe();
     loop {
         publications.mark_unchanged();
         let now = service.clock.now();
@@ -135,6 +139,7 @@ async fn wait_for_another(
             _ = publications.changed() => {}
             () = tokio::time::sleep_until(until) => {}
             () = ages => {}
+            _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
         }
     }
 }

@@ -25,6 +25,7 @@ pub struct PoolInputs {
     /// `latest_demand` is filled in from the panel.
     pub known: Known,
     pub settings: ServedSettings,
+    /// As it is stored; the settings may have drawn its bounds closer since.
     pub eta: EtaState,
     /// Outcomes that may still move eta, newest first.
     pub unspent: Vec<(OutcomeId, Ended)>,
@@ -47,9 +48,12 @@ pub struct ClusterInputs {
 pub enum NoQuota {
     #[error("the cluster has no promoted run: train --horizon 4h")]
     NoRun,
-    #[error("the newest usage ends at {newest_end}, more than two hours ago")]
+    #[error(
+        "the newest usage ends at {newest_end}, more than two hours ago; hours in which every organization of the cluster \
+         is zero count as not recorded"
+    )]
     OldUsage { newest_end: UnixSeconds },
-    #[error("no hour of usage was measured")]
+    #[error("no hour of its organizations' usage was measured: ingest or report it")]
     NoUsage,
     #[error(transparent)]
     Unknown(#[from] Unknown),
@@ -87,6 +91,9 @@ pub struct PoolQuota {
     pub issue: HourStart,
     /// Hours between the issue time and the present hour: usage that has not come yet.
     pub hours_late: u8,
+    /// Forecast steps that a promise covers beyond its own number of hours: those of late usage, and one where it starts
+    /// within an hour and so ends within another.
+    pub more_steps: u8,
     pub cold_organizations: usize,
 }
 
@@ -135,6 +142,13 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
         Forecasts::OldUsage { newest_end } => failed(NoQuota::OldUsage { newest_end: *newest_end }),
         Forecasts::Rejected(fault) => failed(NoQuota::Model(fault.clone())),
         Forecasts::Ready { all, issue, hours_late } => {
+            match newest_measured(&inputs.panel, &pool.id) {
+                None => return failed(NoQuota::NoUsage),
+                Some(newest) if staleness::usage_is_missing(newest.plus_hours(1).instant(), inputs.now) => {
+                    return failed(NoQuota::OldUsage { newest_end: newest.plus_hours(1).instant() });
+                }
+                Some(_) => {}
+            }
             let members = all.iter().filter(|one| one.series().pool == pool.id).cloned().collect();
             match quota(inputs, pool, members, *issue, *hours_late) {
                 Ok((quota, moved)) => PoolPlan { id: pool.id.clone(), outcome: Ok(quota), moved },
@@ -157,18 +171,20 @@ fn quota(
     // 1. Supply.
     let latest_demand = latest_demand(&inputs.panel, &pool.id, issue);
     let supply = supply(&Known { latest_demand, ..pool.known.clone() }, settings, inputs.now)?;
-    // 2. Bounds, over the steps that the offered hours and the late usage cover.
+    // 2. Bounds, over the steps that the promises cover.
     let calibration = inputs.run.trained.calibration(&pool.id);
     let chosen = calibration.map_or(Aggregation::SumOfBounds, |known| known.chosen);
     let aggregation = pool.settings.aggregation.unwrap_or(chosen);
-    let steps: Vec<_> = settings.offered_hours.iter().map(|hours| covered(*hours, hours_late, horizon)).collect();
+    let more_steps = hours_late + u8::from(inputs.now.hour().is_ok_and(|hour| hour.instant() != inputs.now));
+    let steps: Vec<_> = settings.offered_hours.iter().map(|hours| covered(*hours, more_steps, horizon)).collect();
     let members: Vec<_> = forecasts.iter().collect();
     let pool_bounds = bounds(&members, aggregation, calibration, settings.guarantee_rate, &steps)?;
     let offered = settings.offered_hours.iter().zip(&pool_bounds);
     let demand: Vec<_> = offered.map(|(hours, bound)| Bound { hours: *hours, bound: bound.bound }).collect();
     // 3. Eta, judged by the quotas that it gives now; then the quotas that it gives next.
-    let unmoved = quotas(&supply, &demand, pool.eta.eta);
-    let (eta_decision, moved) = decide_eta(pool, &unmoved, &supply, inputs.now);
+    let eta = pool.eta.within(settings);
+    let unmoved = quotas(&supply, &demand, eta.eta);
+    let (eta_decision, moved) = decide_eta(pool, &eta, &unmoved, &supply, inputs.now);
     let moved = moved.filter(|_| !inputs.eta_frozen);
     let quotas = match eta_decision {
         EtaDecision::Move { to, .. } if moved.is_some() => quotas(&supply, &demand, to),
@@ -188,15 +204,24 @@ fn quota(
         eta_decision,
         issue,
         hours_late,
+        more_steps,
         cold_organizations,
     };
     Ok((quota, moved))
 }
 
-/// The forecast steps that a guarantee of `hours` from now covers: late usage moves them on. Where the forecast ends
-/// before, its last step stands for the rest.
-fn covered(hours: HorizonHours, hours_late: u8, horizon: HorizonHours) -> HorizonHours {
-    HorizonHours::new(u64::from(hours.get()) + u64::from(hours_late)).map_or(horizon, |steps| steps.min(horizon))
+/// The forecast steps that a guarantee of `hours` from now covers. Where the forecast ends before, its last step stands
+/// for the rest.
+fn covered(hours: HorizonHours, more_steps: u8, horizon: HorizonHours) -> HorizonHours {
+    HorizonHours::new(u64::from(hours.get()) + u64::from(more_steps)).map_or(horizon, |steps| steps.min(horizon))
+}
+
+/// The last hour in which any organization of a pool was measured. Other pools of the cluster may be ahead: one that
+/// fell silent must not look fresh beside them.
+fn newest_measured(panel: &Panel, pool: &PoolId) -> Option<HourStart> {
+    let mine = panel.series().iter().filter(|series| series.id().pool == *pool);
+    let last = mine.filter_map(|series| series.measured().iter().rposition(|&measured| measured)).max();
+    last.map(|index| panel.hour_at(index))
 }
 
 /// HP demand in the hour before `issue`, as far as it is an amount.
@@ -213,6 +238,7 @@ fn latest_demand(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<Milli
 
 fn decide_eta(
     pool: &PoolInputs,
+    eta: &EtaState,
     quotas: &[Quota],
     supply: &Supply,
     now: UnixSeconds,
@@ -228,13 +254,9 @@ fn decide_eta(
         longest_quota_wait_s: supply.longest_quota_wait_s,
         more_would_help: quotas.iter().any(Quota::grows_with_eta),
     };
-    let decision = eta::decide(&pool.eta, &feedback, &pool.settings.pool, now);
-    let moved = matches!(decision, EtaDecision::Move { .. }).then(|| EtaMoved {
-        from: pool.eta,
-        decision,
-        spent: pool.unspent.iter().map(|(id, _)| *id).collect(),
-        kept,
-        broken,
-    });
-    (decision, moved)
+    let decision = eta::decide(eta, &feedback, &pool.settings.pool, now);
+    let EtaDecision::Move { spends, .. } = decision else { return (decision, None) };
+    let spent = pool.unspent.iter().filter(|_| spends).map(|(id, _)| *id).collect();
+    // From where it is stored: that is what the move is held against when it is written.
+    (decision, Some(EtaMoved { from: pool.eta, decision, spent, kept, broken }))
 }

@@ -1,9 +1,10 @@
 //! A quota in words and numbers.
 
 use super::cluster::{PoolQuota, Run};
+use forecaster::Predict;
 use forecaster::bound::{AggregationScore, OrganizationShare, PoolBound, PoolCalibration};
 use placement::eta::EtaDecision;
-use placement::staleness::{Stage, VALID_S, answered};
+use placement::staleness::{Answered, Stage, VALID_S, answered};
 use placement::{Quota, Reason};
 use store::EtaMove;
 use vocab::{MilliGpus, UnixSeconds};
@@ -25,6 +26,13 @@ pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswe
     let mut reasons: Vec<_> = quota.reasons.iter().map(reason).collect();
     if pool.cold_organizations > 0 {
         reasons.push(reason(&Reason::ColdStart { organizations: pool.cold_organizations }));
+    }
+    if pool.issue < pool.run.trained.data.to {
+        reasons.push(reason(&Reason::SeenInTraining { until: pool.run.trained.data.to.instant() }));
+    }
+    let (steps, horizon) = (quota.hours.get().saturating_add(pool.more_steps), pool.run.trained.horizon());
+    if steps > horizon.get() {
+        reasons.push(reason(&Reason::ForecastEndsEarly { steps, horizon }));
     }
     QuotaAnswer {
         cluster: pool.id.cluster.to_string(),
@@ -50,9 +58,17 @@ pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswe
     }
 }
 
-/// The answer at a later stage. `held` is what spot tasks have now; `problem` is why there is no newer quota.
+/// What spot tasks hold by the last report, and what may still be admitted beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// S_a(H).
+    pub spot: MilliGpus,
+    pub available: MilliGpus,
+}
+
+/// The answer at a later stage. `held` is how things are now; `problem` is why there is no newer quota.
 #[must_use]
-pub fn at_stage(fresh: &QuotaAnswer, stage: Stage, held: MilliGpus, problem: Option<&str>) -> QuotaAnswer {
+pub fn at_stage(fresh: &QuotaAnswer, stage: Stage, held: Held, problem: Option<&str>) -> QuotaAnswer {
     let mut answer = QuotaAnswer { stage: stage.as_str().to_owned(), stale: stage != Stage::Fresh, ..fresh.clone() };
     if let Some(what) = problem {
         answer.reasons.push(reason(&Reason::InputsMissing { what: what.to_owned() }));
@@ -61,16 +77,21 @@ pub fn at_stage(fresh: &QuotaAnswer, stage: Stage, held: MilliGpus, problem: Opt
         let detail = format!("computed at {} and not renewed since", fresh.computed_at);
         answer.reasons.push(ReasonBody { code: "not_renewed".to_owned(), detail });
     }
+    let last = Answered { quota: amount(fresh.quota_gpus), available: held.available };
+    let now = answered(stage, last, held.spot);
+    answer.quota_gpus = now.quota.as_gpus();
+    answer.used_gpus = held.spot.as_gpus();
+    answer.available_gpus = now.available.as_gpus();
     if stage == Stage::Conservative {
-        // Whoever answered this number before read it from an amount.
-        let last = MilliGpus::nearest(fresh.quota_gpus).unwrap_or(MilliGpus::ZERO);
-        let now = answered(stage, last, held);
-        answer.quota_gpus = now.quota.as_gpus();
-        answer.used_gpus = held.as_gpus();
-        answer.available_gpus = now.available.as_gpus();
-        answer.reasons.push(reason(&Reason::Conservative { held }));
+        answer.reasons.push(reason(&Reason::Conservative { held: held.spot }));
     }
     answer
+}
+
+/// An amount of an answer. Whoever wrote the number read it from an amount.
+#[must_use]
+pub fn amount(gpus: f64) -> MilliGpus {
+    MilliGpus::nearest(gpus).unwrap_or(MilliGpus::ZERO)
 }
 
 /// Everything that the quota was made of. `answer` is what is answered now; `moves` are the last of eta, newest first.

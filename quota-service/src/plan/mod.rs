@@ -4,4 +4,4 @@ mod cluster;
 mod explain;
 
 pub use cluster::{ClusterInputs, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan};
-pub use explain::{answer, at_stage, explanation, forecast_answer};
+pub use explain::{Held, amount, answer, at_stage, explanation, forecast_answer};

@@ -39,11 +39,12 @@ impl Cache {
 
     /// Whether a cluster has another promoted run than the one that serves. A database that does not answer has none.
     pub async fn has_other_promotions(&self, store: &dyn Store) -> bool {
-        for (name, cached) in &self.clusters {
-            let Ok(promoted) = store.promoted(name).await else { continue };
+        let Ok(clusters) = store.clusters().await else { return false };
+        for cluster in clusters {
+            let Ok(promoted) = store.promoted(&cluster.name).await else { continue };
             let promoted = promoted.map(|run| run.id);
-            let tried = cached.refused.as_ref().map(|(id, _)| *id).or(cached.run.as_ref().map(|run| run.id));
-            if promoted != tried {
+            let cached = self.clusters.get(&cluster.name);
+            if promoted != cached.and_then(Cached::tried) {
                 return true;
             }
         }
@@ -52,14 +53,23 @@ impl Cache {
 }
 
 impl Cached {
+    /// The promoted run that was last loaded, or refused.
+    fn tried(&self) -> Option<RunId> {
+        self.refused.as_ref().map(|(id, _)| *id).or(self.run.as_ref().map(|run| run.id))
+    }
+
     /// Brings the model in line with the promoted run. A model that cannot be loaded is refused, and the one before stays.
     pub async fn update_run(&mut self, store: &dyn Store, cluster: &ClusterName) -> Result<(), StoreError> {
         let Some(promoted) = store.promoted(cluster).await? else {
             (self.run, self.refused) = (None, None);
             return Ok(());
         };
-        let serves = self.run.as_ref().is_some_and(|run| run.id == promoted.id);
-        if serves || self.refused.as_ref().is_some_and(|(id, _)| *id == promoted.id) {
+        if self.run.as_ref().is_some_and(|run| run.id == promoted.id) {
+            // Also after a rollback from a run that was refused.
+            self.refused = None;
+            return Ok(());
+        }
+        if self.refused.as_ref().is_some_and(|(id, _)| *id == promoted.id) {
             return Ok(());
         }
         let loaded = match store.checkpoint(promoted.id).await {

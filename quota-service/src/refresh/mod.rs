@@ -13,6 +13,7 @@ use crate::published::{Published, PublishedPool};
 use arc_swap::ArcSwap;
 use cache::Cache;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use store::{Cluster, Store, StoreError};
 use tokio::sync::{Notify, watch};
@@ -28,7 +29,11 @@ pub struct Service {
     pub publications: watch::Sender<u64>,
     /// When the service began to watch pools: the age of an eta that has never moved.
     pub started_at: UnixSeconds,
+    /// Whether the service was told to stop: who waits is answered at once.
+    pub stopping: watch::Sender<bool>,
     wanted: Notify,
+    /// Whether the pools of the database were read once.
+    looked: AtomicBool,
 }
 
 impl Service {
@@ -42,8 +47,16 @@ impl Service {
             published: ArcSwap::default(),
             publications: watch::Sender::new(0),
             started_at,
+            stopping: watch::Sender::new(false),
             wanted: Notify::new(),
+            looked: AtomicBool::new(false),
         })
+    }
+
+    /// Whether the database was read since the start: before, a pool that is not published may still be there.
+    #[must_use]
+    pub fn has_looked(&self) -> bool {
+        self.looked.load(Ordering::Acquire)
     }
 
     /// Asks for a renewal soon; several requests become one.
@@ -53,7 +66,6 @@ impl Service {
 
     /// Puts pools in place of those of the same id.
     pub fn publish(&self, pools: Vec<PublishedPool>) {
-        metrics::publish(&pools, self.clock.now());
         self.published.store(Arc::new(self.published.load().with(pools)));
         self.publications.send_modify(|count| *count += 1);
     }
@@ -72,7 +84,7 @@ pub async fn run(service: Arc<Service>) {
             _ = regular.tick() => {}
             () = service.wanted.notified() => {}
             _ = promotions.tick() => {
-                if !renewer.cache.has_other_promotions(service.store.as_ref()).await {
+                if !renewer.sees_other_promotions(&service).await {
                     continue;
                 }
             }
@@ -88,6 +100,11 @@ pub struct Renewer {
 }
 
 impl Renewer {
+    /// Whether a cluster has another promoted run than the one that was last tried.
+    pub async fn sees_other_promotions(&self, service: &Service) -> bool {
+        self.cache.has_other_promotions(service.store.as_ref()).await
+    }
+
     /// Renews the quotas of every cluster once. What fails is logged, counted, and said in the answers, which age.
     pub async fn renew(&mut self, service: &Service) {
         let started = Instant::now();
@@ -102,6 +119,7 @@ impl Renewer {
                 keep(service, |pool| pool.id.cluster == cluster.name, &fault.to_string());
             }
         }
+        service.looked.store(true, Ordering::Release);
         metrics::refreshed(started.elapsed());
     }
 }
@@ -118,19 +136,24 @@ async fn renew_cluster(service: &Service, cache: &mut Cache, cluster: &Cluster) 
         }
     };
     // 2. Think, on a thread of its own, so that requests keep moving.
-    let (inputs, plans) = think(inputs).await;
+    let Some((inputs, plans)) = think(inputs).await else {
+        metrics::refresh_failed();
+        keep(service, |pool| pool.id.cluster == cluster.name, "the last renewal broke off: see the log of the service");
+        return Ok(());
+    };
     // 3. Write, then publish: an answer may only say what a restart would find again.
     let published = write::write(service, &inputs, plans).await?;
     service.publish(published);
     Ok(())
 }
 
-async fn think(inputs: ClusterInputs) -> (ClusterInputs, Vec<crate::plan::PoolPlan>) {
+/// `None` where planning panicked: a bug, which must not keep other clusters from their quotas.
+async fn think(inputs: ClusterInputs) -> Option<(ClusterInputs, Vec<crate::plan::PoolPlan>)> {
     let worked = tokio::task::spawn_blocking(move || {
         let plans = plan(&inputs);
         (inputs, plans)
     });
-    worked.await.expect("planning does not panic, and the runtime outlives it")
+    worked.await.inspect_err(|fault| tracing::error!(%fault, "planning broke off, which is a bug")).ok()
 }
 
 fn keep_all(service: &Service, fault: &StoreError) {

@@ -11,7 +11,7 @@ use placement::{Eta, Known};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::{Cluster, Store, StoreError};
-use vocab::{HourStart, MilliGpus, Node, PoolId, SeriesId, UnixSeconds};
+use vocab::{HourStart, MilliGpus, Node, PoolId, PoolState, SeriesId, UnixSeconds};
 
 /// Beyond the lookback: a gap at its far end is filled from before it.
 const MARGIN_HOURS: usize = 168;
@@ -50,7 +50,7 @@ pub async fn cluster(
     let Some(panel) = panel else { return Ok(without(NoQuota::NoUsage.to_string())) };
     let mut inputs = Vec::with_capacity(pools.len());
     for pool in pools {
-        inputs.push(pool_inputs(service, pool, &nodes, present).await?);
+        inputs.push(pool_inputs(service, pool, &nodes, now, present).await?);
     }
     Ok(ClusterKnown::Ready(ClusterInputs { panel, run, pools: inputs, now, eta_frozen: service.clock.is_virtual() }))
 }
@@ -121,13 +121,17 @@ async fn pool_inputs(
     service: &Service,
     id: PoolId,
     nodes: &[Node],
+    now: UnixSeconds,
     present: HourStart,
 ) -> Result<PoolInputs, StoreError> {
     let store = service.store.as_ref();
     let settings = settings(store, &id).await?;
     let mine = nodes.iter().filter(|node| node.pool == id).map(Node::capacity);
+    let state = store.pool_state(&id).await?.map(|received| received.state);
+    // Beside old data a state is nobody's: under a virtual clock one that is not of its time counts as none.
+    let of_its_time = |state: &PoolState| now.since_s(state.as_of) <= settings.pool.state_fresh_s;
     let known = Known {
-        state: store.pool_state(&id).await?.map(|received| received.state),
+        state: state.filter(|state| !service.clock.is_virtual() || of_its_time(state)),
         node_capacity: mine.reduce(|sum, gpus| sum.checked_add(gpus).unwrap_or(sum)),
         table_capacity: store.capacity_at(&id, present).await?.map(|row| row.capacity),
         latest_demand: None,

@@ -1,7 +1,7 @@
 //! Writes what was planned, and turns it into answers.
 
 use super::{Service, horizon};
-use crate::plan::{self, ClusterInputs, EtaMoved, PoolPlan};
+use crate::plan::{self, ClusterInputs, EtaMoved, Held, PoolPlan};
 use crate::published::{Answer, PublishedPool};
 use placement::eta::EtaDecision;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub async fn write(
 
 /// Writes a move of eta. `false` where someone else moved it meanwhile: the next renewal sees what they did.
 async fn apply(service: &Service, pool: &PoolId, moved: &EtaMoved, now: UnixSeconds) -> Result<bool, StoreError> {
-    let EtaDecision::Move { to, reason } = moved.decision else { return Ok(true) };
+    let EtaDecision::Move { to, reason, .. } = moved.decision else { return Ok(true) };
     let step = EtaMove {
         pool: pool.clone(),
         at: now,
@@ -118,7 +118,8 @@ pub async fn restored(service: &Service) -> Result<Vec<PublishedPool>, StoreErro
             }
         };
         let state = service.store.pool_state(&stored.pool).await?;
-        let held = state.map_or(MilliGpus::ZERO, |received| received.state.spot(stored.hours));
+        let spot = state.map_or(MilliGpus::ZERO, |received| received.state.spot(stored.hours));
+        let held = Held { spot, available: plan::amount(fresh.available_gpus) };
         let pool = pools.entry(stored.pool.clone()).or_insert_with(|| PublishedPool {
             problem: None,
             ..PublishedPool::without_quota(stored.pool.clone(), String::new())
@@ -127,5 +128,6 @@ pub async fn restored(service: &Service) -> Result<Vec<PublishedPool>, StoreErro
         pool.answers.sort_by_key(Answer::hours);
         pool.stored_explanations.insert(stored.hours.get(), explanation);
     }
-    Ok(pools.into_values().collect())
+    // Once more with all hours at hand, which hold each other's availability.
+    Ok(pools.into_values().map(|pool| pool.with_problem(None, &|_| None)).collect())
 }

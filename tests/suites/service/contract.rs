@@ -7,13 +7,14 @@ use tests::on_both_databases;
 on_both_databases![every_documented_route_is_served_and_its_answers_have_the_documented_fields];
 
 /// What this version serves (DESIGN §5).
-const ROUTES: [(&str, &str); 17] = [
+const ROUTES: [(&str, &str); 18] = [
     ("get", "/quota"),
     ("get", "/v1/quota"),
     ("get", "/v1/quota/explain"),
     ("get", "/v1/quota/history"),
     ("get", "/v1/forecast"),
     ("get", "/v1/pools"),
+    ("delete", "/v1/pools/{id}/state"),
     ("get", "/v1/pools/{id}/state"),
     ("put", "/v1/pools/{id}/state"),
     ("get", "/v1/pools/{id}/settings"),

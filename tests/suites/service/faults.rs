@@ -26,7 +26,11 @@ fn reason_texts(answer: &Value) -> String {
 
 async fn without_a_run_there_is_no_quota_and_the_answer_says_what_to_do(database: TestDatabase) {
     let service = TestService::start(with_usage(&database, 100).await, end().plus_s(60)).await;
-    assert_eq!(service.get(&quota_path(4)).await.status, 404, "no pool is known before the first renewal");
+    assert_eq!(
+        service.get(&quota_path(4)).await.status,
+        503,
+        "which pools there are is not known before the first renewal"
+    );
     service.renew().await;
     let answer = service.get(&quota_path(4)).await;
     assert_eq!(answer.headers["retry-after"], "10");

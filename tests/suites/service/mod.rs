@@ -5,6 +5,7 @@ mod faults;
 mod feed;
 mod quota;
 mod restart;
+mod silence;
 
 use datasets::synthetic::SmallCluster;
 use forecaster::ModelKind;

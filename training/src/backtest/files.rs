@@ -2,8 +2,8 @@
 
 use super::play::Played;
 use crate::error::TrainingError;
+use command_line::OutputFile;
 use datasets::{HourRange, Panel, Series};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use vocab::{HorizonHours, QUANTILE_LEVELS};
 
@@ -15,13 +15,13 @@ pub struct Files {
 
 struct Output {
     path: PathBuf,
-    writer: csv::Writer<File>,
+    writer: csv::Writer<OutputFile>,
 }
 
 impl Output {
     fn create(path: &Path, header: &[&str]) -> Result<Self, TrainingError> {
         let failed = |source| TrainingError::Write { file: path.to_owned(), source };
-        let file = File::create(path).map_err(failed)?;
+        let file = OutputFile::create(path).map_err(failed)?;
         let mut output = Self { path: path.to_owned(), writer: csv::Writer::from_writer(file) };
         output.row(header)?;
         Ok(output)
@@ -32,8 +32,9 @@ impl Output {
         self.writer.write_record(fields).map_err(failed)
     }
 
-    fn finish(mut self) -> Result<(), TrainingError> {
-        self.writer.flush().map_err(|source| TrainingError::Write { file: self.path, source })
+    fn finish(self) -> Result<(), TrainingError> {
+        let whole = self.writer.into_inner().map_err(csv::IntoInnerError::into_error);
+        whole.and_then(OutputFile::finish).map_err(|source| TrainingError::Write { file: self.path, source })
     }
 }
 

@@ -20,6 +20,9 @@ use vocab::GuaranteeRate;
 /// # Errors
 /// The window was not measured, a run has seen it, a cluster cannot be trained, or a file cannot be written.
 pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), TrainingError> {
+    if what.pool_out.as_ref() == Some(&what.out) {
+        return Err(TrainingError::OneFileForTwo { file: what.out.clone() });
+    }
     let store = store::connect(&config.database).await?;
     let rate = GuaranteeRate::new(config.guarantee_rate)?;
     let mut files = Files::create(&what.out, what.pool_out.as_deref())?;
@@ -35,8 +38,10 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
         }
     }
     store.close().await;
+    report.check()?;
     files.finish()?;
-    report.print(json)
+    report.print(json);
+    Ok(())
 }
 
 async fn clusters(store: &dyn Store, what: &Backtest) -> Result<Vec<Cluster>, TrainingError> {

@@ -3,7 +3,7 @@
 use super::play::Played;
 use crate::error::TrainingError;
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
-use command_line::print_json;
+use command_line::{print_json, print_text, say};
 use datasets::{HourRange, Panel};
 use forecaster::bound::{Aggregation, AggregationScore};
 use forecaster::scores::{PoolPair, Scored, collect, score, score_pool};
@@ -93,17 +93,18 @@ impl Report {
         }
     }
 
-    /// Prints the tables.
-    ///
     /// # Errors
     /// Nothing could be scored.
-    pub fn print(&self, json: bool) -> Result<(), TrainingError> {
+    pub fn check(&self) -> Result<(), TrainingError> {
+        let scored = self.models.iter().any(|(_, rows, _)| !rows.is_empty());
+        if scored { Ok(()) } else { Err(TrainingError::NothingScored) }
+    }
+
+    /// Prints the tables.
+    pub fn print(&self, json: bool) {
         let scored: Vec<_> = (self.models.iter())
             .filter_map(|(name, rows, train_s)| Some((name.clone(), ScoresBody::from(&score(rows)?), Some(*train_s))))
             .collect();
-        if scored.is_empty() {
-            return Err(TrainingError::NothingScored);
-        }
         if json {
             let model = |(model, scores, train_s): &(String, ScoresBody, Option<f64>)| ModelBody {
                 model: model.clone(),
@@ -118,17 +119,16 @@ impl Report {
                 unmeasured_rows: self.unmeasured_rows,
                 unmeasured_peaks: self.unmeasured_peaks,
             });
-            return Ok(());
+            return;
         }
-        print!("{}", scores_table(&scored));
-        print!("{}", pools_table(&self.pools));
+        print_text(&scores_table(&scored));
+        print_text(&pools_table(&self.pools));
         if self.unmeasured_rows + self.unmeasured_peaks > 0 {
-            println!(
+            say(format_args!(
                 "not scored, since not measured: {} forecast hours, {} peaks of pools",
                 self.unmeasured_rows, self.unmeasured_peaks
-            );
+            ));
         }
-        Ok(())
     }
 }
 

@@ -24,6 +24,9 @@ pub trait PoolStateStore {
     /// [`StoreError::NotFound`] where the cluster is unknown.
     async fn put_pool_state(&self, state: &PoolState, received_at: UnixSeconds) -> Result<bool, StoreError>;
 
+    /// Forgets the pool's state, if there is one.
+    async fn delete_pool_state(&self, pool: &PoolId) -> Result<(), StoreError>;
+
     async fn pool_state(&self, pool: &PoolId) -> Result<Option<ReceivedState>, StoreError>;
 }
 

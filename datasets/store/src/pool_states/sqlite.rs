@@ -4,6 +4,7 @@ use crate::error::unless_missing;
 use crate::sqlite::SqliteStore;
 use crate::stored::{Stamp, milli, signed};
 use async_trait::async_trait;
+use sqlx::AssertSqlSafe;
 use vocab::{PoolId, PoolState, UnixSeconds};
 
 #[async_trait]
@@ -49,6 +50,17 @@ impl PoolStateStore for SqliteStore {
         }
         transaction.commit().await?;
         Ok(true)
+    }
+
+    async fn delete_pool_state(&self, pool: &PoolId) -> Result<(), StoreError> {
+        let (cluster, gpu_model) = (pool.cluster.as_str(), pool.gpu_model.as_str());
+        let mut transaction = self.begin().await?;
+        for table in ["pool_state_spot", "pool_states"] {
+            let statement = format!("DELETE FROM {table} WHERE cluster = $1 AND gpu_model = $2");
+            sqlx::query(AssertSqlSafe(statement)).bind(cluster).bind(gpu_model).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
     }
 
     async fn pool_state(&self, pool: &PoolId) -> Result<Option<ReceivedState>, StoreError> {

@@ -77,6 +77,16 @@ fn without_outcomes_and_with_long_waits_it_drifts_toward_one_from_both_sides() {
 }
 
 #[test]
+fn too_few_outcomes_to_judge_are_kept_through_a_drift() {
+    let now = START.plus_s(3 * PATIENCE_S);
+    let old = Feedback { longest_quota_wait_s: 9_999, ..feedback(0, 99) };
+    let decision = |feedback| decide(&state(500_000), &feedback, &PoolSettings::default(), now);
+    assert!(matches!(decision(old), EtaDecision::Move { spends: false, .. }), "{:?}", decision(old));
+    let judged = decide(&state(100_000), &Feedback { broken: 100, ..old }, &PoolSettings::default(), now);
+    assert!(matches!(judged, EtaDecision::Move { to: Eta(110_000), spends: true, .. }), "{judged:?}");
+}
+
+#[test]
 fn no_outcomes_at_all_are_no_division_by_zero() {
     assert!(matches!(decided(1_000_000, feedback(0, 0)), EtaDecision::Hold(HoldReason::FewOutcomes { have: 0, .. })));
 }
@@ -148,10 +158,10 @@ impl Watch {
             more_would_help: tick.helps,
         };
         let decision = decide(&self.state, &feedback, settings, self.now);
-        if let EtaDecision::Move { to, .. } = decision {
-            self.moves.push((self.state, decision, feedback.outcomes()));
+        if let EtaDecision::Move { to, spends, .. } = decision {
+            self.moves.push((self.state, decision, if spends { feedback.outcomes() } else { 0 }));
             self.state = EtaState { eta: to, moved_at: self.now };
-            self.unspent = (0, 0);
+            self.unspent = if spends { (0, 0) } else { self.unspent };
         }
     }
 }
@@ -185,6 +195,7 @@ proptest! {
         for (_, decision, outcomes) in &watch.moves {
             let by_silence = matches!(decision, EtaDecision::Move { reason: MoveReason::NoOutcomesLongWaits { .. }, .. });
             prop_assert!(by_silence || *outcomes >= settings.min_outcomes);
+            prop_assert!(*outcomes == 0 || *outcomes >= settings.min_outcomes, "spent without being judged");
         }
     }
 
@@ -207,6 +218,32 @@ proptest! {
             watch.tick(&Tick { pass_s: PATIENCE_S, kept: 0, broken: 0, wait_s: 9_999, helps: true }, &settings);
         }
         prop_assert_eq!(watch.state.eta, Eta::ONE);
+    }
+
+    #[test]
+    fn it_recovers_from_the_bottom_whatever_ended_before_the_silence(kept in 0_u64..200, broken in 0_u64..200) {
+        let settings = PoolSettings::default();
+        let mut watch = Watch::new(settings.eta_least.micro());
+        watch.tick(&Tick { pass_s: 60, kept, broken, wait_s: 9_999, helps: true }, &settings);
+        for _ in 0..40 {
+            watch.tick(&Tick { pass_s: PATIENCE_S, kept: 0, broken: 0, wait_s: 9_999, helps: true }, &settings);
+        }
+        prop_assert!(watch.state.eta >= Eta::ONE, "it stays at {}", watch.state.eta);
+    }
+
+    #[test]
+    fn new_bounds_hold_at_once_and_no_move_breaks_a_rule(
+        ticks in ticks(), start in 1_000_u32..=5_000_000, bounds in prop::array::uniform2(1_000_u32..=5_000_000),
+    ) {
+        let (eta_least, eta_most) = (Eta(bounds[0].min(bounds[1])), Eta(bounds[0].max(bounds[1])));
+        let settings = PoolSettings { eta_least, eta_most, eta_start: eta_least, ..PoolSettings::default() };
+        let mut watch = Watch::new(start);
+        for tick in &ticks {
+            watch.state = watch.state.within(&settings);
+            // The invariants are asserted inside.
+            watch.tick(tick, &settings);
+            prop_assert!((eta_least..=eta_most).contains(&watch.state.eta));
+        }
     }
 
     #[test]
