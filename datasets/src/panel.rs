@@ -2,7 +2,8 @@
 
 use crate::calendar::{Calendar, HourFeatures};
 use std::collections::BTreeMap;
-use vocab::{ClusterName, HorizonHours, HourStart, SeriesId, UsageRow};
+use std::ops::Range;
+use vocab::{ClusterName, HorizonHours, HourStart, PoolId, SeriesId, UsageRow};
 
 /// Why rows do not make a panel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,6 +120,19 @@ impl Panel {
     #[must_use]
     pub fn series(&self) -> &[Series] {
         &self.series
+    }
+
+    /// Places of a pool's organizations among the series.
+    #[must_use]
+    pub fn places_of(&self, pool: &PoolId) -> Range<usize> {
+        let start = self.series.partition_point(|series| series.id.pool < *pool);
+        start..start + self.series[start..].partition_point(|series| series.id.pool == *pool)
+    }
+
+    /// The series of a pool's organizations.
+    #[must_use]
+    pub fn series_of(&self, pool: &PoolId) -> &[Series] {
+        &self.series[self.places_of(pool)]
     }
 
     #[must_use]

@@ -96,11 +96,8 @@ impl PoolCalibration {
 pub fn members(panel: &Panel, pool: &PoolId, issues: HourRange, horizon: HorizonHours) -> Vec<usize> {
     let first = panel.index_of(issues.from).unwrap_or(0).min(panel.hours());
     let end = (first + issues.hours() + horizon.steps()).min(panel.hours());
-    let is_member = |place: &usize| {
-        let series = &panel.series()[*place];
-        series.id().pool == *pool && series.measured()[first..end].contains(&true)
-    };
-    (0..panel.series().len()).filter(is_member).collect()
+    let was_measured = |place: &usize| panel.series()[*place].measured()[first..end].contains(&true);
+    panel.places_of(pool).filter(was_measured).collect()
 }
 
 struct Residuals {

@@ -54,8 +54,9 @@ pub fn actual_peak_gpus(panel: &Panel, pool: &PoolId, issue: HourStart, horizon:
     }
     let own = panel.pool_peaks().iter().find(|series| series.id().pool == *pool);
     let lately = start.saturating_sub(GONE_AFTER_HOURS)..hours.end;
-    let is_there = |series: &&Series| series.id().pool == *pool && series.measured()[lately.clone()].contains(&true);
-    let members: Vec<_> = own.map_or_else(|| panel.series().iter().filter(is_there).collect(), |peak| vec![peak]);
+    let is_there = |series: &&Series| series.measured()[lately.clone()].contains(&true);
+    let members: Vec<_> =
+        own.map_or_else(|| panel.series_of(pool).iter().filter(is_there).collect(), |peak| vec![peak]);
     if members.is_empty() {
         return None;
     }

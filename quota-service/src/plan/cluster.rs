@@ -149,7 +149,8 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
                 }
                 Some(_) => {}
             }
-            let members = all.iter().filter(|one| one.series().pool == pool.id).cloned().collect();
+            // Forecasts come in the order of the panel.
+            let members = all[inputs.panel.places_of(&pool.id)].to_vec();
             match quota(inputs, pool, members, *issue, *hours_late) {
                 Ok((quota, moved)) => PoolPlan { id: pool.id.clone(), outcome: Ok(quota), moved },
                 Err(why) => failed(why),
@@ -219,9 +220,9 @@ fn covered(hours: HorizonHours, more_steps: u8, horizon: HorizonHours) -> Horizo
 /// The last hour in which any organization of a pool was measured. Other pools of the cluster may be ahead: one that
 /// fell silent must not look fresh beside them.
 fn newest_measured(panel: &Panel, pool: &PoolId) -> Option<HourStart> {
-    let mine = panel.series().iter().filter(|series| series.id().pool == *pool);
-    let last = mine.filter_map(|series| series.measured().iter().rposition(|&measured| measured)).max();
-    last.map(|index| panel.hour_at(index))
+    let last =
+        panel.series_of(pool).iter().filter_map(|series| series.measured().iter().rposition(|&measured| measured));
+    last.max().map(|index| panel.hour_at(index))
 }
 
 /// HP demand in the hour before `issue`, as far as it is an amount.
@@ -230,8 +231,7 @@ fn latest_demand(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<Milli
     let measured = actual_peak_gpus(panel, pool, newest, HorizonHours::ONE);
     let filled = || {
         let hour = panel.index_of(newest)?;
-        let members = panel.series().iter().filter(|series| series.id().pool == *pool);
-        members.map(|series| series.demand_gpus()[hour]).reduce(|sum, demand| sum + demand)
+        panel.series_of(pool).iter().map(|series| series.demand_gpus()[hour]).reduce(|sum, demand| sum + demand)
     };
     measured.or_else(filled).and_then(|gpus| MilliGpus::nearest(gpus).ok())
 }
