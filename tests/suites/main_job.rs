@@ -51,6 +51,7 @@ async fn a_file_becomes_a_quota(database: TestDatabase) {
     assert_eq!(models, ["orglinear-paper", "last-value", "seasonal-24h", "seasonal-168h", "peak-week"]);
     let lines = |file: &str| std::fs::read_to_string(file).unwrap().lines().count();
     assert_eq!((lines(&out), lines(&pools)), (1 + 5 * 21 * 4 * 4, 1 + 5 * 3 * 21));
+    assert_report_agrees(&folder, [&out, &pools], &report);
     let service = Listening::start(&["--database", &database.url, "--as-of", "latest"]);
     let quota = service.get_until("/quota?cluster=demo&gpu_model=A100-SXM4-80GB&hours=4", |status, _| status == 200);
     assert_eq!(
@@ -59,6 +60,20 @@ async fn a_file_becomes_a_quota(database: TestDatabase) {
     );
     let stopped = service.stop();
     assert_eq!(stopped.code, 0, "{}", stopped.stderr);
+}
+
+/// The report reads what the backtest wrote, and comes to the same scores.
+fn assert_report_agrees(folder: &TempDir, [forecasts, bounds]: [&str; 2], backtest: &Value) {
+    let made = path(folder, "report");
+    let files = ["report", "--forecasts", forecasts, "--pool-bounds", bounds, "--out", &made, "--json"];
+    assert_eq!(program("notebooks-export", &files).json()["recording_gap_rows"], 0);
+    let metrics = std::fs::read_to_string(Path::new(&made).join("metrics.csv")).unwrap();
+    for model in backtest["models"].as_array().unwrap() {
+        let start = format!("{},,,,,mae_median,", model["model"].as_str().unwrap());
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&start)?.split(',').next()).unwrap();
+        let (ours, theirs): (f64, f64) = (value.parse().unwrap(), model["scores"]["mae_median_gpus"].as_f64().unwrap());
+        assert!((ours - theirs).abs() < 1e-9 * theirs, "{start} {ours} against {theirs}");
+    }
 }
 
 async fn a_refused_file_leaves_nothing_behind_and_one_with_skipped_rows_the_rest(database: TestDatabase) {
