@@ -67,7 +67,12 @@ fn check(config: &Config) -> Result<(), ServiceError> {
     if !config.listen.ip().is_loopback() {
         return Err(ServiceError::NotLoopback(config.listen));
     }
-    for (name, value) in [("refresh_s", config.refresh_s), ("promotion_check_s", config.promotion_check_s)] {
+    let positive = [
+        ("refresh_s", config.refresh_s),
+        ("promotion_check_s", config.promotion_check_s),
+        ("max_body_bytes", config.max_body_bytes as u64),
+    ];
+    for (name, value) in positive {
         if value == 0 {
             return Err(ServiceError::Zero { name });
         }
@@ -89,6 +94,7 @@ async fn clock(config: &Config, store: &dyn Store) -> Result<Clock, ServiceError
         "latest" => Ok(Clock::starting_at(after_newest_usage(store).await?)),
         text => {
             let start = command_line::instant(text).map_err(|detail| ServiceError::AsOf { detail })?;
+            start.hour().map_err(|fault| ServiceError::AsOf { detail: fault.to_string() })?;
             Ok(Clock::starting_at(start))
         }
     }

@@ -190,7 +190,7 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
     std::fs::write(&config, "[train]\nsede = 1\n").unwrap();
     let file = file.to_str().unwrap();
     let backtest = ["backtest", "--horizon", "4h", "--from", "2024-03-19T00:00:00Z", "--to", "2024-03-19T23:00:00Z"];
-    let cases: [(&str, &[&str], i32, &str); 13] = [
+    let cases: [(&str, &[&str], i32, &str); 16] = [
         ("train", &["--horizon", "4x"], 2, "write 4h"),
         ("train", &["--horizon", "4h", "--model", "orglinaer"], 2, "there are orglinear-paper"),
         ("train", &["--horizon", "4h", "--cluster", "mars", "--database", &url], 2, "there are demo"),
@@ -206,6 +206,9 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
         ("train", &["--horizon", "168h", "--database", &url], 3, "168 h lookback, and 191 h each"),
         ("train", &[&backtest[..], &["--out", "same.csv", "--pool-out", "same.csv"]].concat(), 2, "name the same file"),
         ("train", &["--horizon", "4h", "--config", &config], 4, "did you mean \"seed\"?"),
+        ("train", &["runs", "rollback", "--cluster", "mars", "--database", &url], 2, "there are demo"),
+        ("train", &["runs", "list", "--cluster", "mars", "--database", &url], 2, "there are demo"),
+        ("quota-service", &["--as-of", "9999-12-31T23:00:00Z", "--database", &url], 4, "as_of: "),
         ("quota-service", &["--listen", "0.0.0.0:0"], 4, "no token is configured"),
         ("datasets", &["describe", "--database", "postgres://nobody@127.0.0.1:1/x"], 5, "check that it runs"),
         ("datasets", &["describe", "--database", "mysql://x"], 4, "write sqlite://PATH or postgres://"),

@@ -32,6 +32,8 @@ pub enum TrainingError {
     NoCluster { name: ClusterName, known: String },
     #[error("the database is empty: datasets ingest puts usage into it")]
     NothingThere,
+    #[error("cluster {cluster} has no usage of any organization: datasets ingest")]
+    NoUsage { cluster: ClusterName },
     #[error("cluster {cluster} has no usage in the hours before {until}")]
     NoHours { cluster: ClusterName, until: HourStart },
     #[error("{run} learned from hours until {until}, and the test begins at {from}: choose a run with older data")]
@@ -64,6 +66,7 @@ impl From<TrainingError> for Failure {
             | E::Panel { .. }
             | E::Split { .. }
             | E::Train { .. }
+            | E::NoUsage { .. }
             | E::NoHours { .. }
             | E::Leak { .. }
             | E::NotMeasured { .. }

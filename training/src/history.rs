@@ -36,7 +36,7 @@ pub async fn load(store: &dyn Store, cluster: &Cluster, until: Option<HourStart>
     let calendar = Calendar::parse(&cluster.time_zone, &cluster.calendar)
         .map_err(|fault| TrainingError::Calendar { cluster: cluster.name.clone(), fault })?;
     let of_panel = |fault| TrainingError::Panel { cluster: cluster.name.clone(), fault };
-    let empty = || of_panel(datasets::PanelError::Empty { cluster: cluster.name.clone() });
+    let empty = || TrainingError::NoUsage { cluster: cluster.name.clone() };
     let (first, last) = store.usage_range(&cluster.name).await?.ok_or_else(empty)?;
     let end = until.unwrap_or_else(|| last.plus_hours(1)).min(last.plus_hours(1));
     if end <= first {

@@ -2,6 +2,7 @@
 
 use crate::args::{Config, RunsCommand};
 use crate::error::TrainingError;
+use crate::history;
 use crate::run::{KeptScores, hex, now};
 use command_line::{print_json, print_text, say, table};
 use serde::Serialize;
@@ -73,6 +74,9 @@ impl RunBody {
 pub async fn run(command: &RunsCommand, config: &Config, json: bool) -> Result<(), TrainingError> {
     let store = store::connect(&config.database).await?;
     let store = store.as_ref();
+    if let RunsCommand::List { cluster: Some(cluster) } | RunsCommand::Rollback { cluster } = command {
+        history::chosen(store, Some(cluster)).await?;
+    }
     match command {
         RunsCommand::List { cluster } => list(store, cluster.as_ref(), json).await?,
         RunsCommand::Show { run } => show(&body(store, *run).await?, json),

@@ -19,6 +19,10 @@ pub enum ApiError {
         asked: String,
         known: Vec<String>,
     },
+    UnknownCluster {
+        asked: String,
+        known: Vec<String>,
+    },
     /// No scheduler has reported a state of the pool.
     NoState {
         pool: String,
@@ -88,6 +92,9 @@ impl ApiError {
                     "choose one of those in `known`"
                 };
                 Problem { known, ..of(404, "unknown-pool", "There is no such pool", format!("{asked}: {what_to_do}")) }
+            }
+            Self::UnknownCluster { asked, known } => {
+                Problem { known, ..of(404, "unknown-cluster", "There is no such cluster", asked) }
             }
             Self::NoState { pool } => {
                 let detail = format!("{pool}: PUT the state to report it");

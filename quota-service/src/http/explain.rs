@@ -78,6 +78,10 @@ pub async fn history(
     let (from, to) = (UnixSeconds::new(0), service.clock.now().plus_s(1));
     let limit = query.limit.unwrap_or(288).min(10_000);
     let stored = service.store.quota_history(&pool.id, hours, from, to, limit).await?;
+    // Hours that were offered once have a history still.
+    if stored.is_empty() && pool.answer(hours.get()).is_none() {
+        return Err(nothing_for(&pool, query.hours));
+    }
     let record = |one: &store::StoredQuota| QuotaRecord {
         computed_at: one.computed_at.to_string(),
         quota_gpus: one.quota.as_gpus(),

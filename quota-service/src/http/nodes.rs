@@ -28,13 +28,19 @@ fn node_id(text: &str) -> Result<NodeId, ApiError> {
 #[utoipa::path(get, path = "/v1/nodes", tag = "feed", params(ClusterQuery), responses(
     (status = 200, description = "By name", body = NodeList),
     (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn list(
     State(service): State<Arc<Service>>,
     Query(query): Query<ClusterQuery>,
 ) -> Result<Json<NodeList>, ApiError> {
-    let nodes = service.store.nodes(&cluster_name(&query.cluster)?).await?;
+    let cluster = cluster_name(&query.cluster)?;
+    if service.store.cluster(&cluster).await?.is_none() {
+        let known = service.store.clusters().await?.iter().map(|one| one.name.to_string()).collect();
+        return Err(ApiError::UnknownCluster { asked: query.cluster, known });
+    }
+    let nodes = service.store.nodes(&cluster).await?;
     Ok(Json(NodeList { nodes: nodes.iter().map(NodeBody::from).collect() }))
 }
 

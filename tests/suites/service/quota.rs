@@ -148,6 +148,14 @@ async fn what_is_unknown_is_answered_with_what_there_is(database: TestDatabase) 
     assert_eq!((&pool["code"], &pool["known"]), (&"unknown-pool".into(), &json!(["demo:A100"])));
     let hours = service.get(&quota_path(3)).await.expect(404);
     assert_eq!((&hours["code"], &hours["known"]), (&"unknown-hours".into(), &json!(["1", "2", "4"])));
+    let history = quota_path(3).replace("/quota", "/v1/quota/history");
+    assert_eq!(service.get(&history).await.expect(404)["known"], json!(["1", "2", "4"]));
+    let nodes = service.get("/v1/nodes?cluster=mars").await.expect(404);
+    assert_eq!((&nodes["code"], &nodes["known"]), (&"unknown-cluster".into(), &json!(["demo"])));
+    let state = state(10, 1, &json!({}), end());
+    assert_eq!(service.put("/v1/pools/demo:H800/state", &state).await.expect(404)["known"], json!(["demo:A100"]));
+    assert_eq!(service.get("/v1/pools/demo:A100/state").await.expect(404)["code"], "no-state");
+    assert_eq!(service.get(&format!("{}&wait=soon", quota_path(4))).await.expect(400)["code"], "bad-query");
     assert_eq!(service.get("/quota?cluster=demo&hours=4").await.expect(400)["code"], "bad-query");
     assert_eq!(service.get("/quota?cluster=demo&gpu_model=A100&hours=four").await.status, 400);
     assert_eq!(service.get("/nowhere").await.expect(404)["code"], "no-route");
