@@ -126,10 +126,11 @@ pub async fn train_cluster(
     } else {
         None
     };
-    let promote = (promoted.is_none() || what.promote) && why.is_none();
-    if promote {
-        store.promote(id, now(), "train").await?;
-    }
+    let promote = match (&why, what.promote) {
+        (Some(_), _) => false,
+        (None, true) => store.promote(id, now(), "train").await.map(|_| true)?,
+        (None, false) => promoted.is_none() && store.promote_first(id, now(), "train").await?,
+    };
     let refused = why.map(|why| TrainingError::Gate { run: id, why });
     Ok((report(id, cluster, &trained, scores, train_ms, promote, sha), refused))
 }

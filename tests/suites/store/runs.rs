@@ -8,6 +8,7 @@ on_both_databases![
     a_checkpoint_with_one_wrong_byte_is_not_handed_out,
     a_rollback_goes_back_step_by_step,
     promoting_again_changes_nothing,
+    of_two_first_runs_at_the_same_time_one_serves,
     a_run_needs_its_cluster,
 ];
 
@@ -85,6 +86,16 @@ async fn a_rollback_goes_back_step_by_step(database: TestDatabase) {
     let history = store.promotions(&earth).await.unwrap();
     let lines: Vec<_> = history.iter().map(|p| (p.promoted_at.get(), &*p.promoted_by, p.rolled_back)).collect();
     assert_eq!(lines, [(5, "bob", true), (4, "bob", true), (3, "ann", false), (2, "ann", false), (1, "ann", false)]);
+}
+
+async fn of_two_first_runs_at_the_same_time_one_serves(database: TestDatabase) {
+    let (store, ids) = with_runs(&database, 2).await;
+    let first = |id: RunId| store.promote_first(id, at(100), "train");
+    let (one, other) = tokio::join!(first(ids[0]), first(ids[1]));
+    assert_eq!(i32::from(one.unwrap()) + i32::from(other.unwrap()), 1);
+    let cluster = store.run(ids[0]).await.unwrap().facts.cluster;
+    assert_eq!(store.promotions(&cluster).await.unwrap().len(), 1);
+    assert!(!first(ids[1]).await.unwrap(), "one serves already");
 }
 
 async fn promoting_again_changes_nothing(database: TestDatabase) {

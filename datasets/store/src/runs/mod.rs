@@ -123,6 +123,13 @@ pub trait RunStore {
     /// [`StoreError::NotFound`].
     async fn promote(&self, id: RunId, at: UnixSeconds, by: &str) -> Result<RunRecord, StoreError>;
 
+    /// Makes the run the promoted one if its cluster has none yet, and answers whether it did: of two first runs at the
+    /// same time one serves.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn promote_first(&self, id: RunId, at: UnixSeconds, by: &str) -> Result<bool, StoreError>;
+
     /// Promotes the run that the current one replaced, and answers it. Called again, it goes further back.
     ///
     /// # Errors

@@ -58,6 +58,20 @@ impl RunStore for PostgresStore {
         Ok(run)
     }
 
+    async fn promote_first(&self, id: RunId, at: UnixSeconds, by: &str) -> Result<bool, StoreError> {
+        let mut transaction = self.begin().await?;
+        let run = record(&mut transaction, id).await?;
+        let cluster = &run.facts.cluster;
+        lock_promotions(&mut transaction).await?;
+        if current(&mut transaction, cluster).await?.is_some() {
+            return Ok(false);
+        }
+        let first = NextPromotion { cluster, run_id: id, at, by, rolled_back: false, previous: None };
+        append(&mut transaction, &first).await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+
     async fn rollback(&self, cluster: &ClusterName, at: UnixSeconds, by: &str) -> Result<RunRecord, StoreError> {
         let mut transaction = self.begin().await?;
         require_clusters(&mut transaction, [cluster].into_iter()).await?;
