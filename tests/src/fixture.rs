@@ -137,6 +137,6 @@ pub async fn loaded(store: &dyn Store, name: &str, from: &str, to: &str) -> Stri
 /// # Panics
 /// The database does not answer.
 pub async fn unspent_ids(store: &dyn Store, of: &str) -> Vec<OutcomeId> {
-    let outcomes = store.eta_outcomes(&pool(of)).await.expect("the database answers");
+    let outcomes = store.eta_outcomes(&pool(of), at(0), 0).await.expect("the database answers");
     outcomes.unspent.iter().rev().map(|one| one.id).collect()
 }

@@ -136,7 +136,8 @@ async fn pool_inputs(
         table_capacity: store.capacity_at(&id, present).await?.map(|row| row.capacity),
         latest_demand: None,
     };
-    let outcomes = store.eta_outcomes(&id).await?;
+    let lately = now.plus_s(-settings.pool.longest_hours().seconds());
+    let outcomes = store.eta_outcomes(&id, lately, settings.pool.min_outcomes).await?;
     let unspent = outcomes.unspent.iter().map(|one| (one.id, Ended { at: one.ended_at, broken: one.broken }));
     let eta = store.eta(&id).await?.map_or(
         EtaState { eta: settings.pool.eta_start, moved_at: service.started_at },

@@ -78,7 +78,7 @@ async fn an_outcome_counts_once_however_often_it_arrives(database: TestDatabase)
     assert_eq!(results(&overlapping), ["repeated", "recorded"]);
     let contradicting = service.post("/v1/outcomes", &outcomes(0, 1, "broken", now)).await.expect(200);
     assert_eq!(results(&contradicting), ["conflicting"]);
-    let unspent = service.service.store.eta_outcomes(&pool(POOL)).await.unwrap().unspent;
+    let unspent = service.service.store.eta_outcomes(&pool(POOL), at(0), 0).await.unwrap().unspent;
     assert_eq!((unspent.len(), unspent.iter().any(|one| one.broken)), (3, false));
 }
 

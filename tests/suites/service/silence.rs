@@ -117,7 +117,10 @@ async fn outcomes_from_the_future_are_refused(database: TestDatabase) {
     let batch = json!({ "outcomes": [event(0, end().get()), event(1, end().get() + 3_600)] });
     let refused = service.post("/v1/outcomes", &batch).await.expect(400);
     assert_eq!(refused["errors"][0]["pointer"], "/outcomes/1/ended_at");
-    assert!(service.service.store.eta_outcomes(&pool(POOL)).await.unwrap().unspent.is_empty(), "nothing was taken");
+    assert!(
+        service.service.store.eta_outcomes(&pool(POOL), at(0), 0).await.unwrap().unspent.is_empty(),
+        "nothing was taken"
+    );
 }
 
 async fn a_rollback_from_a_refused_run_ends_the_matter(database: TestDatabase) {

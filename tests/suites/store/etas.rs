@@ -9,6 +9,7 @@ on_both_databases![
     a_move_from_another_value_changes_nothing,
     an_outcome_moves_eta_once,
     an_outcome_of_another_pool_moves_nothing,
+    what_ended_before_the_outcomes_of_a_move_is_spent_with_them,
 ];
 
 fn step(second: i64, from_micro: u32, to_micro: u32) -> EtaMove {
@@ -34,7 +35,11 @@ async fn a_move_spends_its_outcomes(database: TestDatabase) {
     assert_eq!((eta.eta_micro, eta.moved_at), (800_000, at(2)));
     assert!(unspent_ids(&*store, "earth:A100").await.is_empty());
     assert_eq!(unspent_ids(&*store, "earth:H800").await.len(), 1);
-    assert_eq!(store.eta_outcomes(&pool("earth:A100")).await.unwrap().newest_ended_at, Some(at(102)), "spent ones too");
+    assert_eq!(
+        store.eta_outcomes(&pool("earth:A100"), at(0), 0).await.unwrap().newest_ended_at,
+        Some(at(102)),
+        "spent ones too"
+    );
     let moves = store.eta_moves(&pool("earth:A100"), 10).await.unwrap();
     assert_eq!(moves, [step(2, 750_000, 800_000), step(1, 1_000_000, 750_000)]);
     assert_eq!(store.eta_moves(&pool("earth:A100"), 1).await.unwrap().len(), 1);
@@ -81,4 +86,11 @@ async fn an_outcome_of_another_pool_moves_nothing(database: TestDatabase) {
     let nowhere = EtaMove { pool: pool("mars:A100"), ..step(1, 1_000_000, 900_000) };
     let fault = store.apply_eta_move(&nowhere, &[]).await.unwrap_err();
     assert_eq!(fault.to_string(), "there is no cluster mars");
+}
+
+async fn what_ended_before_the_outcomes_of_a_move_is_spent_with_them(database: TestDatabase) {
+    let (store, ids) = with_outcomes(&database).await;
+    store.apply_eta_move(&step(1, 1_000_000, 750_000), &ids[1..2]).await.unwrap();
+    assert_eq!(unspent_ids(&*store, "earth:A100").await, ids[2..], "the older one is spent, the newer one not");
+    assert_eq!(unspent_ids(&*store, "earth:H800").await.len(), 1, "nor that of another pool");
 }

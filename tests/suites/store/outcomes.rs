@@ -61,14 +61,21 @@ async fn only_kept_and_broken_guarantees_may_move_eta(database: TestDatabase) {
         "a earth:A100 kept\nb earth:A100 broken\nc earth:A100 kept\nd earth:A100 drain\ne earth:A100 node_failure
                 f earth:A100 user_deleted\ng earth:H800 kept";
     store.record_outcomes(&outcomes(text, 100), at(200)).await.unwrap();
-    let outcomes = store.eta_outcomes(&pool("earth:A100")).await.unwrap();
+    let outcomes = store.eta_outcomes(&pool("earth:A100"), at(0), 0).await.unwrap();
     let newest_first: Vec<_> = outcomes.unspent.iter().map(|one| (one.ended_at, one.broken)).collect();
     assert_eq!(newest_first, [(at(102), false), (at(101), true), (at(100), false)]);
     assert_eq!(outcomes.newest_ended_at, Some(at(102)));
+    let ended = async |since, at_least| {
+        let read = store.eta_outcomes(&pool("earth:A100"), at(since), at_least).await.unwrap();
+        read.unspent.iter().map(|one| one.ended_at.get()).collect::<Vec<_>>()
+    };
+    assert_eq!(ended(101, 0).await, [102, 101], "lately");
+    assert_eq!(ended(200, 2).await, [102, 101], "the newest, where none ended lately");
+    assert_eq!(ended(101, 1).await, [102, 101], "each once");
     let counts = store.count_outcomes(&pool("earth:A100"), at(101)).await.unwrap();
     let numbers: Vec<u64> = OutcomeKind::ALL.iter().map(|kind| counts[kind]).collect();
     assert_eq!(numbers, [1, 1, 1, 1, 1], "since 101 s, so without the first one kept");
-    assert_eq!(store.eta_outcomes(&pool("earth:T4")).await.unwrap(), store::EtaOutcomes::default());
+    assert_eq!(store.eta_outcomes(&pool("earth:T4"), at(0), 9).await.unwrap(), store::EtaOutcomes::default());
 }
 
 async fn an_outcome_of_an_unknown_cluster_keeps_the_others_out(database: TestDatabase) {

@@ -149,7 +149,7 @@ CREATE TABLE outcomes (
 ) STRICT;
 CREATE INDEX outcomes_by_pool ON outcomes (cluster, gpu_model, ended_at, id);
 -- Only what the next move of eta will read: small however long the history grows.
-CREATE INDEX outcomes_unspent ON outcomes (cluster, gpu_model, id)
+CREATE INDEX outcomes_unspent ON outcomes (cluster, gpu_model, ended_at, id)
     WHERE spent_by IS NULL AND kind IN ('kept', 'broken');
 
 -- A node's name is unique in its cluster: two clusters may both have a "node-1".

@@ -38,7 +38,8 @@ pub trait EtaStore {
     /// Newest first, at most `limit`.
     async fn eta_moves(&self, pool: &PoolId, limit: u32) -> Result<Vec<EtaMove>, StoreError>;
 
-    /// Writes the move and the new coefficient, and marks the outcomes as spent: each one moves eta once.
+    /// Writes the move and the new coefficient, and marks the outcomes as spent: each one moves eta once. Those of the
+    /// pool that ended before all of them are spent with them: the move looked past them, and no later one looks back.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] where the stored coefficient is no longer `from_micro`, or where an outcome is spent

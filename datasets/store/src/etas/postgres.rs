@@ -94,9 +94,15 @@ async fn spend(
         "UPDATE outcomes SET spent_by = $1
          WHERE id = ANY ($2) AND cluster = $3 AND gpu_model = $4 AND spent_by IS NULL",
     );
-    let spending =
-        spending.bind(spent_by).bind(ids).bind(step.pool.cluster.as_str()).bind(step.pool.gpu_model.as_str());
-    Ok(spending.execute(connection).await?.rows_affected())
+    let (cluster, gpu_model) = (step.pool.cluster.as_str(), step.pool.gpu_model.as_str());
+    let spent = spending.bind(spent_by).bind(&ids).bind(cluster).bind(gpu_model).execute(&mut *connection).await?;
+    let older = sqlx::query(
+        "UPDATE outcomes SET spent_by = $1
+         WHERE cluster = $3 AND gpu_model = $4 AND spent_by IS NULL AND kind IN ('kept', 'broken')
+             AND ended_at < (SELECT min(ended_at) FROM outcomes WHERE id = ANY ($2))",
+    );
+    older.bind(spent_by).bind(&ids).bind(cluster).bind(gpu_model).execute(connection).await?;
+    Ok(spent.rows_affected())
 }
 
 async fn set_eta(connection: &mut PgConnection, step: &EtaMove) -> Result<(), StoreError> {

@@ -59,7 +59,9 @@ pub trait OutcomeStore {
         received_at: UnixSeconds,
     ) -> Result<Vec<Recorded>, StoreError>;
 
-    async fn eta_outcomes(&self, pool: &PoolId) -> Result<EtaOutcomes, StoreError>;
+    /// Those that ended at `since` or later, or the newest `at_least` where those are more: however many were reported,
+    /// no more are read than a decision looks at.
+    async fn eta_outcomes(&self, pool: &PoolId, since: UnixSeconds, at_least: u64) -> Result<EtaOutcomes, StoreError>;
 
     /// The outcome of the pool that ended last, of any kind.
     async fn newest_outcome(&self, pool: &PoolId) -> Result<Option<Outcome>, StoreError>;

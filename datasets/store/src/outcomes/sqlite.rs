@@ -26,17 +26,26 @@ impl OutcomeStore for SqliteStore {
         Ok(judge(outcomes, stored))
     }
 
-    async fn eta_outcomes(&self, pool: &PoolId) -> Result<EtaOutcomes, StoreError> {
+    async fn eta_outcomes(&self, pool: &PoolId, since: UnixSeconds, at_least: u64) -> Result<EtaOutcomes, StoreError> {
         let unspent = sqlx::query_as(
             "SELECT id, kind, ended_at FROM outcomes
              WHERE cluster = $1 AND gpu_model = $2 AND spent_by IS NULL AND kind IN ('kept', 'broken')
+                 AND ended_at >= $3
+             UNION
+             SELECT id, kind, ended_at FROM (
+                 SELECT id, kind, ended_at FROM outcomes
+                 WHERE cluster = $1 AND gpu_model = $2 AND spent_by IS NULL AND kind IN ('kept', 'broken')
+                 ORDER BY ended_at DESC, id DESC LIMIT $4
+             ) AS newest
              ORDER BY ended_at DESC, id DESC",
         );
         let newest = sqlx::query_scalar(
             "SELECT max(ended_at) FROM outcomes WHERE cluster = $1 AND gpu_model = $2 AND kind IN ('kept', 'broken')",
         );
         let (cluster, gpu_model) = (pool.cluster.as_str(), pool.gpu_model.as_str());
-        let unspent = unspent.bind(cluster).bind(gpu_model).fetch_all(&self.readers).await?;
+        let at_least = i64::try_from(at_least).unwrap_or(i64::MAX);
+        let unspent = unspent.bind(cluster).bind(gpu_model).bind(Stamp(since)).bind(at_least);
+        let unspent = unspent.fetch_all(&self.readers).await?;
         eta_outcomes(&unspent, newest.bind(cluster).bind(gpu_model).fetch_one(&self.readers).await?)
     }
 
