@@ -1,5 +1,5 @@
 use super::ApiError;
-use super::extract::{Json as Body, not_ahead};
+use super::extract::{Json as Body, not_ahead, published_pool};
 use crate::refresh::Service;
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use wire::{OutcomeBatch, OutcomeReceipt, OutcomeResult, Problem};
 #[utoipa::path(post, path = "/v1/outcomes", tag = "feed", request_body = OutcomeBatch, responses(
     (status = 200, description = "Durable; one result for each event, in their order", body = OutcomeReceipt),
     (status = 400, description = "Events are refused; nothing was taken", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
     (status = 507, description = "The database takes no more data; nothing was taken", body = Problem, content_type = "application/problem+json"),
@@ -32,6 +32,9 @@ pub async fn record(
     let faults: Vec<_> = outcomes.iter().enumerate().filter_map(ahead).collect();
     if !faults.is_empty() {
         return Err(faults.into());
+    }
+    for outcome in &outcomes {
+        published_pool(&service, outcome.pool.cluster.as_str(), outcome.pool.gpu_model.as_str())?;
     }
     let recorded = service.store.record_outcomes(&outcomes, now).await?;
     service.request_refresh();

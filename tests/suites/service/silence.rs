@@ -117,6 +117,10 @@ async fn outcomes_from_the_future_are_refused(database: TestDatabase) {
     let batch = json!({ "outcomes": [event(0, end().get()), event(1, end().get() + 3_600)] });
     let refused = service.post("/v1/outcomes", &batch).await.expect(400);
     assert_eq!(refused["errors"][0]["pointer"], "/outcomes/1/ended_at");
+    let mut elsewhere = event(2, end().get());
+    elsewhere["gpu_model"] = "H800".into();
+    let unknown = service.post("/v1/outcomes", &json!({ "outcomes": [event(0, end().get()), elsewhere] })).await;
+    assert_eq!(unknown.expect(404)["known"], json!([POOL]));
     assert!(
         service.service.store.eta_outcomes(&pool(POOL), at(0), 0).await.unwrap().unspent.is_empty(),
         "nothing was taken"
