@@ -1,6 +1,6 @@
 //! Start, listen, stop.
 
-use crate::args::Config;
+use crate::args::{Config, LATEST, as_of};
 use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
@@ -91,10 +91,10 @@ fn start_log(filter: &str) -> Result<(), ServiceError> {
 async fn clock(config: &Config, store: &dyn Store) -> Result<Clock, ServiceError> {
     match config.as_of.as_str() {
         "" => Ok(Clock::real()),
-        "latest" => Ok(Clock::starting_at(after_newest_usage(store).await?)),
+        LATEST => Ok(Clock::starting_at(after_newest_usage(store).await?)),
         text => {
-            let start = command_line::instant(text).map_err(|detail| ServiceError::AsOf { detail })?;
-            start.hour().map_err(|fault| ServiceError::AsOf { detail: fault.to_string() })?;
+            let refused = |detail| ServiceError::AsOf { detail };
+            let start = as_of(text).and_then(|text| command_line::instant(&text)).map_err(refused)?;
             Ok(Clock::starting_at(start))
         }
     }

@@ -190,7 +190,7 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
     std::fs::write(&config, "[train]\nsede = 1\n").unwrap();
     let file = file.to_str().unwrap();
     let backtest = ["backtest", "--horizon", "4h", "--from", "2024-03-19T00:00:00Z", "--to", "2024-03-19T23:00:00Z"];
-    let cases: [(&str, &[&str], i32, &str); 16] = [
+    let cases: [(&str, &[&str], i32, &str); 18] = [
         ("train", &["--horizon", "4x"], 2, "write 4h"),
         ("train", &["--horizon", "4h", "--model", "orglinaer"], 2, "there are orglinear-paper"),
         ("train", &["--horizon", "4h", "--cluster", "mars", "--database", &url], 2, "there are demo"),
@@ -208,7 +208,9 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
         ("train", &["--horizon", "4h", "--config", &config], 4, "did you mean \"seed\"?"),
         ("train", &["runs", "rollback", "--cluster", "mars", "--database", &url], 2, "there are demo"),
         ("train", &["runs", "list", "--cluster", "mars", "--database", &url], 2, "there are demo"),
-        ("quota-service", &["--as-of", "9999-12-31T23:00:00Z", "--database", &url], 4, "as_of: "),
+        ("quota-service", &["--as-of", "9999-12-31T23:00:00Z"], 2, "'--as-of <latest|TIME>'"),
+        ("quota-service", &["--refresh-s", "0"], 2, "'--refresh-s <SECONDS>'"),
+        ("train", &["--horizon", "4h", "--guarantee-rate", "1.5"], 2, "'--guarantee-rate <P>'"),
         ("quota-service", &["--listen", "0.0.0.0:0"], 4, "no token is configured"),
         ("datasets", &["describe", "--database", "postgres://nobody@127.0.0.1:1/x"], 5, "check that it runs"),
         ("datasets", &["describe", "--database", "mysql://x"], 4, "write sqlite://PATH or postgres://"),
