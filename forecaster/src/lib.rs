@@ -1,6 +1,6 @@
 //! Forecasts of high-priority GPU demand as probability distributions, and what follows from them.
 //!
-//! [`fit`] turns a panel and a split into a [`Model`]; every model answers through [`Predict`]; [`forecast`] adds the
+//! [`fit()`] turns a panel and a split into a [`Model`]; every model answers through [`Predict`]; [`forecast`] adds the
 //! rule for series that no model knows; [`scores`] says how good a forecast was; [`bound`] turns the forecasts of a
 //! pool's organizations into B_H, the upper bound of their common demand; [`checkpoint`] makes a model a row of bytes.
 //!
