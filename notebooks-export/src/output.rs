@@ -9,6 +9,11 @@ pub fn folder(out: &Path) -> Result<(), ExportError> {
     std::fs::create_dir_all(out).map_err(|source| ExportError::Write { file: out.to_owned(), source })
 }
 
+/// Writes a file of text.
+pub fn text(file: &Path, text: &str) -> Result<(), ExportError> {
+    std::fs::write(file, text).map_err(|source| ExportError::Write { file: file.to_owned(), source })
+}
+
 /// Writes metrics.csv.
 pub fn metrics(all: &[Metric], file: &Path) -> Result<(), ExportError> {
     let failed = |source| ExportError::Write { file: file.to_owned(), source };

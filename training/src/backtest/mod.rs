@@ -1,8 +1,11 @@
 //! `train backtest`: the past again, hour by hour, each forecast from the hours before it alone.
 
 mod files;
+mod of_runs;
 mod play;
 mod report;
+
+pub use of_runs::{RunsPlayed, play_runs};
 
 use crate::args::{Backtest, Config};
 use crate::error::TrainingError;
@@ -68,7 +71,9 @@ async fn candidates(
     seed: u64,
 ) -> Result<Vec<Candidate>, TrainingError> {
     if let Some(id) = what.run {
-        return Ok(vec![Candidate::Kept(Box::new(kept(store, store.run(id).await?, what).await?))]);
+        let trained = kept(store, store.run(id).await?, what).await?;
+        let name = trained.spec.kind.to_string();
+        return Ok(vec![Candidate::Kept { trained: Box::new(trained), name }]);
     }
     let fresh = |kind| Candidate::Fresh { kind, seed };
     if !what.model.is_empty() {
