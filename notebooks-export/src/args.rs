@@ -116,13 +116,12 @@ Bounds and peaks are cut at the capacity where it is known: from the database wi
 Examples:\n  \
 notebooks-export report --forecasts forecasts.csv --pool-bounds pool_bounds.csv --capacity 856 --out report\n  \
 notebooks-export report --run run-3 --run run-4 --database postgres://headroom@localhost/headroom --out report")]
-#[group(id = "source", required = true, multiple = true)]
 pub struct Report {
     /// Runs of one cluster, on the hours of the database that none of them has seen, beside the baselines
-    #[arg(long, value_name = "RUN", group = "source", conflicts_with = "forecasts", value_delimiter = ',')]
+    #[arg(long, value_name = "RUN", conflicts_with = "forecasts", value_delimiter = ',')]
     pub run: Vec<RunId>,
     /// forecasts.csv of train backtest
-    #[arg(long, value_name = "FILE", group = "source")]
+    #[arg(long, value_name = "FILE", required_unless_present = "run")]
     pub forecasts: Option<PathBuf>,
     /// pool_bounds.csv of the same backtest
     #[arg(long, value_name = "FILE", requires = "forecasts")]
@@ -133,7 +132,7 @@ pub struct Report {
     /// Zone of the hours in the page; the cluster's with --run, else UTC
     #[arg(long, value_name = "ZONE", value_parser = zone)]
     pub time_zone: Option<Tz>,
-    /// Model that the pictures show; the first that is no baseline if not given
+    /// Model that the pictures show, such as orglinear-paper or run-3; the first that is no baseline if not given
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// Model that the others are measured against in words; last-value, else the first baseline, if not given

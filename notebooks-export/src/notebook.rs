@@ -173,7 +173,7 @@ error.groupby([scored["model"], scored["step"]]).mean().unstack(0)[models].plot(
 left.set_xticks(sorted(scored["step"].unique()))
 own = scored["model"] == subject
 time = scored.loc[own, "target_time"].dt.tz_convert(ZONE)
-week = error[own].groupby([time.dt.dayofweek, time.dt.hour]).mean().unstack()
+week = error[own].groupby([time.dt.day_of_week, time.dt.hour]).mean().unstack()
 image = right.imshow(week, aspect="auto", cmap="Blues", vmin=0)
 right.set_yticks(range(len(week)), [["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"][day] for day in week.index])
 right.set_title(f"MAE of {subject} by hour of the week ({ZONE})", loc="left")

@@ -55,7 +55,7 @@ pub fn run(what: &Report, config: &Config, json: bool) -> Result<(), ExportError
 pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), ExportError> {
     // 1. Read.
     let source = source::read(what, config)?;
-    let Source { forecasts, bounds, zone, capacities } = &source;
+    let Source { forecasts, bounds, zone, capacities, .. } = &source;
     let gaps = RecordingGaps::find(forecasts)?;
     let recording_gap_rows = forecasts.rows.iter().filter(|row| gaps.holds(forecasts, row)).count();
     if recording_gap_rows == forecasts.rows.len() {
@@ -80,6 +80,9 @@ pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), Ex
         rows: forecasts.rows.len(),
         recording_gap_rows,
     };
+    if let Some(played) = &source.played {
+        output::copy(played.path(), &what.out, &[source::FORECASTS, source::POOL_BOUNDS])?;
+    }
     output::metrics(&all, &summary.metrics)?;
     parquet::write(forecasts, &gaps, &summary.forecasts)?;
     notebook::write(&what.title, &forecasts.models[subject], *zone, &summary.notebook)?;
@@ -91,7 +94,9 @@ pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), Ex
 fn chosen(what: &Report, models: &[String]) -> Result<(usize, Option<usize>), ExportError> {
     let named = |flag: &'static str, name: &String| {
         let missing = || ExportError::NoModel { flag, name: name.clone(), known: models.to_vec() };
-        models.iter().position(|model| model == name).ok_or_else(missing)
+        // `run-3` is enough for `run-3 orglinear-paper`.
+        let is_it = |model: &String| model == name || model.split(' ').next() == Some(name);
+        models.iter().position(is_it).ok_or_else(missing)
     };
     let subject = match &what.model {
         Some(name) => named("model", name)?,

@@ -3,15 +3,19 @@
 use crate::args::{Capacity, Config, Report};
 use crate::error::ExportError;
 use crate::forecasts::Forecasts;
-use crate::output;
 use crate::pool_bounds::PoolBounds;
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
+use tempfile::TempDir;
 use training::backtest::play_runs;
 use vocab::{CapacityRow, GuaranteeRate, PoolId};
 
 /// GPUs of each pool, where they are known.
 pub type Capacities = BTreeMap<PoolId, f64>;
+
+/// The files of what was played.
+pub const FORECASTS: &str = "forecasts.csv";
+pub const POOL_BOUNDS: &str = "pool_bounds.csv";
 
 /// What a report is made of.
 pub struct Source {
@@ -19,6 +23,8 @@ pub struct Source {
     pub bounds: Option<PoolBounds>,
     pub zone: Tz,
     pub capacities: Capacities,
+    /// Where the files of runs lie that were played for this report.
+    pub played: Option<TempDir>,
 }
 
 /// # Errors
@@ -31,6 +37,7 @@ pub fn read(what: &Report, config: &Config) -> Result<Source, ExportError> {
             bounds: what.pool_bounds.as_deref().map(PoolBounds::read).transpose()?,
             zone: what.time_zone.unwrap_or(Tz::UTC),
             capacities: Capacities::new(),
+            played: None,
         };
         source.add_capacities(&what.capacity)?;
         return Ok(source);
@@ -40,8 +47,8 @@ pub fn read(what: &Report, config: &Config) -> Result<Source, ExportError> {
 
 fn played(what: &Report, config: &Config) -> Result<Source, ExportError> {
     let rate = GuaranteeRate::new(config.guarantee_rate)?;
-    output::folder(&what.out)?;
-    let (forecasts, bounds) = (what.out.join("forecasts.csv"), what.out.join("pool_bounds.csv"));
+    let folder = tempfile::tempdir().map_err(|source| ExportError::Write { file: std::env::temp_dir(), source })?;
+    let (forecasts, bounds) = (folder.path().join(FORECASTS), folder.path().join(POOL_BOUNDS));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ExportError::Runtime)?;
     let played = runtime.block_on(async {
         let store = store::connect(&config.database).await?;
@@ -56,6 +63,7 @@ fn played(what: &Report, config: &Config) -> Result<Source, ExportError> {
         bounds: Some(PoolBounds::read(&bounds)?),
         zone: what.time_zone.unwrap_or(stored),
         capacities: latest(&played.capacities),
+        played: Some(folder),
     };
     source.add_capacities(&what.capacity)?;
     Ok(source)
