@@ -34,6 +34,20 @@ impl BuiltIn {
         }
     }
 
+    /// In English, as someone may write it who does not know the code.
+    #[must_use]
+    pub const fn country(self) -> &'static str {
+        match self {
+            Self::Weekdays => "weekends",
+            Self::China => "China",
+            Self::UnitedStates => "USA",
+            Self::Germany => "Germany",
+            Self::UnitedKingdom => "England",
+            Self::Japan => "Japan",
+            Self::India => "India",
+        }
+    }
+
     /// Reads a name, in capitals or not; `UK` is `GB`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {

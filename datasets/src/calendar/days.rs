@@ -36,6 +36,13 @@ pub struct Day {
     pub name: String,
 }
 
+impl Day {
+    #[must_use]
+    pub fn year(&self) -> i32 {
+        self.date.year()
+    }
+}
+
 /// Named days, sorted, at most one a date, and the years that they are complete for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DayTable {

@@ -49,11 +49,14 @@ impl CalendarError {
     /// `own` are the users' calendars that there are.
     #[must_use]
     pub fn unknown(name: &str, own: &[String]) -> Self {
-        let built_in = BuiltIn::ALL.iter().map(|one| one.name().to_owned());
-        let known: Vec<String> = built_in.chain(own.iter().cloned()).collect();
-        let likeness = |known: &String| strsim::jaro_winkler(&known.to_lowercase(), &name.to_lowercase());
-        let closest = known.iter().map(|known| (likeness(known), known)).max_by(|a, b| a.0.total_cmp(&b.0));
-        let closest = closest.filter(|(likeness, _)| *likeness >= LIKENESS_MIN).map(|(_, known)| known.clone());
+        let built_in = || BuiltIn::ALL.into_iter().map(|one| (one.name(), one.name()));
+        let countries = BuiltIn::ALL.into_iter().map(|one| (one.country(), one.name()));
+        let own = || own.iter().map(|one| (one.as_str(), one.as_str()));
+        let likeness = |text: &str| strsim::jaro_winkler(&text.to_lowercase(), &name.to_lowercase());
+        let named = built_in().chain(countries).chain(own()).map(|(text, known)| (likeness(text), known));
+        let closest = named.filter(|(likeness, _)| *likeness >= LIKENESS_MIN).max_by(|a, b| a.0.total_cmp(&b.0));
+        let closest = closest.map(|(_, known)| known.to_owned());
+        let known: Vec<&str> = built_in().chain(own()).map(|(_, known)| known).collect();
         Self::UnknownCalendar { name: name.to_owned(), known: known.join(", "), closest }
     }
 }

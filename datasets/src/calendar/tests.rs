@@ -104,9 +104,12 @@ fn names_are_known_in_capitals_or_not_and_kept_in_one_form() {
 #[test]
 fn unknown_names_are_refused_with_what_there_is() {
     assert!(matches!(Calendar::parse("Asia/Peking", "CN"), Err(CalendarError::UnknownZone { .. })));
-    for (given, hint) in
-        [("weekday", "did you mean weekdays?"), ("Mars", "or give a CSV or iCal file"), ("Chine+acme", "did you mean CN?")]
-    {
+    for (given, hint) in [
+        ("weekday", "did you mean weekdays?"),
+        ("Mars", "or give a CSV or iCal file"),
+        ("Chine+acme", "did you mean CN?"),
+        ("germany", "did you mean DE?"),
+    ] {
         let fault = Calendar::parse("UTC", given).unwrap_err().to_string();
         assert!(fault.contains("there are weekdays, CN, US, DE, GB, JP, IN") && fault.ends_with(hint), "{fault}");
     }
