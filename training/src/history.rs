@@ -64,12 +64,11 @@ async fn calendar(store: &dyn Store, cluster: &Cluster) -> Result<Calendar, Trai
     Calendar::with_own(&cluster.time_zone, &cluster.calendar, days).map_err(refused)
 }
 
-/// Where the hours of a panel, or those forecast after it, lie beyond the years that its calendar knows; said on stderr.
-pub fn warn_uncovered(panel: &Panel, horizon: HorizonHours) -> Option<String> {
+/// Where the hours of a panel, or those forecast after it, lie beyond the years that its calendar knows.
+#[must_use]
+pub fn uncovered(panel: &Panel, horizon: HorizonHours) -> Option<String> {
     let last = panel.end().plus_hours(i64::from(horizon.get()) - 1);
-    let said = panel.calendar().uncovered(panel.start(), last)?.to_string();
-    eprintln!("warning: cluster {}: {said}", panel.cluster());
-    Some(said)
+    Some(format!("cluster {}: {}", panel.cluster(), panel.calendar().uncovered(panel.start(), last)?))
 }
 
 /// SHA-256 of what a training sees: series, hours, values, gaps.

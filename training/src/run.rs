@@ -114,7 +114,7 @@ pub async fn train_cluster(
     let rival = promoted.as_ref().and_then(|run| serde_json::from_str(&run.facts.scores_json).ok());
     // 2. Learn.
     let horizon = what.horizon.expect("clap requires it without a subcommand");
-    let calendar_warning = history::warn_uncovered(&panel, horizon);
+    let calendar_warning = history::uncovered(&panel, horizon).inspect(|said| eprintln!("warning: {said}"));
     let (spec, split) = plan(&panel, cluster, what, horizon, seed)?;
     let started = Instant::now();
     let (trained, scores) = learn(&panel, cluster, spec, split, rate)?;

@@ -52,13 +52,11 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
 
 /// The calendar that was named, else the one that the cluster has.
 async fn calendar_of(store: &dyn Store, cluster: &Cluster, named: Option<&Named>) -> Result<Calendar, CliError> {
-    match named {
-        Some(named) => calendar::resolve(store, &cluster.time_zone, named).await,
-        None => {
-            let stored = Named { choice: CalendarChoice::parse(&cluster.calendar)?, file: None };
-            calendar::resolve(store, &cluster.time_zone, &stored).await
-        }
+    if let Some(named) = named {
+        return calendar::resolve(store, &cluster.time_zone, named).await;
     }
+    let stored = Named { choice: CalendarChoice::parse(&cluster.calendar)?, file: None };
+    calendar::resolve(store, &cluster.time_zone, &stored).await
 }
 
 fn check_flags(what: &Ingest) -> Result<(), CliError> {

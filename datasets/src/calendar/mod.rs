@@ -7,8 +7,6 @@ mod built_in;
 mod choice;
 mod days;
 #[cfg(test)]
-mod facts;
-#[cfg(test)]
 mod tests;
 
 pub use built_in::BuiltIn;

@@ -1,5 +1,7 @@
 //! Zones, names, years and a user's own days.
 
+mod facts;
+
 use super::*;
 use crate::time;
 

@@ -38,7 +38,7 @@ pub struct ReadDays {
     pub cancelled_events: u64,
 }
 
-/// Reads a user's own calendar: iCal where it begins as one, else CSV.
+/// Reads a user's own calendar: iCal where it is named or begins as one, else CSV.
 ///
 /// # Errors
 /// The file cannot be read, is no text, names no day, or a row or line of it is bad.
@@ -47,11 +47,13 @@ pub fn days(file: &Path) -> Result<ReadDays, ReadError> {
     let bytes = std::fs::read(file).map_err(io)?;
     let text = String::from_utf8(bytes).map_err(|fault| {
         let good = &fault.as_bytes()[..fault.utf8_error().valid_up_to()];
-        let row = 1 + good.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let row = good.split(|byte| *byte == b'\n').count() as u64;
         ReadError::Row { file: file.to_owned(), row, fault: RowFault::NotText }
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    if ical::is_ical(text) { ical::days(file, text) } else { days_csv(file, text) }
+    let named_so =
+        file.extension().is_some_and(|ending| ["ics", "ical"].iter().any(|one| ending.eq_ignore_ascii_case(one)));
+    if named_so || ical::is_ical(text) { ical::days(file, text) } else { days_csv(file, text) }
 }
 
 /// Reads `date,kind,name`; `file` names the text in errors. Lines that begin with `#` are left out, but for the one that

@@ -33,7 +33,9 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
     for cluster in clusters(store.as_ref(), what).await? {
         let panel = history::load(store.as_ref(), &cluster, None).await?;
         let issues = issues(what, &cluster, panel.end())?;
-        let _ = history::warn_uncovered(&panel, what.horizon);
+        if let Some(said) = history::uncovered(&panel, what.horizon) {
+            eprintln!("warning: {said}");
+        }
         let capacities = store.capacities(&cluster.name).await?;
         for candidate in candidates(store.as_ref(), what, &cluster, config.seed).await? {
             let played = play(&panel, &cluster, issues, what, &candidate, rate)?;

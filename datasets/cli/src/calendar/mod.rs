@@ -58,18 +58,21 @@ fn is_file(text: &str) -> bool {
 
 /// The calendar that was named, its own days from the file or from the database.
 pub async fn resolve(store: &dyn Store, zone: &str, named: &Named) -> Result<Calendar, CliError> {
-    let csv = match (&named.file, named.choice.own()) {
-        (Some(read), _) => Some(read.table.to_csv()),
-        (None, Some(name)) => match store.calendar(name).await? {
-            Some(stored) => Some(stored.days_csv),
-            None => {
-                let own: Vec<_> = store.calendars().await?.iter().map(|one| one.name.to_string()).collect();
-                return Err(CalendarError::unknown(name.as_str(), &own).into());
-            }
-        },
-        (None, None) => None,
+    let csv = match &named.file {
+        Some(read) => Some(read.table.to_csv()),
+        None => stored_days(store, &named.choice).await?,
     };
     Ok(Calendar::with_own(zone, &named.choice.to_string(), csv.as_deref())?)
+}
+
+/// The days of a user's own calendar; none where the choice has none.
+async fn stored_days(store: &dyn Store, choice: &CalendarChoice) -> Result<Option<String>, CliError> {
+    let Some(name) = choice.own() else { return Ok(None) };
+    if let Some(stored) = store.calendar(name).await? {
+        return Ok(Some(stored.days_csv));
+    }
+    let own: Vec<_> = store.calendars().await?.iter().map(|one| one.name.to_string()).collect();
+    Err(CalendarError::unknown(name.as_str(), &own).into())
 }
 
 /// The calendar that a cluster has.

@@ -31,10 +31,10 @@ pub async fn run(what: &ShowCalendar, database: &str, json: bool) -> Result<(), 
     let calendar = calendar(what, database).await?;
     let years = calendar.covered_years();
     let covered = what.year.is_none_or(|year| years.as_ref().is_none_or(|years| years.contains(&year)));
-    if !covered {
+    if let Some(year) = what.year.filter(|_| !covered) {
+        let known = in_words(&calendar);
         eprintln!(
-            "warning: calendar {} does not know this year: only Saturdays and Sundays count as days off",
-            in_words(&calendar)
+            "warning: {year} lies outside the years of calendar {known}: only Saturdays and Sundays count as days off"
         );
     }
     let days: Vec<_> = calendar.days().into_iter().filter(|day| asked(day, what.year)).map(shown).collect();

@@ -19,6 +19,8 @@ use std::path::Path;
 /// What is wrong with an event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventFault {
+    #[error("iCal begins with BEGIN:VCALENDAR, and this does not: is it the file that was meant?")]
+    NoCalendar,
     #[error("{text:?} is no line of iCal: NAME:VALUE")]
     NoLine { text: String },
     #[error("BEGIN:{what} is never ended: the file is cut off")]
@@ -60,6 +62,9 @@ pub fn is_ical(text: &str) -> bool {
 /// A line is bad, or no event is a day.
 pub fn days(file: &Path, text: &str) -> Result<ReadDays, ReadError> {
     let at = |line: u64, fault: EventFault| ReadError::Line { file: file.to_owned(), line, fault };
+    if !is_ical(text) {
+        return Err(at(1, EventFault::NoCalendar));
+    }
     let (mut collector, mut endless) = (Collector::default(), Vec::new());
     let (mut timed_events, mut cancelled_events) = (0, 0);
     for event in events(text).map_err(|(line, fault)| at(line, fault))? {

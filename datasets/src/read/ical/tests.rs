@@ -4,8 +4,9 @@ use super::*;
 
 /// An event of these lines, in a calendar; the first of them is line 3.
 fn calendar(events: &[&str]) -> String {
-    let events: String = events.iter().map(|event| format!("BEGIN:VEVENT\r\n{event}\r\nEND:VEVENT\r\n")).collect();
-    format!("BEGIN:VCALENDAR\r\n{events}END:VCALENDAR\r\n").replace('|', "\r\n")
+    let whole = |event: &&str| format!("BEGIN:VEVENT|{event}|END:VEVENT|");
+    let events: Vec<String> = events.iter().map(whole).collect();
+    format!("BEGIN:VCALENDAR|{}END:VCALENDAR|", events.concat()).replace('|', "\r\n")
 }
 
 fn read(events: &[&str]) -> Result<ReadDays, String> {
@@ -72,7 +73,7 @@ fn what_repeats_without_an_end_does_not_say_how_far_the_calendar_reaches() {
 }
 
 #[test]
-fn appointments_and_cancelled_events_are_left_out_and_counted_and_alarms_and_tasks_are_no_days() {
+fn appointments_and_cancelled_events_are_left_out_and_counted_and_alarms_and_notes_are_no_days() {
     let read = read(&[
         "DTSTART:20240101|BEGIN:VALARM|DTSTART:20240102|END:VALARM",
         "DTSTART;TZID=Europe/Berlin:20240103T090000",
@@ -82,8 +83,8 @@ fn appointments_and_cancelled_events_are_left_out_and_counted_and_alarms_and_tas
     .unwrap();
     assert_eq!((read.timed_events, read.cancelled_events, read.equal_duplicates), (1, 1, 1));
     assert_eq!(read.table.days().len(), 1);
-    let task = "BEGIN:VCALENDAR\nBEGIN:VTODO\nDTSTART:20240101\nEND:VTODO\nEND:VCALENDAR\n";
-    assert!(matches!(days("own.ics".as_ref(), task), Err(ReadError::NoDays { .. })));
+    let note = "BEGIN:VCALENDAR\nBEGIN:VJOURNAL\nDTSTART:20240101\nEND:VJOURNAL\nEND:VCALENDAR\n";
+    assert!(matches!(days("own.ics".as_ref(), note), Err(ReadError::NoDays { .. })));
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn what_is_not_understood_is_refused_with_its_line_and_a_remedy() {
         ("DTSTART:20240101|EXDATE:2024-01-01", "line 4: EXDATE: \"2024-01-01\" is no day"),
         ("SUMMARY:x", "line 2: the event has no DTSTART"),
         ("DTSTART:20240101|no colon", "line 4: \"no colon\" is no line of iCal"),
-        ("DTSTART:20240101|END:VTODO", "line 4: \"END:VTODO\" is no line of iCal"),
+        ("DTSTART:20240101|END:VJOURNAL", "line 4: \"END:VJOURNAL\" is no line of iCal"),
     ] {
         let fault = read(&[event]).unwrap_err();
         assert!(fault.starts_with(&format!("own.ics, {expected}")), "{fault}");
@@ -119,4 +120,6 @@ fn a_file_that_is_cut_off_is_refused() {
     let cut = &whole[..whole.len() - "END:VEVENT\r\nEND:VCALENDAR\r\n".len()];
     let fault = days("own.ics".as_ref(), cut).unwrap_err().to_string();
     assert_eq!(fault, "own.ics, line 2: BEGIN:VEVENT is never ended: the file is cut off");
+    let page = days("own.ics".as_ref(), "<html>not found</html>").unwrap_err().to_string();
+    assert!(page.starts_with("own.ics, line 1: iCal begins with BEGIN:VCALENDAR"), "{page}");
 }

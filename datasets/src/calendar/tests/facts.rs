@@ -1,6 +1,6 @@
 //! The tables against dates from other sources (see `tables/record_facts.py`), day by day.
 
-use super::*;
+use crate::calendar::*;
 use chrono::Days as Plus;
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ fn facts() -> BTreeMap<String, (RangeInclusive<i32>, BTreeMap<NaiveDate, DayKind
     let mut all = BTreeMap::new();
     let (mut code, mut years, mut days) = (String::new(), 0..=0, BTreeMap::new());
     let end = ["# end 0-0"];
-    for line in include_str!("tables/facts.csv").lines().skip(1).chain(end) {
+    for line in include_str!("../tables/facts.csv").lines().skip(1).chain(end) {
         if let Some((next, range)) = line.strip_prefix("# ").and_then(|line| line.split_once(' ')) {
             all.insert(std::mem::replace(&mut code, next.to_owned()), (years, std::mem::take(&mut days)));
             let (first, last) = range.split_once('-').unwrap();
