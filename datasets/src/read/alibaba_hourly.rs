@@ -54,7 +54,11 @@ fn parse(row: &Row<'_>, epoch: HourStart, series: &[(usize, SeriesId)]) -> Resul
     // What lies past the calendar ends at its last hour.
     let hour = epoch.plus_hours(after);
     if hour.hours_since(epoch) != after {
-        return Err(RowFault::BeyondCalendar { column: "hour".to_owned(), text: row.text("hour").to_owned() });
+        return Err(RowFault::BeyondCalendar {
+            column: "hour".to_owned(),
+            text: row.text("hour").to_owned(),
+            unit: "hours",
+        });
     }
     series
         .iter()

@@ -1,11 +1,11 @@
 //! The job list of the GFS trace.
 
+use super::jobs::Jobs;
 use super::names::Names;
 use super::table::{Extra, Row, Table};
 use super::{ReadError, ReadOptions, ReadReport, RowFault};
-use crate::sweep;
 use std::path::Path;
-use vocab::{GpuModel, Organization, Task, TaskClass, TaskId, UnixSeconds};
+use vocab::{GpuModel, Task, TaskClass, TaskId, UnixSeconds};
 
 const COLUMNS: [&str; 9] = [
     "job_name",
@@ -19,22 +19,12 @@ const COLUMNS: [&str; 9] = [
     "job_type",
 ];
 
-/// The jobs of a list, and their hourly HP demand.
-#[derive(Debug)]
-pub struct GfsJobs {
-    pub tasks: Vec<Task>,
-    pub report: ReadReport,
-}
-
 /// Reads a job list into hourly HP demand (see [`sweep::hourly_hp_demand`]); times count from `epoch`.
 ///
 /// # Errors
 /// As [`gfs_tasks`]; or a time or a sum leaves the range of hours or amounts.
-pub fn gfs_jobs(file: &Path, epoch: UnixSeconds, options: &ReadOptions) -> Result<GfsJobs, ReadError> {
-    let (tasks, report) = gfs_tasks(file, epoch, options)?;
-    let rows = sweep::hourly_hp_demand(&options.cluster, &tasks)
-        .map_err(|fault| ReadError::Sweep { file: file.to_owned(), fault })?;
-    Ok(GfsJobs { tasks, report: ReadReport { rows, ..report } })
+pub fn gfs_jobs(file: &Path, epoch: UnixSeconds, options: &ReadOptions) -> Result<Jobs, ReadError> {
+    Jobs::with_demand(file, gfs_tasks(file, epoch, options)?, options)
 }
 
 /// Reads a job list, the header exactly as published. The report holds no rows of usage; a job that stands there twice is
@@ -59,15 +49,6 @@ pub fn gfs_tasks(file: &Path, epoch: UnixSeconds, options: &ReadOptions) -> Resu
     Ok((tasks, report))
 }
 
-/// Jobs belong to tenants: `*` is the name of the pool's own peak.
-fn organization(row: &Row<'_>) -> Result<Organization, RowFault> {
-    let organization = row.name("organization", Organization::parse)?;
-    if organization.is_pool_peak() {
-        return Err(RowFault::PoolPeak { column: "organization".to_owned() });
-    }
-    Ok(organization)
-}
-
 fn parse(row: &Row<'_>, epoch: UnixSeconds) -> Result<Task, RowFault> {
     let class = match row.text("job_type") {
         "HP" => TaskClass::Hp,
@@ -78,10 +59,10 @@ fn parse(row: &Row<'_>, epoch: UnixSeconds) -> Result<Task, RowFault> {
     let too_many = || RowFault::Integer { column: "worker_num".to_owned(), text: workers.to_string(), least: 1 };
     Task::new(
         row.name("job_name", TaskId::parse)?,
-        organization(row)?,
+        row.tenant("organization")?,
         row.name("gpu_model", GpuModel::parse)?,
         class,
-        epoch.plus_s(row.integer("submit_time", 0)?),
+        row.after("submit_time", epoch, ("seconds", 1))?,
         Some(row.integer("duration", 0)?.unsigned_abs()),
         row.gpus("gpu_request")?,
         u32::try_from(workers).map_err(|_| too_many())?,

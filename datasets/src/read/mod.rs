@@ -6,10 +6,13 @@ mod days;
 mod gfs_jobs;
 mod helios;
 mod ical;
+mod jobs;
 mod ledger;
 mod lines;
 mod names;
 mod nodes;
+pub mod openb;
+mod philly;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -17,11 +20,13 @@ mod usage;
 
 pub use alibaba_hourly::{ALIBABA_EPOCH, alibaba_hourly};
 pub use days::{DayFault, ReadDays, days, days_csv};
-pub use gfs_jobs::{GfsJobs, gfs_jobs, gfs_tasks};
+pub use gfs_jobs::{gfs_jobs, gfs_tasks};
 pub use helios::helios;
 pub use ical::EventFault;
+pub use jobs::Jobs;
 pub use lines::Lines;
 pub use nodes::{NodeRow, capacity_by_model, gfs_nodes};
+pub use philly::{philly, philly_tasks};
 pub use usage::usage;
 
 use crate::calendar::Calendar;
@@ -53,6 +58,8 @@ pub struct ReadReport {
     pub capacity: Vec<CapacityRow>,
     /// Rows that repeat an earlier one of the file with the same value.
     pub equal_duplicates: u64,
+    /// Jobs that ask for no GPU and are left out.
+    pub jobs_without_gpus: u64,
     /// Bad rows, where they may be skipped.
     pub skipped: Vec<SkippedRow>,
 }
@@ -76,6 +83,10 @@ pub enum RowFault {
     Amount { column: String, fault: AmountError },
     #[error("column {column}: {text:?} is not a whole number of at least {least}")]
     Integer { column: String, text: String, least: i64 },
+    #[error("column {column}: {text:?} is not a whole number from {least} to {most}")]
+    Within { column: String, text: String, least: u64, most: u64 },
+    #[error("column {column}: {text:?} is not known; there are {known}")]
+    Choice { column: &'static str, text: String, known: &'static str },
     #[error("column {column}: {fault}")]
     Time { column: String, fault: TimeError },
     #[error("column {column}: {fault}; hourly usage starts on the hour")]
@@ -88,8 +99,17 @@ pub enum RowFault {
     Task(TaskError),
     #[error("a field runs on over {lines} lines: close the quote that opens it")]
     OpenQuote { lines: usize },
-    #[error("column {column}: {text} hours after the epoch lie beyond the years of the calendar")]
-    BeyondCalendar { column: String, text: String },
+    #[error("column {column}: {text} {unit} after the epoch lie beyond the years of the calendar")]
+    BeyondCalendar { column: String, text: String, unit: &'static str },
+    #[error(
+        "num_gpu {num_gpu} with gpu_milli {gpu_milli}: write 0 and 0 for no GPU, 1 and 1 to 1000 for a part of one, more \
+         than 1 and 1000 for whole ones"
+    )]
+    GpuAsk { num_gpu: u64, gpu_milli: u64 },
+    #[error("gpu {gpus} with model {model:?}: a node with GPUs names their model, and one without names none")]
+    ModelOfNode { gpus: u64, model: String },
+    #[error("column {later}: {later_s} s lies before {earlier}, which is {earlier_s} s")]
+    TimesSwapped { earlier: &'static str, earlier_s: u64, later: &'static str, later_s: u64 },
     #[error("column {column}: * stands for the pool as a whole: name the tenant")]
     PoolPeak { column: String },
     #[error("column {column}: {name} is row {first_row} already, with other fields: keep one of them")]

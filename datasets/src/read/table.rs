@@ -6,7 +6,7 @@ use csv::{ErrorKind, StringRecord};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use vocab::{MilliGpus, NameError};
+use vocab::{MilliGpus, NameError, Organization, UnixSeconds};
 
 pub struct Table {
     file: PathBuf,
@@ -19,6 +19,8 @@ pub struct Table {
 pub enum Extra {
     Refused,
     Ignored,
+    /// These may, others may not.
+    Among(&'static [&'static str]),
 }
 
 impl Table {
@@ -59,6 +61,11 @@ impl Table {
         self.rows(options.skip_bad_rows.then_some(skipped), take)
     }
 
+    /// As [`Self::each`], and the first fault ends the reading.
+    pub fn each_good(&mut self, take: impl FnMut(&Row<'_>) -> Result<(), RowFault>) -> Result<u64, ReadError> {
+        self.rows(None, take)
+    }
+
     /// As [`Self::each`]; a fault goes to `skipped` where that is given.
     pub fn rows(
         &mut self,
@@ -88,8 +95,8 @@ impl Table {
             rows += 1;
             if let Err(fault) = outcome {
                 match &mut skipped {
-                    None => return Err(ReadError::Row { file: self.file.clone(), row, fault }),
                     Some(skipped) => skipped.push(SkippedRow { file: self.file.clone(), row, fault }),
+                    None => return Err(ReadError::Row { file: self.file.clone(), row, fault }),
                 }
             }
         }
@@ -97,7 +104,12 @@ impl Table {
 }
 
 fn check_header(file: &Path, header: &[String], columns: &[&'static str], extra: Extra) -> Result<(), ReadError> {
-    let (file, expected) = (file.to_owned(), columns.join(","));
+    let optional = match extra {
+        Extra::Among(names) => names,
+        Extra::Refused | Extra::Ignored => &[],
+    };
+    let may = if optional.is_empty() { String::new() } else { format!(" and may hold {}", optional.join(",")) };
+    let (file, expected) = (file.to_owned(), columns.join(",") + &may);
     if let Some(column) = columns.iter().copied().find(|column| !header.iter().any(|name| name == column)) {
         return Err(ReadError::MissingColumn { file, column, expected });
     }
@@ -105,9 +117,9 @@ fn check_header(file: &Path, header: &[String], columns: &[&'static str], extra:
         debug_assert!(index > 0);
         return Err(ReadError::RepeatedColumn { file, column: column.clone() });
     }
-    let unknown = header.iter().find(|name| !columns.contains(&name.as_str()));
-    match unknown {
-        Some(column) if extra == Extra::Refused => {
+    let known = |name: &str| columns.contains(&name) || optional.contains(&name);
+    match header.iter().find(|name| !known(name)) {
+        Some(column) if extra != Extra::Ignored => {
             Err(ReadError::UnknownColumn { file, column: column.clone(), expected })
         }
         _ => Ok(()),
@@ -160,17 +172,62 @@ impl Row<'_> {
         gpus(column, self.text(column))
     }
 
+    /// A whole number of `least` to `most`.
+    pub fn within(&self, column: &str, least: u64, most: u64) -> Result<u64, RowFault> {
+        let text = self.text(column);
+        let fault = || RowFault::Within { column: column.to_owned(), text: text.to_owned(), least, most };
+        whole(text)
+            .and_then(|number| u64::try_from(number).ok())
+            .filter(|n| (least..=most).contains(n))
+            .ok_or_else(fault)
+    }
+
+    /// As [`Self::within`] from 0 on; `None` where the file has no such column, or nothing in it.
+    pub fn optional(&self, column: &str, most: u64) -> Result<Option<u64>, RowFault> {
+        self.given(column).map(|_| self.within(column, 0, most)).transpose()
+    }
+
+    /// The field of a column that may be empty or absent; `nan` is how data frames show what is empty.
+    pub fn given(&self, column: &str) -> Option<&str> {
+        Some(self.text(column)).filter(|text| !text.is_empty() && !text.eq_ignore_ascii_case("nan"))
+    }
+
     pub fn integer(&self, column: &str, least: i64) -> Result<i64, RowFault> {
         let text = self.text(column);
         let fault = || RowFault::Integer { column: column.to_owned(), text: text.to_owned(), least };
-        // Exports of data frames write whole numbers as `60.0`.
-        let digits = text.strip_suffix(".0").unwrap_or(text);
-        digits.parse().ok().filter(|&number: &i64| number >= least).ok_or_else(fault)
+        whole(text).filter(|number| *number >= least).ok_or_else(fault)
+    }
+
+    /// Jobs belong to tenants: `*` is the name of the pool's own peak.
+    pub fn tenant(&self, column: &str) -> Result<Organization, RowFault> {
+        let organization = self.name(column, Organization::parse)?;
+        if organization.is_pool_peak() {
+            return Err(RowFault::PoolPeak { column: column.to_owned() });
+        }
+        Ok(organization)
+    }
+
+    /// `column`, which counts seconds × `unit_s` from `epoch`, as an instant within the years of the calendar.
+    pub fn after(
+        &self,
+        column: &str,
+        epoch: UnixSeconds,
+        (unit, unit_s): (&'static str, i64),
+    ) -> Result<UnixSeconds, RowFault> {
+        let at = epoch.plus_s(self.integer(column, 0)?.saturating_mul(unit_s));
+        let beyond =
+            || RowFault::BeyondCalendar { column: column.to_owned(), text: self.text(column).to_owned(), unit };
+        at.hour().map(|_| at).map_err(|_| beyond())
     }
 
     pub fn name<T>(&self, column: &str, parse: impl Fn(&str) -> Result<T, NameError>) -> Result<T, RowFault> {
         parse(self.text(column)).map_err(|fault| RowFault::Name { column: column.to_owned(), fault })
     }
+}
+
+/// Exports of data frames write whole numbers as `60.0`.
+fn whole(text: &str) -> Option<i64> {
+    text.strip_suffix(".0").unwrap_or(text).parse().ok()
 }
 
 pub fn gpus(column: &str, text: &str) -> Result<MilliGpus, RowFault> {

@@ -3,7 +3,7 @@
 use super::*;
 use std::path::Path;
 
-fn options() -> ReadOptions {
+pub(super) fn options() -> ReadOptions {
     ReadOptions {
         cluster: ClusterName::parse("earth").unwrap(),
         gpu_model: GpuModel::parse("V100").unwrap(),
@@ -13,7 +13,7 @@ fn options() -> ReadOptions {
 }
 
 /// Writes `text` as `name` in a fresh folder and reads it; the folder's path is cut out of the error.
-fn read_as<T>(name: &str, text: &[u8], read: impl Fn(&Path) -> Result<T, ReadError>) -> Result<T, String> {
+pub(super) fn read_as<T>(name: &str, text: &[u8], read: impl Fn(&Path) -> Result<T, ReadError>) -> Result<T, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
     std::fs::write(&file, text).unwrap();
@@ -181,7 +181,7 @@ fn the_alibaba_file_has_a_series_for_each_gpu_model() {
 
 const JOBS: &str = "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n";
 
-fn jobs(rows: &str) -> Result<GfsJobs, String> {
+fn jobs(rows: &str) -> Result<Jobs, String> {
     let text = format!("{JOBS}{rows}");
     read_as("job_info_df.csv", text.as_bytes(), |file| gfs_jobs(file, UnixSeconds::new(1_709_222_400), &options()))
 }
@@ -212,6 +212,7 @@ fn a_job_with_an_unknown_type_or_no_workers_is_refused() {
     assert!(jobs("j,o,A10,1,1,0,0,60,HP\n").unwrap_err().contains("column worker_num: \"0\" is not a whole number"));
     assert!(jobs("j,o,A10,1,1,1,-5,60,HP\n").unwrap_err().contains("column submit_time"));
     assert!(jobs("j,o,A10,1,999999999,9,0,60,HP\n").unwrap_err().contains("more than one task may ask for"));
+    assert!(jobs("j,o,A10,1,1,1,99999999999,60,HP\n").unwrap_err().contains("99999999999 seconds after the epoch lie"));
     assert!(jobs("j,o,A10,1,0.125,1,0.0,60.0,HP\n").is_ok(), "whole numbers written by a data frame");
 }
 
