@@ -8,3 +8,4 @@ mod public_data;
 mod service;
 mod store;
 mod tidy;
+mod traces;

@@ -85,6 +85,31 @@ pub enum InputFormat {
     Helios,
     /// The hourly file of the Alibaba spot trace, a column a GPU model
     AlibabaHourly,
+    /// The job list of Microsoft's Philly cluster (times in minutes, best_effort 1 is spot), as gfs-jobs
+    Philly,
+}
+
+impl InputFormat {
+    /// As it is written on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Usage => "usage",
+            Self::GfsJobs => "gfs-jobs",
+            Self::Helios => "helios",
+            Self::AlibabaHourly => "alibaba-hourly",
+            Self::Philly => "philly",
+        }
+    }
+
+    /// A list of jobs, which takes a node list and counts time from an epoch that it does not tell.
+    pub const fn is_job_list(self) -> bool {
+        matches!(self, Self::GfsJobs | Self::Philly)
+    }
+
+    /// Whether the file has one GPU model and does not say which.
+    pub const fn names_no_gpu_model(self) -> bool {
+        matches!(self, Self::Helios | Self::Philly)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -97,7 +122,7 @@ pub struct Ingest {
     /// Cluster of a file that names none; the name of the file or folder where it is not given
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: Option<ClusterName>,
-    /// GPU model of a file that names none (helios)
+    /// GPU model of a file that names none (helios, philly); `any` if not given
     #[arg(long, value_name = "MODEL", value_parser = |text: &str| GpuModel::parse(text))]
     pub gpu_model: Option<GpuModel>,
     /// The cluster's IANA time zone, in which naive times are read; what is stored, else Asia/Shanghai for helios and
@@ -108,13 +133,13 @@ pub struct Ingest {
     /// both, as in CN+company.csv; see datasets calendar
     #[arg(long, value_name = "NAME|FILE")]
     pub calendar: Option<String>,
-    /// Time zero of gfs-jobs (required there), or of alibaba-hourly (2024-03-01T00:00:00+08:00 if not given)
+    /// Time zero of gfs-jobs and philly (required there), or of alibaba-hourly (2024-03-01T00:00:00+08:00 if not given)
     #[arg(long, value_name = "TIME", value_parser = command_line::instant)]
     pub epoch: Option<UnixSeconds>,
     /// GPUs of the pool, where the file has one pool
     #[arg(long, value_name = "GPUS", value_parser = |text: &str| MilliGpus::parse(text), allow_negative_numbers = true)]
     pub capacity: Option<MilliGpus>,
-    /// Node list of a gfs-jobs file: gives the capacity of each GPU model
+    /// Node list (node_name,gpu_model,gpu_capacity_num,cpu_num) of gfs-jobs or philly: the capacity of each GPU model
     #[arg(long, value_name = "FILE")]
     pub nodes: Option<PathBuf>,
     /// Leave out bad rows and list them, instead of refusing the file

@@ -24,12 +24,18 @@ pub enum CliError {
     Name(#[from] NameError),
     #[error("--epoch is not an hour: {0}")]
     Epoch(HourError),
-    #[error("--format gfs-jobs needs --epoch, the time of second 0, such as 2024-03-01T00:00:00+08:00")]
-    NoEpoch,
+    #[error("--format {format} needs --epoch, the time from which it counts, such as 2024-03-01T00:00:00+08:00")]
+    NoEpoch { format: &'static str },
     #[error("{flag} has no meaning for --format {format}")]
     FlagWithoutMeaning { flag: &'static str, format: &'static str },
     #[error("--capacity gives GPUs to one pool, and the file has {pools}: {names}")]
     CapacityOfMany { pools: usize, names: String },
+    #[error(
+        "{}: has GPUs of {nodes}, and the jobs are of {jobs}: take the node list of their cluster, or say with --gpu-model \
+         what a philly file leaves out",
+        file.display()
+    )]
+    NodesOfOtherModels { file: PathBuf, jobs: String, nodes: String },
     #[error("the node list sums to more than a pool can have: {0}")]
     Nodes(AmountError),
     #[error("{}: holds no usage to store: {bad} rows are bad, the others are none of HP work", file.display())]
@@ -45,17 +51,22 @@ pub enum CliError {
 impl From<CliError> for Failure {
     fn from(fault: CliError) -> Self {
         use CliError::{
-            CapacityOfMany, Epoch, FlagWithoutMeaning, Name, NoCluster, NoEpoch, NothingThere, Store, Write,
+            CapacityOfMany, Epoch, FlagWithoutMeaning, Name, NoCluster, NoEpoch, NodesOfOtherModels, NothingThere,
+            Store, Write,
         };
         let exit = match &fault {
-            Name(_) | Epoch(_) | NoEpoch | FlagWithoutMeaning { .. } | CapacityOfMany { .. } | NoCluster { .. } => {
-                Exit::Usage
-            }
+            Name(_)
+            | Epoch(_)
+            | NoEpoch { .. }
+            | FlagWithoutMeaning { .. }
+            | CapacityOfMany { .. }
+            | NoCluster { .. } => Exit::Usage,
             CliError::Calendar(_) | CliError::CalendarFile { .. } => Exit::Usage,
             Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
             CliError::Read(ReadError::Io { .. }) | Store(_) | Write { .. } | NothingThere => Exit::Failure,
-            CliError::NoGoodRow { .. }
+            NodesOfOtherModels { .. }
+            | CliError::NoGoodRow { .. }
             | CliError::Read(_)
             | CliError::Panel(_)
             | CliError::Nodes(_)

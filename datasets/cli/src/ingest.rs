@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use store::{AppendReport, Cluster, Store};
-use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, PoolId};
+use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, PoolId, UnixSeconds, UsageRow};
 
 /// The zone of the published files that are not in UTC.
 const TRACE_ZONE: &str = "Asia/Shanghai";
@@ -60,18 +60,20 @@ async fn calendar_of(store: &dyn Store, cluster: &Cluster, named: Option<&Named>
 }
 
 fn check_flags(what: &Ingest) -> Result<(), CliError> {
-    let wrong = |flag: &'static str, format: &'static str| Err(CliError::FlagWithoutMeaning { flag, format });
-    match what.format {
-        InputFormat::Usage if what.cluster.is_some() => wrong("--cluster", "usage, which names its clusters"),
-        InputFormat::Usage if what.epoch.is_some() => wrong("--epoch", "usage"),
-        InputFormat::Helios if what.epoch.is_some() => wrong("--epoch", "helios"),
-        InputFormat::GfsJobs if what.epoch.is_none() => Err(CliError::NoEpoch),
-        format if what.nodes.is_some() && format != InputFormat::GfsJobs => wrong("--nodes", "other than gfs-jobs"),
-        format if what.gpu_model.is_some() && format != InputFormat::Helios => {
-            wrong("--gpu-model", "other than helios, which name theirs")
-        }
-        _ => Ok(()),
+    let format = what.format;
+    let given = [
+        ("--cluster", what.cluster.is_some(), format != InputFormat::Usage),
+        ("--epoch", what.epoch.is_some(), format.is_job_list() || format == InputFormat::AlibabaHourly),
+        ("--nodes", what.nodes.is_some(), format.is_job_list()),
+        ("--gpu-model", what.gpu_model.is_some(), format.names_no_gpu_model()),
+    ];
+    if let Some((flag, ..)) = given.into_iter().find(|(_, is_given, has_meaning)| *is_given && !has_meaning) {
+        return Err(CliError::FlagWithoutMeaning { flag, format: format.as_str() });
     }
+    if format.is_job_list() && what.epoch.is_none() {
+        return Err(CliError::NoEpoch { format: format.as_str() });
+    }
+    Ok(())
 }
 
 /// The cluster of a file that names none, with its zone and calendar: those given, else those stored, else those of the
@@ -82,7 +84,7 @@ async fn default_cluster(what: &Ingest, named: Option<&Named>, store: &dyn Store
     let stored = store.cluster(&name).await?;
     let usual = match what.format {
         InputFormat::Helios | InputFormat::AlibabaHourly => TRACE_ZONE,
-        InputFormat::Usage | InputFormat::GfsJobs => "UTC",
+        InputFormat::Usage | InputFormat::GfsJobs | InputFormat::Philly => "UTC",
     };
     let (stored_zone, stored_calendar) =
         stored.map_or((usual.to_owned(), Calendar::WEEKDAYS.to_owned()), |known| (known.time_zone, known.calendar));
@@ -100,7 +102,7 @@ fn read(what: &Ingest, cluster: &Cluster, calendar: Calendar) -> Result<ReadRepo
         calendar,
         skip_bad_rows: what.skip_bad_rows,
     };
-    Ok(match what.format {
+    let mut report = match what.format {
         InputFormat::Usage => read::usage(&what.path, &options)?,
         InputFormat::Helios => read::helios(&what.path, &options)?,
         InputFormat::AlibabaHourly => {
@@ -109,29 +111,43 @@ fn read(what: &Ingest, cluster: &Cluster, calendar: Calendar) -> Result<ReadRepo
             let on_the_hour = HourStart::from_unix_s(epoch.get()).map_err(CliError::Epoch)?;
             read::alibaba_hourly(&what.path, on_the_hour, &options)?
         }
-        InputFormat::GfsJobs => {
-            let mut report = read::gfs_jobs(&what.path, what.epoch.ok_or(CliError::NoEpoch)?, &options)?.report;
-            if let Some(file) = &what.nodes {
-                report.capacity = node_capacity(file, first_hour(&report), &options, &mut report.skipped)?;
-            }
-            report
-        }
-    })
+        InputFormat::GfsJobs => read::gfs_jobs(&what.path, epoch_of_jobs(what)?, &options)?.report,
+        InputFormat::Philly => read::philly(&what.path, epoch_of_jobs(what)?, &options)?.report,
+    };
+    if let Some(file) = &what.nodes {
+        report.capacity = node_capacity(file, &report.rows, &options, &mut report.skipped)?;
+    }
+    Ok(report)
+}
+
+fn epoch_of_jobs(what: &Ingest) -> Result<UnixSeconds, CliError> {
+    what.epoch.ok_or(CliError::NoEpoch { format: what.format.as_str() })
 }
 
 fn first_hour(report: &ReadReport) -> Option<HourStart> {
     report.rows.iter().map(|row| row.hour).min()
 }
 
+/// The capacity of each GPU model of a node list, from the first hour on. A list without a single GPU of the jobs' models
+/// is that of another cluster, or the jobs' model is not said.
 fn node_capacity(
     file: &Path,
-    from: Option<HourStart>,
+    rows: &[UsageRow],
     options: &ReadOptions,
     skipped: &mut Vec<SkippedRow>,
 ) -> Result<Vec<CapacityRow>, CliError> {
     let (nodes, bad) = read::gfs_nodes(file, options)?;
     skipped.extend(bad);
-    from.map_or(Ok(Vec::new()), |from| read::capacity_by_model(&nodes, from).map_err(CliError::Nodes))
+    let Some(from) = rows.iter().map(|row| row.hour).min() else { return Ok(Vec::new()) };
+    let capacity = read::capacity_by_model(&nodes, from).map_err(CliError::Nodes)?;
+    let models = |pools: BTreeSet<&PoolId>| pools.iter().map(|pool| pool.gpu_model.to_string()).collect::<Vec<_>>();
+    let of_jobs: BTreeSet<_> = rows.iter().map(|row| &row.series.pool).collect();
+    if !capacity.iter().any(|row| of_jobs.contains(&row.pool)) {
+        let (jobs, nodes) =
+            (models(of_jobs).join(", "), models(capacity.iter().map(|row| &row.pool).collect()).join(", "));
+        return Err(CliError::NodesOfOtherModels { file: file.to_owned(), jobs, nodes });
+    }
+    Ok(capacity)
 }
 
 /// What `--capacity` gives, from the first hour of the pool on.
@@ -186,6 +202,8 @@ struct Summary {
     changed: u64,
     unchanged: u64,
     equal_duplicates: u64,
+    /// Jobs that ask for no GPU and are left out.
+    jobs_without_gpus: u64,
     capacity_rows: usize,
     skipped: Vec<String>,
     /// Pools of which the file holds no organization.
@@ -244,6 +262,7 @@ impl Summary {
             changed: appended.usage.changed,
             unchanged: appended.usage.unchanged,
             equal_duplicates: report.equal_duplicates,
+            jobs_without_gpus: report.jobs_without_gpus,
             capacity_rows: report.capacity.len(),
             skipped: report.skipped.iter().map(skipped_line).collect(),
             pools_of_peaks_only: pools_of_peaks_only.map(ToString::to_string).collect(),
@@ -279,6 +298,9 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     say(format_args!("{series} series from {from} to {to}"));
     say(format_args!("rows: {inserted} inserted, {changed} changed, {unchanged} unchanged"));
     say(format_args!("in the file: {equal_duplicates} equal duplicates, {} bad rows skipped", summary.skipped.len()));
+    if summary.jobs_without_gpus > 0 {
+        say(format_args!("jobs that ask for no GPU: {} left out", summary.jobs_without_gpus));
+    }
     say(format_args!("capacity: {capacity_rows} rows"));
     for cluster in &summary.clusters {
         say(format_args!(

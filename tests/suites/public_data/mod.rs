@@ -1,11 +1,14 @@
 //! Real traces: what the readers make of them, and scores that others measured on the same hours.
 
+mod openb;
+mod philly;
+
 use datasets::read::{self, ALIBABA_EPOCH};
 use datasets::{Calendar, Panel, PanelBuilder, ReadOptions, ReadReport};
 use forecaster::{Fit, ModelKind, ModelSpec, roll, scores, train, trained};
 use std::collections::BTreeSet;
 use std::path::Path;
-use tests::{fixture, public_data};
+use tests::public_data;
 use vocab::{ClusterName, GpuModel, GuaranteeRate, HorizonHours, HourStart, MilliGpus};
 
 fn options(cluster: &str) -> ReadOptions {
@@ -54,21 +57,6 @@ fn the_alibaba_file_has_six_models_over_163_days() {
     let panel = panel("alibaba", &alibaba(&file));
     assert_eq!((panel.series().len(), panel.hours()), (6, 163 * 24));
     assert_eq!(panel.series()[0].demand_gpus()[0], 2_249.14);
-}
-
-#[test]
-fn the_philly_jobs_ask_for_775_gpus_on_average() {
-    let Some(folder) = public_data("the_philly_jobs_ask_for_775_gpus_on_average", "philly-gfs") else { return };
-    let epoch = fixture::at(1_506_960_000);
-    let jobs = read::gfs_jobs(&folder.join("job_info_df.csv"), epoch, &options("philly")).unwrap();
-    assert_eq!(jobs.tasks.len(), 30_756);
-    let pool: Vec<_> = jobs.report.rows.iter().filter(|row| row.series.is_pool_peak()).collect();
-    let peaks: Vec<f64> = pool.iter().take(14 * 24).map(|row| row.demand.as_gpus()).collect();
-    let mean = peaks.iter().sum::<f64>() / peaks.len() as f64;
-    // The load is the mean over time, 775; hourly peaks lie above it.
-    assert!((775.0..860.0).contains(&mean), "{mean}");
-    let (nodes, _) = read::gfs_nodes(&folder.join("node_info_df_1280.csv"), &options("philly")).unwrap();
-    assert_eq!(read::capacity_by_model(&nodes, pool[0].hour).unwrap()[0].capacity, MilliGpus::from_gpus(1_280));
 }
 
 /// MAE of the median, RMSE of the mean, pinball at 0.9 and 0.95, CRPS, MAQE at 0.9 of the last value over a test window.

@@ -1,0 +1,60 @@
+//! The Philly jobs, as Microsoft recorded them and in the format of the GFS trace.
+
+use super::options;
+use datasets::ReadOptions;
+use datasets::read::{self, Jobs};
+use std::collections::BTreeMap;
+use tests::public_data;
+use vocab::{MilliGpus, Task, TaskClass, UnixSeconds};
+
+/// 2017-10-02 16:00 UTC; any other would do.
+const EPOCH: UnixSeconds = UnixSeconds::new(1_506_960_000);
+
+#[test]
+fn the_philly_jobs_ask_for_775_gpus_on_average() {
+    let Some(folder) = public_data("the_philly_jobs_ask_for_775_gpus_on_average", "philly-gfs") else { return };
+    let jobs = read::gfs_jobs(&folder.join("job_info_df.csv"), EPOCH, &options("philly")).unwrap();
+    assert_eq!(jobs.tasks.len(), 30_756);
+    let pool: Vec<_> = jobs.report.rows.iter().filter(|row| row.series.is_pool_peak()).collect();
+    let peaks: Vec<f64> = pool.iter().take(14 * 24).map(|row| row.demand.as_gpus()).collect();
+    let mean = peaks.iter().sum::<f64>() / peaks.len() as f64;
+    // The load is the mean over time, 775; hourly peaks lie above it.
+    assert!((775.0..860.0).contains(&mean), "{mean}");
+    let (nodes, _) = read::gfs_nodes(&folder.join("node_info_df_1280.csv"), &options("philly")).unwrap();
+    assert_eq!(read::capacity_by_model(&nodes, pool[0].hour).unwrap()[0].capacity, MilliGpus::from_gpus(1_280));
+}
+
+/// The two readings of the same jobs.
+fn both(raw: &std::path::Path, gfs: &std::path::Path) -> (Jobs, Jobs) {
+    let options: ReadOptions = options("philly");
+    (read::philly(raw, EPOCH, &options).unwrap(), read::gfs_jobs(gfs, EPOCH, &options).unwrap())
+}
+
+/// What a job asks for, by its number; the GFS format puts `philly-` before it.
+fn by_number(tasks: &[Task]) -> BTreeMap<u32, (String, TaskClass, i64, Option<u64>, MilliGpus, u32)> {
+    let number = |task: &Task| task.id.as_str().trim_start_matches("philly-").parse().unwrap();
+    let facts = |task: &Task| {
+        let (organization, submitted) = (task.organization.to_string(), task.submitted.get());
+        (organization, task.class, submitted, task.duration_s, task.gpus_per_pod(), task.pods())
+    };
+    tasks.iter().map(|task| (number(task), facts(task))).collect()
+}
+
+#[test]
+fn the_philly_file_and_its_gfs_form_are_the_same_jobs_and_the_same_demand() {
+    let name = "the_philly_file_and_its_gfs_form_are_the_same_jobs_and_the_same_demand";
+    let Some(raw) = public_data(name, "philly/trace_job_Philly_MIX1.csv") else { return };
+    let (raw, gfs) = both(&raw, &raw.with_file_name("../philly-gfs/job_info_df.csv"));
+    let of = |class| raw.tasks.iter().filter(|task| task.class == class).count();
+    assert_eq!((of(TaskClass::Hp), of(TaskClass::Spot)), (21_600, 9_156));
+    assert_eq!((raw.report.jobs_without_gpus, raw.report.equal_duplicates), (184, 0));
+    assert_eq!(by_number(&raw.tasks), by_number(&gfs.tasks));
+    assert_eq!(by_number(&raw.tasks).len(), 30_756);
+    assert_eq!(raw.report.rows, gfs.report.rows);
+    let peaks = raw.report.rows.iter().filter(|row| row.series.is_pool_peak()).map(|row| row.demand);
+    let peaks: Vec<_> = peaks.collect();
+    // pandas, minute by minute, from the file: the peak of all, in hour 232, and the sum of the hourly peaks.
+    let all = peaks.iter().try_fold(MilliGpus::ZERO, |sum, peak| sum.checked_add(*peak));
+    assert_eq!((peaks.len(), peaks[232]), (336, MilliGpus::from_gpus(1_341)));
+    assert_eq!((peaks.iter().max(), all), (Some(&peaks[232]), Some(MilliGpus::from_gpus(261_373))));
+}
