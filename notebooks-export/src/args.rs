@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use command_line::{Common, ConfigCommand};
+use command_line::{BadValue, Common, ConfigCommand};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -60,6 +60,12 @@ impl Default for Config {
     }
 }
 
+impl command_line::Config for Config {
+    fn check(&self) -> Result<(), BadValue> {
+        Ok(())
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Report a backtest, or runs on the hours that they have not seen: report.html, report.ipynb, metrics.csv,
@@ -100,6 +106,9 @@ fn zone(text: &str) -> Result<Tz, String> {
 
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
+Examples:\n  \
+notebooks-export report --forecasts forecasts.csv --out report\n  \
+notebooks-export report --forecasts forecasts.csv --pool-bounds pool_bounds.csv --out report --json\n\n\
 Writes to the folder:\n  \
 report.html        the page to read: bands, calibration, errors by step and hour, coverage, bounds, worst hours,\n                     \
 skill; one file, without scripts or network, for screen and paper\n  \

@@ -22,22 +22,25 @@ mod table;
 mod tests;
 
 use args::{Arguments, Command, Config};
-use clap::Parser;
-use command_line::{ConfigCommand, Failure, Settings, completions, finish, one_thread_of_arithmetic, show};
+use command_line::{ConfigCommand, Failure, Settings, completions, finish, one_thread_of_arithmetic, parse};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     one_thread_of_arithmetic();
-    finish(run(&Arguments::parse()))
+    finish(run(&parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
     let common = &arguments.common;
+    if let Command::Completions { shell } = arguments.command {
+        completions::<Arguments>(shell);
+        return Ok(());
+    }
     let settings: Settings<Config> = Settings::load("notebooks-export", common.config.as_deref(), &arguments.flags)?;
     match &arguments.command {
-        Command::Report(what) => report::run(what, &settings.values, common.json)?,
-        Command::Config { command: ConfigCommand::Show { origin } } => show(&settings.entries, *origin, common.json),
-        Command::Completions { shell } => completions::<Arguments>(*shell),
+        Command::Config { command: ConfigCommand::Show { origin } } => settings.show(*origin, common.json)?,
+        Command::Report(what) => report::run(what, settings.values()?, common.json)?,
+        Command::Completions { .. } => {}
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::error::ExportError;
 use crate::metrics::{COLUMNS, Metric};
+use command_line::OutputFile;
 use std::path::Path;
 
 /// Makes the folder with those above it.
@@ -26,7 +27,7 @@ pub fn text(file: &Path, text: &str) -> Result<(), ExportError> {
 /// Writes metrics.csv.
 pub fn metrics(all: &[Metric], file: &Path) -> Result<(), ExportError> {
     let failed = |source| ExportError::Write { file: file.to_owned(), source };
-    let mut writer = csv::Writer::from_path(file).map_err(|fault| failed(fault.into()))?;
+    let mut writer = csv::Writer::from_writer(OutputFile::create(file).map_err(failed)?);
     let mut row = |fields: &[&str]| writer.write_record(fields).map_err(|fault| failed(fault.into()));
     row(&COLUMNS)?;
     for one in all {
@@ -34,5 +35,6 @@ pub fn metrics(all: &[Metric], file: &Path) -> Result<(), ExportError> {
         let (value, rows) = (value.to_string(), rows.to_string());
         row(&[&scope.model, &scope.cluster, &scope.gpu_model, &scope.organization, &scope.step, name, &value, &rows])?;
     }
-    writer.flush().map_err(failed)
+    let whole = writer.into_inner().map_err(csv::IntoInnerError::into_error);
+    whole.and_then(OutputFile::finish).map_err(failed)
 }

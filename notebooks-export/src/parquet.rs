@@ -3,10 +3,10 @@
 use crate::error::ExportError;
 use crate::forecasts::{ForecastRow, Forecasts};
 use crate::measured::RecordingGaps;
+use command_line::OutputFile;
 use polars::prelude::{
     Column, DataFrame, DataType, IntoColumn, NamedFrom, ParquetWriter, PolarsError, Series, TimeUnit, TimeZone,
 };
-use std::fs::File;
 use std::path::Path;
 use vocab::HourStart;
 
@@ -17,9 +17,10 @@ const MILLIS_PER_SECOND: i64 = 1_000;
 pub fn write(forecasts: &Forecasts, gaps: &RecordingGaps, file: &Path) -> Result<(), ExportError> {
     let failed = |source| ExportError::Parquet { file: file.to_owned(), source };
     let mut frame = frame(forecasts, gaps).map_err(failed)?;
-    let output = File::create(file).map_err(|source| ExportError::Write { file: file.to_owned(), source })?;
-    ParquetWriter::new(output).finish(&mut frame).map_err(failed)?;
-    Ok(())
+    let not_written = |source| ExportError::Write { file: file.to_owned(), source };
+    let mut output = OutputFile::create(file).map_err(not_written)?;
+    ParquetWriter::new(&mut output).finish(&mut frame).map_err(failed)?;
+    output.finish().map_err(not_written)
 }
 
 fn frame(forecasts: &Forecasts, gaps: &RecordingGaps) -> Result<DataFrame, PolarsError> {

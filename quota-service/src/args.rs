@@ -2,9 +2,10 @@
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use command_line::{Common, ConfigCommand};
+use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
+use tracing_subscriber::EnvFilter;
 
 /// Serve spot quotas over HTTP, with their reasons
 #[derive(Debug, Parser)]
@@ -40,20 +41,20 @@ pub enum Command {
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Flags {
     /// sqlite://FILE (created if missing) or postgres://…; also DATABASE_URL
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<String>,
     /// Address and port; loopback only as long as there are no tokens. Port 0 takes a free one
-    #[arg(long, global = true, value_name = "ADDRESS")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "ADDRESS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     listen: Option<SocketAddr>,
     /// Virtual clock: starts after the newest usage (latest), or at a time. Marked in every answer; nothing of what is
     /// computed is stored
-    #[arg(long, global = true, value_name = "latest|TIME", value_parser = as_of)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "latest|TIME", value_parser = as_of)]
     #[serde(skip_serializing_if = "Option::is_none")]
     as_of: Option<String>,
     /// Seconds between two computations of the quotas
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     #[serde(skip_serializing_if = "Option::is_none")]
     refresh_s: Option<u64>,
 }
@@ -91,6 +92,30 @@ pub struct Config {
     pub shutdown_grace_s: u64,
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
     pub log: String,
+}
+
+impl command_line::Config for Config {
+    fn check(&self) -> Result<(), BadValue> {
+        store::check_url(&self.database).map_err(|fault| BadValue::new("database", fault))?;
+        if !self.listen.ip().is_loopback() {
+            let why = "is reachable from other machines, and no token is configured: use 127.0.0.1 or [::1]";
+            return Err(BadValue::new("listen", format_args!("{} {why}", self.listen)));
+        }
+        if !self.as_of.is_empty() {
+            as_of(&self.as_of).map_err(|fault| BadValue::new("as_of", format!("{:?}: {fault}", self.as_of)))?;
+        }
+        let positive = [
+            ("refresh_s", self.refresh_s),
+            ("promotion_check_s", self.promotion_check_s),
+            ("max_body_bytes", self.max_body_bytes as u64),
+        ];
+        if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
+            return Err(BadValue::new(key, "0 is below 1, the least"));
+        }
+        EnvFilter::try_new(&self.log)
+            .map(drop)
+            .map_err(|fault| BadValue::new("log", format!("{:?}: {fault}", self.log)))
+    }
 }
 
 impl Default for Config {

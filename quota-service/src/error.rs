@@ -8,8 +8,6 @@ use store::StoreError;
 pub enum ServiceError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("listen: {0} is reachable from other machines, and no token is configured: use 127.0.0.1 or [::1]")]
-    NotLoopback(SocketAddr),
     #[error("{0} cannot be listened on: {1}")]
     Bind(SocketAddr, std::io::Error),
     #[error(
@@ -20,19 +18,15 @@ pub enum ServiceError {
     AsOf { detail: String },
     #[error("log: {detail}")]
     Log { detail: String },
-    #[error("{name} must be at least 1")]
-    Zero { name: &'static str },
     #[error("the server stopped: {0}")]
     Server(std::io::Error),
 }
 
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
-        use ServiceError::{AsOf, Bind, Log, NotLoopback, NotRenewing, Server, Store, Zero};
+        use ServiceError::{AsOf, Bind, Log, NotRenewing, Server, Store};
         let exit = match &fault {
-            NotLoopback(_) | AsOf { .. } | Log { .. } | Zero { .. } | Store(StoreError::BadUrl { .. }) => {
-                Exit::ConfigInvalid
-            }
+            AsOf { .. } | Log { .. } | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
             Store(_) | Bind(..) | Server(_) | NotRenewing => Exit::Failure,
         };

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
 use crate::{http, metrics};
-use command_line::say;
+use command_line::{colours, say};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +18,8 @@ use vocab::UnixSeconds;
 /// Runs the service until it is told to stop (SIGINT or SIGTERM).
 ///
 /// # Errors
-/// The settings contradict each other, the address cannot be listened on, or the database cannot be opened.
+/// The address cannot be listened on, or the database cannot be opened.
 pub async fn run(config: Config, json: bool) -> Result<(), ServiceError> {
-    check(&config)?;
     start_log(&config.log)?;
     let render = metrics::install();
     // 1. The store and the clock.
@@ -63,27 +62,9 @@ pub async fn run(config: Config, json: bool) -> Result<(), ServiceError> {
     Ok(())
 }
 
-fn check(config: &Config) -> Result<(), ServiceError> {
-    if !config.listen.ip().is_loopback() {
-        return Err(ServiceError::NotLoopback(config.listen));
-    }
-    let positive = [
-        ("refresh_s", config.refresh_s),
-        ("promotion_check_s", config.promotion_check_s),
-        ("max_body_bytes", config.max_body_bytes as u64),
-    ];
-    for (name, value) in positive {
-        if value == 0 {
-            return Err(ServiceError::Zero { name });
-        }
-    }
-    Ok(())
-}
-
 fn start_log(filter: &str) -> Result<(), ServiceError> {
     let filter = EnvFilter::try_new(filter).map_err(|fault| ServiceError::Log { detail: fault.to_string() })?;
-    let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(is_terminal);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours());
     log.try_init().map_err(|fault| ServiceError::Log { detail: fault.to_string() })
 }
 

@@ -7,7 +7,9 @@ mod public_data;
 mod service;
 
 pub use database::{TestDatabase, fresh_database};
-pub use programs::{Listening, Ran, program, program_to_closed_pipe, program_to_file, program_with};
+pub use programs::{
+    Listening, Ran, program, program_interrupted, program_names, program_to_closed_pipe, program_to_file, program_with,
+};
 pub use public_data::{public_data, workspace_root};
 pub use service::{Answer, TestService, promote, promote_bytes};
 pub use store::Backend;

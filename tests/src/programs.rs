@@ -1,9 +1,12 @@
 //! The programs as a user runs them.
 
+use crate::workspace_root;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// How a program ended.
 #[derive(Debug)]
@@ -41,12 +44,31 @@ fn path(name: &str) -> PathBuf {
 
 fn command(name: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(path(name));
-    let own = ["DATABASE_URL", "HEADROOM_DATABASE", "HEADROOM_LISTEN", "HEADROOM_SEED"];
-    for variable in own {
+    // What the caller has set for programs is not what the test is about.
+    let settings = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for variable in settings.filter(|name| name.starts_with("HEADROOM_") || name == "DATABASE_URL") {
         command.env_remove(variable);
     }
     command.args(arguments).stdin(Stdio::null());
     command
+}
+
+/// The programs of the workspace, as cargo knows them.
+///
+/// # Panics
+/// Cargo does not answer.
+#[must_use]
+pub fn program_names() -> Vec<String> {
+    let ran = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(workspace_root())
+        .output()
+        .expect("cargo knows the workspace");
+    let metadata: Value = serde_json::from_slice(&ran.stdout).expect("cargo prints JSON");
+    let packages = metadata["packages"].as_array().expect("a list").iter();
+    let targets = packages.flat_map(|package| package["targets"].as_array().expect("a list"));
+    let programs = targets.filter(|target| target["kind"][0] == "bin");
+    programs.map(|target| target["name"].as_str().expect("a name").to_owned()).collect()
 }
 
 /// Runs a program to its end.
@@ -96,6 +118,21 @@ fn run_to(name: &str, arguments: &[&str], stdout: Stdio) -> Ran {
     let output = child.wait_with_output().expect("the program ends");
     let stderr = String::from_utf8(output.stderr).expect("programs print UTF-8");
     Ran { code: output.status.code().unwrap_or(-1), stdout: String::new(), stderr }
+}
+
+/// As [`program`], interrupted after a while as by Ctrl-C. The signal that ended it, and what it said on stderr.
+///
+/// # Panics
+/// It cannot be started, or has ended by itself before.
+#[must_use]
+pub fn program_interrupted(name: &str, arguments: &[&str], after: Duration) -> (Option<i32>, String) {
+    let piped = Stdio::piped;
+    let child = command(name, arguments).stdout(piped()).stderr(piped()).spawn().expect("the program starts");
+    std::thread::sleep(after);
+    let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(told.expect("kill runs").success(), "{name} had ended");
+    let output = child.wait_with_output().expect("the program ends");
+    (output.status.signal(), String::from_utf8(output.stderr).expect("programs print UTF-8"))
 }
 
 /// A `quota-service` that listens; ended with this value.
@@ -157,7 +194,7 @@ impl Listening {
             if wanted(last.0, &last.1) {
                 return last.1;
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(100));
         }
         panic!("{path}: {last:?}")
     }

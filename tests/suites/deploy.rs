@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tests::{program, workspace_root};
-
-const PROGRAMS: [&str; 4] = ["datasets", "train", "quota-service", "notebooks-export"];
+use tests::{program, program_names, workspace_root};
 
 /// Key → value and origin.
 fn settings(name: &str, file: &str) -> BTreeMap<String, (String, String)> {
@@ -26,9 +24,9 @@ fn the_example_of_the_settings_file_shows_every_setting_with_its_default() {
     let folder = tempfile::tempdir().unwrap();
     let in_force = folder.path().join("headroom.toml");
     std::fs::write(&in_force, written.lines().map(line).collect::<Vec<_>>().join("\n")).unwrap();
-    for name in PROGRAMS {
-        let defaults = settings(name, example.to_str().unwrap());
-        let set = settings(name, in_force.to_str().unwrap());
+    for name in program_names() {
+        let defaults = settings(&name, example.to_str().unwrap());
+        let set = settings(&name, in_force.to_str().unwrap());
         for (key, (value, origin)) in &set {
             assert!(origin.ends_with("headroom.toml"), "{name}: {key} is not in deploy/headroom.toml");
             assert_eq!((*value).clone(), defaults[key].0, "{name}: {key} stands there with another value");

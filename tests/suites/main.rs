@@ -4,6 +4,7 @@
 mod calendar;
 mod deploy;
 mod main_job;
+mod manners;
 mod public_data;
 mod service;
 mod store;

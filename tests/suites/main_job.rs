@@ -216,7 +216,7 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
     let backtest = ["backtest", "--horizon", "4h", "--from", "2024-03-19T00:00:00Z", "--to", "2024-03-19T23:00:00Z"];
     let cases: [(&str, &[&str], i32, &str); 18] = [
         ("train", &["--horizon", "4x"], 2, "write 4h"),
-        ("train", &["--horizon", "4h", "--model", "orglinaer"], 2, "there are orglinear-paper"),
+        ("train", &["--horizon", "4h", "--model", "orglinaer"], 2, "a similar value exists: 'orglinear-paper'"),
         ("train", &["--horizon", "4h", "--cluster", "mars", "--database", &url], 2, "there are demo"),
         ("datasets", &["ingest", "--format", "gfs-jobs", file], 2, "needs --epoch"),
         (

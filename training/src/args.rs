@@ -1,8 +1,9 @@
 //! What the command line says.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use command_line::{Common, ConfigCommand};
+use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use forecaster::ModelKind;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -56,15 +57,16 @@ pub enum Command {
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Flags {
     /// sqlite://FILE (created if missing) or postgres://…; also DATABASE_URL
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", help_heading = GLOBAL)]
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<String>,
     /// Seed of initialisation and shuffling
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", help_heading = GLOBAL)]
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
     /// Guarantee rate p at which pool bounds are calibrated
-    #[arg(long, global = true, value_name = "P", value_parser = rate, allow_negative_numbers = true)]
+    #[arg(long, global = true, value_name = "P", value_parser = rate, allow_negative_numbers = true,
+        help_heading = GLOBAL)]
     #[serde(skip_serializing_if = "Option::is_none")]
     guarantee_rate: Option<f64>,
 }
@@ -80,6 +82,14 @@ pub struct Config {
     pub database: String,
     pub seed: u64,
     pub guarantee_rate: f64,
+}
+
+impl command_line::Config for Config {
+    fn check(&self) -> Result<(), BadValue> {
+        store::check_url(&self.database).map_err(|fault| BadValue::new("database", fault))?;
+        let rate = GuaranteeRate::new(self.guarantee_rate);
+        rate.map(drop).map_err(|fault| BadValue::new("guarantee_rate", fault))
+    }
 }
 
 impl Default for Config {
@@ -108,8 +118,9 @@ impl FromStr for Lookback {
     }
 }
 
-fn model(name: &str) -> Result<ModelKind, String> {
-    ModelKind::parse(name).map_err(|fault| fault.to_string())
+/// The models by name, so that a misspelt one is answered with the right one and shells complete them.
+fn model() -> impl TypedValueParser<Value = ModelKind> {
+    PossibleValuesParser::new(ModelKind::ALL.map(ModelKind::as_str)).try_map(|name| ModelKind::parse(&name))
 }
 
 fn at_least_zero(text: &str) -> Result<f64, String> {
@@ -133,8 +144,8 @@ pub struct Train {
     /// Hours that the model sees: auto is 168h below 60 days of history, else 672h
     #[arg(long, value_name = "HOURS", default_value = "auto")]
     pub lookback: Lookback,
-    /// orglinear-paper, orglinear-released, last-value, seasonal-24h, seasonal-168h or peak-week
-    #[arg(long, value_name = "MODEL", default_value_t = ModelKind::DEFAULT, value_parser = model)]
+    /// Model to train
+    #[arg(long, value_name = "MODEL", default_value_t = ModelKind::DEFAULT, value_parser = model())]
     pub model: ModelKind,
     /// Learn from hours before this one only
     #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
@@ -151,6 +162,11 @@ pub struct Train {
 }
 
 #[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --out forecasts.csv --pool-out pool_bounds.csv\n  \
+    train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --model orglinear-paper,last-value --refit 24h --out forecasts.csv\n  \
+    train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --run run-3 --out - | head\n\n\
+    With - for a file its rows go to stdout, and the tables to stderr.")]
 pub struct Backtest {
     /// Hours to forecast
     #[arg(long, value_name = "HOURS", value_parser = command_line::horizon)]
@@ -165,7 +181,7 @@ pub struct Backtest {
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: Option<ClusterName>,
     /// Models to compare; the promoted run's (else orglinear-paper) and the baselines if not given
-    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', value_parser = model)]
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', value_parser = model())]
     pub model: Vec<ModelKind>,
     /// Hours that the models see
     #[arg(long, value_name = "HOURS", default_value = "auto")]
@@ -176,10 +192,10 @@ pub struct Backtest {
     /// Train again every so many hours of the window, on all hours before
     #[arg(long, value_name = "HOURS", value_parser = command_line::horizon)]
     pub refit: Option<HorizonHours>,
-    /// Forecasts of every issue hour, series and step
+    /// Forecasts of every issue hour, series and step; - is stdout
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Bounds of every issue hour, pool and aggregation
+    /// Bounds of every issue hour, pool and aggregation; - is stdout
     #[arg(long, value_name = "FILE")]
     pub pool_out: Option<PathBuf>,
 }
@@ -187,18 +203,25 @@ pub struct Backtest {
 #[derive(Debug, Subcommand)]
 pub enum RunsCommand {
     /// The newest first
+    #[command(after_long_help = "Examples:\n  train runs list\n  train runs list --cluster earth --json")]
     List {
         /// This cluster only
         #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
         cluster: Option<ClusterName>,
     },
     /// Everything that is known of a run
+    #[command(after_long_help = "Examples:\n  train runs show run-3\n  train runs show run-3 --json")]
     Show { run: RunId },
     /// Two runs side by side
+    #[command(after_long_help = "Examples:\n  train runs compare run-3 run-4\n  train runs compare 3 4 --json")]
     Compare { one: RunId, other: RunId },
     /// Let a run serve its cluster
+    #[command(after_long_help = "Examples:\n  train runs promote run-4\n  train runs promote 4 --json")]
     Promote { run: RunId },
     /// Let the run serve again that served before the present one
+    #[command(
+        after_long_help = "Examples:\n  train runs rollback --cluster earth\n  train runs rollback --cluster earth --json"
+    )]
     Rollback {
         #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
         cluster: ClusterName,

@@ -56,6 +56,8 @@ pub enum TrainingError {
     Gate { run: RunId, why: String },
     #[error("--out and --pool-out name the same file, {}", file.display())]
     OneFileForTwo { file: PathBuf },
+    #[error("- puts rows on stdout, where --json puts its answer: name files, or leave --json out")]
+    JsonAndRows,
     #[error("{} of the clusters could not be trained: {}", faults.len(), faults.join("; "))]
     Several { faults: Vec<String> },
     #[error("{}: {source}", file.display())]
@@ -67,9 +69,11 @@ impl From<TrainingError> for Failure {
         use TrainingError as E;
         let exit = match &fault {
             E::Gate { .. } => Exit::Gate,
-            E::NoCluster { .. } | E::OtherHorizon { .. } | E::OneFileForTwo { .. } | E::RunsDiffer { .. } => {
-                Exit::Usage
-            }
+            E::NoCluster { .. }
+            | E::OtherHorizon { .. }
+            | E::OneFileForTwo { .. }
+            | E::RunsDiffer { .. }
+            | E::JsonAndRows => Exit::Usage,
             E::Rate(_) | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
             E::Several { .. }

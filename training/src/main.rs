@@ -1,7 +1,6 @@
 //! The program `train`.
 
-use clap::Parser;
-use command_line::{Failure, Settings, completions, finish, one_thread_of_arithmetic, show};
+use command_line::{ConfigCommand, Failure, Settings, completions, finish, one_thread_of_arithmetic, parse};
 use std::process::ExitCode;
 use training::args::{Arguments, Command, Config};
 use training::{backtest, run, runs};
@@ -10,23 +9,27 @@ fn main() -> ExitCode {
     one_thread_of_arithmetic();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime {
-        Ok(runtime) => finish(runtime.block_on(start(Arguments::parse()))),
+        Ok(runtime) => finish(runtime.block_on(start(parse()))),
         Err(fault) => finish(Err(Failure::new(command_line::Exit::Failure, fault))),
     }
 }
 
 async fn start(arguments: Arguments) -> Result<(), Failure> {
-    let common = &arguments.common;
-    let settings: Settings<Config> = Settings::load("train", common.config.as_deref(), &arguments.flags)?;
-    let (values, json) = (&settings.values, common.json);
+    let json = arguments.common.json;
+    if let Some(Command::Completions { shell }) = arguments.command {
+        completions::<Arguments>(shell);
+        return Ok(());
+    }
+    let settings: Settings<Config> = Settings::load("train", arguments.common.config.as_deref(), &arguments.flags)?;
+    if let Some(Command::Config { command: ConfigCommand::Show { origin } }) = arguments.command {
+        return Ok(settings.show(origin, json)?);
+    }
+    let values = settings.values()?;
     match &arguments.command {
-        None => run::run(&arguments.train, values, json).await?,
-        Some(Command::Backtest(what)) => backtest::run(what, values, json).await?,
-        Some(Command::Runs { command }) => runs::run(command, values, json).await?,
-        Some(Command::Completions { shell }) => completions::<Arguments>(*shell),
-        Some(Command::Config { command: command_line::ConfigCommand::Show { origin } }) => {
-            show(&settings.entries, *origin, json);
-        }
+        None => run::run(&arguments.train, &values, json).await?,
+        Some(Command::Backtest(what)) => backtest::run(what, &values, json).await?,
+        Some(Command::Runs { command }) => runs::run(command, &values, json).await?,
+        Some(Command::Config { .. } | Command::Completions { .. }) => {}
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use command_line::{Common, ConfigCommand};
+use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, UnixSeconds};
@@ -33,7 +33,7 @@ pub struct Arguments {
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Flags {
     /// sqlite://FILE (created if missing) or postgres://…; also DATABASE_URL
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", help_heading = GLOBAL)]
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<String>,
 }
@@ -43,6 +43,12 @@ pub struct Flags {
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub database: String,
+}
+
+impl command_line::Config for Config {
+    fn check(&self) -> Result<(), BadValue> {
+        store::check_url(&self.database).map_err(|fault| BadValue::new("database", fault))
+    }
 }
 
 impl Default for Config {
@@ -113,6 +119,14 @@ impl InputFormat {
 }
 
 #[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    datasets ingest --format usage usage.csv --time-zone Europe/Berlin --capacity 856\n  \
+    datasets ingest --format helios helios-earth --cluster earth --gpu-model V100\n  \
+    datasets ingest --format gfs-jobs job_info_df.csv --nodes node_info_df.csv --cluster gfs --epoch 2024-03-01T00:00:00+08:00\n  \
+    datasets ingest --format philly trace_job_Philly_MIX1.csv --cluster philly --gpu-model V100 --epoch 2017-10-02T00:00:00Z\n\n\
+    usage.csv holds hour,cluster,gpu_model,organization,demand_gpus; organization * is the pool's own hourly peak.\n\
+    A job counts from its submission on, for its duration: the lists do not say how long it waited.\n\
+    philly: a request above 8 GPUs counts as workers that are alike; jobs without GPUs are left out and counted.")]
 pub struct Ingest {
     /// File, or folder for helios
     pub path: PathBuf,
@@ -201,6 +215,9 @@ pub enum Preset {
 }
 
 #[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    datasets generate --out made-up\n  \
+    datasets generate --days 70 --organizations 84 --seed 7 --start 2024-03-01T00:00:00+08:00 --out made-up")]
 pub struct Generate {
     /// What kind of cluster
     #[arg(long, value_enum, default_value = "small")]
@@ -223,6 +240,10 @@ pub struct Generate {
 }
 
 #[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    datasets describe\n  \
+    datasets describe --cluster earth --series\n  \
+    datasets describe --json --database postgres://headroom@localhost/headroom")]
 pub struct Describe {
     /// This cluster only
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
@@ -233,6 +254,9 @@ pub struct Describe {
 }
 
 #[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    datasets export --cluster earth --out usage.csv\n  \
+    datasets export --from 2020-05-18T00:00:00+08:00 --until 2020-05-25T00:00:00+08:00 --out - | head")]
 pub struct Export {
     /// This cluster only
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]

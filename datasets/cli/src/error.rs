@@ -44,6 +44,8 @@ pub enum CliError {
     NoCluster { name: ClusterName, known: String },
     #[error("the database is empty: datasets ingest puts usage into it")]
     NothingThere,
+    #[error("--out - puts the rows on stdout, where --json puts its answer: name a file, or leave --json out")]
+    JsonAndRows,
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
 }
@@ -51,8 +53,8 @@ pub enum CliError {
 impl From<CliError> for Failure {
     fn from(fault: CliError) -> Self {
         use CliError::{
-            CapacityOfMany, Epoch, FlagWithoutMeaning, Name, NoCluster, NoEpoch, NodesOfOtherModels, NothingThere,
-            Store, Write,
+            CapacityOfMany, Epoch, FlagWithoutMeaning, JsonAndRows, Name, NoCluster, NoEpoch, NodesOfOtherModels,
+            NothingThere, Store, Write,
         };
         let exit = match &fault {
             Name(_)
@@ -60,7 +62,8 @@ impl From<CliError> for Failure {
             | NoEpoch { .. }
             | FlagWithoutMeaning { .. }
             | CapacityOfMany { .. }
-            | NoCluster { .. } => Exit::Usage,
+            | NoCluster { .. }
+            | JsonAndRows => Exit::Usage,
             CliError::Calendar(_) | CliError::CalendarFile { .. } => Exit::Usage,
             Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,

@@ -3,19 +3,18 @@
 use crate::args::Export;
 use crate::error::CliError;
 use crate::panel;
-use command_line::OutputFile;
-use std::io::{ErrorKind, Stdout, Write};
+use command_line::{OutputFile, is_stdout};
+use std::io::Write;
 use std::path::Path;
 use vocab::{HourStart, MilliGpus, SeriesId};
 
 pub async fn run(what: &Export, database: &str, json: bool) -> Result<(), CliError> {
+    if json && is_stdout(&what.out) {
+        return Err(CliError::JsonAndRows);
+    }
     let store = store::connect(database).await?;
     let chosen = panel::chosen(store.as_ref(), what.cluster.as_ref()).await?;
-    let out = if what.out == Path::new("-") {
-        Out::Stdout(std::io::stdout())
-    } else {
-        Out::File(OutputFile::create(&what.out).map_err(|source| write_fault(&what.out, source))?)
-    };
+    let out = OutputFile::create(&what.out).map_err(|source| write_fault(&what.out, source))?;
     let mut writer = csv::Writer::from_writer(out);
     let mut outcome = write_header(&mut writer);
     let mut rows = 0_u64;
@@ -31,44 +30,14 @@ pub async fn run(what: &Export, database: &str, json: bool) -> Result<(), CliErr
         store.load_usage(&cluster.name, from, to, sink).await?;
     }
     store.close().await;
-    let out = outcome.and_then(|()| writer.into_inner().map_err(csv::IntoInnerError::into_error));
-    match out.and_then(Out::finish) {
-        // A reader that has gone, such as head, has what it wanted.
-        Err(fault) if what.out == Path::new("-") && fault.kind() == ErrorKind::BrokenPipe => return Ok(()),
-        finished => finished.map_err(|source| write_fault(&what.out, source))?,
-    }
+    outcome.and_then(|()| finish(writer)).map_err(|source| write_fault(&what.out, source))?;
     tell(rows, &what.out, json);
     Ok(())
 }
 
-enum Out {
-    Stdout(Stdout),
-    File(OutputFile),
-}
-
-impl Out {
-    fn finish(self) -> std::io::Result<()> {
-        match self {
-            Self::Stdout(mut out) => out.flush(),
-            Self::File(file) => file.finish(),
-        }
-    }
-}
-
-impl Write for Out {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Self::Stdout(out) => out.write(bytes),
-            Self::File(file) => file.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        match self {
-            Self::Stdout(out) => out.flush(),
-            Self::File(file) => file.flush(),
-        }
-    }
+/// Puts the file in its place.
+pub fn finish(writer: csv::Writer<OutputFile>) -> std::io::Result<()> {
+    writer.into_inner().map_err(csv::IntoInnerError::into_error)?.finish()
 }
 
 pub fn write_header<W: Write>(writer: &mut csv::Writer<W>) -> std::io::Result<()> {
@@ -90,11 +59,13 @@ pub fn write_fault(file: &Path, source: std::io::Error) -> CliError {
     CliError::Write { file: file.to_owned(), source }
 }
 
-/// Stdout may hold the data: what happened goes to stderr.
+/// Stdout may hold the data: then what happened goes to stderr.
 fn tell(rows: u64, out: &Path, json: bool) {
-    if json && out != Path::new("-") {
+    if is_stdout(out) {
+        eprintln!("{rows} rows to stdout");
+    } else if json {
         command_line::print_json(&std::collections::BTreeMap::from([("rows", rows)]));
     } else {
-        eprintln!("{rows} rows to {}", out.display());
+        command_line::say(format_args!("{rows} rows to {}", out.display()));
     }
 }

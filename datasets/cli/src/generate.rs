@@ -2,9 +2,9 @@
 
 use crate::args::{Generate, Preset};
 use crate::error::CliError;
-use crate::export::{write_fault, write_header, write_row};
+use crate::export::{finish, write_fault, write_header, write_row};
+use command_line::OutputFile;
 use datasets::synthetic::SmallCluster;
-use std::fs::File;
 use std::path::Path;
 use vocab::{ClusterName, GpuModel, UsageRow};
 
@@ -30,10 +30,10 @@ pub fn run(what: &Generate, json: bool) -> Result<(), CliError> {
 }
 
 fn write(rows: &[UsageRow], file: &Path) -> std::io::Result<()> {
-    let mut writer = csv::Writer::from_writer(File::create(file)?);
+    let mut writer = csv::Writer::from_writer(OutputFile::create(file)?);
     write_header(&mut writer)?;
     for row in rows {
         write_row(&mut writer, &row.series, row.hour, row.demand)?;
     }
-    writer.flush()
+    finish(writer)
 }

@@ -10,28 +10,32 @@ mod ingest;
 mod panel;
 
 use args::{Arguments, Command, Config};
-use clap::Parser;
-use command_line::{Failure, Settings, completions, finish, show};
+use command_line::{ConfigCommand, Failure, Settings, completions, finish, parse};
 use std::process::ExitCode;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    finish(run(Arguments::parse()).await)
+    finish(run(parse()).await)
 }
 
 async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let common = &arguments.common;
-    let settings: Settings<Config> = Settings::load("datasets", common.config.as_deref(), &arguments.flags)?;
+    let json = arguments.common.json;
+    if let Command::Completions { shell } = arguments.command {
+        completions::<Arguments>(shell);
+        return Ok(());
+    }
+    let settings: Settings<Config> = Settings::load("datasets", arguments.common.config.as_deref(), &arguments.flags)?;
+    if let Command::Config { command: ConfigCommand::Show { origin } } = arguments.command {
+        return Ok(settings.show(origin, json)?);
+    }
+    let database = settings.values()?.database;
     match &arguments.command {
-        Command::Completions { shell } => completions::<Arguments>(*shell),
-        Command::Config { command: command_line::ConfigCommand::Show { origin } } => {
-            show(&settings.entries, *origin, common.json);
-        }
-        Command::Ingest(what) => ingest::run(what, &settings.values.database, common.json).await?,
-        Command::Describe(what) => describe::run(what, &settings.values.database, common.json).await?,
-        Command::Calendar { command } => calendar::run(command, &settings.values.database, common.json).await?,
-        Command::Generate(what) => generate::run(what, common.json)?,
-        Command::Export(what) => export::run(what, &settings.values.database, common.json).await?,
+        Command::Ingest(what) => ingest::run(what, &database, json).await?,
+        Command::Describe(what) => describe::run(what, &database, json).await?,
+        Command::Calendar { command } => calendar::run(command, &database, json).await?,
+        Command::Generate(what) => generate::run(what, json)?,
+        Command::Export(what) => export::run(what, &database, json).await?,
+        Command::Config { .. } | Command::Completions { .. } => {}
     }
     Ok(())
 }

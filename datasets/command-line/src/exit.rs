@@ -17,6 +17,26 @@ pub enum Exit {
     Gate = 7,
 }
 
+impl Exit {
+    /// Those that a program of today ends with.
+    pub const USED: [Self; 6] =
+        [Self::Failure, Self::Usage, Self::DataInvalid, Self::ConfigInvalid, Self::Unavailable, Self::Gate];
+
+    /// For the help.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Failure => "failed",
+            Self::Usage => "wrong usage",
+            Self::DataInvalid => "bad data",
+            Self::ConfigInvalid => "bad settings",
+            Self::Unavailable => "unavailable: try again",
+            Self::Stale => "stale",
+            Self::Gate => "a gate was missed",
+        }
+    }
+}
+
 /// A program's last words.
 #[derive(Debug)]
 pub struct Failure {

@@ -1,28 +1,44 @@
-//! Files that are there whole or not at all.
+//! Files that are there whole or not at all, and stdout in place of one.
 
 use std::fs::{File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tempfile::{Builder, NamedTempFile};
+use tempfile::Builder;
 
 /// A file in the making: it takes the place of what was there only when it is finished, so that a command that is refused
-/// half-way destroys nothing.
+/// half-way destroys nothing. Until then it has no name, so that one that is interrupted leaves nothing behind.
 pub struct OutputFile {
     path: PathBuf,
     to: Target,
 }
 
 enum Target {
-    Beside(NamedTempFile),
+    Nameless {
+        file: File,
+        folder: PathBuf,
+    },
     /// A pipe or a device cannot be replaced.
     Straight(File),
+    Stdout {
+        /// A reader that has gone, such as `head`, has what it wanted.
+        gone: bool,
+    },
+}
+
+/// `-`, which stands for stdout where a file is asked for.
+#[must_use]
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 impl OutputFile {
     /// # Errors
     /// The folder takes no files, or `path` is one.
     pub fn create(path: &Path) -> io::Result<Self> {
+        if is_stdout(path) {
+            return Ok(Self { path: path.to_owned(), to: Target::Stdout { gone: false } });
+        }
         let known = path.metadata();
         if known.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -31,9 +47,7 @@ impl OutputFile {
             Target::Straight(File::create(path)?)
         } else {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            // As any new file: the umask takes its share.
-            let permissions = Permissions::from_mode(0o666);
-            Target::Beside(Builder::new().prefix(".headroom-").permissions(permissions).tempfile_in(folder)?)
+            Target::Nameless { file: tempfile::tempfile_in(folder)?, folder: folder.to_owned() }
         };
         Ok(Self { path: path.to_owned(), to })
     }
@@ -45,25 +59,48 @@ impl OutputFile {
     pub fn finish(mut self) -> io::Result<()> {
         self.flush()?;
         match self.to {
-            Target::Straight(_) => Ok(()),
-            Target::Beside(file) => file.persist(&self.path).map(drop).map_err(|fault| fault.error),
+            Target::Straight(_) | Target::Stdout { .. } => Ok(()),
+            Target::Nameless { file, folder } => put(file, &folder, &self.path),
         }
     }
+}
+
+/// A copy of `file` in the place of `path`, through a name of its own: a reader sees the old file or the new one.
+fn put(mut file: File, folder: &Path, path: &Path) -> io::Result<()> {
+    // As any new file: the umask takes its share.
+    let permissions = Permissions::from_mode(0o666);
+    let mut named = Builder::new().prefix(".headroom-").permissions(permissions).tempfile_in(folder)?;
+    file.rewind()?;
+    io::copy(&mut file, named.as_file_mut())?;
+    named.persist(path).map(drop).map_err(|fault| fault.error)
 }
 
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
-            Target::Beside(file) => file.write(bytes),
-            Target::Straight(file) => file.write(bytes),
+            Target::Nameless { file, .. } | Target::Straight(file) => file.write(bytes),
+            Target::Stdout { gone: true } => Ok(bytes.len()),
+            Target::Stdout { gone } => unless_gone(io::stdout().write(bytes), bytes.len(), gone),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
-            Target::Beside(file) => file.flush(),
-            Target::Straight(file) => file.flush(),
+            Target::Nameless { file, .. } | Target::Straight(file) => file.flush(),
+            Target::Stdout { gone: true } => Ok(()),
+            Target::Stdout { gone } => unless_gone(io::stdout().flush(), (), gone),
         }
+    }
+}
+
+/// What was done, or, once the reader has gone, what would have been.
+fn unless_gone<T>(outcome: io::Result<T>, done: T, gone: &mut bool) -> io::Result<T> {
+    match outcome {
+        Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => {
+            *gone = true;
+            Ok(done)
+        }
+        outcome => outcome,
     }
 }
 
@@ -78,6 +115,7 @@ mod tests {
         std::fs::write(&path, "precious").unwrap();
         let mut given_up = OutputFile::create(&path).unwrap();
         given_up.write_all(b"half").unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "it has no name yet");
         drop(given_up);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
         let mut whole = OutputFile::create(&path).unwrap();

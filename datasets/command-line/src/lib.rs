@@ -4,26 +4,28 @@
 mod config;
 mod exit;
 mod file;
+mod help;
 mod output;
 mod value;
 
-pub use config::{ConfigError, Entry, Settings, show};
+pub use config::{BadValue, Config, ConfigError, Settings};
 pub use exit::{Exit, Failure, finish};
-pub use file::OutputFile;
-pub use output::{Progress, print_json, print_text, say, table};
+pub use file::{OutputFile, is_stdout};
+pub use help::{completions, parse};
+pub use output::{Progress, colours, print_json, print_text, say, table};
 pub use value::{horizon, hour, instant};
 
-use clap::CommandFactory;
-use clap_complete::Shell;
+/// Heading of the flags that every command of a program takes.
+pub const GLOBAL: &str = "Options of every command";
 
 /// Flags that every program takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Common {
     /// Settings file; ./headroom.toml where it exists
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub config: Option<std::path::PathBuf>,
     /// Print JSON on stdout
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
 }
 
@@ -36,15 +38,6 @@ pub enum ConfigCommand {
         #[arg(long)]
         origin: bool,
     },
-}
-
-/// Prints the completions of a program to stdout.
-pub fn completions<C: CommandFactory>(shell: Shell) {
-    let mut command = C::command();
-    let name = command.get_name().to_owned();
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, name, &mut script);
-    print_text(&String::from_utf8_lossy(&script));
 }
 
 /// Says, before any thread starts, that arithmetic runs on one thread, unless the user says otherwise.

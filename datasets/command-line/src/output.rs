@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -32,6 +33,16 @@ pub fn print_text(text: &str) {
             std::process::exit(Exit::Failure as i32);
         }
     }
+}
+
+/// Whether to colour what goes to stderr: where that is a terminal, unless `NO_COLOR` is set to anything.
+#[must_use]
+pub fn colours() -> bool {
+    may_colour(std::io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref())
+}
+
+fn may_colour(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
 /// A table with aligned columns: the first to the left, numbers to the right.
@@ -92,5 +103,11 @@ mod tests {
     fn columns_of_numbers_are_aligned_to_the_right() {
         let rows = vec![vec!["last-value".to_owned(), "4.5".to_owned()], vec!["x".to_owned(), "12.25".to_owned()]];
         assert_eq!(table(&["model", "mae"], &rows), "model         mae\nlast-value    4.5\nx           12.25\n");
+    }
+
+    #[test]
+    fn colours_are_for_terminals_whose_user_has_nothing_against_them() {
+        assert!(may_colour(true, None) && may_colour(true, Some(OsStr::new(""))));
+        assert!(!may_colour(true, Some(OsStr::new("1"))) && !may_colour(false, None));
     }
 }

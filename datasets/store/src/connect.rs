@@ -5,7 +5,9 @@ use crate::{
     RunStore, SettingsStore, StoreError, UsageStore,
 };
 use async_trait::async_trait;
+use sqlx::postgres::PgConnectOptions;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// The kind of database behind a [`Store`].
@@ -60,16 +62,46 @@ pub trait Store:
 /// The URL is not understood, the database does not answer within 5 s or refuses, its disk is full, or its schema is
 /// newer than this program or was edited.
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    match place(url)? {
+        Place::Sqlite(path) => Ok(Arc::new(SqliteStore::connect(path).await?)),
+        Place::Postgres(options) => Ok(Arc::new(PostgresStore::connect(*options).await?)),
+    }
+}
+
+/// Whether [`connect`] would understand a URL; nothing is opened.
+///
+/// # Errors
+/// [`StoreError::BadUrl`].
+pub fn check_url(url: &str) -> Result<(), StoreError> {
+    place(url).map(drop)
+}
+
+enum Place<'a> {
+    Sqlite(&'a str),
+    Postgres(Box<PgConnectOptions>),
+}
+
+fn place(url: &str) -> Result<Place<'_>, StoreError> {
+    let refused = |reason: String| Err(bad_url(url, reason));
     match url.split_once("://") {
-        Some(("sqlite", path)) => Ok(Arc::new(SqliteStore::connect(path).await?)),
-        Some(("postgres" | "postgresql", _)) => Ok(Arc::new(PostgresStore::connect(url).await?)),
-        Some((scheme, _)) => Err(bad_url(url, format!("{scheme} is no database that this program knows"))),
-        None => Err(bad_url(url, "it has no scheme".to_owned())),
+        Some(("sqlite", "" | ":memory:")) => {
+            refused("each connection would have a database of its own; name a file".to_owned())
+        }
+        Some(("sqlite", path)) if path.contains('?') => {
+            refused("options after a question mark are not supported".to_owned())
+        }
+        Some(("sqlite", path)) => Ok(Place::Sqlite(path)),
+        Some(("postgres" | "postgresql", _)) => match PgConnectOptions::from_str(url) {
+            Ok(options) => Ok(Place::Postgres(Box::new(options))),
+            Err(fault) => refused(fault.to_string()),
+        },
+        Some((scheme, _)) => refused(format!("{scheme} is no database that this program knows")),
+        None => refused("it has no scheme".to_owned()),
     }
 }
 
 /// The URL goes into logs and onto screens: without its password.
-pub(crate) fn bad_url(url: &str, reason: String) -> StoreError {
+fn bad_url(url: &str, reason: String) -> StoreError {
     let shown = match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
         Some((scheme, (login, place))) => {
             let user = login.split_once(':').map_or(login, |(user, _)| user);

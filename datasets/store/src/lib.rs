@@ -27,7 +27,7 @@ mod usage;
 pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
-pub use connect::{Backend, Store, connect};
+pub use connect::{Backend, Store, check_url, connect};
 pub use error::StoreError;
 pub use etas::{EtaMove, EtaRecord, EtaStore};
 pub use nodes::NodeStore;

@@ -1,9 +1,8 @@
-use crate::connect::{Store, bad_url};
+use crate::connect::Store;
 use crate::{Backend, StoreError};
 use async_trait::async_trait;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
-use std::str::FromStr;
 use std::time::Duration;
 
 /// Long enough for a connection across a continent, short enough that a request does not hang on a dead database.
@@ -27,9 +26,8 @@ pub(crate) struct PostgresStore {
 }
 
 impl PostgresStore {
-    pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::from_str(url)
-            .map_err(|error| bad_url(url, error.to_string()))?
+    pub async fn connect(options: PgConnectOptions) -> Result<Self, StoreError> {
+        let options = options
             .application_name("headroom")
             .options(SESSION)
             // Errors reach the caller, who knows what they mean; an append of a second is no incident.

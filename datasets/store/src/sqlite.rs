@@ -1,4 +1,4 @@
-use crate::connect::{Store, bad_url};
+use crate::connect::Store;
 use crate::{Backend, StoreError};
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
@@ -20,13 +20,6 @@ pub(crate) struct SqliteStore {
 
 impl SqliteStore {
     pub async fn connect(path: &str) -> Result<Self, StoreError> {
-        let refused = |reason: &str| Err(bad_url(&format!("sqlite://{path}"), reason.to_owned()));
-        if path.is_empty() || path == ":memory:" {
-            return refused("each connection would have a database of its own; name a file");
-        }
-        if path.contains('?') {
-            return refused("options after a question mark are not supported");
-        }
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)

@@ -10,6 +10,7 @@ pub use of_runs::{RunsPlayed, play_runs};
 use crate::args::{Backtest, Config};
 use crate::error::TrainingError;
 use crate::history;
+use command_line::{is_stdout, print_text};
 use datasets::{HourRange, split};
 use files::Files;
 use forecaster::{ModelKind, Trained, checkpoint};
@@ -25,6 +26,10 @@ use vocab::GuaranteeRate;
 pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), TrainingError> {
     if what.pool_out.as_ref() == Some(&what.out) {
         return Err(TrainingError::OneFileForTwo { file: what.out.clone() });
+    }
+    let to_stdout = [Some(&what.out), what.pool_out.as_ref()].into_iter().flatten().any(|path| is_stdout(path));
+    if to_stdout && json {
+        return Err(TrainingError::JsonAndRows);
     }
     let store = store::connect(&config.database).await?;
     let rate = GuaranteeRate::new(config.guarantee_rate)?;
@@ -46,7 +51,11 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
     store.close().await;
     report.check()?;
     files.finish()?;
-    report.print(json);
+    match (to_stdout, json) {
+        (true, _) => eprint!("{}", report.tables()),
+        (false, true) => report.print_json(),
+        (false, false) => print_text(&report.tables()),
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use super::play::Played;
 use crate::error::TrainingError;
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
-use command_line::{print_json, print_text, say};
+use command_line::print_json;
 use datasets::{HourRange, Panel};
 use forecaster::bound::{Aggregation, AggregationScore};
 use forecaster::scores::{PoolPair, Scored, collect, score, score_pool};
@@ -100,35 +100,40 @@ impl Report {
         if scored { Ok(()) } else { Err(TrainingError::NothingScored) }
     }
 
-    /// Prints the tables.
-    pub fn print(&self, json: bool) {
-        let scored: Vec<_> = (self.models.iter())
-            .filter_map(|(name, rows, train_s)| Some((name.clone(), ScoresBody::from(&score(rows)?), Some(*train_s))))
-            .collect();
-        if json {
-            let model = |(model, scores, train_s): &(String, ScoresBody, Option<f64>)| ModelBody {
-                model: model.clone(),
-                train_s: train_s.unwrap_or_default(),
-                scores: *scores,
-            };
-            let pool =
-                |(model, scores): &(String, PoolScoresBody)| PoolBody { model: model.clone(), scores: scores.clone() };
-            print_json(&ReportBody {
-                models: scored.iter().map(model).collect(),
-                pools: self.pools.iter().map(pool).collect(),
-                unmeasured_rows: self.unmeasured_rows,
-                unmeasured_peaks: self.unmeasured_peaks,
-            });
-            return;
+    fn scored(&self) -> Vec<(String, ScoresBody, Option<f64>)> {
+        let scored = |(name, rows, train_s): &(String, Vec<Scored>, f64)| {
+            Some((name.clone(), ScoresBody::from(&score(rows)?), Some(*train_s)))
+        };
+        self.models.iter().filter_map(scored).collect()
+    }
+
+    /// Prints what the tables show, and more, as JSON.
+    pub fn print_json(&self) {
+        let model = |(model, scores, train_s): (String, ScoresBody, Option<f64>)| ModelBody {
+            model,
+            train_s: train_s.unwrap_or_default(),
+            scores,
+        };
+        let pool =
+            |(model, scores): &(String, PoolScoresBody)| PoolBody { model: model.clone(), scores: scores.clone() };
+        print_json(&ReportBody {
+            models: self.scored().into_iter().map(model).collect(),
+            pools: self.pools.iter().map(pool).collect(),
+            unmeasured_rows: self.unmeasured_rows,
+            unmeasured_peaks: self.unmeasured_peaks,
+        });
+    }
+
+    /// Models, then pools.
+    pub fn tables(&self) -> String {
+        let tables = scores_table(&self.scored()) + &pools_table(&self.pools);
+        if self.unmeasured_rows + self.unmeasured_peaks == 0 {
+            return tables;
         }
-        print_text(&scores_table(&scored));
-        print_text(&pools_table(&self.pools));
-        if self.unmeasured_rows + self.unmeasured_peaks > 0 {
-            say(format_args!(
-                "not scored, since not measured: {} forecast hours, {} peaks of pools",
-                self.unmeasured_rows, self.unmeasured_peaks
-            ));
-        }
+        format!(
+            "{tables}not scored, since not measured: {} forecast hours, {} peaks of pools\n",
+            self.unmeasured_rows, self.unmeasured_peaks
+        )
     }
 }
 

@@ -1,0 +1,182 @@
+//! Settings with their origin: flag > `HEADROOM_*` > settings file > default.
+
+mod layers;
+mod shown;
+#[cfg(test)]
+mod tests;
+
+use crate::exit::{Exit, Failure};
+use figment::error::{Actual, Kind};
+use figment::{Figment, Metadata};
+use layers::{Layer, Origin};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Distance up to which another name is suggested.
+const SIMILAR: f64 = 0.7;
+
+/// Why settings were refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    #[error("settings file {} does not exist", file.display())]
+    NoFile { file: PathBuf },
+    #[error("{place}: {detail}")]
+    Invalid { place: String, detail: String },
+    #[error("{place}: key {key:?} is not known{}; there {}", suggestion(suggested.as_deref()), listed(known))]
+    UnknownKey { place: String, key: String, suggested: Option<String>, known: Vec<String> },
+    #[error("{variable} is no setting, did you mean {suggested}?")]
+    UnknownVariable { variable: String, suggested: String },
+}
+
+fn suggestion(name: Option<&str>) -> String {
+    name.map(|name| format!(", did you mean {name:?}?")).unwrap_or_default()
+}
+
+fn listed(known: &[String]) -> String {
+    if known.is_empty() { "are none".to_owned() } else { format!("are {}", known.join(", ")) }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(fault: ConfigError) -> Self {
+        Self::new(Exit::ConfigInvalid, fault)
+    }
+}
+
+/// A value that a program cannot work with, though it is of the right kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadValue {
+    pub key: &'static str,
+    pub detail: String,
+}
+
+impl BadValue {
+    pub fn new(key: &'static str, detail: impl std::fmt::Display) -> Self {
+        Self { key, detail: detail.to_string() }
+    }
+}
+
+/// The settings of a program: their defaults, how they are read, and what they have to be.
+pub trait Config: Serialize + DeserializeOwned + Default {
+    /// # Errors
+    /// The first value that the program cannot work with.
+    fn check(&self) -> Result<(), BadValue>;
+}
+
+/// One setting and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    pub key: String,
+    pub value: String,
+    /// `flag`, `environment`, the path of a settings file, or `default`.
+    pub origin: String,
+    /// Which one, where the origin is the environment.
+    pub variable: Option<String>,
+}
+
+/// Settings in force.
+#[derive(Debug)]
+pub struct Settings<T> {
+    values: Result<T, ConfigError>,
+    /// Each setting with its origin, by key.
+    entries: Vec<Entry>,
+}
+
+impl<T: Config> Settings<T> {
+    /// Layers the settings of `program`. `flags` are what the command line gave; those it did not give are left out when
+    /// serialised. Values that are bad are told by [`Self::values`], so that they can be shown before.
+    ///
+    /// # Errors
+    /// The file named by `--config` does not exist or cannot be read, or a key or a variable is not known.
+    pub fn load(program: &str, file: Option<&Path>, flags: &impl Serialize) -> Result<Self, ConfigError> {
+        Self::load_in(&layers::environment()?, program, file, flags)
+    }
+
+    fn load_in(
+        environment: &BTreeMap<String, String>,
+        program: &str,
+        file: Option<&Path>,
+        flags: &impl Serialize,
+    ) -> Result<Self, ConfigError> {
+        let defaults = Layer::of(Origin::Default, &T::default());
+        let known: Vec<String> = defaults.keys().cloned().collect();
+        layers::check_variables(environment, &known)?;
+        let mut layers = layers::of_file(program, file, &known)?;
+        layers.extend(layers::of_environment(environment, &defaults));
+        let figment = layers.into_iter().fold(Figment::from(defaults), Figment::merge);
+        let figment = figment.merge(Layer::of(Origin::Flag, flags));
+        let origin = |key: &str| figment.find_metadata(key).map_or(Origin::Default, Origin::of);
+        let entry = |key: &String| {
+            let value = figment.find_value(key).map(|value| shown::text(key, &value)).unwrap_or_default();
+            let (origin, variable) = (origin(key).kind(), origin(key).variable());
+            Entry { key: key.clone(), value, origin, variable }
+        };
+        let read: Result<T, _> = figment.extract().map_err(|fault| invalid(&fault));
+        let checked = read.and_then(|values| match values.check() {
+            Ok(()) => Ok(values),
+            Err(BadValue { key, detail }) => Err(ConfigError::Invalid { place: origin(key).place(key), detail }),
+        });
+        Ok(Self { values: checked, entries: known.iter().map(entry).collect() })
+    }
+
+    /// The values to work with.
+    ///
+    /// # Errors
+    /// A value is of another kind than its setting, or one that the program cannot work with.
+    pub fn values(self) -> Result<T, ConfigError> {
+        self.values
+    }
+
+    /// Prints them for `config show`, good or bad.
+    ///
+    /// # Errors
+    /// As [`Self::values`].
+    pub fn show(self, with_origin: bool, json: bool) -> Result<(), ConfigError> {
+        shown::print(&self.entries, with_origin, json);
+        self.values.map(drop)
+    }
+}
+
+fn invalid(fault: &figment::Error) -> ConfigError {
+    let key = fault.path.join(".");
+    let place =
+        fault.metadata.as_ref().map_or_else(|| key.clone(), |metadata: &Metadata| Origin::of(metadata).place(&key));
+    let detail = match &fault.kind {
+        Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
+            format!("{} is not {}", written(found), kind(expected))
+        }
+        Kind::Message(text) if text.contains("socket address") => {
+            "it is no address: write ADDRESS:PORT, such as 127.0.0.1:8080".to_owned()
+        }
+        other => other.to_string(),
+    };
+    ConfigError::Invalid { place, detail }
+}
+
+/// A value as it was written.
+fn written(found: &Actual) -> String {
+    match found {
+        Actual::Bool(value) => value.to_string(),
+        Actual::Unsigned(value) => value.to_string(),
+        Actual::Signed(value) => value.to_string(),
+        Actual::Float(value) => value.to_string(),
+        Actual::Str(value) => format!("{value:?}"),
+        other => other.to_string(),
+    }
+}
+
+/// What serde expects, in the words of a user.
+fn kind(expected: &str) -> &str {
+    match expected {
+        "u64" | "u32" | "usize" => "a whole number of at least 0",
+        "f64" => "a number",
+        "a string" => "a text: put it in quotes",
+        other => other,
+    }
+}
+
+fn closest(name: &str, known: &[String]) -> Option<String> {
+    let closest = known.iter().map(|one| (strsim::jaro_winkler(one, name), one)).max_by(|a, b| a.0.total_cmp(&b.0));
+    closest.filter(|(similarity, _)| *similarity > SIMILAR).map(|(_, name)| name.clone())
+}

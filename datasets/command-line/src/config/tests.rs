@@ -1,0 +1,140 @@
+//! Layers, their origins, and what is refused.
+
+use super::*;
+use serde::Deserialize;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Example {
+    database: String,
+    refresh_s: u32,
+    listen: String,
+}
+
+impl Default for Example {
+    fn default() -> Self {
+        Self { database: "sqlite://headroom.db".into(), refresh_s: 300, listen: "127.0.0.1:8080".into() }
+    }
+}
+
+impl Config for Example {
+    fn check(&self) -> Result<(), BadValue> {
+        if self.refresh_s == 0 { Err(BadValue::new("refresh_s", "0 is too often")) } else { Ok(()) }
+    }
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Flags {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refresh_s: Option<u32>,
+}
+
+const NO_FLAGS: Flags = Flags { refresh_s: None };
+
+fn load_in(variables: &[(&str, &str)], text: &str, flags: &Flags) -> Result<Settings<Example>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headroom.toml");
+    std::fs::write(&file, text).unwrap();
+    let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let shorter = |text: &str| text.replace(&format!("{}/", folder.path().display()), "");
+    let loaded = Settings::load_in(&environment, "quota-service", Some(&file), flags);
+    let mut settings: Settings<Example> = loaded.map_err(|fault| shorter(&fault.to_string()))?;
+    for entry in &mut settings.entries {
+        entry.origin = shorter(&entry.origin);
+    }
+    if let Err(ConfigError::Invalid { place, .. }) = &mut settings.values {
+        *place = shorter(place);
+    }
+    Ok(settings)
+}
+
+fn load(text: &str) -> Result<Settings<Example>, String> {
+    load_in(&[], text, &NO_FLAGS)
+}
+
+fn origin(settings: &Settings<Example>, key: &str) -> (String, Option<String>) {
+    let entry = settings.entries.iter().find(|entry| entry.key == key).unwrap();
+    (entry.origin.clone(), entry.variable.clone())
+}
+
+/// What is wrong with a value, which is told only when it is asked for.
+fn bad_value(variables: &[(&str, &str)], text: &str, flags: &Flags) -> String {
+    load_in(variables, text, flags).unwrap().values().unwrap_err().to_string()
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_that_over_the_file_and_the_file_over_the_default() {
+    let text = "database = \"postgres://u:secret@db/headroom\"\n[quota-service]\nrefresh_s = 60\n[train]\nseed = 1\n";
+    let from_file = load(text).unwrap();
+    assert_eq!(origin(&from_file, "refresh_s"), ("headroom.toml".into(), None));
+    assert_eq!(origin(&from_file, "listen"), ("default".into(), None));
+    let shown = &from_file.entries.iter().find(|entry| entry.key == "database").unwrap().value;
+    assert_eq!(shown, "postgres://u:***@db/headroom", "no secret is shown");
+    assert_eq!(from_file.values().unwrap().refresh_s, 60);
+    let variables = [("HEADROOM_REFRESH_S", "30")];
+    let from_variable = load_in(&variables, text, &NO_FLAGS).unwrap();
+    assert_eq!(origin(&from_variable, "refresh_s"), ("environment".into(), Some("HEADROOM_REFRESH_S".into())));
+    assert_eq!(from_variable.values().unwrap().refresh_s, 30);
+    let from_flag = load_in(&variables, text, &Flags { refresh_s: Some(7) }).unwrap();
+    assert_eq!(origin(&from_flag, "refresh_s"), ("flag".into(), None));
+    assert_eq!(from_flag.values().unwrap().refresh_s, 7);
+}
+
+#[test]
+fn database_url_is_understood_unless_it_is_empty_and_the_prefixed_one_wins() {
+    let both = [("DATABASE_URL", "sqlite://a.db"), ("HEADROOM_DATABASE", "sqlite://b.db")];
+    assert_eq!(load_in(&both, "", &NO_FLAGS).unwrap().values().unwrap().database, "sqlite://b.db");
+    let alone = load_in(&both[..1], "", &NO_FLAGS).unwrap();
+    assert_eq!(origin(&alone, "database"), ("environment".into(), Some("DATABASE_URL".into())));
+    let empty = load_in(&[("DATABASE_URL", "")], "", &NO_FLAGS).unwrap();
+    assert_eq!(empty.values().unwrap().database, "sqlite://headroom.db");
+}
+
+#[test]
+fn a_misspelt_key_or_section_is_refused_with_the_right_name() {
+    assert_eq!(
+        load("[quota-service]\nrefersh_s = 60\n").unwrap_err(),
+        "headroom.toml [quota-service]: key \"refersh_s\" is not known, did you mean \"refresh_s\"?; there are database, \
+         listen, refresh_s"
+    );
+    let fault = load("[quota_service]\n").unwrap_err();
+    assert!(fault.contains("did you mean \"quota-service\"?"), "{fault}");
+    assert!(load("databse = 1\n").unwrap_err().contains("did you mean \"database\"?"));
+}
+
+#[test]
+fn a_misspelt_variable_is_refused_and_one_of_someone_else_left_alone() {
+    let fault = load_in(&[("HEADROOM_REFERSH_S", "60")], "", &NO_FLAGS).unwrap_err();
+    assert_eq!(fault, "HEADROOM_REFERSH_S is no setting, did you mean HEADROOM_REFRESH_S?");
+    for foreign in ["HEADROOM_PORT", "HEADROOM_SERVICE_HOST", "HEADROOM_TEST_POSTGRES", "HEADROOM_SEED"] {
+        assert!(load_in(&[(foreign, "1")], "", &NO_FLAGS).is_ok(), "{foreign}");
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_names_its_place() {
+    let fault = bad_value(&[], "[quota-service]\nrefresh_s = \"often\"\n", &NO_FLAGS);
+    assert_eq!(fault, "headroom.toml: refresh_s: \"often\" is not a whole number of at least 0");
+    let fault = bad_value(&[("HEADROOM_REFRESH_S", "7.5")], "", &NO_FLAGS);
+    assert_eq!(fault, "HEADROOM_REFRESH_S: 7.5 is not a whole number of at least 0");
+    let fault = bad_value(&[], "listen = 8080\n", &NO_FLAGS);
+    assert_eq!(fault, "headroom.toml: listen: 8080 is not a text: put it in quotes");
+    assert_eq!(load_in(&[("HEADROOM_LISTEN", "8080")], "", &NO_FLAGS).unwrap().values().unwrap().listen, "8080");
+}
+
+#[test]
+fn a_value_that_the_program_cannot_work_with_names_its_place_and_is_shown_all_the_same() {
+    assert_eq!(bad_value(&[], "refresh_s = 0\n", &NO_FLAGS), "headroom.toml: refresh_s: 0 is too often");
+    assert_eq!(bad_value(&[("HEADROOM_REFRESH_S", "0")], "", &NO_FLAGS), "HEADROOM_REFRESH_S: 0 is too often");
+    assert_eq!(bad_value(&[], "", &Flags { refresh_s: Some(0) }), "--refresh-s: 0 is too often");
+    let settings = load("refresh_s = 0\n").unwrap();
+    assert!(settings.entries.iter().any(|entry| entry.key == "refresh_s" && entry.value == "0"));
+}
+
+#[test]
+fn a_file_that_is_none_or_not_there_is_refused() {
+    assert!(load("refresh_s =").unwrap_err().starts_with("headroom.toml: "));
+    let missing = Settings::<Example>::load("train", Some(Path::new("/nowhere.toml")), &NO_FLAGS);
+    assert_eq!(missing.unwrap_err().to_string(), "settings file /nowhere.toml does not exist");
+    assert!(Settings::<Example>::load("train", Some(Path::new("/")), &NO_FLAGS).is_err());
+}

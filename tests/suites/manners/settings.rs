@@ -1,0 +1,124 @@
+//! Settings: where each comes from, and what is refused.
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tests::{Ran, program, program_names, program_with};
+
+/// Key and value of each setting.
+fn defaults(name: &str) -> Vec<(String, String)> {
+    let shown = program(name, &["config", "show", "--json"]).json();
+    let text = |entry: &Value, field: &str| entry[field].as_str().unwrap().to_owned();
+    shown.as_array().unwrap().iter().map(|entry| (text(entry, "key"), text(entry, "value"))).collect()
+}
+
+/// A value that is good, too.
+fn good(value: &str) -> &str {
+    if value.is_empty() { "latest" } else { value }
+}
+
+/// A settings file with a section.
+fn file(folder: &TempDir, section: &str, lines: &str) -> String {
+    let file = folder.path().join("headroom.toml");
+    std::fs::write(&file, format!("[{section}]\n{lines}\n")).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn line(key: &str, value: &str) -> String {
+    if value.parse::<f64>().is_ok() { format!("{key} = {value}") } else { format!("{key} = {value:?}") }
+}
+
+fn variable(key: &str) -> String {
+    format!("HEADROOM_{}", key.to_uppercase())
+}
+
+/// The origin of a setting, and its line of the table.
+fn origin(name: &str, key: &str, arguments: &[&str], variables: &[(&str, &str)]) -> (String, String) {
+    let show = [&["config", "show", "--origin"], arguments].concat();
+    let shown = program_with(name, &[&show[..], &["--json"]].concat(), variables).json();
+    let entry = shown.as_array().unwrap().iter().find(|entry| entry["key"] == key).unwrap().clone();
+    let table = program_with(name, &show, variables).ok().stdout;
+    let line = table.lines().find(|line| line.split(' ').next() == Some(key)).unwrap().to_owned();
+    (entry["origin"].as_str().unwrap().to_owned(), line)
+}
+
+#[test]
+fn every_setting_of_every_program_says_flag_environment_file_or_default() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in program_names() {
+        let help = program(&name, &["--help"]).ok().stdout;
+        for (key, value) in defaults(&name) {
+            let config = file(&folder, &name, &line(&key, good(&value)));
+            assert_eq!(origin(&name, &key, &[], &[]).0, "default", "{name}: {key}");
+            assert_eq!(origin(&name, &key, &["--config", &config], &[]).0, config, "{name}: {key}");
+            let set = variable(&key);
+            let variables = [(set.as_str(), good(&value))];
+            let (from, line) = origin(&name, &key, &["--config", &config], &variables);
+            assert_eq!(from, "environment", "{name}: {key}");
+            assert!(line.ends_with(&format!("environment {set}")), "{name}: {line}");
+            let flag = format!("--{}", key.replace('_', "-"));
+            if help.contains(&format!(" {flag} ")) {
+                let arguments = ["--config", &config, &flag, good(&value)];
+                assert_eq!(origin(&name, &key, &arguments, &variables).0, "flag", "{name}: {key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_misspelt_key_or_variable_is_refused_with_the_right_one_by_every_program() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in program_names() {
+        let refused = |ran: Ran, right: &str| {
+            assert_eq!(ran.code, 4, "{name}: {ran:?}");
+            assert!(ran.stderr.contains(right), "{name}: {}", ran.stderr);
+        };
+        for (key, value) in defaults(&name) {
+            let wrong = format!("{key}s");
+            let config = file(&folder, &name, &line(&wrong, good(&value)));
+            let shown = program(&name, &["config", "show", "--config", &config]);
+            refused(shown, &format!("key {wrong:?} is not known, did you mean {key:?}?"));
+            let shown = program_with(&name, &["config", "show"], &[(&variable(&wrong), good(&value))]);
+            refused(shown, &format!("did you mean {}?", variable(&key)));
+        }
+        let config = file(&folder, &name, "nonsense = 1");
+        refused(program(&name, &["config", "show", "--config", &config]), "key \"nonsense\" is not known");
+    }
+}
+
+#[test]
+fn no_program_minds_the_variables_of_another() {
+    let all: Vec<_> = program_names().iter().flat_map(|name| defaults(name)).collect();
+    let all: Vec<_> = all.iter().map(|(key, value)| (variable(key), good(value).to_owned())).collect();
+    let all: Vec<_> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    for name in program_names() {
+        let _ = program_with(&name, &["config", "show"], &all).ok();
+    }
+}
+
+#[test]
+fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place() {
+    for (name, key, value, why) in [
+        ("train", "guarantee_rate", "1.5", "a guarantee rate of 1.5 is not between 0.000001 and 0.999999"),
+        ("train", "seed", "7.5", "7.5 is not a whole number of at least 0"),
+        ("train", "database", "mysql://x", "mysql is no database that this program knows"),
+        ("datasets", "database", "headroom.db", "it has no scheme; write sqlite://PATH or postgres://USER@HOST/NAME"),
+        ("quota-service", "listen", "0.0.0.0:8080", "is reachable from other machines, and no token is configured"),
+        ("quota-service", "listen", "localhost", "it is no address: write ADDRESS:PORT, such as 127.0.0.1:8080"),
+        ("quota-service", "as_of", "yesterday", "write a time with its offset"),
+        ("quota-service", "refresh_s", "0", "0 is below 1, the least"),
+        ("quota-service", "promotion_check_s", "0", "0 is below 1, the least"),
+        ("quota-service", "max_body_bytes", "-1", "-1 is not a whole number of at least 0"),
+        ("quota-service", "log", "quota_service=loud", "expected one of \"off\""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let config = file(&folder, name, &line(key, value));
+        let in_file = program(name, &["config", "show", "--config", &config]);
+        let in_variable = program_with(name, &["config", "show"], &[(&variable(key), value)]);
+        for (ran, place) in [(in_file, format!("{config}: {key}: ")), (in_variable, format!("{}: ", variable(key)))] {
+            assert_eq!(ran.code, 4, "{ran:?}");
+            assert!(ran.stderr.starts_with(&format!("error: {place}")) && ran.stderr.contains(why), "{ran:?}");
+            let shown = |line: &str| line.split_whitespace().eq([key, value]);
+            assert!(ran.stdout.lines().any(shown), "{key} is not shown: {}", ran.stdout);
+        }
+    }
+}
