@@ -19,7 +19,7 @@ const COLUMNS: [&str; 9] = [
     "job_type",
 ];
 
-/// Reads a job list into hourly HP demand (see [`sweep::hourly_hp_demand`]); times count from `epoch`.
+/// Reads a job list into hourly HP demand (see [`crate::sweep::hourly_hp_demand`]); times count from `epoch`.
 ///
 /// # Errors
 /// As [`gfs_tasks`]; or a time or a sum leaves the range of hours or amounts.
