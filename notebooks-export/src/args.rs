@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use command_line::{BadValue, Common, ConfigCommand};
+use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -33,11 +33,12 @@ pub struct Arguments {
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Flags {
     /// Where runs are read from, sqlite://FILE or postgres://…; also DATABASE_URL
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", help_heading = GLOBAL)]
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<String>,
     /// Guarantee rate p of the bounds of runs; bounds in files have their own
-    #[arg(long, global = true, value_name = "P", value_parser = rate, allow_negative_numbers = true)]
+    #[arg(long, global = true, value_name = "P", value_parser = rate, allow_negative_numbers = true,
+        help_heading = GLOBAL)]
     #[serde(skip_serializing_if = "Option::is_none")]
     guarantee_rate: Option<f64>,
 }
@@ -62,7 +63,9 @@ impl Default for Config {
 
 impl command_line::Config for Config {
     fn check(&self) -> Result<(), BadValue> {
-        Ok(())
+        store::check_url(&self.database).map_err(|fault| BadValue::new("database", fault))?;
+        let rate = GuaranteeRate::new(self.guarantee_rate);
+        rate.map(drop).map_err(|fault| BadValue::new("guarantee_rate", fault))
     }
 }
 

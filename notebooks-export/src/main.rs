@@ -39,7 +39,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings: Settings<Config> = Settings::load("notebooks-export", common.config.as_deref(), &arguments.flags)?;
     match &arguments.command {
         Command::Config { command: ConfigCommand::Show { origin } } => settings.show(*origin, common.json)?,
-        Command::Report(what) => report::run(what, settings.values()?, common.json)?,
+        Command::Report(what) => report::run(what, &settings.values()?, common.json)?,
         Command::Completions { .. } => {}
     }
     Ok(())

@@ -175,6 +175,7 @@ pub struct Ingest {
 )]
 pub enum CalendarCommand {
     /// Calendars that come with the program and your own, with the years that they know
+    #[command(after_long_help = "Examples:\n  datasets calendar list\n  datasets calendar list --json")]
     List,
     /// Print the named days of a calendar, of a file before it is stored, or of a cluster
     Show(ShowCalendar),
@@ -183,6 +184,10 @@ pub enum CalendarCommand {
 }
 
 #[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    datasets calendar show CN --year 2024\n  \
+    datasets calendar show company.ics\n  \
+    datasets calendar show --cluster earth --json")]
 pub struct ShowCalendar {
     /// Name or file; or give --cluster
     #[arg(value_name = "NAME|FILE", required_unless_present = "cluster", conflicts_with = "cluster")]
@@ -196,6 +201,9 @@ pub struct ShowCalendar {
 }
 
 #[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    datasets calendar set --cluster earth CN\n  \
+    datasets calendar set --cluster earth CN+company.csv --time-zone Asia/Shanghai")]
 pub struct SetCalendar {
     /// Name or file
     #[arg(value_name = "NAME|FILE")]
