@@ -201,10 +201,10 @@ fn two_days() -> String {
                     let (issue, target, middle) = (at(hour), at(hour + step), level + miss);
                     let quantiles = format!("{middle},2,{middle},{},{}", middle + 3.0, middle + 4.0);
                     let actual = level + jumped;
-                    rows += &format!(
-                        "{issue},{target},{},earth,V100,{organization},{model},{quantiles},{actual}\n",
-                        step + 1
-                    );
+                    rows.extend([issue, target, (step + 1).to_string()].map(|field| field + ","));
+                    rows += "earth,V100,";
+                    rows.extend([organization, model, &quantiles].map(|field| format!("{field},")));
+                    rows.extend([actual.to_string(), "\n".to_owned()]);
                 }
             }
         }

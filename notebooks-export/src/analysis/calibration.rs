@@ -51,7 +51,9 @@ pub fn pit(rows: &[&ForecastRow]) -> [f64; PIT_BINS] {
     for row in rows {
         let above = row.actual_gpus - row.forecast.mean_gpus;
         if row.forecast.stddev_gpus <= LEAST_STDDEV_GPUS && above.abs() <= LEAST_STDDEV_GPUS {
-            bins.iter_mut().for_each(|bin| *bin += each / PIT_BINS as f64);
+            for bin in &mut bins {
+                *bin += each / PIT_BINS as f64;
+            }
             continue;
         }
         let rank = gaussian::cdf(above / row.forecast.stddev_gpus.max(LEAST_STDDEV_GPUS));

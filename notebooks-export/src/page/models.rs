@@ -94,10 +94,13 @@ fn skill_row(model: &ModelView, baselines: &[&str], view: &View<'_>) -> Markup {
     }
 }
 
+/// One number of the scores.
+type Loss = fn(&Scores) -> f64;
+
 /// Errors by step.
 pub fn by_step(view: &View<'_>) -> Markup {
     let how = "An error that grows with the step is as it should be: the further ahead, the less is known.";
-    let losses: [(&str, fn(&Scores) -> f64); 2] = [
+    let losses: [(&str, Loss); 2] = [
         ("MAE of the median", |scores| scores.mae_median_gpus),
         ("pinball loss at 0.9", |scores| scores.pinball_gpus[0]),
     ];
@@ -113,7 +116,7 @@ fn class_and_name((place, model): (usize, &ModelView)) -> (String, String) {
     (line_class(place, model.is_baseline), model.name.clone())
 }
 
-fn step_chart(view: &View<'_>, name: &str, loss: fn(&Scores) -> f64) -> Markup {
+fn step_chart(view: &View<'_>, name: &str, loss: Loss) -> Markup {
     let values = view.models.iter().flat_map(|model| model.by_step.iter().map(|(_, scores)| loss(scores)));
     let most = values.fold(0.0, f64::max);
     let steps = usize::from(view.material.horizon());
