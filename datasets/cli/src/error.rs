@@ -1,6 +1,7 @@
 //! Everything that can go wrong here, and the exit code of each.
 
 use command_line::{Exit, Failure};
+use datasets::sweep::SweepError;
 use datasets::{CalendarError, PanelError, ReadError};
 use std::path::PathBuf;
 use store::StoreError;
@@ -34,6 +35,14 @@ pub enum CliError {
     NoCluster { name: ClusterName, known: String },
     #[error("the database is empty: datasets ingest puts usage into it")]
     NothingThere,
+    #[error("--check needs a preset that is calibrated: gfs or gfs-a100")]
+    NothingToCheck,
+    #[error("--check compares all {published} organizations: leave out --organizations")]
+    OtherOrganizations { published: u32 },
+    #[error("{} of {rows} figures are too far from what is published: {}", failed.len(), failed.join(", "))]
+    Check { rows: usize, failed: Vec<String> },
+    #[error("the window leaves the years 1970 to 2200: {0}")]
+    Window(SweepError),
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
 }
@@ -47,6 +56,8 @@ impl From<CliError> for Failure {
             Name(_) | Epoch(_) | NoEpoch | FlagWithoutMeaning { .. } | CapacityOfMany { .. } | NoCluster { .. } => {
                 Exit::Usage
             }
+            CliError::NothingToCheck | CliError::OtherOrganizations { .. } | CliError::Window(_) => Exit::Usage,
+            CliError::Check { .. } => Exit::Failure,
             CliError::Calendar(_) => Exit::Usage,
             Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,

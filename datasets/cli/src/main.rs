@@ -1,6 +1,7 @@
 //! The program `datasets`: usage histories into the database, out of it, and what is in it.
 
 mod args;
+mod check;
 mod describe;
 mod error;
 mod export;
