@@ -37,6 +37,8 @@ pub enum CliError {
     NothingThere,
     #[error("--check needs a preset that is calibrated: gfs or gfs-a100")]
     NothingToCheck,
+    #[error("--check needs --days {least} or more: over fewer, a few jobs hold most GPU-seconds")]
+    TooShortToCheck { least: u32 },
     #[error("--check compares all {published} organizations: leave out --organizations")]
     OtherOrganizations { published: u32 },
     #[error("{} of {rows} figures are too far from what is published: {}", failed.len(), failed.join(", "))]
@@ -56,7 +58,10 @@ impl From<CliError> for Failure {
             Name(_) | Epoch(_) | NoEpoch | FlagWithoutMeaning { .. } | CapacityOfMany { .. } | NoCluster { .. } => {
                 Exit::Usage
             }
-            CliError::NothingToCheck | CliError::OtherOrganizations { .. } | CliError::Window(_) => Exit::Usage,
+            CliError::NothingToCheck
+            | CliError::TooShortToCheck { .. }
+            | CliError::OtherOrganizations { .. }
+            | CliError::Window(_) => Exit::Usage,
             CliError::Check { .. } => Exit::Failure,
             CliError::Calendar(_) => Exit::Usage,
             Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,

@@ -6,6 +6,7 @@ use crate::error::CliError;
 use crate::export::{write_fault, write_header, write_row};
 use command_line::OutputFile;
 use datasets::synthetic::SmallCluster;
+use datasets::synthetic::gfs::check::{LEAST_DAYS, check as compare};
 use datasets::synthetic::gfs::{GfsCluster, Made, Shares};
 use serde::Serialize;
 use std::path::Path;
@@ -73,6 +74,9 @@ fn gfs(what: &Generate, shares: Shares, cluster: &str, json: bool) -> Result<(),
     if what.check && organizations < published {
         return Err(CliError::OtherOrganizations { published });
     }
+    if what.check && what.days < LEAST_DAYS {
+        return Err(CliError::TooShortToCheck { least: LEAST_DAYS });
+    }
     // 1. Make.
     let cluster = ClusterName::parse(cluster)?;
     let made =
@@ -86,7 +90,7 @@ fn gfs(what: &Generate, shares: Shares, cluster: &str, json: bool) -> Result<(),
         let _ = write_usage(out, &rows)?;
     }
     // 3. Compare, and tell.
-    let checked = what.check.then(|| datasets::synthetic::gfs::check::check(&made, &rows));
+    let checked = what.check.then(|| compare(&made, &rows));
     if json {
         let check = checked.as_deref().map(|rows| rows.iter().map(check::Figure::of).collect());
         let (jobs, nodes) = (Some(made.jobs.len()), Some(nodes.len()));

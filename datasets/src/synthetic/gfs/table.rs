@@ -86,7 +86,7 @@ impl Expected {
         self.columns().map(|(size, span)| of(size, span)).collect()
     }
 
-    fn by_row(&self, of: impl Fn(&Row) -> usize) -> Vec<usize> {
+    fn by_row(&self, of: impl FnMut(&Row) -> usize) -> Vec<usize> {
         self.rows.iter().map(of).collect()
     }
 
@@ -284,18 +284,14 @@ fn families(expected: &Expected) -> Vec<Family> {
 
 /// GPU-seconds of each organization on each model; of its jobs there nothing is published.
 fn by_pair(expected: &Expected, work: &[f64], everywhere: &[usize]) -> Family {
-    let mut pairs = BTreeMap::new();
-    let row_kind = expected.by_row(|_| 0).into_iter().zip(&expected.rows);
-    let mut sums = Vec::new();
-    let row_kind = row_kind
-        .map(|(_, row)| {
-            *pairs.entry((row.tenant, row.model)).or_insert_with(|| {
-                let tenant = &expected.tenants[row.tenant];
-                sums.push(Some(tenant.gpu_seconds * tenant.mix[row.model]));
-                sums.len() - 1
-            })
+    let (mut pairs, mut sums) = (BTreeMap::new(), Vec::new());
+    let row_kind = expected.by_row(|row| {
+        *pairs.entry((row.tenant, row.model)).or_insert_with(|| {
+            let tenant = &expected.tenants[row.tenant];
+            sums.push(Some(tenant.gpu_seconds * tenant.mix[row.model]));
+            sums.len() - 1
         })
-        .collect();
+    });
     let jobs = vec![None; sums.len()];
     Family { row_kind, column_kind: everywhere.to_vec(), column_kinds: 1, jobs, sums: Some((sums, work.to_vec())) }
 }

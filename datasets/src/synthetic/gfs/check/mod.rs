@@ -21,8 +21,8 @@ const HOUR_POINTS: f64 = 0.0075;
 const GAP_OF_PUBLISHED: f64 = 0.25;
 /// Means over a class are calibrated.
 const MEAN_OF_PUBLISHED: f64 = 0.02;
-/// From this many days on, days and gaps are compared, too.
-const DAYS_FOR_RHYTHM: u32 = 28;
+/// Over fewer days a few jobs hold most GPU-seconds, and no calibration brings them near what is published of half a year.
+pub const LEAST_DAYS: u32 = 28;
 
 /// What a row counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Row {
     }
 }
 
-/// All rows of `made`, whose usage is `usage`.
+/// All rows of `made`, whose usage is `usage`. They say something of windows of [`LEAST_DAYS`] or more.
 #[must_use]
 pub fn check(made: &Made, usage: &[UsageRow]) -> Vec<Row> {
     let mut rows = match made.what.shares {
@@ -93,9 +93,7 @@ pub fn check(made: &Made, usage: &[UsageRow]) -> Vec<Row> {
         Shares::A100 => marginals::of_table_3(made),
     };
     rows.extend(marginals::hours(made));
-    if made.what.days >= DAYS_FOR_RHYTHM {
-        rows.extend(marginals::days(made));
-    }
+    rows.extend(marginals::days(made));
     rows.extend(marginals::standing(made));
     rows.extend(marginals::load(made, usage));
     rows
