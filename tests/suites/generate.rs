@@ -156,3 +156,35 @@ fn the_times_of_the_generator_are_those_published() {
         assert!((least - constant.0).abs() < 6e-4 && (most - constant.1).abs() < 6e-4, "{least} {most}");
     }
 }
+
+#[test]
+fn the_fleet_the_long_jobs_and_the_load_of_the_generator_are_those_published() {
+    let name = "the_fleet_the_long_jobs_and_the_load_of_the_generator_are_those_published";
+    let Some(folder) = public_data(name, "alibaba-spot-gpu") else { return };
+    let lines = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
+    let mut shapes: BTreeMap<String, u32> = BTreeMap::new();
+    for node in lines("node_info_df.csv").lines().skip(1) {
+        *shapes.entry(node.rsplit_once(',').unwrap().0.to_owned()).or_default() += 1;
+    }
+    assert_eq!(shapes.len(), published::FLEET.len());
+    for shape in published::FLEET {
+        assert_eq!(shapes[&format!("{},{},{}", MODELS[shape.model].name, shape.gpus, shape.vcpus)], shape.nodes);
+    }
+    let long = lines("marginals/long_job_slices_by_type.csv");
+    for (line, sum) in [("False,HP", 0), ("True,HP", 1), ("False,Spot", 2), ("True,Spot", 3)] {
+        let sum = published::CLASSES_BY_LENGTH[sum];
+        assert!(long.contains(&format!("{line},{},{}\n", sum.jobs, sum.gpu_seconds)), "{line}");
+    }
+    let hourly = lines("hourly_concurrency_by_model.csv");
+    let column = |name: &str| hourly.lines().next().unwrap().split(',').position(|known| known == name).unwrap();
+    for (index, model) in MODELS.iter().enumerate() {
+        let gpus = published::FLEET.iter().filter(|shape| shape.model == index).map(|shape| shape.gpus * shape.nodes);
+        let gpus = f64::from(gpus.sum::<u32>());
+        let demand = hourly.lines().skip(1).map(|line| line.split(',').nth(column(model.name)).unwrap());
+        let demand: Vec<f64> = demand.map(|cell| cell.parse().unwrap()).collect();
+        let load = [demand.iter().sum::<f64>() / demand.len() as f64, demand.iter().copied().fold(0.0, f64::max)];
+        for (load, constant) in load.iter().zip(published::LOAD[index]) {
+            assert!((load / gpus - constant).abs() < 0.006, "{}: {}", model.name, load / gpus);
+        }
+    }
+}

@@ -61,12 +61,13 @@ impl From<CliError> for Failure {
             CliError::NothingToCheck
             | CliError::TooShortToCheck { .. }
             | CliError::OtherOrganizations { .. }
-            | CliError::Window(_) => Exit::Usage,
-            CliError::Check { .. } => Exit::Failure,
-            CliError::Calendar(_) => Exit::Usage,
+            | CliError::Window(_)
+            | CliError::Calendar(_) => Exit::Usage,
             Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            CliError::Read(ReadError::Io { .. }) | Store(_) | Write { .. } | NothingThere => Exit::Failure,
+            CliError::Read(ReadError::Io { .. }) | Store(_) | Write { .. } | NothingThere | CliError::Check { .. } => {
+                Exit::Failure
+            }
             CliError::NoGoodRow { .. } | CliError::Read(_) | CliError::Panel(_) | CliError::Nodes(_) => {
                 Exit::DataInvalid
             }

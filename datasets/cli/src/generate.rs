@@ -97,7 +97,9 @@ fn gfs(what: &Generate, shares: Shares, cluster: &str, json: bool) -> Result<(),
         command_line::print_json(&Summary { rows: rows.len(), jobs, nodes, check });
     } else {
         tell(what, &made, &rows, &nodes);
-        checked.iter().for_each(|rows| check::print(rows));
+        if let Some(rows) = &checked {
+            check::print(rows);
+        }
     }
     checked.map_or(Ok(()), |rows| check::verdict(&rows))
 }

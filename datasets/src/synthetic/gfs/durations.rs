@@ -65,3 +65,37 @@ fn moved(draft: &Draft, factor: f64, power: f64) -> f64 {
     let room = (bound / draft.duration_s).ln().abs() / (to / from).ln().max(f64::MIN_POSITIVE);
     (draft.duration_s * factor.powf(power * (2.0 * room).min(1.0))).clamp(from, to)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft(workers: u32, duration_s: f64, bounds_s: (f64, f64)) -> Draft {
+        let request_milli = 1_000;
+        Draft {
+            tenant: 0,
+            model: 0,
+            spot: false,
+            request_milli,
+            workers,
+            vcpus: 1,
+            duration_s,
+            bounds_s,
+            submit_s: None,
+        }
+    }
+
+    #[test]
+    fn the_sums_are_met_large_jobs_move_most_and_none_leaves_its_bounds() {
+        let mut drafts =
+            vec![draft(1, 100.0, (60.0, 600.0)), draft(64, 100.0, (60.0, 600.0)), draft(9, 1e4, (1e4, 1e4))];
+        let mut borrowed: Vec<&mut Draft> = drafts.iter_mut().collect();
+        let wanted = vec![Some(65.0 * 200.0), Some(1.0)];
+        let sums = [Sums::of_work(&borrowed, |draft| usize::from(draft.workers == 9), wanted)];
+        calibrate(&mut borrowed, &sums);
+        let work = drafts[0].duration_s + 64.0 * drafts[1].duration_s;
+        assert!((work / (65.0 * 200.0) - 1.0).abs() < 1e-6, "{work}");
+        assert!((100.0..drafts[1].duration_s).contains(&drafts[0].duration_s), "{drafts:?}");
+        assert_eq!(drafts[2].duration_s, 1e4, "what is asked for is out of its reach");
+    }
+}

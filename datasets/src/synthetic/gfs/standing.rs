@@ -86,3 +86,31 @@ fn load(gpus: &[f64; BINS], chance: &[f64; BINS], window_s: f64) -> f64 {
     };
     (0..BINS).map(of).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_gpus_are_asked_for_at_the_end_of_the_window_as_at_its_beginning() {
+        // As many jobs in every bin: durations from minutes to half a year, even in the logarithm.
+        let gpus = [100.0; BINS];
+        let window_s = 35.0 * 86_400.0;
+        for of_longest in [0.0, 0.5, 1.0] {
+            let chance = chances(&gpus, of_longest, window_s);
+            let length = |bin: usize| f64::midpoint(edges(bin).0, edges(bin).1) / window_s;
+            let at_start: f64 = (0..BINS).map(|bin| gpus[bin] * chance[bin]).sum();
+            let stays = |bin: usize| if length(bin) > 1.0 { chance[bin] } else { 0.0 };
+            let at_end: f64 =
+                (0..BINS).map(|bin| gpus[bin] * (stays(bin) + (1.0 - chance[bin]) * length(bin).min(1.0))).sum();
+            assert!((at_end / at_start - 1.0).abs() < 0.05, "{of_longest}: {at_start} and {at_end}");
+        }
+    }
+
+    #[test]
+    fn the_more_of_the_longest_stand_at_the_beginning_the_higher_the_load() {
+        let (gpus, window_s) = ([100.0; BINS], 35.0 * 86_400.0);
+        let load = |longest| load(&gpus, &chances(&gpus, longest, window_s), window_s);
+        assert!(load(0.0) < load(0.5) && load(0.5) < load(1.0));
+    }
+}

@@ -139,7 +139,7 @@ pub fn days(made: &Made) -> Vec<Row> {
     for job in arrivals(made) {
         jobs[(job.submit_s / DAY_S) as usize] += 1;
     }
-    let mean = jobs.iter().sum::<u32>() as f64 / jobs.len() as f64;
+    let mean = f64::from(jobs.iter().sum::<u32>()) / jobs.len() as f64;
     let variance = jobs.iter().map(|jobs| (f64::from(*jobs) - mean).powi(2)).sum::<f64>() / jobs.len() as f64;
     let is_weekend = |day: usize| (made.what.first_weekday() as usize + day) % 7 >= 5;
     let (weekends, weekdays): (Vec<_>, Vec<_>) = (0..jobs.len()).partition(|day| is_weekend(*day));
