@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # tests/demo.sh
 #
-# The main job on made-up usage, in a folder of its own: no network but loopback, no database server, and no process is
-# left behind. `make demo` builds the programs first.
+# The main job on a made-up cluster, in a folder of its own: no network but loopback, no database server, and no process
+# is left behind. `make demo` builds the programs first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,15 +19,28 @@ command -v curl >/dev/null || {
     exit 1
 }
 
-step() { printf '\n== %s\n' "$1"; }
+pool='cluster=gfs-a100&gpu_model=A100-SXM4-80GB'
+times=''
+began=$(date +%s%N)
 
-# Runs a command, shows it as a user would type it, and says how long it took.
+tenths() { printf '%d.%01d' $(($1 / 1000000000)) $(($1 / 100000000 % 10)); }
+
+# A step has a name for the table of times, and says in a sentence what it does.
+step_name=''
+step_began=$began
+finish_step() {
+    [ -z "$step_name" ] || times+=$(printf '  %6s s  %s' "$(tenths $(($(date +%s%N) - step_began)))" "$step_name")$'\n'
+}
+step() {
+    finish_step
+    step_name=$1 step_began=$(date +%s%N)
+    printf '\n== %s: %s\n' "$1" "$2"
+}
+
+# Shows a command as a user would type it, and runs it.
 run() {
-    local before
-    before=$(date +%s%N)
     printf '$ %s\n' "$*"
     "$@"
-    printf '  (%d.%01d s)\n' $((($(date +%s%N) - before) / 1000000000)) $((($(date +%s%N) - before) / 100000000 % 10))
 }
 
 service=''
@@ -44,46 +57,68 @@ pretty() {
     if command -v jq >/dev/null; then jq .; elif command -v python3 >/dev/null; then python3 -m json.tool; else cat; fi
 }
 
-step '1. Make up five weeks of usage: 12 organizations on one pool of A100 GPUs (seeded, calibrated to no real cluster)'
-run datasets generate --days 35 --organizations 12 --seed 7 --out "$out"
+# The number behind a key of a JSON answer, without digits behind the point.
+number() { sed -n "s/.*\"$1\": *\(-\{0,1\}[0-9]*\).*/\1/p" "$out/quota.json" | head -1; }
 
-step '2. Read it into the database. The pool has 320 GPUs'
-run datasets ingest --format usage "$out/usage.csv" --time-zone Asia/Shanghai --capacity 320
+cat <<'TEXT'
+A GPU cluster keeps cards idle, because nobody knows whether high-priority work will want them back within the hour.
+Headroom forecasts that work, and hands out what will be left as spot quota that keeps a promise: a task admitted for 4
+hours runs 4 hours with the probability that you chose. Here it does so for a made-up cluster, from jobs to a quota.
+TEXT
+
+step Generate 'five weeks of jobs on 287 nodes with 8 A100 GPUs each, seeded, in the shares that the GFS paper publishes'
+run datasets generate --preset gfs-a100 --days 35 --seed 7 --out "$out"
+
+step Ingest 'the jobs become hourly demand by organization, the nodes the capacity'
+run datasets ingest --format gfs-jobs "$out/job_info_df.csv" --nodes "$out/node_info_df.csv" --cluster gfs-a100 \
+    --epoch 2024-03-01T00:00:00+08:00 --time-zone Asia/Shanghai --calendar CN
 run datasets describe
 
-step '3. Train OrgLinear: how much will high-priority work need over the next 4 hours?'
+step Train 'how much will high-priority work of each organization need over the next 4 hours, as a distribution?'
 run train --horizon 4h
 
-step '4. Play the last three days again, each hour forecast from the hours before it alone, beside simple rules'
-run train backtest --horizon 4h --from 2024-04-02T00:00:00+08:00 --to 2024-04-04T23:00:00+08:00 \
+step Backtest 'the last week again, each hour forecast from the hours before it alone, beside simple rules'
+run train backtest --horizon 4h --from 2024-03-29T00:00:00+08:00 --to 2024-04-04T23:00:00+08:00 \
     --out "$out/forecasts.csv" --pool-out "$out/pool_bounds.csv"
 
-step '5. Export the scores and the forecasts for notebooks'
-run notebooks-export report --forecasts "$out/forecasts.csv" --pool-bounds "$out/pool_bounds.csv" --out "$out/report"
-
-step '6. Serve the spot quota, with a clock that starts after the newest usage'
+step Serve 'the quota over HTTP, with a clock that starts after the newest usage (--as-of)'
+printf '$ quota-service --as-of latest\n'
 quota-service --as-of latest --listen 127.0.0.1:0 >"$out/service.out" 2>"$out/service.log" &
 service=$!
 for _ in $(seq 150); do
     url=$(sed -n 's/^listening on //p' "$out/service.out")
     if [ -n "$url" ] && curl --silent --fail --output /dev/null "$url/readyz"; then break; fi
     kill -0 "$service" 2>/dev/null || { cat "$out/service.log" >&2; exit 1; }
-    sleep 0.2
+    sleep 0.1
 done
-query='cluster=demo&gpu_model=A100-SXM4-80GB&hours=4'
-printf '$ curl "%s/quota?%s"\n' "$url" "$query"
-curl --silent --show-error --fail "$url/quota?$query" >"$out/quota.json"
-pretty <"$out/quota.json"
-printf '$ curl "%s/v1/quota/explain?%s"   the steps of it:\n' "$url" "$query"
-curl --silent --show-error --fail "$url/v1/quota/explain?$query" | pretty >"$out/explain.json"
+printf '$ curl "%s/quota?%s&hours=4"\n' "$url" "$pool"
+curl --silent --show-error --fail "$url/quota?$pool&hours=4" | pretty >"$out/quota.json"
+cat "$out/quota.json"
+
+step Explain 'why this quota? Every step of it'
+printf '$ curl "%s/v1/quota/explain?%s&hours=4"\n' "$url" "$pool"
+curl --silent --show-error --fail "$url/v1/quota/explain?$pool&hours=4" | pretty >"$out/explain.json"
 awk '/"steps": \[/ { inside = 1; next } /\]/ { if (inside) exit } inside' "$out/explain.json"
 stop
 
-step 'Done; the service is stopped. Where to look next'
+step Report 'the backtest as a page to read, a notebook, and tables'
+run notebooks-export report --forecasts "$out/forecasts.csv" --pool-bounds "$out/pool_bounds.csv" \
+    --capacity "$(number capacity_gpus)" --time-zone Asia/Shanghai --title 'Demo: the last week of a made-up cluster' \
+    --out "$out/report"
+finish_step
+
 cat <<TEXT
+
+== Done in $(tenths $(($(date +%s%N) - began))) s; the service is stopped and nothing is left running
+$times
+Of $(number capacity_gpus) GPUs, high-priority work will need at most $(number demand_bound_gpus) over the next 4 hours, with 90 % probability. So
+$(number quota_gpus) GPUs may run spot tasks that are promised 4 hours; with none running yet, all of them can be admitted now.
+
+Where to look next
+  $out/report/report.html      open it in a browser: forecasts against demand, promises kept, what went wrong
   $out/explain.json            every number behind that quota
-  $out/report/metrics.csv      errors, coverage and pinball losses, over all, by step and by organization
-  $out/report/forecasts.parquet  every forecast beside what came, for pandas or polars
-  HEADROOM_DATABASE=$HEADROOM_DATABASE quota-service --as-of latest   the same service, to ask by yourself
+  $out/report/report.ipynb     the scores in Jupyter, from forecasts.parquet beside it
+  HEADROOM_DATABASE=$HEADROOM_DATABASE quota-service --as-of latest
+                               the same service, to ask by yourself
   README.md                    the same with your own usage
 TEXT

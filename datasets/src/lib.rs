@@ -13,7 +13,7 @@ pub mod synthetic;
 pub mod time;
 pub mod window;
 
-pub use calendar::{Calendar, CalendarError, HourFeatures};
+pub use calendar::{Calendar, CalendarChoice, CalendarError, HourFeatures};
 pub use panel::{Panel, PanelBuilder, PanelError, Series};
 pub use read::{ReadError, ReadOptions, ReadReport, RowFault};
 pub use split::{HourRange, SplitError, TimeSplit};

@@ -97,8 +97,8 @@ impl Panel {
     }
 
     #[must_use]
-    pub const fn calendar(&self) -> Calendar {
-        self.calendar
+    pub const fn calendar(&self) -> &Calendar {
+        &self.calendar
     }
 
     #[must_use]
@@ -334,7 +334,7 @@ mod tests {
         twice.extend(rows("a 2"));
         let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
         let earth = ClusterName::parse("earth").unwrap();
-        assert!(matches!(PanelBuilder::from_rows(earth, calendar, &twice), Err(PanelError::Twice { .. })));
+        assert!(matches!(PanelBuilder::from_rows(earth, calendar.clone(), &twice), Err(PanelError::Twice { .. })));
         let mars = ClusterName::parse("mars").unwrap();
         assert!(matches!(PanelBuilder::from_rows(mars, calendar, &twice), Err(PanelError::OtherCluster { .. })));
     }

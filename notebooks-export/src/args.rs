@@ -1,36 +1,69 @@
 //! What the command line says.
 
+use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use command_line::{Common, ConfigCommand};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::str::FromStr;
+use store::RunId;
+use vocab::{GuaranteeRate, MilliGpus, PoolId};
 
-/// Reports of forecasts: scores as CSV, forecasts as Parquet
+/// Reports of forecasts: a page to read, a notebook, scores as CSV, forecasts as Parquet
 #[derive(Debug, Parser)]
 #[command(
     name = "notebooks-export",
     version,
     after_long_help = "Examples:\n  \
     train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --out forecasts.csv --pool-out pool_bounds.csv\n  \
-    notebooks-export report --forecasts forecasts.csv --pool-bounds pool_bounds.csv --out report\n  \
-    python -c \"import pandas; print(pandas.read_parquet('report/forecasts.parquet').dtypes)\""
+    notebooks-export report --forecasts forecasts.csv --pool-bounds pool_bounds.csv --time-zone Asia/Shanghai --out report\n  \
+    notebooks-export report --run run-3 --out report"
 )]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
     #[command(flatten)]
+    pub flags: Flags,
+    #[command(flatten)]
     pub common: Common,
 }
 
-/// Settings of this program: it has none. A key of its section in the settings file is refused.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// Flags that are settings, too.
+#[derive(Debug, Clone, Args, Serialize)]
+pub struct Flags {
+    /// Where runs are read from, sqlite://FILE or postgres://…; also DATABASE_URL
+    #[arg(long, global = true, value_name = "URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<String>,
+    /// Guarantee rate p of the bounds of runs; bounds in files have their own
+    #[arg(long, global = true, value_name = "P", value_parser = rate, allow_negative_numbers = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guarantee_rate: Option<f64>,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    GuaranteeRate::parse(text).map(GuaranteeRate::as_f64).map_err(|fault| fault.to_string())
+}
+
+/// Settings of this program.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {}
+pub struct Config {
+    pub database: String,
+    pub guarantee_rate: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { database: "sqlite://headroom.db".to_owned(), guarantee_rate: GuaranteeRate::GFS.as_f64() }
+    }
+}
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Score a backtest: metrics.csv, and forecasts.parquet for notebooks
+    /// Report a backtest, or runs on the hours that they have not seen: report.html, report.ipynb, metrics.csv,
+    /// forecasts.parquet
     Report(Report),
     /// Settings in force
     Config {
@@ -41,23 +74,73 @@ pub enum Command {
     Completions { shell: Shell },
 }
 
+/// GPUs of a pool, as typed.
+#[derive(Debug, Clone)]
+pub struct Capacity {
+    pub text: String,
+    /// `None` means the only one.
+    pub pool: Option<PoolId>,
+    pub gpus: MilliGpus,
+}
+
+impl FromStr for Capacity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (pool, gpus) = text.rsplit_once('=').map_or((None, text), |(pool, gpus)| (Some(pool), gpus));
+        let pool = pool.map(PoolId::parse).transpose().map_err(|fault| fault.to_string())?;
+        let gpus = MilliGpus::parse(gpus).map_err(|fault| fault.to_string())?;
+        Ok(Self { text: text.to_owned(), pool, gpus })
+    }
+}
+
+fn zone(text: &str) -> Result<Tz, String> {
+    text.parse().map_err(|_| "no time zone: use a name of the IANA database such as Asia/Shanghai or UTC".to_owned())
+}
+
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Writes to the folder:\n  \
+report.html        the page to read: bands, calibration, errors by step and hour, coverage, bounds, worst hours,\n                     \
+skill; one file, without scripts or network, for screen and paper\n  \
+report.ipynb       the same scores from the Parquet file, to go on with in Jupyter (pandas, matplotlib)\n  \
 metrics.csv        model,cluster,gpu_model,organization,step,metric,value,rows: a row a metric, for each model over all\n                     \
-series and steps (names and step empty), for each step, and for each series; with --pool-bounds also\n                     \
-for each pool (organization *, step = hours), the aggregation after a colon: pool_under:pooled\n  \
-forecasts.parquet  the rows of the forecasts, typed; times in UTC\n\n\
+series and steps (names and step empty), for each step, and for each series; with bounds also for\n                     \
+each pool (organization *, step = hours), the aggregation after a colon: pool_under:pooled; skill\n                     \
+against a baseline likewise: skill_crps:last-value\n  \
+forecasts.parquet  the rows of the forecasts, typed; times in UTC\n  \
+forecasts.csv, pool_bounds.csv   with --run: what was played\n\n\
 Errors, quantiles and bounds are in GPUs. MAPE and nMAE are left out where there is no demand to divide by.\n\
 Target hours in which every series of a cluster is zero are recording gaps: they are counted and not scored.\n\
-Bounds are scored as they stand in the file; train backtest caps them at the capacity that its database knows.")]
+Bounds and peaks are cut at the capacity where it is known: from the database with --run, else from --capacity.\n\n\
+Examples:\n  \
+notebooks-export report --forecasts forecasts.csv --pool-bounds pool_bounds.csv --capacity 856 --out report\n  \
+notebooks-export report --run run-3 --run run-4 --database postgres://headroom@localhost/headroom --out report")]
 pub struct Report {
+    /// Runs of one cluster, on the hours of the database that none of them has seen, beside the baselines
+    #[arg(long, value_name = "RUN", conflicts_with = "forecasts", value_delimiter = ',')]
+    pub run: Vec<RunId>,
     /// forecasts.csv of train backtest
-    #[arg(long, value_name = "FILE")]
-    pub forecasts: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "run")]
+    pub forecasts: Option<PathBuf>,
     /// pool_bounds.csv of the same backtest
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "forecasts")]
     pub pool_bounds: Option<PathBuf>,
+    /// GPUs of the pool, or POOL=GPUS where there are more: bounds are cut there
+    #[arg(long, value_name = "[POOL=]GPUS")]
+    pub capacity: Vec<Capacity>,
+    /// Zone of the hours in the page; the cluster's with --run, else UTC
+    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    pub time_zone: Option<Tz>,
+    /// Model that the pictures show, such as orglinear-paper or run-3; the first that is no baseline if not given
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Model that the others are measured against in words; last-value, else the first baseline, if not given
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
+    /// Heading of the page
+    #[arg(long, value_name = "TEXT", default_value = "Forecast report")]
+    pub title: String,
     /// Folder for the report; made if missing
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,

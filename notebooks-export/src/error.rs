@@ -3,6 +3,8 @@
 use command_line::{Exit, Failure};
 use polars::prelude::PolarsError;
 use std::path::PathBuf;
+use store::StoreError;
+use training::TrainingError;
 use vocab::{HourStart, NameError, RateError, SeriesId};
 
 /// Why there is no report.
@@ -23,6 +25,22 @@ pub enum ExportError {
     Write { file: PathBuf, source: std::io::Error },
     #[error("{}: {source}", file.display())]
     Parquet { file: PathBuf, source: PolarsError },
+    #[error("--{flag} {name:?}: the forecasts have no such model; they have {}", known.join(", "))]
+    NoModel { flag: &'static str, name: String, known: Vec<String> },
+    #[error("--capacity {text}: the bounds are of {}; write --capacity POOL=GPUS for each", pools.join(", "))]
+    WhichPool { text: String, pools: Vec<String> },
+    #[error(transparent)]
+    Training(#[from] TrainingError),
+    #[error(transparent)]
+    Rate(#[from] RateError),
+    #[error("no runtime for the database: {0}")]
+    Runtime(std::io::Error),
+}
+
+impl From<StoreError> for ExportError {
+    fn from(fault: StoreError) -> Self {
+        Self::Training(fault.into())
+    }
 }
 
 /// What is wrong with a row. Rows are counted as an editor counts lines: the header is row 1.
@@ -77,10 +95,16 @@ pub enum RowFault {
 
 impl From<ExportError> for Failure {
     fn from(fault: ExportError) -> Self {
-        use ExportError::{NoRows, NothingScored, Parquet, Read, Row, Write};
-        let exit = match &fault {
+        use ExportError::{
+            NoModel, NoRows, NothingScored, Parquet, Rate, Read, Row, Runtime, Training, WhichPool, Write,
+        };
+        let exit = match fault {
+            // What the training says of it holds here, too.
+            Training(fault) => return fault.into(),
             Row { .. } | NoRows { .. } | NothingScored { .. } => Exit::DataInvalid,
-            Read { .. } | Write { .. } | Parquet { .. } => Exit::Failure,
+            NoModel { .. } | WhichPool { .. } => Exit::Usage,
+            Rate(_) => Exit::ConfigInvalid,
+            Read { .. } | Write { .. } | Parquet { .. } | Runtime(_) => Exit::Failure,
         };
         Self::new(exit, fault)
     }

@@ -46,4 +46,9 @@ impl RecordingGaps {
         row.actual_gpus <= ROUNDING_GPUS
             && self.0.contains(&(forecasts.series[row.series].pool.cluster.clone(), row.target()))
     }
+
+    /// Whether a cluster recorded nothing in an hour.
+    pub fn at(&self, cluster: &ClusterName, hour: HourStart) -> bool {
+        self.0.contains(&(cluster.clone(), hour))
+    }
 }

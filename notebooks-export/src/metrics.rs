@@ -1,5 +1,6 @@
 //! metrics.csv: what the forecasts and the bounds were worth.
 
+use crate::analysis::{self, Material};
 use crate::forecasts::{ForecastRow, Forecasts};
 use crate::measured::RecordingGaps;
 use crate::pool_bounds::PoolBounds;
@@ -51,6 +52,26 @@ pub fn of_forecasts(forecasts: &Forecasts, gaps: &RecordingGaps) -> Vec<Metric> 
     metrics
 }
 
+/// Skill of all models against all baselines; the baseline stands behind a colon.
+pub fn of_skill(material: &Material<'_>) -> Vec<Metric> {
+    let mut metrics = Vec::new();
+    for view in analysis::models(material) {
+        let scope = Scope { model: view.name.clone(), ..Scope::default() };
+        for skill in view.skills {
+            let named = [
+                ("skill_mae_median", skill.mae_median),
+                ("skill_pinball_q90", skill.pinball_q90),
+                ("skill_crps", skill.crps),
+            ];
+            metrics.extend(named.into_iter().filter_map(|(name, value)| {
+                let name = format!("{name}:{}", skill.baseline);
+                Some(Metric { scope: scope.clone(), name, value: value?, rows: view.scores.rows })
+            }));
+        }
+    }
+    metrics
+}
+
 /// Scores of bounds, by pool, hours, model and aggregation; the aggregation stands behind a colon.
 pub fn of_bounds(bounds: &PoolBounds) -> Vec<Metric> {
     let mut metrics = Vec::new();
@@ -80,7 +101,7 @@ pub fn of_bounds(bounds: &PoolBounds) -> Vec<Metric> {
     metrics
 }
 
-fn scored(row: &ForecastRow) -> Scored {
+pub fn scored(row: &ForecastRow) -> Scored {
     let step = usize::from(row.step);
     Scored { series: row.series, step, forecast: row.forecast, actual_gpus: row.actual_gpus }
 }

@@ -9,6 +9,20 @@ pub fn folder(out: &Path) -> Result<(), ExportError> {
     std::fs::create_dir_all(out).map_err(|source| ExportError::Write { file: out.to_owned(), source })
 }
 
+/// Copies files from one folder to another.
+pub fn copy(from: &Path, to: &Path, names: &[&str]) -> Result<(), ExportError> {
+    for name in names {
+        let file = to.join(name);
+        std::fs::copy(from.join(name), &file).map_err(|source| ExportError::Write { file, source })?;
+    }
+    Ok(())
+}
+
+/// Writes a file of text.
+pub fn text(file: &Path, text: &str) -> Result<(), ExportError> {
+    std::fs::write(file, text).map_err(|source| ExportError::Write { file: file.to_owned(), source })
+}
+
 /// Writes metrics.csv.
 pub fn metrics(all: &[Metric], file: &Path) -> Result<(), ExportError> {
     let failed = |source| ExportError::Write { file: file.to_owned(), source };

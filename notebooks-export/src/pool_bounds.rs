@@ -3,6 +3,7 @@
 use crate::error::{ExportError, RowFault};
 use crate::grid::{self, GridFault};
 use crate::number::Numbered;
+use crate::source::Capacities;
 use crate::table::{self, Table};
 use forecaster::scores::PoolPair;
 use std::path::{Path, PathBuf};
@@ -64,6 +65,16 @@ impl PoolBounds {
         let cell = |row: &BoundRow| (row.pool.clone(), row.hours, row.pair.issue);
         grid::ordered(&bounds.rows, |row| row.candidate.clone(), cell).map_err(|fault| bounds.explain(&fault))?;
         Ok(bounds)
+    }
+
+    /// Cuts bounds and peaks at what the pools have: no one is promised, and nothing runs, above the capacity.
+    pub fn cap(&mut self, capacities: &Capacities) {
+        for row in &mut self.rows {
+            if let Some(most) = capacities.get(&row.pool) {
+                row.pair.bound_gpus = row.pair.bound_gpus.min(*most);
+                row.pair.peak_gpus = row.pair.peak_gpus.min(*most);
+            }
+        }
     }
 
     fn explain(&self, fault: &GridFault) -> ExportError {

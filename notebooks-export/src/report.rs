@@ -1,13 +1,15 @@
 //! `notebooks-export report`.
 
-use crate::args::Report;
+use crate::analysis::{Material, is_baseline};
+use crate::args::{Config, Report};
 use crate::error::ExportError;
-use crate::forecasts::Forecasts;
 use crate::measured::RecordingGaps;
 use crate::metrics::{self, Metric, Scope};
-use crate::pool_bounds::PoolBounds;
-use crate::{output, parquet};
+use crate::page::page;
+use crate::source::{self, Source};
+use crate::{notebook, output, parquet};
 use command_line::{print_json, print_text, say, table};
+use forecaster::ModelKind;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -17,6 +19,8 @@ const SHOWN: [&str; 7] = ["mae_median", "rmse_mean", "pinball_q90", "pinball_q95
 /// What was written.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
+    pub page: PathBuf,
+    pub notebook: PathBuf,
     pub metrics: PathBuf,
     pub forecasts: PathBuf,
     pub models: Vec<String>,
@@ -30,8 +34,8 @@ pub struct Summary {
 ///
 /// # Errors
 /// A file cannot be read or written, or what it holds cannot be scored.
-pub fn run(what: &Report, json: bool) -> Result<(), ExportError> {
-    let (summary, all) = make(what)?;
+pub fn run(what: &Report, config: &Config, json: bool) -> Result<(), ExportError> {
+    let (summary, all) = make(what, config)?;
     if json {
         print_json(&summary);
         return Ok(());
@@ -41,23 +45,34 @@ pub fn run(what: &Report, json: bool) -> Result<(), ExportError> {
         "{} forecasts of {} series; {} of them in recording gaps and not scored",
         summary.rows, summary.series, summary.recording_gap_rows
     ));
+    say(format_args!("the page to read: {}", summary.page.display()));
+    say(format_args!("the notebook: {}", summary.notebook.display()));
     say(format_args!("{} metrics in {}", all.len(), summary.metrics.display()));
     say(format_args!("forecasts in {}", summary.forecasts.display()));
     Ok(())
 }
 
-pub fn make(what: &Report) -> Result<(Summary, Vec<Metric>), ExportError> {
-    let forecasts = Forecasts::read(&what.forecasts)?;
-    let gaps = RecordingGaps::find(&forecasts)?;
-    let recording_gap_rows = forecasts.rows.iter().filter(|row| gaps.holds(&forecasts, row)).count();
+pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), ExportError> {
+    // 1. Read.
+    let source = source::read(what, config)?;
+    let Source { forecasts, bounds, zone, capacities, .. } = &source;
+    let gaps = RecordingGaps::find(forecasts)?;
+    let recording_gap_rows = forecasts.rows.iter().filter(|row| gaps.holds(forecasts, row)).count();
     if recording_gap_rows == forecasts.rows.len() {
-        return Err(ExportError::NothingScored { file: forecasts.file, rows: recording_gap_rows });
+        return Err(ExportError::NothingScored { file: forecasts.file.clone(), rows: recording_gap_rows });
     }
-    let bounds = what.pool_bounds.as_deref().map(PoolBounds::read).transpose()?;
-    let mut all = metrics::of_forecasts(&forecasts, &gaps);
+    // 2. Compute.
+    let (subject, reference) = chosen(what, &forecasts.models)?;
+    let mut all = metrics::of_forecasts(forecasts, &gaps);
+    let material =
+        Material { forecasts, gaps: &gaps, bounds: bounds.as_ref(), capacities, zone: *zone, subject, reference };
+    all.extend(metrics::of_skill(&material));
     all.extend(bounds.iter().flat_map(metrics::of_bounds));
+    // 3. Write.
     output::folder(&what.out)?;
     let summary = Summary {
+        page: what.out.join("report.html"),
+        notebook: what.out.join("report.ipynb"),
         metrics: what.out.join("metrics.csv"),
         forecasts: what.out.join("forecasts.parquet"),
         models: forecasts.models.clone(),
@@ -65,9 +80,34 @@ pub fn make(what: &Report) -> Result<(Summary, Vec<Metric>), ExportError> {
         rows: forecasts.rows.len(),
         recording_gap_rows,
     };
+    if let Some(played) = &source.played {
+        output::copy(played.path(), &what.out, &[source::FORECASTS, source::POOL_BOUNDS])?;
+    }
     output::metrics(&all, &summary.metrics)?;
-    parquet::write(&forecasts, &gaps, &summary.forecasts)?;
+    parquet::write(forecasts, &gaps, &summary.forecasts)?;
+    notebook::write(&what.title, &forecasts.models[subject], *zone, &summary.notebook)?;
+    output::text(&summary.page, &page(&material, &what.title))?;
     Ok((summary, all))
+}
+
+/// The places of the model to show and of the one to measure against, among the models.
+fn chosen(what: &Report, models: &[String]) -> Result<(usize, Option<usize>), ExportError> {
+    let named = |flag: &'static str, name: &String| {
+        let missing = || ExportError::NoModel { flag, name: name.clone(), known: models.to_vec() };
+        // `run-3` is enough for `run-3 orglinear-paper`.
+        let is_it = |model: &String| model == name || model.split(' ').next() == Some(name);
+        models.iter().position(is_it).ok_or_else(missing)
+    };
+    let subject = match &what.model {
+        Some(name) => named("model", name)?,
+        None => models.iter().position(|model| !is_baseline(model)).unwrap_or(0),
+    };
+    let last_value = models.iter().position(|model| model == ModelKind::LastValue.as_str());
+    let reference = match &what.baseline {
+        Some(name) => Some(named("baseline", name)?),
+        None => last_value.or_else(|| models.iter().position(|model| is_baseline(model))),
+    };
+    Ok((subject, reference))
 }
 
 /// The models against each other, over everything.

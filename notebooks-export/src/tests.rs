@@ -1,6 +1,6 @@
 //! From files to files.
 
-use crate::args::Report;
+use crate::args::{Config, Report};
 use crate::metrics::Metric;
 use crate::report::{Summary, make};
 use polars::prelude::{DataFrame, ParquetReader, SerReader};
@@ -22,6 +22,14 @@ const TWO: &str = "\
 ";
 
 fn report(forecasts: &str, bounds: Option<&str>) -> (TempDir, Result<(Summary, Vec<Metric>), String>) {
+    report_with(forecasts, bounds, &[])
+}
+
+fn report_with(
+    forecasts: &str,
+    bounds: Option<&str>,
+    capacity: &[&str],
+) -> (TempDir, Result<(Summary, Vec<Metric>), String>) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, header: &str, rows: &str| {
         let path = folder.path().join(name);
@@ -30,11 +38,18 @@ fn report(forecasts: &str, bounds: Option<&str>) -> (TempDir, Result<(Summary, V
         path
     };
     let what = Report {
-        forecasts: file("f.csv", HEADER, forecasts),
+        run: Vec::new(),
+        forecasts: Some(file("f.csv", HEADER, forecasts)),
         pool_bounds: bounds.map(|rows| file("p.csv", POOL_HEADER, rows)),
+        capacity: capacity.iter().map(|text| text.parse().unwrap()).collect(),
+        time_zone: Some(chrono_tz::Asia::Shanghai),
+        model: None,
+        baseline: None,
+        title: "A <title>".to_owned(),
         out: folder.path().join("made").join("report"),
     };
-    let made = make(&what).map_err(|fault| fault.to_string().replace(&folder.path().display().to_string(), ""));
+    let made = make(&what, &Config::default())
+        .map_err(|fault| fault.to_string().replace(&folder.path().display().to_string(), ""));
     (folder, made)
 }
 
@@ -171,4 +186,104 @@ fn a_bad_bound_is_refused_with_file_row_and_what_to_do() {
         doubled.starts_with("/p.csv, row 3: model m with pooled: the bound of earth:V100 over 4h issued"),
         "{doubled}"
     );
+}
+
+/// Three models over two days of two organizations; organization b jumps to 40 GPUs at 03:00 of the second day.
+fn two_days() -> String {
+    let mut rows = String::new();
+    for model in ["orglinear-paper", "last-value", "seasonal-24h"] {
+        let miss = if model == "orglinear-paper" { 1.0 } else { 2.0 };
+        for (organization, level) in [("a", 20.0), ("b", 10.0)] {
+            for hour in 0..47 {
+                for step in 0..2 {
+                    let jumped = if organization == "b" && hour + step == 27 { 30.0 } else { 0.0 };
+                    let at = |hour: i64| format!("2024-03-{:02}T{:02}:00:00+08:00", 1 + hour / 24, hour % 24);
+                    let (issue, target, middle) = (at(hour), at(hour + step), level + miss);
+                    let quantiles = format!("{middle},2,{middle},{},{}", middle + 3.0, middle + 4.0);
+                    let actual = level + jumped;
+                    rows += &format!(
+                        "{issue},{target},{},earth,V100,{organization},{model},{quantiles},{actual}\n",
+                        step + 1
+                    );
+                }
+            }
+        }
+    }
+    rows
+}
+
+const BOUNDS: &str = "\
+2024-03-01T08:00:00+08:00,2,earth,V100,orglinear-paper,pooled,0.9,35,31
+2024-03-01T09:00:00+08:00,2,earth,V100,orglinear-paper,pooled,0.9,90,80
+2024-03-02T02:00:00+08:00,2,earth,V100,orglinear-paper,pooled,0.9,36,60
+";
+
+fn page_of(made: Result<(Summary, Vec<Metric>), String>) -> String {
+    std::fs::read_to_string(made.unwrap().0.page).unwrap()
+}
+
+#[test]
+fn the_page_says_in_words_what_the_pictures_show() {
+    let (_folder, made) = report(&two_days(), Some(BOUNDS));
+    let page = page_of(made);
+    for expected in [
+        "<title>A &lt;title&gt;</title>",
+        "Fri 1 Mar 2024, 00:00 to Sat 2 Mar 2024, 23:00",
+        "orglinear-paper is off by 1.30 GPUs an hour and organization on average (MAE of the median), 2.28 by last-value: 43 % less",
+        "Pool earth:V100, promise of 2 h at 90.0 %: no bound held as often; the pooled one came closest with 66.7 % of 3.",
+        "The worst hour was Sat 2 Mar, 03:00: 30.0 GPUs wrong over all organizations, when demand rose by 30.0 within the hour.",
+        "Demand went from 30.0 to 60.0 (+30.0). b went from 10.0 to 40.0, 11.0 expected, above the 0.95 quantile of 15.0.",
+        "<td class=\"none\" colspan=\"3\">itself</td>",
+    ] {
+        assert!(page.contains(expected), "{expected} is not in {page}");
+    }
+}
+
+#[test]
+fn the_page_needs_no_network_and_no_script() {
+    let (_folder, made) = report(&two_days(), Some(BOUNDS));
+    let page = page_of(made);
+    for foreign in ["http://", "https://", "<script", "<link", "@import", "url(", "src="] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    assert!(page.contains("prefers-color-scheme: dark") && page.contains("@media print"));
+}
+
+#[test]
+fn skill_is_what_is_saved_of_a_baselines_loss() {
+    let (_folder, made) = report(&two_days(), None);
+    let (_, all) = made.unwrap();
+    let of = |model: &str, name: &str| {
+        let found = all.iter().find(|one| one.scope.model == model && one.name == name);
+        found.map(|one| one.value)
+    };
+    let (own, other) = (of("orglinear-paper", "mae_median").unwrap(), of("last-value", "mae_median").unwrap());
+    assert_eq!(of("orglinear-paper", "skill_mae_median:last-value"), Some(1.0 - own / other));
+    assert_eq!(of("seasonal-24h", "skill_mae_median:last-value"), Some(0.0), "both miss alike");
+    assert_eq!(of("last-value", "skill_mae_median:last-value"), None, "not against itself");
+}
+
+#[test]
+fn bounds_and_peaks_are_cut_at_the_capacity() {
+    let (_folder, made) = report_with(&two_days(), Some(BOUNDS), &["earth:V100=60"]);
+    let (summary, all) = made.unwrap();
+    assert_eq!(value(&all, "*", "2", "pool_over_reserved:pooled"), Some((4.0 / 3.0, 3)), "35 over 31, 60 over 60");
+    let page = std::fs::read_to_string(summary.page).unwrap();
+    assert!(page.contains("line capacity"));
+    let (_folder, other) = report_with(&two_days(), None, &["earth:A100=60"]);
+    assert_eq!(
+        other.unwrap_err(),
+        "--capacity earth:A100=60: the bounds are of earth:V100; write --capacity POOL=GPUS for each"
+    );
+}
+
+#[test]
+fn the_same_rows_give_the_same_bytes() {
+    let made = || {
+        let (_folder, made) = report(&two_days(), Some(BOUNDS));
+        let summary = made.unwrap().0;
+        [summary.page, summary.notebook, summary.metrics, summary.forecasts].map(|file| std::fs::read(file).unwrap())
+    };
+    assert!(made() == made());
 }

@@ -13,6 +13,7 @@ on_both_databases![
     a_second_ingest_counts_what_changed,
     a_later_run_serves_only_when_it_is_promoted_and_a_rollback_brings_the_first_one_back,
     a_run_that_has_seen_the_window_is_not_tested_on_it,
+    a_run_is_reported_on_the_hours_that_it_has_not_seen,
     a_gate_that_is_missed_ends_with_exit_code_seven_and_keeps_the_run,
 ];
 
@@ -74,6 +75,29 @@ fn assert_report_agrees(folder: &TempDir, [forecasts, bounds]: [&str; 2], backte
         let (ours, theirs): (f64, f64) = (value.parse().unwrap(), model["scores"]["mae_median_gpus"].as_f64().unwrap());
         assert!((ours - theirs).abs() < 1e-9 * theirs, "{start} {ours} against {theirs}");
     }
+}
+
+async fn a_run_is_reported_on_the_hours_that_it_has_not_seen(database: TestDatabase) {
+    let (folder, file) = made_up();
+    let _ = ingest(&database, &file, &["--time-zone", "Asia/Shanghai", "--capacity", "300"]).ok();
+    let _ = run(&database, "train", &["--horizon", "4h", "--until", "2024-03-21T00:00:00+08:00"]).ok();
+    let _ = run(&database, "train", &["--horizon", "4h"]).ok();
+    let out = path(&folder, "report");
+    let summary = run(&database, "notebooks-export", &["report", "--run", "run-1", "--out", &out, "--json"]).json();
+    assert_eq!(summary["models"][0], "run-1 orglinear-paper");
+    assert_eq!(summary["rows"], 5 * 21 * 4 * 4, "one day, 21 issue hours, 4 organizations, 4 steps, 5 models");
+    let page = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    for expected in ["Thu 21 Mar 2024, 00:00 to Thu 21 Mar 2024, 23:00", "Asia/Shanghai", "line capacity"] {
+        assert!(page.contains(expected), "{expected}");
+    }
+    let seen = run(&database, "notebooks-export", &["report", "--run", "run-2", "--out", &path(&folder, "other")]);
+    assert_eq!(seen.code, 3);
+    assert!(
+        seen.stderr.contains("it has seen all but less than 4h. Train one that leaves hours out"),
+        "{}",
+        seen.stderr
+    );
+    assert!(!folder.path().join("other").exists(), "a refused report leaves nothing");
 }
 
 async fn a_refused_file_leaves_nothing_behind_and_one_with_skipped_rows_the_rest(database: TestDatabase) {

@@ -38,6 +38,14 @@ pub enum TrainingError {
     NoHours { cluster: ClusterName, until: HourStart },
     #[error("{run} learned from hours until {until}, and the test begins at {from}: choose a run with older data")]
     Leak { run: RunId, until: HourStart, from: HourStart },
+    #[error(
+        "{run} learned from hours until {until}, and the database ends at {end}: it has seen all but less than {horizon}. \
+         Train one that leaves hours out (train --horizon {horizon} --until TIME), or play a window again with train \
+         backtest and report its files with --forecasts"
+    )]
+    NothingUnseen { run: RunId, until: HourStart, end: HourStart, horizon: vocab::HorizonHours },
+    #[error("{one}, and {other}: report runs of one cluster and horizon together")]
+    RunsDiffer { one: String, other: String },
     #[error("{run} forecasts {have}, and --horizon asks for {wanted}")]
     OtherHorizon { run: RunId, have: vocab::HorizonHours, wanted: vocab::HorizonHours },
     #[error("cluster {cluster} was measured until {end}, and --to {to} lies after it")]
@@ -59,7 +67,9 @@ impl From<TrainingError> for Failure {
         use TrainingError as E;
         let exit = match &fault {
             E::Gate { .. } => Exit::Gate,
-            E::NoCluster { .. } | E::OtherHorizon { .. } | E::OneFileForTwo { .. } => Exit::Usage,
+            E::NoCluster { .. } | E::OtherHorizon { .. } | E::OneFileForTwo { .. } | E::RunsDiffer { .. } => {
+                Exit::Usage
+            }
             E::Rate(_) | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
             E::Several { .. }
@@ -69,6 +79,7 @@ impl From<TrainingError> for Failure {
             | E::NoUsage { .. }
             | E::NoHours { .. }
             | E::Leak { .. }
+            | E::NothingUnseen { .. }
             | E::NotMeasured { .. }
             | E::NothingScored
             | E::Calendar { .. } => Exit::DataInvalid,

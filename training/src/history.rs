@@ -2,10 +2,10 @@
 
 use crate::args::Lookback;
 use crate::error::TrainingError;
-use datasets::{Calendar, Panel, PanelBuilder};
+use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
 use sha2::{Digest, Sha256};
 use store::{Cluster, Store};
-use vocab::{ClusterName, HourStart, MilliGpus, SeriesId};
+use vocab::{ClusterName, HorizonHours, HourStart, MilliGpus, SeriesId};
 
 /// Below this `--lookback auto` looks back a week, from it on four.
 const LONG_HISTORY_HOURS: usize = 60 * 24;
@@ -33,8 +33,7 @@ pub async fn chosen(store: &dyn Store, name: Option<&ClusterName>) -> Result<Vec
 /// # Errors
 /// There is none, or the database does not answer.
 pub async fn load(store: &dyn Store, cluster: &Cluster, until: Option<HourStart>) -> Result<Panel, TrainingError> {
-    let calendar = Calendar::parse(&cluster.time_zone, &cluster.calendar)
-        .map_err(|fault| TrainingError::Calendar { cluster: cluster.name.clone(), fault })?;
+    let calendar = calendar(store, cluster).await?;
     let of_panel = |fault| TrainingError::Panel { cluster: cluster.name.clone(), fault };
     let empty = || TrainingError::NoUsage { cluster: cluster.name.clone() };
     let (first, last) = store.usage_range(&cluster.name).await?.ok_or_else(empty)?;
@@ -52,6 +51,24 @@ pub async fn load(store: &dyn Store, cluster: &Cluster, until: Option<HourStart>
     store.load_usage(&cluster.name, first, end, sink).await?;
     fault.map_or(Ok(()), Err).map_err(of_panel)?;
     builder.finish().map_err(of_panel)
+}
+
+async fn calendar(store: &dyn Store, cluster: &Cluster) -> Result<Calendar, TrainingError> {
+    let refused = |fault| TrainingError::Calendar { cluster: cluster.name.clone(), fault };
+    let choice = CalendarChoice::parse(&cluster.calendar).map_err(refused)?;
+    let own = match choice.own() {
+        Some(name) => store.calendar(name).await?,
+        None => None,
+    };
+    let days = own.as_ref().map(|own| own.days_csv.as_str());
+    Calendar::with_own(&cluster.time_zone, &cluster.calendar, days).map_err(refused)
+}
+
+/// Where the hours of a panel, or those forecast after it, lie beyond the years that its calendar knows.
+#[must_use]
+pub fn uncovered(panel: &Panel, horizon: HorizonHours) -> Option<String> {
+    let last = panel.end().plus_hours(i64::from(horizon.get()) - 1);
+    Some(format!("cluster {}: {}", panel.cluster(), panel.calendar().uncovered(panel.start(), last)?))
 }
 
 /// SHA-256 of what a training sees: series, hours, values, gaps.

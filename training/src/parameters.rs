@@ -1,12 +1,18 @@
 //! The parameters of a run, as they are kept with it.
 
+use datasets::Calendar;
 use forecaster::ModelSpec;
 use forecaster::orglinear::Config;
 use serde_json::{Value, json};
 
 /// Everything that decided what the fit gave, besides the data and the seed.
-pub fn describe(spec: &ModelSpec) -> Value {
-    let mut parameters = json!({ "lookback_hours": spec.lookback_hours, "horizon_hours": spec.horizon.get() });
+pub fn describe(spec: &ModelSpec, calendar: &Calendar) -> Value {
+    let mut parameters = json!({
+        "lookback_hours": spec.lookback_hours,
+        "horizon_hours": spec.horizon.get(),
+        "calendar": calendar.name(),
+        "time_zone": calendar.zone().name(),
+    });
     if let (Some(config), Some(object)) = (spec.kind.orglinear(), parameters.as_object_mut()) {
         object.insert("orglinear".to_owned(), orglinear(&config));
     }

@@ -46,6 +46,10 @@ pub struct RunReport {
     pub data_from: String,
     pub data_until: String,
     pub series: usize,
+    /// The calendar that it learned with.
+    pub calendar: String,
+    /// Where the hours reach beyond the years that the calendar knows.
+    pub calendar_warning: Option<String>,
     pub train_s: f64,
     pub scores: KeptScores,
     pub aggregations: Vec<ChosenAggregation>,
@@ -110,6 +114,7 @@ pub async fn train_cluster(
     let rival = promoted.as_ref().and_then(|run| serde_json::from_str(&run.facts.scores_json).ok());
     // 2. Learn.
     let horizon = what.horizon.expect("clap requires it without a subcommand");
+    let calendar_warning = history::uncovered(&panel, horizon).inspect(|said| eprintln!("warning: {said}"));
     let (spec, split) = plan(&panel, cluster, what, horizon, seed)?;
     let started = Instant::now();
     let (trained, scores) = learn(&panel, cluster, spec, split, rate)?;
@@ -132,7 +137,8 @@ pub async fn train_cluster(
         (None, false) => promoted.is_none() && store.promote_first(id, now(), "train").await?,
     };
     let refused = why.map(|why| TrainingError::Gate { run: id, why });
-    Ok((report(id, cluster, &trained, scores, train_ms, promote, sha), refused))
+    let report = report(id, &panel, &trained, scores, train_ms, promote, sha);
+    Ok((RunReport { calendar_warning, ..report }, refused))
 }
 
 fn plan(
@@ -194,7 +200,7 @@ fn facts(panel: &Panel, cluster: &Cluster, trained: &Trained, scores: &KeptScore
         data_sha256: history::sha256(panel, trained.data.to),
         series: panel.series().len() as u32,
         aggregation: chosen.join(" "),
-        parameters_json: parameters::describe(&trained.spec).to_string(),
+        parameters_json: parameters::describe(&trained.spec, panel.calendar()).to_string(),
         scores_json: serde_json::to_string(scores).expect("scores are finite numbers under string keys"),
         code_version: CODE_VERSION.to_owned(),
         created_at: now(),
@@ -204,7 +210,7 @@ fn facts(panel: &Panel, cluster: &Cluster, trained: &Trained, scores: &KeptScore
 
 fn report(
     id: RunId,
-    cluster: &Cluster,
+    panel: &Panel,
     trained: &Trained,
     scores: KeptScores,
     train_ms: u64,
@@ -217,7 +223,7 @@ fn report(
     };
     RunReport {
         run_id: id.to_string(),
-        cluster: cluster.name.to_string(),
+        cluster: panel.cluster().to_string(),
         model: trained.spec.kind.to_string(),
         horizon_hours: trained.spec.horizon.get(),
         lookback_hours: trained.spec.lookback_hours,
@@ -225,6 +231,8 @@ fn report(
         data_from: trained.data.from.to_string(),
         data_until: trained.data.to.to_string(),
         series: trained.calibrations.iter().map(|one| one.organizations.len()).sum(),
+        calendar: panel.calendar().name(),
+        calendar_warning: None,
         train_s: train_ms as f64 / 1_000.0,
         scores,
         aggregations: trained.calibrations.iter().map(chosen).collect(),

@@ -16,7 +16,9 @@ use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, UnixSeconds};
     datasets ingest --format usage usage.csv --capacity 856\n  \
     datasets ingest --format helios helios-earth --cluster earth --gpu-model V100\n  \
     datasets ingest --format gfs-jobs job_info_df.csv --nodes node_info_df.csv --cluster gfs --epoch 2024-03-01T00:00:00+08:00\n  \
+    datasets ingest --format usage usage.csv --time-zone Europe/Berlin --calendar DE+company.ics\n  \
     datasets generate --preset gfs --days 35 --seed 7 --out made-up --check\n  \
+    datasets calendar set --cluster earth CN\n  \
     datasets describe --database postgres://headroom@localhost/headroom"
 )]
 pub struct Arguments {
@@ -56,6 +58,11 @@ pub enum Command {
     Ingest(Ingest),
     /// Say what the database holds
     Describe(Describe),
+    /// Days off: which calendars there are, what is in one, and which one a cluster has
+    Calendar {
+        #[command(subcommand)]
+        command: CalendarCommand,
+    },
     /// Write usage.csv
     Export(Export),
     /// Make up the jobs and the usage of a cluster, seeded
@@ -98,8 +105,9 @@ pub struct Ingest {
     /// alibaba-hourly, else UTC
     #[arg(long, value_name = "ZONE")]
     pub time_zone: Option<String>,
-    /// The cluster's calendar of days off
-    #[arg(long, value_name = "NAME")]
+    /// The cluster's days off: weekdays (if nothing is stored), CN, US, DE, GB, JP, IN, a CSV or iCal file of your own, or
+    /// both, as in CN+company.csv; see datasets calendar
+    #[arg(long, value_name = "NAME|FILE")]
     pub calendar: Option<String>,
     /// Time zero of gfs-jobs (required there), or of alibaba-hourly (2024-03-01T00:00:00+08:00 if not given)
     #[arg(long, value_name = "TIME", value_parser = command_line::instant)]
@@ -113,6 +121,53 @@ pub struct Ingest {
     /// Leave out bad rows and list them, instead of refusing the file
     #[arg(long)]
     pub skip_bad_rows: bool,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(
+    after_long_help = "A file of your own is CSV with the header date,kind,name (kind: off, or work for a make-up \
+    working day; a first line such as # years: 2020-2026 says which years it is complete for), or iCal with all-day \
+    events (category WORKDAY for a make-up working day). It is stored under the file's name without its ending.\n\n\
+    Examples:\n  \
+    datasets calendar list\n  \
+    datasets calendar show CN --year 2024\n  \
+    datasets calendar show company.ics\n  \
+    datasets calendar set --cluster earth CN\n  \
+    datasets calendar set --cluster earth CN+company.csv --time-zone Asia/Shanghai"
+)]
+pub enum CalendarCommand {
+    /// Calendars that come with the program and your own, with the years that they know
+    List,
+    /// Print the named days of a calendar, of a file before it is stored, or of a cluster
+    Show(ShowCalendar),
+    /// Give a cluster that is there a calendar; what was learned with the one before stays until it is trained again
+    Set(SetCalendar),
+}
+
+#[derive(Debug, Args)]
+pub struct ShowCalendar {
+    /// Name or file; or give --cluster
+    #[arg(value_name = "NAME|FILE", required_unless_present = "cluster", conflicts_with = "cluster")]
+    pub calendar: Option<String>,
+    /// The calendar of this cluster
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+    pub cluster: Option<ClusterName>,
+    /// This year only
+    #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(i32).range(1970..=2199))]
+    pub year: Option<i32>,
+}
+
+#[derive(Debug, Args)]
+pub struct SetCalendar {
+    /// Name or file
+    #[arg(value_name = "NAME|FILE")]
+    pub calendar: String,
+    /// The cluster
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+    pub cluster: ClusterName,
+    /// Its IANA time zone, too
+    #[arg(long, value_name = "ZONE")]
+    pub time_zone: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,7 @@
 //! `datasets describe`: what the database holds, with its gaps.
 
 use crate::args::Describe;
+use crate::calendar;
 use crate::error::CliError;
 use crate::panel;
 use command_line::{print_json, print_text, say, table};
@@ -15,6 +16,12 @@ struct ClusterDescription {
     cluster: String,
     time_zone: String,
     calendar: String,
+    /// None where all are known.
+    calendar_years: Option<[i32; 2]>,
+    /// Where the hours reach beyond these years.
+    calendar_warning: Option<String>,
+    #[serde(skip)]
+    calendar_in_words: String,
     from: String,
     /// The last hour.
     to: String,
@@ -71,11 +78,15 @@ async fn describe(store: &dyn Store, cluster: &Cluster, panel: &Panel) -> Result
         let capacity = store.capacity_at(pool, panel.end()).await?;
         descriptions.push(describe_pool(panel, pool, capacity.map(|row| row.capacity.as_gpus())));
     }
+    let calendar = panel.calendar();
     let gaps = panel.recording_gap().iter().enumerate().filter(|(_, gap)| **gap);
     Ok(ClusterDescription {
         cluster: cluster.name.to_string(),
         time_zone: cluster.time_zone.clone(),
-        calendar: cluster.calendar.clone(),
+        calendar: calendar.name(),
+        calendar_years: calendar.covered_years().as_ref().map(calendar::pair),
+        calendar_warning: calendar::warning(calendar, panel.start(), panel.end().plus_hours(-1)),
+        calendar_in_words: calendar::in_words(calendar),
         from: panel.start().to_string(),
         to: panel.end().plus_hours(-1).to_string(),
         hours: panel.hours(),
@@ -125,11 +136,12 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 fn print(one: &ClusterDescription, by_series: bool) {
+    calendar::warn(&one.cluster, one.calendar_warning.as_deref());
     say(format_args!(
         "cluster {} ({}, calendar {}): {} h from {} to {}, {} recording-gap hours",
         one.cluster,
         one.time_zone,
-        one.calendar,
+        one.calendar_in_words,
         one.hours,
         one.from,
         one.to,

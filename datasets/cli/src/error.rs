@@ -17,6 +17,10 @@ pub enum CliError {
     Panel(#[from] PanelError),
     #[error(transparent)]
     Calendar(#[from] CalendarError),
+    #[error("{}: a calendar is stored under the name of its file: {fault}; rename the file", file.display())]
+    CalendarFile { file: PathBuf, fault: CalendarError },
+    #[error("cluster {cluster}: {fault}; give it another one: datasets calendar set --cluster {cluster} weekdays")]
+    ClusterCalendar { cluster: ClusterName, fault: CalendarError },
     #[error(transparent)]
     Name(#[from] NameError),
     #[error("--epoch is not an hour: {0}")]
@@ -62,15 +66,18 @@ impl From<CliError> for Failure {
             | CliError::TooShortToCheck { .. }
             | CliError::OtherOrganizations { .. }
             | CliError::Window(_)
-            | CliError::Calendar(_) => Exit::Usage,
+            | CliError::Calendar(_)
+            | CliError::CalendarFile { .. } => Exit::Usage,
             Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
             CliError::Read(ReadError::Io { .. }) | Store(_) | Write { .. } | NothingThere | CliError::Check { .. } => {
                 Exit::Failure
             }
-            CliError::NoGoodRow { .. } | CliError::Read(_) | CliError::Panel(_) | CliError::Nodes(_) => {
-                Exit::DataInvalid
-            }
+            CliError::NoGoodRow { .. }
+            | CliError::Read(_)
+            | CliError::Panel(_)
+            | CliError::Nodes(_)
+            | CliError::ClusterCalendar { .. } => Exit::DataInvalid,
         };
         Self::new(exit, fault)
     }

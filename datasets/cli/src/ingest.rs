@@ -1,10 +1,11 @@
 //! `datasets ingest`: read, check, store in one transaction, say what happened.
 
 use crate::args::{Ingest, InputFormat};
+use crate::calendar::{self, Named, StoredDays};
 use crate::error::CliError;
 use command_line::{print_json, say};
 use datasets::read::{self, ALIBABA_EPOCH, SkippedRow};
-use datasets::{Calendar, ReadOptions, ReadReport};
+use datasets::{Calendar, CalendarChoice, ReadOptions, ReadReport};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,24 +19,44 @@ const ANY_MODEL: &str = "any";
 
 pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliError> {
     check_flags(what)?;
+    let named = what.calendar.as_deref().map(calendar::named).transpose()?;
     let store = store::connect(database).await?;
     // 1. Read: every fault stops here, before anything is written.
-    let default = default_cluster(what, store.as_ref()).await?;
-    let mut report = read(what, &default)?;
+    let default = default_cluster(what, named.as_ref(), store.as_ref()).await?;
+    let of_default = calendar_of(store.as_ref(), &default, named.as_ref()).await?;
+    let mut report = read(what, &default, of_default)?;
     if report.rows.is_empty() {
         return Err(CliError::NoGoodRow { file: what.path.clone(), bad: report.skipped.len() });
     }
     report.capacity.extend(capacity(what, &report)?);
-    // 2. Write.
     let clusters = clusters(what, &report, &default, store.as_ref()).await?;
+    let mut told = Vec::with_capacity(clusters.len());
+    for cluster in &clusters {
+        let calendar = calendar_of(store.as_ref(), cluster, named.as_ref()).await?;
+        told.push(ClusterSummary::of(cluster, &calendar, &report));
+    }
+    // 2. Write: the calendar first, since clusters name it.
+    let own_calendar = match &named {
+        Some(named) => calendar::store_days(store.as_ref(), named, &clusters.iter().collect::<Vec<_>>()).await?,
+        None => None,
+    };
     for cluster in &clusters {
         store.put_cluster(cluster).await?;
     }
     let appended = store.append(&report.rows, &report.capacity).await?;
     store.close().await;
     // 3. Tell.
-    tell(&Summary::of(&report, &appended, &clusters), &report.skipped, json);
+    tell(&Summary::of(&report, &appended, told, own_calendar), &report.skipped, json);
     Ok(())
+}
+
+/// The calendar that was named, else the one that the cluster has.
+async fn calendar_of(store: &dyn Store, cluster: &Cluster, named: Option<&Named>) -> Result<Calendar, CliError> {
+    if let Some(named) = named {
+        return calendar::resolve(store, &cluster.time_zone, named).await;
+    }
+    let stored = Named { choice: CalendarChoice::parse(&cluster.calendar)?, file: None };
+    calendar::resolve(store, &cluster.time_zone, &stored).await
 }
 
 fn check_flags(what: &Ingest) -> Result<(), CliError> {
@@ -55,7 +76,7 @@ fn check_flags(what: &Ingest) -> Result<(), CliError> {
 
 /// The cluster of a file that names none, with its zone and calendar: those given, else those stored, else those of the
 /// format.
-async fn default_cluster(what: &Ingest, store: &dyn Store) -> Result<Cluster, CliError> {
+async fn default_cluster(what: &Ingest, named: Option<&Named>, store: &dyn Store) -> Result<Cluster, CliError> {
     let stem = what.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("cluster");
     let name = what.cluster.clone().map_or_else(|| ClusterName::parse(stem), Ok)?;
     let stored = store.cluster(&name).await?;
@@ -68,15 +89,15 @@ async fn default_cluster(what: &Ingest, store: &dyn Store) -> Result<Cluster, Cl
     Ok(Cluster {
         name,
         time_zone: what.time_zone.clone().unwrap_or(stored_zone),
-        calendar: what.calendar.clone().unwrap_or(stored_calendar),
+        calendar: named.map_or(stored_calendar, |named| named.choice.to_string()),
     })
 }
 
-fn read(what: &Ingest, cluster: &Cluster) -> Result<ReadReport, CliError> {
+fn read(what: &Ingest, cluster: &Cluster, calendar: Calendar) -> Result<ReadReport, CliError> {
     let options = ReadOptions {
         cluster: cluster.name.clone(),
         gpu_model: what.gpu_model.clone().map_or_else(|| GpuModel::parse(ANY_MODEL), Ok)?,
-        calendar: Calendar::parse(&cluster.time_zone, &cluster.calendar)?,
+        calendar,
         skip_bad_rows: what.skip_bad_rows,
     };
     Ok(match what.format {
@@ -146,7 +167,8 @@ async fn clusters(
         clusters.push(Cluster {
             name: name.clone(),
             time_zone: what.time_zone.clone().unwrap_or(zone),
-            calendar: what.calendar.clone().unwrap_or(calendar),
+            // Where one was named it is the default's.
+            calendar: if what.calendar.is_some() { default.calendar.clone() } else { calendar },
         });
     }
     Ok(clusters)
@@ -155,6 +177,7 @@ async fn clusters(
 #[derive(Serialize)]
 struct Summary {
     clusters: Vec<ClusterSummary>,
+    own_calendar: Option<StoredDays>,
     series: usize,
     from: Option<String>,
     /// The last hour.
@@ -174,22 +197,46 @@ struct ClusterSummary {
     name: String,
     time_zone: String,
     calendar: String,
+    /// None where all are known.
+    calendar_years: Option<[i32; 2]>,
+    /// Where the rows reach beyond these years.
+    calendar_warning: Option<String>,
+    #[serde(skip)]
+    calendar_in_words: String,
 }
 
-impl Summary {
-    fn of(report: &ReadReport, appended: &AppendReport, clusters: &[Cluster]) -> Self {
-        let cluster = |cluster: &Cluster| ClusterSummary {
+impl ClusterSummary {
+    fn of(cluster: &Cluster, calendar: &Calendar, report: &ReadReport) -> Self {
+        let hours = || report.rows.iter().filter(|row| row.series.pool.cluster == cluster.name).map(|row| row.hour);
+        let range = hours().min().zip(hours().max());
+        Self {
             name: cluster.name.to_string(),
             time_zone: cluster.time_zone.clone(),
             calendar: cluster.calendar.clone(),
-        };
+            calendar_years: calendar.covered_years().as_ref().map(calendar::pair),
+            calendar_warning: range
+                .and_then(|(first, last)| calendar.uncovered(first, last))
+                .map(|one| one.to_string()),
+            calendar_in_words: calendar::in_words(calendar),
+        }
+    }
+}
+
+impl Summary {
+    fn of(
+        report: &ReadReport,
+        appended: &AppendReport,
+        clusters: Vec<ClusterSummary>,
+        own_calendar: Option<StoredDays>,
+    ) -> Self {
         let series: BTreeSet<_> = report.rows.iter().map(|row| &row.series).collect();
         let of_organizations: BTreeSet<_> =
             series.iter().filter(|series| !series.is_pool_peak()).map(|series| &series.pool).collect();
         let pools: BTreeSet<_> = series.iter().map(|series| &series.pool).collect();
         let pools_of_peaks_only = pools.difference(&of_organizations);
         Self {
-            clusters: clusters.iter().map(cluster).collect(),
+            clusters,
+            own_calendar,
             series: series.len(),
             from: first_hour(report).map(|hour| hour.to_string()),
             to: report.rows.iter().map(|row| row.hour).max().map(|hour| hour.to_string()),
@@ -217,6 +264,12 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
             "note: of pool {pool} the file holds the pool's own peak (*) alone; forecasts need its organizations"
         );
     }
+    if let Some(own) = &summary.own_calendar {
+        own.note();
+    }
+    for cluster in &summary.clusters {
+        calendar::warn(&cluster.name, cluster.calendar_warning.as_deref());
+    }
     if json {
         print_json(summary);
         return;
@@ -228,7 +281,10 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     say(format_args!("in the file: {equal_duplicates} equal duplicates, {} bad rows skipped", summary.skipped.len()));
     say(format_args!("capacity: {capacity_rows} rows"));
     for cluster in &summary.clusters {
-        say(format_args!("cluster {}: time zone {}, calendar {}", cluster.name, cluster.time_zone, cluster.calendar));
+        say(format_args!(
+            "cluster {}: time zone {}, calendar {}",
+            cluster.name, cluster.time_zone, cluster.calendar_in_words
+        ));
         say(format_args!("next: train --horizon 4h --cluster {}", cluster.name));
     }
 }

@@ -1,6 +1,7 @@
 //! The program `datasets`: usage histories into the database, out of it, and what is in it.
 
 mod args;
+mod calendar;
 mod check;
 mod describe;
 mod error;
@@ -29,6 +30,7 @@ async fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         Command::Ingest(what) => ingest::run(what, &settings.values.database, common.json).await?,
         Command::Describe(what) => describe::run(what, &settings.values.database, common.json).await?,
+        Command::Calendar { command } => calendar::run(command, &settings.values.database, common.json).await?,
         Command::Generate(what) => generate::run(what, common.json)?,
         Command::Export(what) => export::run(what, &settings.values.database, common.json).await?,
     }

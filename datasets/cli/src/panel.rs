@@ -1,7 +1,8 @@
 //! The history of a cluster, from the database.
 
+use crate::calendar;
 use crate::error::CliError;
-use datasets::{Calendar, Panel, PanelBuilder};
+use datasets::{Panel, PanelBuilder};
 use store::{Cluster, Store};
 use vocab::ClusterName;
 
@@ -22,7 +23,7 @@ pub async fn chosen(store: &dyn Store, name: Option<&ClusterName>) -> Result<Vec
 /// All of a cluster's usage; `None` where it has none.
 pub async fn load(store: &dyn Store, cluster: &Cluster) -> Result<Option<Panel>, CliError> {
     let Some((first, last)) = store.usage_range(&cluster.name).await? else { return Ok(None) };
-    let calendar = Calendar::parse(&cluster.time_zone, &cluster.calendar)?;
+    let calendar = calendar::of_cluster(store, cluster).await?;
     let (from, to) = (first, last.plus_hours(1));
     let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, from, to);
     let mut fault = None;

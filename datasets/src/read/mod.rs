@@ -2,8 +2,10 @@
 //! dropped silently.
 
 mod alibaba_hourly;
+mod days;
 mod gfs_jobs;
 mod helios;
+mod ical;
 mod ledger;
 mod lines;
 mod names;
@@ -14,8 +16,10 @@ mod tests;
 mod usage;
 
 pub use alibaba_hourly::{ALIBABA_EPOCH, alibaba_hourly};
+pub use days::{DayFault, ReadDays, days, days_csv};
 pub use gfs_jobs::{GfsJobs, gfs_jobs, gfs_tasks};
 pub use helios::helios;
+pub use ical::EventFault;
 pub use lines::Lines;
 pub use nodes::{NodeRow, capacity_by_model, gfs_nodes};
 pub use usage::usage;
@@ -92,6 +96,8 @@ pub enum RowFault {
     NameTwice { column: String, name: String, first_row: u64 },
     #[error("its time {text:?} does not come after that of the row before: sort the file by time")]
     NotRising { text: String },
+    #[error(transparent)]
+    Day(#[from] DayFault),
     #[error("{series} has {second} GPUs for {hour} here and {first} GPUs at row {first_row}: keep one of them")]
     Conflict { series: Box<SeriesId>, hour: HourStart, first_row: u64, first: MilliGpus, second: MilliGpus },
 }
@@ -103,6 +109,10 @@ pub enum ReadError {
     Io { file: PathBuf, source: std::io::Error },
     #[error("{}, row {row}: {fault}", file.display())]
     Row { file: PathBuf, row: u64, fault: RowFault },
+    #[error("{}, line {line}: {fault}", file.display())]
+    Line { file: PathBuf, line: u64, fault: EventFault },
+    #[error("{}: names no day", file.display())]
+    NoDays { file: PathBuf },
     #[error("{}, row 1: column {column} is missing; the header must hold {expected}", file.display())]
     MissingColumn { file: PathBuf, column: &'static str, expected: String },
     #[error("{}, row 1: column {column:?} is not known; the header must be {expected}", file.display())]

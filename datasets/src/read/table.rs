@@ -4,12 +4,13 @@ use super::lines::Lines;
 use super::{ReadError, ReadOptions, RowFault, SkippedRow};
 use csv::{ErrorKind, StringRecord};
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use vocab::{MilliGpus, NameError};
 
 pub struct Table {
     file: PathBuf,
-    reader: csv::Reader<Lines<File>>,
+    reader: csv::Reader<Lines<Box<dyn Read>>>,
     header: Vec<String>,
 }
 
@@ -25,7 +26,12 @@ impl Table {
     pub fn open(file: &Path, columns: &[&'static str], extra: Extra) -> Result<Self, ReadError> {
         let io = |source| ReadError::Io { file: file.to_owned(), source };
         let opened = File::open(file).map_err(io)?;
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(Lines::new(opened));
+        Self::of(file, Box::new(opened), columns, extra)
+    }
+
+    /// As [`Self::open`], of what was opened already; `file` names it in errors.
+    pub fn of(file: &Path, source: Box<dyn Read>, columns: &[&'static str], extra: Extra) -> Result<Self, ReadError> {
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(Lines::new(source));
         let header = match reader.headers() {
             Ok(header) => header.iter().map(str::to_owned).collect::<Vec<_>>(),
             Err(fault) => return Err(form_error(file, 1, &fault)),
@@ -48,6 +54,15 @@ impl Table {
         &mut self,
         options: &ReadOptions,
         skipped: &mut Vec<SkippedRow>,
+        take: impl FnMut(&Row<'_>) -> Result<(), RowFault>,
+    ) -> Result<u64, ReadError> {
+        self.rows(options.skip_bad_rows.then_some(skipped), take)
+    }
+
+    /// As [`Self::each`]; a fault goes to `skipped` where that is given.
+    pub fn rows(
+        &mut self,
+        mut skipped: Option<&mut Vec<SkippedRow>>,
         mut take: impl FnMut(&Row<'_>) -> Result<(), RowFault>,
     ) -> Result<u64, ReadError> {
         let mut record = StringRecord::new();
@@ -72,10 +87,10 @@ impl Table {
             };
             rows += 1;
             if let Err(fault) = outcome {
-                if !options.skip_bad_rows {
-                    return Err(ReadError::Row { file: self.file.clone(), row, fault });
+                match &mut skipped {
+                    None => return Err(ReadError::Row { file: self.file.clone(), row, fault }),
+                    Some(skipped) => skipped.push(SkippedRow { file: self.file.clone(), row, fault }),
                 }
-                skipped.push(SkippedRow { file: self.file.clone(), row, fault });
             }
         }
     }

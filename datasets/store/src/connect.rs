@@ -1,8 +1,8 @@
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{
-    CapacityStore, ClusterStore, EtaStore, NodeStore, OutcomeStore, PoolStateStore, QuotaStore, RunStore,
-    SettingsStore, StoreError, UsageStore,
+    CalendarStore, CapacityStore, ClusterStore, EtaStore, NodeStore, OutcomeStore, PoolStateStore, QuotaStore,
+    RunStore, SettingsStore, StoreError, UsageStore,
 };
 use async_trait::async_trait;
 use std::fmt;
@@ -28,6 +28,7 @@ impl fmt::Display for Backend {
 #[async_trait]
 pub trait Store:
     ClusterStore
+    + CalendarStore
     + UsageStore
     + CapacityStore
     + RunStore

@@ -7,6 +7,7 @@
 //!
 //! Every operation is one transaction: done whole, or not at all.
 
+mod calendars;
 mod capacity;
 mod clusters;
 mod connect;
@@ -23,6 +24,7 @@ mod sqlite;
 mod stored;
 mod usage;
 
+pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
 pub use connect::{Backend, Store, connect};

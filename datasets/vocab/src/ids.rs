@@ -19,6 +19,8 @@ pub enum NameError {
     Space { what: &'static str, name: String },
     #[error("the cluster {name:?} holds a colon, which separates cluster and GPU model in the id of a pool")]
     Colon { name: String },
+    #[error("the calendar {name:?} holds {found:?}: letters, digits, dots, dashes and underscores make a name")]
+    Letter { name: String, found: char },
     #[error("{text:?} is no pool: write CLUSTER:GPU_MODEL")]
     NoPool { text: String },
 }
@@ -119,6 +121,33 @@ impl fmt::Display for ClusterName {
     }
 }
 
+/// A calendar that a user brought along. Holds no plus, so that `CN+acme` is one name, and nothing of a path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CalendarName(Arc<str>);
+
+impl CalendarName {
+    /// # Errors
+    /// As for every name, and where it holds another character than letters, digits, `.`, `-` and `_`.
+    pub fn parse(name: &str) -> Result<Self, NameError> {
+        let found = name.chars().find(|letter| !letter.is_alphanumeric() && !['.', '-', '_'].contains(letter));
+        match found {
+            Some(found) => Err(NameError::Letter { name: name.to_owned(), found }),
+            None => checked("calendar", name).map(Self),
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CalendarName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl Organization {
     const POOL_PEAK: &str = "*";
 
@@ -196,6 +225,7 @@ mod tests {
         assert!(matches!(NodeId::parse("a\nb"), Err(NameError::Control { .. })));
         assert!(matches!(TaskId::parse(" a"), Err(NameError::Space { .. })));
         assert!(matches!(ClusterName::parse("a:b"), Err(NameError::Colon { .. })));
+        assert!(matches!(CalendarName::parse("CN+acme"), Err(NameError::Letter { found: '+', .. })));
     }
 
     #[test]

@@ -15,7 +15,9 @@ mod usage;
 
 pub use amount::{AmountError, MilliGpus};
 pub use forecast::{DemandForecast, ForecastError, ForecastOrigin, QUANTILE_LEVELS, StepForecast};
-pub use ids::{ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId};
+pub use ids::{
+    CalendarName, ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId,
+};
 pub use node::Node;
 pub use pool::{CapacityRow, Outcome, OutcomeKind, PoolState, spot_of_at_least};
 pub use rate::{GuaranteeRate, RateError};

@@ -73,7 +73,7 @@ pub fn score_pool(pairs: &[PoolPair], rate: GuaranteeRate) -> Option<PoolScores>
         return None;
     }
     let mean = |of: &dyn Fn(&PoolPair) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
-    let days = by_day(pairs);
+    let days = by_day(pairs.iter().map(|pair| (pair.issue, kept(pair))));
     Some(PoolScores {
         issues: pairs.len(),
         days: days.len(),
@@ -85,17 +85,25 @@ pub fn score_pool(pairs: &[PoolPair], rate: GuaranteeRate) -> Option<PoolScores>
     })
 }
 
+/// 90 % interval of a share over days (UTC): the hours of one day are not independent, so whole days are drawn. `[0, 0]`
+/// without hours.
+#[must_use]
+pub fn share_interval(hours: impl IntoIterator<Item = (HourStart, bool)>) -> [f64; 2] {
+    let days = by_day(hours);
+    if days.is_empty() { [0.0; 2] } else { coverage_interval(&days) }
+}
+
 fn kept(pair: &PoolPair) -> bool {
     pair.bound_gpus >= pair.peak_gpus - TOLERANCE_GPUS
 }
 
-/// How many bounds held, of how many, on each day (UTC).
-fn by_day(pairs: &[PoolPair]) -> Vec<(usize, usize)> {
+/// How many held, of how many, on each day (UTC).
+fn by_day(hours: impl IntoIterator<Item = (HourStart, bool)>) -> Vec<(usize, usize)> {
     let mut days: BTreeMap<i64, (usize, usize)> = BTreeMap::new();
-    for pair in pairs {
-        let day = pair.issue.unix_s() / 3_600 / HOURS_PER_DAY;
+    for (hour, has_held) in hours {
+        let day = hour.unix_s() / 3_600 / HOURS_PER_DAY;
         let (held, count) = days.entry(day).or_default();
-        *held += usize::from(kept(pair));
+        *held += usize::from(has_held);
         *count += 1;
     }
     days.into_values().collect()

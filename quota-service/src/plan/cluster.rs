@@ -1,7 +1,7 @@
 //! The plan of one cluster: forecasts, bounds, eta, quotas.
 
 use crate::settings::ServedSettings;
-use datasets::Panel;
+use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound, bounds};
 use forecaster::scores::actual_peak_gpus;
 use forecaster::{Predict, PredictError, Trained, forecast};
@@ -89,6 +89,7 @@ pub struct PoolQuota {
     pub quotas: Vec<Quota>,
     pub eta_decision: EtaDecision,
     pub issue: HourStart,
+    pub calendar: Calendar,
     /// Hours between the issue time and the present hour: usage that has not come yet.
     pub hours_late: u8,
     /// Forecast steps that a promise covers beyond its own number of hours: those of late usage, and one where it starts
@@ -204,6 +205,7 @@ fn quota(
         quotas,
         eta_decision,
         issue,
+        calendar: inputs.panel.calendar().clone(),
         hours_late,
         more_steps,
         cold_organizations,

@@ -9,9 +9,9 @@ use placement::{Quota, Reason};
 use store::EtaMove;
 use vocab::{MilliGpus, UnixSeconds};
 use wire::{
-    AggregationTrial, BoundExplanation, CapacityExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer,
-    ForecastExplanation, OrganizationBound, OrganizationForecast, QuotaAnswer, ReasonBody, StepTotalBody,
-    SupplyExplanation,
+    AggregationTrial, BoundExplanation, CalendarExplanation, CapacityExplanation, EtaExplanation, EtaMoveBody,
+    Explanation, ForecastAnswer, ForecastExplanation, OrganizationBound, OrganizationForecast, QuotaAnswer, ReasonBody,
+    StepTotalBody, SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
@@ -113,6 +113,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             hours_late: pool.hours_late,
             organizations: pool.forecasts.iter().map(OrganizationForecast::from).collect(),
         },
+        calendar: Some(calendar_explanation(pool)),
         bound: bound_explanation(pool, bound),
         eta: EtaExplanation {
             eta: quota.eta.as_f64(),
@@ -160,6 +161,19 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
         format!("S0 + Sa = {} + {} = {}", quota.idle, quota.used, quota.ceiling),
         format!("Q_{hours} = min({}, {}) = {}: {decided}", quota.scaled_inventory, quota.ceiling, quota.quota),
     ]
+}
+
+fn calendar_explanation(pool: &PoolQuota) -> CalendarExplanation {
+    let (calendar, years) = (&pool.calendar, pool.calendar.covered_years());
+    let last = pool.issue.plus_hours(i64::from(pool.run.trained.horizon().get()) - 1);
+    CalendarExplanation {
+        name: calendar.name(),
+        time_zone: calendar.zone().name().to_owned(),
+        covers_from: years.as_ref().map(|years| format!("{}-01-01", years.start())),
+        covers_until: years.as_ref().map(|years| format!("{}-12-31", years.end())),
+        covered: calendar.uncovered(pool.issue, last).is_none(),
+        day_off: calendar.at(pool.issue).day_off,
+    }
 }
 
 fn bound_explanation(pool: &PoolQuota, bound: &PoolBound) -> BoundExplanation {

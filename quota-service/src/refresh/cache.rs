@@ -20,6 +20,8 @@ pub struct Cached {
     pub run: Option<Run>,
     /// A promoted run whose model cannot be loaded: the one before goes on serving.
     pub refused: Option<(RunId, String)>,
+    /// What was last logged about years that the calendar does not know: it is said once.
+    pub calendar_warning: Option<String>,
 }
 
 /// A panel and what it depends on.
@@ -29,6 +31,8 @@ pub struct CachedPanel {
     pub to: HourStart,
     pub time_zone: String,
     pub calendar: String,
+    /// Of the cluster's own calendar, where it has one.
+    pub calendar_version: Option<i64>,
     pub panel: Arc<Panel>,
 }
 

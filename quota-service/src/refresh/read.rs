@@ -4,13 +4,13 @@ use super::Service;
 use super::cache::{Cache, Cached, CachedPanel};
 use crate::plan::{ClusterInputs, NoQuota, PoolInputs};
 use crate::settings::ServedSettings;
-use datasets::{Calendar, Panel, PanelBuilder};
+use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
 use forecaster::Predict;
 use placement::eta::{Ended, EtaState};
 use placement::{Eta, Known};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use store::{Cluster, Store, StoreError};
+use store::{Cluster, Store, StoreError, StoredCalendar};
 use vocab::{HourStart, MilliGpus, Node, PoolId, PoolState, SeriesId, UnixSeconds};
 
 /// Beyond the lookback: a gap at its far end is filled from before it.
@@ -81,28 +81,58 @@ async fn panel(
     let Some((first, last)) = store.usage_range(&cluster.name).await? else { return Ok(None) };
     let to = last.plus_hours(1).min(present);
     let from = to.plus_hours(-((lookback + MARGIN_HOURS) as i64)).max(first);
+    let own = own_calendar(store, cluster).await?;
+    let calendar_version = own.as_ref().map(|own| own.version);
     if let Some(known) = &cached.panel {
-        let same_calendar = known.time_zone == cluster.time_zone && known.calendar == cluster.calendar;
+        let same_calendar = (&known.time_zone, &known.calendar) == (&cluster.time_zone, &cluster.calendar)
+            && known.calendar_version == calendar_version;
         if same_calendar && (known.usage_version, known.from, known.to) == (usage_version, from, to) {
             return Ok(Some(known.panel.clone()));
         }
     }
-    let Some(panel) = load(store, cluster, from, to).await? else { return Ok(None) };
+    let days = own.as_ref().map(|own| own.days_csv.as_str());
+    let calendar = Calendar::with_own(&cluster.time_zone, &cluster.calendar, days)
+        .map_err(|fault| corrupt(cluster, fault.to_string()))?;
+    warn_uncovered(cached, cluster, &calendar, from, present);
+    let Some(panel) = load(store, cluster, calendar, from, to).await? else { return Ok(None) };
     let panel = Arc::new(panel);
     let (time_zone, calendar) = (cluster.time_zone.clone(), cluster.calendar.clone());
-    cached.panel = Some(CachedPanel { usage_version, from, to, time_zone, calendar, panel: panel.clone() });
+    let panel_of = panel.clone();
+    cached.panel =
+        Some(CachedPanel { usage_version, from, to, time_zone, calendar, calendar_version, panel: panel_of });
     Ok(Some(panel))
+}
+
+fn corrupt(cluster: &Cluster, reason: String) -> StoreError {
+    StoreError::Corrupt { what: format!("cluster {}", cluster.name), reason }
+}
+
+/// The days that users brought along for the cluster's calendar, where it has such.
+async fn own_calendar(store: &dyn Store, cluster: &Cluster) -> Result<Option<StoredCalendar>, StoreError> {
+    let choice = CalendarChoice::parse(&cluster.calendar).map_err(|fault| corrupt(cluster, fault.to_string()))?;
+    match choice.own() {
+        Some(name) => store.calendar(name).await,
+        None => Ok(None),
+    }
+}
+
+/// Logs once that hours lie beyond the years that the calendar knows, and again when that changes.
+fn warn_uncovered(cached: &mut Cached, cluster: &Cluster, calendar: &Calendar, from: HourStart, present: HourStart) {
+    let horizon = cached.run.as_ref().map_or(0, |run| i64::from(run.trained.horizon().get()));
+    let warning = calendar.uncovered(from, present.plus_hours(horizon)).map(|uncovered| uncovered.to_string());
+    if let Some(said) = warning.as_ref().filter(|_| cached.calendar_warning != warning) {
+        tracing::warn!(cluster = %cluster.name, "{said}");
+    }
+    cached.calendar_warning = warning;
 }
 
 async fn load(
     store: &dyn Store,
     cluster: &Cluster,
+    calendar: Calendar,
     from: HourStart,
     to: HourStart,
 ) -> Result<Option<Panel>, StoreError> {
-    let corrupt = |reason: String| StoreError::Corrupt { what: format!("cluster {}", cluster.name), reason };
-    let calendar =
-        Calendar::parse(&cluster.time_zone, &cluster.calendar).map_err(|fault| corrupt(fault.to_string()))?;
     let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, from, to);
     let mut fault = None;
     let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
@@ -112,7 +142,7 @@ async fn load(
     };
     store.load_usage(&cluster.name, from, to, sink).await?;
     if let Some(refused) = fault {
-        return Err(corrupt(refused.to_string()));
+        return Err(corrupt(cluster, refused.to_string()));
     }
     Ok(builder.finish().ok())
 }

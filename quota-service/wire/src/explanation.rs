@@ -14,6 +14,9 @@ pub struct Explanation {
     pub what_would_change: String,
     pub capacity: CapacityExplanation,
     pub forecast: ForecastExplanation,
+    /// None in explanations that were stored before there were calendars.
+    #[serde(default)]
+    pub calendar: Option<CalendarExplanation>,
     pub bound: BoundExplanation,
     pub eta: EtaExplanation,
     pub supply: SupplyExplanation,
@@ -37,6 +40,21 @@ pub struct ForecastExplanation {
     /// Hours between the issue time and the hour in which the quota was computed: usage that has not come yet.
     pub hours_late: u8,
     pub organizations: Vec<OrganizationForecast>,
+}
+
+/// The calendar that says which hours are in a day off.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CalendarExplanation {
+    /// `weekdays`, `CN`, a user's own, or both, as in `CN+acme`.
+    pub name: String,
+    pub time_zone: String,
+    /// The first and the last local date whose days off are known; none where all are.
+    pub covers_from: Option<String>,
+    pub covers_until: Option<String>,
+    /// Whether the hours of the forecast lie between them. Beyond, only Saturdays and Sundays count as days off.
+    pub covered: bool,
+    /// Whether the first hour of the forecast is in a day off.
+    pub day_off: bool,
 }
 
 /// B_H.

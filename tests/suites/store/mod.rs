@@ -1,5 +1,6 @@
 //! The store answers alike on both databases.
 
+mod calendars;
 mod clusters;
 mod etas;
 mod faults;

@@ -18,7 +18,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("placement", &["vocab"]),
     ("wire", &["vocab"]),
     ("quota-service", &["command-line", "datasets", "forecaster", "placement", "store", "vocab", "wire"]),
-    ("notebooks-export", &["command-line", "datasets", "forecaster", "store", "vocab"]),
+    ("notebooks-export", &["command-line", "datasets", "forecaster", "store", "training", "vocab"]),
 ];
 
 /// Crate → crates from outside that it must not use, directly.

@@ -94,7 +94,7 @@ impl Files {
                     let names = [&id.pool.cluster.to_string(), id.pool.gpu_model.as_str(), id.organization.as_str()];
                     let mut row = vec![issue.to_string(), target, (index + 1).to_string()];
                     row.extend(names.map(str::to_owned));
-                    row.push(played.kind.to_string());
+                    row.push(played.name.clone());
                     row.extend(numbers.map(|number| number.to_string()));
                     self.forecasts.row(&row)?;
                 }
@@ -111,7 +111,7 @@ impl Files {
                 horizon.get().to_string(),
                 one.pool.cluster.to_string(),
                 one.pool.gpu_model.to_string(),
-                played.kind.to_string(),
+                played.name.clone(),
                 one.aggregation.to_string(),
                 played.rate.to_string(),
                 one.bound_gpus.to_string(),

@@ -1,8 +1,11 @@
 //! `train backtest`: the past again, hour by hour, each forecast from the hours before it alone.
 
 mod files;
+mod of_runs;
 mod play;
 mod report;
+
+pub use of_runs::{RunsPlayed, play_runs};
 
 use crate::args::{Backtest, Config};
 use crate::error::TrainingError;
@@ -30,6 +33,9 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
     for cluster in clusters(store.as_ref(), what).await? {
         let panel = history::load(store.as_ref(), &cluster, None).await?;
         let issues = issues(what, &cluster, panel.end())?;
+        if let Some(said) = history::uncovered(&panel, what.horizon) {
+            eprintln!("warning: {said}");
+        }
         let capacities = store.capacities(&cluster.name).await?;
         for candidate in candidates(store.as_ref(), what, &cluster, config.seed).await? {
             let played = play(&panel, &cluster, issues, what, &candidate, rate)?;
@@ -68,7 +74,9 @@ async fn candidates(
     seed: u64,
 ) -> Result<Vec<Candidate>, TrainingError> {
     if let Some(id) = what.run {
-        return Ok(vec![Candidate::Kept(Box::new(kept(store, store.run(id).await?, what).await?))]);
+        let trained = kept(store, store.run(id).await?, what).await?;
+        let name = trained.spec.kind.to_string();
+        return Ok(vec![Candidate::Kept { trained: Box::new(trained), name }]);
     }
     let fresh = |kind| Candidate::Fresh { kind, seed };
     if !what.model.is_empty() {

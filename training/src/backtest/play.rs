@@ -16,8 +16,8 @@ use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, PoolId};
 pub enum Candidate {
     /// Trained on the hours before the window, and again where `--refit` says so.
     Fresh { kind: ModelKind, seed: u64 },
-    /// The model of a run, as it is.
-    Kept(Box<Trained>),
+    /// The model of a run, as it is, and what it is called.
+    Kept { trained: Box<Trained>, name: String },
 }
 
 /// A bound and the peak that came.
@@ -31,7 +31,8 @@ pub struct PlayedBound {
 
 /// What a model did over the window.
 pub struct Played {
-    pub kind: ModelKind,
+    /// What the model is called in files and tables.
+    pub name: String,
     pub rate: GuaranteeRate,
     /// `[issue time][series]`.
     pub rolled: Vec<Vec<DemandForecast>>,
@@ -53,14 +54,14 @@ pub fn play(
     candidate: &Candidate,
     rate: GuaranteeRate,
 ) -> Result<Played, TrainingError> {
-    let kind = match candidate {
-        Candidate::Fresh { kind, .. } => *kind,
-        Candidate::Kept(trained) => trained.spec.kind,
+    let name = match candidate {
+        Candidate::Fresh { kind, .. } => kind.to_string(),
+        Candidate::Kept { name, .. } => name.clone(),
     };
-    let mut played = Played { kind, rate, rolled: Vec::new(), bounds: Vec::new(), unmeasured_peaks: 0, train_s: 0.0 };
+    let mut played = Played { name, rate, rolled: Vec::new(), bounds: Vec::new(), unmeasured_peaks: 0, train_s: 0.0 };
     for part in parts(issues, what.refit) {
         match candidate {
-            Candidate::Kept(trained) => played.add(panel, part, trained, what.horizon)?,
+            Candidate::Kept { trained, .. } => played.add(panel, part, trained, what.horizon)?,
             Candidate::Fresh { kind, seed } => {
                 let started = Instant::now();
                 let trained = fit(panel, cluster, part.from, what, *kind, *seed, rate)?;

@@ -55,7 +55,7 @@ impl Report {
         horizon: HorizonHours,
         capacities: &[CapacityRow],
     ) {
-        let name = played.kind.to_string();
+        let name = played.name.clone();
         let (mut rows, unmeasured) = collect(panel, issues, &played.rolled, horizon);
         let offset = self.offset.entry(name.clone()).or_default();
         for row in &mut rows {

@@ -8,7 +8,8 @@ use crate::stored::valid;
 use async_trait::async_trait;
 use vocab::ClusterName;
 
-/// A set of nodes with one calendar. Zone and calendar are names that `datasets::calendar` understands.
+/// A set of nodes with one calendar. Zone and calendar are names that `datasets::calendar` understands; the days of a
+/// user's own calendar are in `calendars`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
     pub name: ClusterName,
