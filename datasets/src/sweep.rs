@@ -31,19 +31,48 @@ pub fn hourly_hp_demand(cluster: &ClusterName, tasks: &[Task]) -> Result<Vec<Usa
     let (Some(first), Some(last)) = (submitted().min(), submitted().max()) else {
         return Ok(Vec::new());
     };
-    let (from, to) = (first.hour()?, last.hour()?.plus_hours(1));
-    let mut steps: BTreeMap<SeriesId, Steps> = BTreeMap::new();
-    for task in tasks.iter().filter(|task| task.class == TaskClass::Hp) {
-        let pool = PoolId { cluster: cluster.clone(), gpu_model: task.gpu_model.clone() };
+    let mut sweep = Sweep::new(cluster.clone(), first.hour()?, last.hour()?.plus_hours(1));
+    for task in tasks {
+        sweep.add(task);
+    }
+    sweep.rows()
+}
+
+/// The same, a task at a time, over hours that are known beforehand.
+#[derive(Debug)]
+pub struct Sweep {
+    cluster: ClusterName,
+    from: HourStart,
+    to: HourStart,
+    steps: BTreeMap<SeriesId, Steps>,
+}
+
+impl Sweep {
+    /// Hours from `from` and before `to`.
+    #[must_use]
+    pub const fn new(cluster: ClusterName, from: HourStart, to: HourStart) -> Self {
+        Self { cluster, from, to, steps: BTreeMap::new() }
+    }
+
+    pub fn add(&mut self, task: &Task) {
+        if task.class != TaskClass::Hp {
+            return;
+        }
+        let pool = PoolId { cluster: self.cluster.clone(), gpu_model: task.gpu_model.clone() };
         for organization in [task.organization.clone(), Organization::pool_peak()] {
-            add(steps.entry(SeriesId { pool: pool.clone(), organization }).or_default(), task, to);
+            add(self.steps.entry(SeriesId { pool: pool.clone(), organization }).or_default(), task, self.to);
         }
     }
-    let mut rows = Vec::new();
-    for (series, steps) in steps {
-        sweep(&series, &steps, from, to, &mut rows)?;
+
+    /// # Errors
+    /// A sum is too large.
+    pub fn rows(self) -> Result<Vec<UsageRow>, SweepError> {
+        let mut rows = Vec::new();
+        for (series, steps) in self.steps {
+            sweep(&series, &steps, self.from, self.to, &mut rows)?;
+        }
+        Ok(rows)
     }
-    Ok(rows)
 }
 
 fn add(steps: &mut Steps, task: &Task, to: HourStart) {

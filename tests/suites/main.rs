@@ -3,6 +3,7 @@
 
 mod calendar;
 mod deploy;
+mod generate;
 mod main_job;
 mod manners;
 mod public_data;

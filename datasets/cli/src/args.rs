@@ -17,6 +17,7 @@ use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, UnixSeconds};
     datasets ingest --format helios helios-earth --cluster earth --gpu-model V100\n  \
     datasets ingest --format gfs-jobs job_info_df.csv --nodes node_info_df.csv --cluster gfs --epoch 2024-03-01T00:00:00+08:00\n  \
     datasets ingest --format usage usage.csv --time-zone Europe/Berlin --calendar DE+company.ics\n  \
+    datasets generate --preset gfs --days 35 --seed 7 --out made-up --check\n  \
     datasets calendar set --cluster earth CN\n  \
     datasets describe --database postgres://headroom@localhost/headroom"
 )]
@@ -70,7 +71,7 @@ pub enum Command {
     },
     /// Write usage.csv
     Export(Export),
-    /// Make up the usage of a small cluster, seeded: for trying things out
+    /// Make up the jobs and the usage of a cluster, seeded
     Generate(Generate),
     /// Settings in force
     Config {
@@ -218,33 +219,50 @@ pub struct SetCalendar {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
-    /// One pool of A100 GPUs; calibrated to no trace
+    /// One pool of A100 GPUs, usage only; calibrated to no trace
     Small,
+    /// 4,278 nodes of six GPU models; jobs and usage with the published shares of the GFS trace
+    Gfs,
+    /// 287 nodes of 8 A100; jobs and usage with the shares of the GFS paper's table 3
+    GfsA100,
 }
 
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
-    datasets generate --out made-up\n  \
-    datasets generate --days 70 --organizations 84 --seed 7 --start 2024-03-01T00:00:00+08:00 --out made-up")]
+    datasets generate --preset gfs --days 35 --seed 7 --out made-up\n  \
+    datasets generate --preset gfs-a100 --check\n  \
+    datasets ingest --format gfs-jobs made-up/job_info_df.csv --nodes made-up/node_info_df.csv --cluster gfs \\\n  \
+    \u{20}   --epoch 2024-03-01T00:00:00+08:00 --time-zone Asia/Shanghai")]
 pub struct Generate {
     /// What kind of cluster
     #[arg(long, value_enum, default_value = "small")]
     pub preset: Preset,
-    /// Days of usage
+    /// Days of jobs and usage
     #[arg(long, value_name = "DAYS", default_value_t = 35, value_parser = clap::value_parser!(u32).range(1..=3_650))]
     pub days: u32,
-    /// Organizations
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub organizations: u32,
+    /// Organizations; 12 for small, for the others those of the published tables (84, 39). Fewer are the largest, for more
+    /// the smallest come again
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub organizations: Option<u32>,
     /// The same seed gives the same bytes
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub seed: u64,
-    /// First hour
-    #[arg(long, value_name = "TIME", default_value = "2024-03-01T00:00:00+08:00", value_parser = command_line::hour)]
+    /// First hour: RFC 3339, or a date in the zone of the trace, Asia/Shanghai
+    #[arg(long, value_name = "TIME", default_value = "2024-03-01", value_parser = start)]
     pub start: HourStart,
-    /// Folder for usage.csv; made if missing
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
+    /// Folder for usage.csv and, but for small, job_info_df.csv and node_info_df.csv; made if missing
+    #[arg(long, value_name = "DIR", required_unless_present = "check")]
+    pub out: Option<PathBuf>,
+    /// Print what was made beside what is published; exit code 1 where they are too far apart
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// A date stands for its midnight.
+fn start(text: &str) -> Result<HourStart, String> {
+    let is_date = text.trim().len() == "2024-03-01".len();
+    let time = if is_date { format!("{}T00:00:00+08:00", text.trim()) } else { text.to_owned() };
+    command_line::hour(&time).map_err(|fault| format!("{fault}, or a date such as 2024-03-01"))
 }
 
 #[derive(Debug, Args)]

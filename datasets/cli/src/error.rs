@@ -1,6 +1,7 @@
 //! Everything that can go wrong here, and the exit code of each.
 
 use command_line::{Exit, Failure};
+use datasets::sweep::SweepError;
 use datasets::{CalendarError, PanelError, ReadError};
 use std::path::PathBuf;
 use store::StoreError;
@@ -46,6 +47,16 @@ pub enum CliError {
     NothingThere,
     #[error("--out - puts the rows on stdout, where --json puts its answer: name a file, or leave --json out")]
     JsonAndRows,
+    #[error("--check needs a preset that is calibrated: gfs or gfs-a100")]
+    NothingToCheck,
+    #[error("--check needs --days {least} or more: over fewer, a few jobs hold most GPU-seconds")]
+    TooShortToCheck { least: u32 },
+    #[error("--check compares all {published} organizations: leave out --organizations")]
+    OtherOrganizations { published: u32 },
+    #[error("{} of {rows} figures are too far from what is published: {}", failed.len(), failed.join(", "))]
+    Check { rows: usize, failed: Vec<String> },
+    #[error("the window leaves the years 1970 to 2200: {0}")]
+    Window(SweepError),
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
 }
@@ -63,11 +74,18 @@ impl From<CliError> for Failure {
             | FlagWithoutMeaning { .. }
             | CapacityOfMany { .. }
             | NoCluster { .. }
-            | JsonAndRows => Exit::Usage,
-            CliError::Calendar(_) | CliError::CalendarFile { .. } => Exit::Usage,
+            | JsonAndRows
+            | CliError::NothingToCheck
+            | CliError::TooShortToCheck { .. }
+            | CliError::OtherOrganizations { .. }
+            | CliError::Window(_)
+            | CliError::Calendar(_)
+            | CliError::CalendarFile { .. } => Exit::Usage,
             Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            CliError::Read(ReadError::Io { .. }) | Store(_) | Write { .. } | NothingThere => Exit::Failure,
+            CliError::Read(ReadError::Io { .. }) | Store(_) | Write { .. } | NothingThere | CliError::Check { .. } => {
+                Exit::Failure
+            }
             NodesOfOtherModels { .. }
             | CliError::NoGoodRow { .. }
             | CliError::Read(_)

@@ -2,6 +2,7 @@
 
 mod args;
 mod calendar;
+mod check;
 mod describe;
 mod error;
 mod export;

@@ -5,7 +5,8 @@ use std::path::Path;
 use syn::visit::Visit;
 
 /// Folders of what is pure: no clock, no chance but from a seed, no order by hash.
-const PURE: [&str; 3] = ["quota-service/placement/src", "forecaster/src", "datasets/src/window.rs"];
+const PURE: [&str; 4] =
+    ["quota-service/placement/src", "forecaster/src", "datasets/src/window.rs", "datasets/src/synthetic"];
 const IMPURE: [&str; 8] =
     ["SystemTime", "Instant::", "thread_rng", "rand::rng(", "from_entropy", "println!", "tracing::", "std::fs"];
 const HASHED: [&str; 2] = ["HashMap", "HashSet"];

@@ -1,4 +1,4 @@
-//! Made-up usage, seeded: for the demo, tests and benches.
+//! A small pool, calibrated to no trace.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,0 +1,6 @@
+//! Made-up clusters, seeded: for the demo, tests, benches and replays.
+
+pub mod gfs;
+mod small;
+
+pub use small::SmallCluster;
