@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# tests/demo.sh
+# tests/demo.sh [FOLDER]
 #
-# The main job on a made-up cluster, in a folder of its own: no network but loopback, no database server, and no process
+# The main job on a made-up cluster, in a folder of its own (target/demo): no network but loopback, no database server, and no process
 # is left behind. `make demo` builds the programs first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 PATH=$(cd "$target/debug" && pwd):$PATH
-out=$target/demo
+out=${1:-$target/demo}
 rm -rf "$out"
 mkdir -p "$out"
 unset DATABASE_URL "${!HEADROOM_@}" # the demo is the demo, whatever the caller has set
@@ -39,7 +39,11 @@ step() {
 
 # Shows a command as a user would type it, and runs it.
 run() {
-    printf '$ %s\n' "$*"
+    local word shown='$'
+    for word in "$@"; do
+        case $word in *' '*) shown+=" '$word'" ;; *) shown+=" $word" ;; esac
+    done
+    printf '%s\n' "$shown"
     "$@"
 }
 
@@ -56,6 +60,11 @@ trap stop EXIT
 pretty() {
     if command -v jq >/dev/null; then jq .; elif command -v python3 >/dev/null; then python3 -m json.tool; else cat; fi
 }
+
+# What became of a model's bound over the last week, from metrics.csv: a share in percent, or GPUs.
+metric() { awk -F, -v model="$1" -v name="$2:$3" '$1 == model && $5 == 4 && $6 == name { print $7; exit }' "$out/report/metrics.csv"; }
+held() { metric "$1" pool_under "$2" | awk '{ printf "%.0f %%", 100 * (1 - $1) }'; }
+kept_back() { metric "$1" pool_over_reserved "$2" | awk '{ printf "%.0f", $1 }'; }
 
 # The number behind a key of a JSON answer, without digits behind the point.
 number() { sed -n "s/.*\"$1\": *\(-\{0,1\}[0-9]*\).*/\1/p" "$out/quota.json" | head -1; }
@@ -106,6 +115,7 @@ run notebooks-export report --forecasts "$out/forecasts.csv" --pool-bounds "$out
     --capacity "$(number capacity_gpus)" --time-zone Asia/Shanghai --title 'Demo: the last week of a made-up cluster' \
     --out "$out/report"
 finish_step
+serving=$(sed -n 's/.*"aggregation": *"\([a-z-]*\)".*/\1/p' "$out/quota.json")
 
 cat <<TEXT
 
@@ -113,6 +123,9 @@ cat <<TEXT
 $times
 Of $(number capacity_gpus) GPUs, high-priority work will need at most $(number demand_bound_gpus) over the next 4 hours, with 90 % probability. So
 $(number quota_gpus) GPUs may run spot tasks that are promised 4 hours; with none running yet, all of them can be admitted now.
+How such bounds did over the last week, when the promise is 90 %: this one ($serving) held at $(held orglinear-paper "$serving") of the hours and
+kept $(kept_back orglinear-paper "$serving") GPUs back that nobody needed; the peak of the week before, a rule in production use, held at $(held peak-week pooled)
+and kept back $(kept_back peak-week pooled).
 
 Where to look next
   $out/report/report.html      open it in a browser: forecasts against demand, promises kept, what went wrong

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test, what should have worked and did not is a failure of the test")]
 
 mod calendar;
+mod demo;
 mod deploy;
 mod generate;
 mod main_job;

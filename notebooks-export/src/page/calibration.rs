@@ -80,7 +80,7 @@ fn pit_chart(bins: &[f64; PIT_BINS]) -> Markup {
 
 fn coverage_chart(view: &View<'_>, all: &[Coverage]) -> Markup {
     const LEFT: f64 = 190.0;
-    const RIGHT: f64 = 760.0;
+    const RIGHT: f64 = 735.0;
     let shown = &all[..all.len().min(SHOWN)];
     let least = shown.iter().map(|one| one.interval[0].min(one.share)).fold(0.8, f64::min);
     let axis = Axis::between("", least, 1.0, 6);
