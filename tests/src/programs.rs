@@ -43,13 +43,17 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn command(name: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(path(name));
+    let mut command = without_settings(Command::new(path(name)));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn without_settings(mut command: Command) -> Command {
     // What the caller has set for programs is not what the test is about.
     let settings = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for variable in settings.filter(|name| name.starts_with("HEADROOM_") || name == "DATABASE_URL") {
         command.env_remove(variable);
     }
-    command.args(arguments).stdin(Stdio::null());
     command
 }
 
@@ -127,7 +131,10 @@ fn run_to(name: &str, arguments: &[&str], stdout: Stdio) -> Ran {
 #[must_use]
 pub fn program_interrupted(name: &str, arguments: &[&str], after: Duration) -> (Option<i32>, String) {
     let piped = Stdio::piped;
-    let child = command(name, arguments).stdout(piped()).stderr(piped()).spawn().expect("the program starts");
+    // Shells let jobs in the background ignore the signal, and what ignores it hands that on.
+    let mut listening = without_settings(Command::new("env"));
+    listening.arg("--default-signal=INT").arg(path(name)).args(arguments).stdin(Stdio::null());
+    let child = listening.stdout(piped()).stderr(piped()).spawn().expect("the program starts");
     std::thread::sleep(after);
     let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(told.expect("kill runs").success(), "{name} had ended");
