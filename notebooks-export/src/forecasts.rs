@@ -5,23 +5,8 @@ use crate::grid::{self, GridFault};
 use crate::number::Numbered;
 use crate::table::{self, Table};
 use std::path::{Path, PathBuf};
+use training::backtest::FORECAST_COLUMNS;
 use vocab::{ClusterName, GpuModel, HourStart, Organization, PoolId, SeriesId, StepForecast};
-
-pub const COLUMNS: [&str; 13] = [
-    "issue_time",
-    "target_time",
-    "step",
-    "cluster",
-    "gpu_model",
-    "organization",
-    "model",
-    "mean",
-    "stddev",
-    "q0.5",
-    "q0.9",
-    "q0.95",
-    "actual",
-];
 
 /// Differences of GPUs up to this are rounding: a thousandth of the smallest amount.
 pub const ROUNDING_GPUS: f64 = 1e-6;
@@ -68,7 +53,7 @@ impl Forecasts {
     /// another one has.
     pub fn read(file: &Path) -> Result<Self, ExportError> {
         let (mut models, mut series, mut rows) = (Numbered::default(), Numbered::default(), Vec::new());
-        Table::open(file, COLUMNS)?.each(|row, fields| {
+        Table::open(file, FORECAST_COLUMNS)?.each(|row, fields| {
             rows.push(parse(row, fields, &mut models, &mut series)?);
             Ok(())
         })?;

@@ -7,19 +7,8 @@ use crate::source::Capacities;
 use crate::table::{self, Table};
 use forecaster::scores::PoolPair;
 use std::path::{Path, PathBuf};
+use training::backtest::POOL_BOUND_COLUMNS;
 use vocab::{ClusterName, GpuModel, GuaranteeRate, HorizonHours, PoolId};
-
-const COLUMNS: [&str; 9] = [
-    "issue_time",
-    "hours",
-    "cluster",
-    "gpu_model",
-    "model",
-    "aggregation",
-    "guarantee_rate",
-    "bound_gpus",
-    "actual_peak_gpus",
-];
 
 /// One bound of a pool, and the peak that came.
 #[derive(Debug, Clone)]
@@ -50,7 +39,7 @@ impl PoolBounds {
     /// a candidate lacks rows that another one has.
     pub fn read(file: &Path) -> Result<Self, ExportError> {
         let (mut rate, mut candidates, mut rows) = (None, Numbered::default(), Vec::new());
-        Table::open(file, COLUMNS)?.each(|row, fields| {
+        Table::open(file, POOL_BOUND_COLUMNS)?.each(|row, fields| {
             let (parsed, own) = parse(row, fields)?;
             let (first, first_row) = *rate.get_or_insert((own, row));
             if own != first {

@@ -5,6 +5,7 @@ use crate::check;
 use crate::error::CliError;
 use crate::export::{finish, write_fault, write_header, write_row};
 use command_line::OutputFile;
+use datasets::read::{GFS_JOB_COLUMNS, GFS_NODE_COLUMNS};
 use datasets::synthetic::SmallCluster;
 use datasets::synthetic::gfs::check::{LEAST_DAYS, check as compare};
 use datasets::synthetic::gfs::{GfsCluster, Made, Shares};
@@ -14,18 +15,6 @@ use vocab::{ClusterName, GpuModel, Node, UsageRow};
 
 /// Organizations of [`Preset::Small`] where none are given.
 const SMALL_ORGANIZATIONS: u32 = 12;
-/// The header of the published job list.
-const JOB_COLUMNS: [&str; 9] = [
-    "job_name",
-    "organization",
-    "gpu_model",
-    "cpu_request",
-    "gpu_request",
-    "worker_num",
-    "submit_time",
-    "duration",
-    "job_type",
-];
 
 /// What is printed as JSON.
 #[derive(Default, Serialize)]
@@ -141,7 +130,7 @@ fn write_usage(out: &Path, rows: &[UsageRow]) -> Result<std::path::PathBuf, CliE
 
 fn write_nodes(out: &Path, nodes: &[Node]) -> Result<(), CliError> {
     let file = write(out, "node_info_df.csv", |writer| {
-        writer.write_record(["node_name", "gpu_model", "gpu_capacity_num", "cpu_num"])?;
+        writer.write_record(GFS_NODE_COLUMNS)?;
         for node in nodes {
             let vcpus = node.cpu_milli.unwrap_or_default() / 1_000;
             let (gpus, vcpus) = (node.gpus.to_string(), vcpus.to_string());
@@ -154,7 +143,7 @@ fn write_nodes(out: &Path, nodes: &[Node]) -> Result<(), CliError> {
 
 fn write_jobs(out: &Path, made: &Made) -> Result<(), CliError> {
     let file = write(out, "job_info_df.csv", |writer| {
-        writer.write_record(JOB_COLUMNS)?;
+        writer.write_record(GFS_JOB_COLUMNS)?;
         for (number, job) in made.jobs.iter().enumerate() {
             let cells = [job.vcpus.to_string(), (f64::from(job.request_milli) / 1_000.0).to_string()];
             let rest = [job.workers.to_string(), job.submit_s.to_string(), job.duration_s.to_string()];

@@ -7,7 +7,8 @@ use super::{ReadError, ReadOptions, ReadReport, RowFault};
 use std::path::Path;
 use vocab::{GpuModel, Task, TaskClass, TaskId, UnixSeconds};
 
-const COLUMNS: [&str; 9] = [
+/// The header of the published list.
+pub const GFS_JOB_COLUMNS: [&str; 9] = [
     "job_name",
     "organization",
     "gpu_model",
@@ -34,7 +35,7 @@ pub fn gfs_jobs(file: &Path, epoch: UnixSeconds, options: &ReadOptions) -> Resul
 /// The file cannot be read, its header is another one, it has no rows, or (unless bad rows may be skipped) a row is bad.
 pub fn gfs_tasks(file: &Path, epoch: UnixSeconds, options: &ReadOptions) -> Result<(Vec<Task>, ReadReport), ReadError> {
     let (mut tasks, mut names, mut report) = (Vec::new(), Names::default(), ReadReport::default());
-    let mut table = Table::open(file, &COLUMNS, Extra::Refused)?;
+    let mut table = Table::open(file, &GFS_JOB_COLUMNS, Extra::Refused)?;
     table.each(options, &mut report.skipped, |row| {
         let task = parse(row, epoch)?;
         if names.is_new("job_name", task.id.as_str(), row)? {

@@ -20,12 +20,12 @@ mod usage;
 
 pub use alibaba_hourly::{ALIBABA_EPOCH, alibaba_hourly};
 pub use days::{DayFault, ReadDays, days, days_csv};
-pub use gfs_jobs::{gfs_jobs, gfs_tasks};
+pub use gfs_jobs::{GFS_JOB_COLUMNS, gfs_jobs, gfs_tasks};
 pub use helios::helios;
 pub use ical::EventFault;
 pub use jobs::Jobs;
 pub use lines::Lines;
-pub use nodes::{NodeRow, capacity_by_model, gfs_nodes};
+pub use nodes::{GFS_NODE_COLUMNS, NodeRow, capacity_by_model, gfs_nodes};
 pub use philly::{philly, philly_tasks};
 pub use usage::usage;
 

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use vocab::{AmountError, CapacityRow, HourStart, MilliGpus, Node, NodeId, PoolId};
 
-const COLUMNS: [&str; 4] = ["node_name", "gpu_model", "gpu_capacity_num", "cpu_num"];
+/// The header of the published list.
+pub const GFS_NODE_COLUMNS: [&str; 4] = ["node_name", "gpu_model", "gpu_capacity_num", "cpu_num"];
 
 /// A node and the row that it stands at.
 pub type NodeRow = (Node, u64);
@@ -19,7 +20,7 @@ pub type NodeRow = (Node, u64);
 /// The file cannot be read, a column is missing, it has no rows, or (unless bad rows may be skipped) a row is bad.
 pub fn gfs_nodes(file: &Path, options: &ReadOptions) -> Result<(Vec<NodeRow>, Vec<SkippedRow>), ReadError> {
     let (mut nodes, mut skipped, mut names) = (Vec::new(), Vec::new(), Names::default());
-    let mut table = Table::open(file, &COLUMNS, Extra::Ignored)?;
+    let mut table = Table::open(file, &GFS_NODE_COLUMNS, Extra::Ignored)?;
     table.each(options, &mut skipped, |row| {
         let node = parse(row, options)?;
         if names.is_new("node_name", node.id.as_str(), row)? {

@@ -5,7 +5,36 @@ use crate::error::TrainingError;
 use command_line::OutputFile;
 use datasets::{HourRange, Panel, Series};
 use std::path::{Path, PathBuf};
-use vocab::{HorizonHours, QUANTILE_LEVELS};
+use vocab::HorizonHours;
+
+/// The header of forecasts.csv.
+pub const FORECAST_COLUMNS: [&str; 13] = [
+    "issue_time",
+    "target_time",
+    "step",
+    "cluster",
+    "gpu_model",
+    "organization",
+    "model",
+    "mean",
+    "stddev",
+    "q0.5",
+    "q0.9",
+    "q0.95",
+    "actual",
+];
+/// The header of pool_bounds.csv.
+pub const POOL_BOUND_COLUMNS: [&str; 9] = [
+    "issue_time",
+    "hours",
+    "cluster",
+    "gpu_model",
+    "model",
+    "aggregation",
+    "guarantee_rate",
+    "bound_gpus",
+    "actual_peak_gpus",
+];
 
 /// The two files in the making.
 pub struct Files {
@@ -40,36 +69,9 @@ impl Output {
 
 impl Files {
     pub fn create(forecasts: &Path, pools: Option<&Path>) -> Result<Self, TrainingError> {
-        let [q50, q90, q95] = QUANTILE_LEVELS.map(|level| format!("q{level}"));
-        let header = [
-            "issue_time",
-            "target_time",
-            "step",
-            "cluster",
-            "gpu_model",
-            "organization",
-            "model",
-            "mean",
-            "stddev",
-            &q50,
-            &q90,
-            &q95,
-            "actual",
-        ];
-        let pool_header = [
-            "issue_time",
-            "hours",
-            "cluster",
-            "gpu_model",
-            "model",
-            "aggregation",
-            "guarantee_rate",
-            "bound_gpus",
-            "actual_peak_gpus",
-        ];
         Ok(Self {
-            forecasts: Output::create(forecasts, &header)?,
-            pools: pools.map(|path| Output::create(path, &pool_header)).transpose()?,
+            forecasts: Output::create(forecasts, &FORECAST_COLUMNS)?,
+            pools: pools.map(|path| Output::create(path, &POOL_BOUND_COLUMNS)).transpose()?,
         })
     }
 
@@ -133,4 +135,15 @@ fn actual_gpus(panel: &Panel, series: &Series, hour: usize) -> Option<f64> {
         return None;
     }
     Some(if panel.recording_gap()[hour] { 0.0 } else { series.demand_gpus()[hour] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_columns_of_quantiles_are_those_that_forecasts_have() {
+        let levels = vocab::QUANTILE_LEVELS.map(|level| format!("q{level}"));
+        assert_eq!(FORECAST_COLUMNS[9..12], levels);
+    }
 }

@@ -5,6 +5,7 @@ mod of_runs;
 mod play;
 mod report;
 
+pub use files::{FORECAST_COLUMNS, POOL_BOUND_COLUMNS};
 pub use of_runs::{RunsPlayed, play_runs};
 
 use crate::args::{Backtest, Config};
