@@ -1,8 +1,9 @@
 //! From a panel and a split to a model.
 
 use crate::baseline::Baseline;
-use crate::model::{Model, ModelSpec};
+use crate::model::{Model, ModelKind, ModelSpec};
 use crate::orglinear::{self, OrgLinear};
+use crate::trees::{Growth, Trees};
 use datasets::{HourRange, Panel, TimeSplit};
 
 /// Why a model could not be fitted.
@@ -46,6 +47,9 @@ pub struct FitProgress {
 pub fn fit(fit: &Fit<'_>, progress: &mut dyn FnMut(FitProgress)) -> Result<Model, FitError> {
     if let Some(rule) = fit.spec.kind.rule() {
         return Baseline::fit(rule, fit, fit.split.train).map(Model::Baseline);
+    }
+    if fit.spec.kind == ModelKind::Trees {
+        return Trees::fit(&Growth::DEFAULT, fit).map(Box::new).map(Model::Trees);
     }
     let config = fit.spec.kind.orglinear().unwrap_or(orglinear::Config::PAPER);
     OrgLinear::fit(config, fit, progress).map(Box::new).map(Model::OrgLinear)

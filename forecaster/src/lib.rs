@@ -17,6 +17,7 @@ pub mod orglinear;
 pub mod predict;
 pub mod scores;
 pub mod trained;
+pub mod trees;
 
 pub use fit::{Fit, FitError, FitProgress, fit};
 pub use model::{Model, ModelKind, ModelSpec, UnknownModel};

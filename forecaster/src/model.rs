@@ -3,6 +3,7 @@
 use crate::baseline::{Baseline, Rule};
 use crate::orglinear::{self, OrgLinear};
 use crate::predict::{Predict, PredictError};
+use crate::trees::Trees;
 use datasets::window::Window;
 use std::fmt;
 use vocab::{DemandForecast, HorizonHours, SeriesId};
@@ -21,6 +22,8 @@ pub enum ModelKind {
     OrgLinearPaper,
     /// OrgLinear with the settings of the code that its authors released, for comparison.
     OrgLinearReleased,
+    /// Gradient-boosted trees.
+    Trees,
     /// The last value stays.
     LastValue,
     /// The same hour of the day before.
@@ -32,9 +35,10 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::OrgLinearPaper,
         Self::OrgLinearReleased,
+        Self::Trees,
         Self::LastValue,
         Self::Seasonal24h,
         Self::Seasonal168h,
@@ -48,6 +52,7 @@ impl ModelKind {
         match self {
             Self::OrgLinearPaper => "orglinear-paper",
             Self::OrgLinearReleased => "orglinear-released",
+            Self::Trees => "trees",
             Self::LastValue => "last-value",
             Self::Seasonal24h => "seasonal-24h",
             Self::Seasonal168h => "seasonal-168h",
@@ -61,7 +66,7 @@ impl ModelKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| UnknownModel { name: name.to_owned() })
     }
 
-    /// The settings of an OrgLinear; `None` for a baseline.
+    /// The settings of an OrgLinear; `None` for anything else.
     #[must_use]
     pub const fn orglinear(self) -> Option<orglinear::Config> {
         match self {
@@ -71,7 +76,7 @@ impl ModelKind {
         }
     }
 
-    /// The rule of a baseline; `None` for a trained model.
+    /// The rule of a baseline; `None` for what is trained.
     #[must_use]
     pub const fn rule(self) -> Option<Rule> {
         match self {
@@ -104,6 +109,7 @@ pub struct ModelSpec {
 #[derive(Debug, Clone)]
 pub enum Model {
     OrgLinear(Box<OrgLinear>),
+    Trees(Box<Trees>),
     Baseline(Baseline),
 }
 
@@ -111,6 +117,7 @@ impl Model {
     fn inner(&self) -> &dyn Predict {
         match self {
             Self::OrgLinear(model) => model.as_ref(),
+            Self::Trees(model) => model.as_ref(),
             Self::Baseline(model) => model,
         }
     }
@@ -139,12 +146,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_reads_back_from_its_name_and_is_either_a_rule_or_an_orglinear() {
+    fn every_model_reads_back_from_its_name_and_is_a_rule_an_orglinear_or_trees() {
         for kind in ModelKind::ALL {
             assert_eq!(ModelKind::parse(kind.as_str()), Ok(kind));
-            assert_ne!(kind.rule().is_some(), kind.orglinear().is_some());
+            let is_one_of = [kind.rule().is_some(), kind.orglinear().is_some(), kind == ModelKind::Trees];
+            assert_eq!(is_one_of.iter().filter(|is_it| **is_it).count(), 1, "{kind}");
         }
         let fault = ModelKind::parse("orglinaer").unwrap_err().to_string();
-        assert!(fault.contains("orglinear-paper, orglinear-released, last-value"), "{fault}");
+        assert!(fault.contains("orglinear-paper, orglinear-released, trees, last-value"), "{fault}");
     }
 }

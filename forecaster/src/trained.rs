@@ -6,6 +6,7 @@ use crate::fit::{Fit, FitError, FitProgress, fit};
 use crate::model::{Model, ModelKind, ModelSpec};
 use crate::predict::{Predict, PredictError, roll};
 use crate::scores::{self, Scores};
+use crate::trees::Growth;
 use datasets::window::Window;
 use datasets::{HourRange, Panel};
 use std::collections::BTreeSet;
@@ -73,7 +74,7 @@ impl Predict for Trained {
 }
 
 /// Trains on the hours before `fit.split.until`. A baseline, which chooses nothing, measures its spread once more on all
-/// of them after it was scored.
+/// of them after it was scored; trees grow once more on all of them, as many as validation had decided.
 ///
 /// # Errors
 /// The data hold nothing to learn from or to score, or training diverged.
@@ -89,10 +90,14 @@ pub fn train(
     let pools: BTreeSet<_> = panel.series().iter().map(|series| series.id().pool.clone()).collect();
     let calibrate = |pool| PoolCalibration::fit(pool, panel, issues, &rolled, rate, horizon);
     let calibrations = pools.iter().map(calibrate).collect::<Result<_, _>>()?;
-    if let Some(rule) = what.spec.kind.rule() {
-        let all = HourRange { from: what.split.train.from, to: what.split.validation.to };
-        model = Model::Baseline(Baseline::fit(rule, what, all)?);
-    }
+    model = match (model, what.spec.kind.rule()) {
+        (Model::Trees(trees), _) => Model::Trees(Box::new(trees.refit(&Growth::DEFAULT, what)?)),
+        (_, Some(rule)) => {
+            let all = HourRange { from: what.split.train.from, to: what.split.validation.to };
+            Model::Baseline(Baseline::fit(rule, what, all)?)
+        }
+        (model, None) => model,
+    };
     let data = HourRange { from: panel.start(), to: what.split.until };
     Ok((Trained { spec: what.spec, data, model, calibrations }, validation))
 }

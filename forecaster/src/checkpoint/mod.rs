@@ -2,10 +2,11 @@
 
 mod metadata;
 mod tensors;
+mod trees;
 
 use crate::baseline::Baseline;
 use crate::bound::{PoolCalibration, UnknownAggregation};
-use crate::model::{Model, ModelSpec, UnknownModel};
+use crate::model::{Model, ModelKind, ModelSpec, UnknownModel};
 use crate::orglinear::{OrgLinear, Shape, Weights};
 use crate::trained::Trained;
 use metadata::Metadata;
@@ -36,6 +37,8 @@ pub enum CheckpointError {
     OtherShape { name: String, expected: Vec<usize>, found: Vec<usize> },
     #[error("tensor {name} of the checkpoint holds a number that is not finite")]
     NotFinite { name: String },
+    #[error("forest {name} of the checkpoint is no forest: a node leads out of its tree, or back")]
+    BrokenForest { name: String },
     #[error(transparent)]
     Model(#[from] UnknownModel),
     #[error(transparent)]
@@ -64,6 +67,7 @@ pub fn save(trained: &Trained, code_version: &str) -> Result<Vec<u8>, Checkpoint
             payload.put_scales(model.scales());
             model.series().to_vec()
         }
+        Model::Trees(model) => payload.put_trees(model.parts()),
         Model::Baseline(model) => {
             payload.put_spreads(model.spreads().values());
             model.spreads().keys().cloned().collect()
@@ -101,6 +105,9 @@ fn model(payload: &Payload, spec: &ModelSpec, series: Vec<SeriesId>) -> Result<M
     if let Some(rule) = spec.kind.rule() {
         let spreads = payload.spreads(SPREAD, &series, horizon)?;
         return Ok(Model::Baseline(Baseline::from_parts(rule, horizon, lookback_hours, spreads)));
+    }
+    if spec.kind == ModelKind::Trees {
+        return payload.trees(series, horizon, lookback_hours).map(Box::new).map(Model::Trees);
     }
     let config = spec.kind.orglinear().unwrap_or(crate::orglinear::Config::PAPER);
     let shape = Shape::new(&config, horizon, lookback_hours, &series);

@@ -26,7 +26,9 @@ fn panel() -> Panel {
 
 fn trained(kind: ModelKind) -> Trained {
     let panel = panel();
-    let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours: 48, seed: 3 };
+    // Trees look at the week before.
+    let lookback_hours = if kind == ModelKind::Trees { 168 } else { 48 };
+    let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours, seed: 3 };
     let split = split(&panel, panel.end(), &spec).unwrap();
     train(&Fit { panel: &panel, split, spec }, GuaranteeRate::GFS, &mut |_| ()).unwrap().0
 }
@@ -38,8 +40,14 @@ fn bytes() -> Vec<u8> {
 #[test]
 fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
     let panel = panel();
-    for kind in [ModelKind::OrgLinearPaper, ModelKind::OrgLinearReleased, ModelKind::LastValue, ModelKind::Seasonal24h]
-    {
+    let kinds = [
+        ModelKind::OrgLinearPaper,
+        ModelKind::OrgLinearReleased,
+        ModelKind::Trees,
+        ModelKind::LastValue,
+        ModelKind::Seasonal24h,
+    ];
+    for kind in kinds {
         let before = trained(kind);
         let after = load(&save(&before, "0.0.0").unwrap()).unwrap();
         let at_end = |model: &Trained| forecast(model, &panel, panel.end()).unwrap();
@@ -51,13 +59,15 @@ fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
     let save = |trained: &Trained| save(trained, "0.0.0").unwrap();
-    let one = trained(ModelKind::OrgLinearPaper);
-    assert_eq!(save(&one), save(&trained(ModelKind::OrgLinearPaper)));
-    let panel = panel();
-    let spec = ModelSpec { seed: 4, ..one.spec };
-    let fit = Fit { panel: &panel, split: split(&panel, panel.end(), &spec).unwrap(), spec };
-    let other = train(&fit, GuaranteeRate::GFS, &mut |_| ()).unwrap().0;
-    assert_ne!(save(&one), save(&other));
+    for kind in [ModelKind::OrgLinearPaper, ModelKind::Trees] {
+        let one = trained(kind);
+        assert_eq!(save(&one), save(&trained(kind)), "{kind}");
+        let panel = panel();
+        let spec = ModelSpec { seed: 4, ..one.spec };
+        let fit = Fit { panel: &panel, split: split(&panel, panel.end(), &spec).unwrap(), spec };
+        let other = train(&fit, GuaranteeRate::GFS, &mut |_| ()).unwrap().0;
+        assert_ne!(save(&one), save(&other), "{kind}");
+    }
 }
 
 #[test]

@@ -12,6 +12,8 @@ mod scaling;
 mod train;
 mod weights;
 
+pub(crate) use samples::learned_series;
+
 pub use config::{AttentionScaling, CalendarInput, Config, EpochChoice, InputScaling, Padding, ZeroTargets};
 pub use scaling::Scale;
 pub use weights::{Shape, Weights};

@@ -1,0 +1,98 @@
+//! Trees that were grown, by values instead of bins.
+
+/// A node of a tree.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Node {
+    /// A feature of at most `threshold` goes to `left`, counted from the tree's root; a larger one to the node after it.
+    Split {
+        feature: u16,
+        threshold: f32,
+        left: u32,
+    },
+    Leaf(f32),
+}
+
+/// A constant and what trees add to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forest {
+    pub base: f64,
+    pub trees: Vec<Vec<Node>>,
+}
+
+impl Forest {
+    #[must_use]
+    pub const fn new(base: f64) -> Self {
+        Self { base, trees: Vec::new() }
+    }
+
+    pub fn push(&mut self, tree: Vec<Node>) {
+        self.trees.push(tree);
+    }
+
+    pub fn truncate(&mut self, trees: usize) {
+        self.trees.truncate(trees);
+    }
+
+    /// One forest that says what these say on average.
+    #[must_use]
+    pub fn mean_of(forests: Vec<Self>) -> Self {
+        let share = 1.0 / forests.len().max(1) as f64;
+        let base = forests.iter().map(|forest| forest.base).sum::<f64>() * share;
+        let lighter = |node: Node| match node {
+            Node::Leaf(value) => Node::Leaf((f64::from(value) * share) as f32),
+            split @ Node::Split { .. } => split,
+        };
+        let trees = forests.into_iter().flat_map(|forest| forest.trees);
+        Self { base, trees: trees.map(|tree| tree.into_iter().map(lighter).collect()).collect() }
+    }
+
+    /// What the forest says of one row of features.
+    #[must_use]
+    pub fn predict(&self, row: &[f32]) -> f64 {
+        self.trees.iter().fold(self.base, |sum, tree| sum + of_tree(tree, row))
+    }
+
+    /// What the forest says of many rows of so many features each: tree by tree, so that a tree stays at hand while all
+    /// rows pass it.
+    #[must_use]
+    pub fn predict_all(&self, rows: &[f32], features: usize) -> Vec<f64> {
+        let mut sums = vec![self.base; rows.len() / features];
+        for tree in &self.trees {
+            for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(features)) {
+                *sum += of_tree(tree, row);
+            }
+        }
+        sums
+    }
+}
+
+fn of_tree(tree: &[Node], row: &[f32]) -> f64 {
+    let mut place = 0;
+    loop {
+        match tree[place] {
+            Node::Leaf(value) => break f64::from(value),
+            Node::Split { feature, threshold, left } => {
+                place = left as usize + usize::from(row[usize::from(feature)] > threshold);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forests_are_averaged_and_answer_many_rows_as_they_answer_one() {
+        let tree = |threshold: f32, low: f32| {
+            vec![Node::Split { feature: 1, threshold, left: 1 }, Node::Leaf(low), Node::Leaf(2.0)]
+        };
+        let one = Forest { base: 10.0, trees: vec![tree(0.0, 1.0)] };
+        let other = Forest { base: 20.0, trees: vec![tree(5.0, 4.0)] };
+        let mean = Forest::mean_of(vec![one, other]);
+        let rows = [[9.0, -1.0], [9.0, 3.0], [9.0, 5.0], [9.0, 7.0]];
+        let expected = [15.0 + 2.5, 15.0 + 3.0, 15.0 + 3.0, 15.0 + 2.0];
+        assert_eq!(rows.map(|row| mean.predict(&row)), expected, "a value at the threshold goes to the left");
+        assert_eq!(mean.predict_all(&rows.concat(), 2), expected);
+    }
+}
