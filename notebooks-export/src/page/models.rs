@@ -39,7 +39,7 @@ fn table(view: &View<'_>) -> Markup {
     };
     let bests: Vec<f64> = COLUMNS.iter().map(best).collect();
     html! {
-        div class="wide" { table {
+        div class="wide" { table class="tight" {
             thead { tr { th scope="col" { "Model" } @for column in &COLUMNS { th scope="col" { (column.0) } } } }
             tbody {
                 @for model in &view.models {

@@ -102,7 +102,7 @@ fn table(view: &View<'_>, pool: &PoolView) -> Markup {
     };
     let rate = view.material.bounds.map_or(0.9, |bounds| bounds.rate.as_f64());
     html! {
-        div class="wide" { table {
+        div class="wide" { table class="tight" {
             thead { tr {
                 th scope="col" { "Model" } th class="word" scope="col" { "Aggregation" } th scope="col" { "Promise held" }
                 th scope="col" { "90 % interval" } th scope="col" { "Kept back for nothing" }
