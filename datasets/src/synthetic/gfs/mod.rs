@@ -1,12 +1,12 @@
 //! A made-up cluster, calibrated to what is published of the trace that the GFS paper released.
 //!
-//! Nothing of the trace itself is here: [`published`] holds its summary tables. From them follow
+//! Nothing of the trace itself is here: `published` holds its summary tables. From them follow
 //!
-//! 1. the [`table`] of expected jobs by organization, GPU model, class, size and length, [raked](rake) to every published
+//! 1. the `table` of expected jobs by organization, GPU model, class, size and length, raked (`rake`) to every published
 //!    count of jobs, sum of GPUs and sum of GPU-seconds;
-//! 2. the [jobs](draw), drawn from it in strata, their [durations](durations) moved inside their buckets until the sums of
+//! 2. the jobs (`draw`), drawn from it in strata, their durations (`durations`) moved inside their buckets until the sums of
 //!    GPU-seconds hold for the jobs drawn;
-//! 3. which of them [stand](standing) at second 0, and [when](arrivals) the others come;
+//! 3. which of them stand (`standing`) at second 0, and when (`arrivals`) the others come;
 //! 4. usage, by the [sweep](crate::sweep) that reads any job list.
 //!
 //! Shares are over all jobs made, those that stand at the beginning with them, each with its nominal duration, which may
