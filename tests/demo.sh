@@ -8,7 +8,12 @@ cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 PATH=$(cd "$target/debug" && pwd):$PATH
-out=${1:-$target/demo}
+out=$target/demo
+if [ -n "${1:-}" ]; then
+    out=$1
+    # What is there may be someone's.
+    [ ! -e "$out" ] || { echo "$out is there already: name a folder that is not" >&2; exit 2; }
+fi
 rm -rf "$out"
 mkdir -p "$out"
 unset DATABASE_URL "${!HEADROOM_@}" # the demo is the demo, whatever the caller has set

@@ -37,14 +37,10 @@ pub struct Flags {
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<String>,
     /// Guarantee rate p of the bounds of runs; bounds in files have their own
-    #[arg(long, global = true, value_name = "P", value_parser = rate, allow_negative_numbers = true,
+    #[arg(long, global = true, value_name = "P", value_parser = command_line::guarantee_rate, allow_negative_numbers = true,
         help_heading = GLOBAL)]
     #[serde(skip_serializing_if = "Option::is_none")]
     guarantee_rate: Option<f64>,
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    GuaranteeRate::parse(text).map(GuaranteeRate::as_f64).map_err(|fault| fault.to_string())
 }
 
 /// Settings of this program.

@@ -1,6 +1,6 @@
 //! metrics.csv: what the forecasts and the bounds were worth.
 
-use crate::analysis::{self, Material};
+use crate::analysis::ModelView;
 use crate::forecasts::{ForecastRow, Forecasts};
 use crate::measured::RecordingGaps;
 use crate::pool_bounds::PoolBounds;
@@ -53,11 +53,11 @@ pub fn of_forecasts(forecasts: &Forecasts, gaps: &RecordingGaps) -> Vec<Metric> 
 }
 
 /// Skill of all models against all baselines; the baseline stands behind a colon.
-pub fn of_skill(material: &Material<'_>) -> Vec<Metric> {
+pub fn of_skill(models: &[ModelView]) -> Vec<Metric> {
     let mut metrics = Vec::new();
-    for view in analysis::models(material) {
+    for view in models {
         let scope = Scope { model: view.name.clone(), ..Scope::default() };
-        for skill in view.skills {
+        for skill in &view.skills {
             let named = [
                 ("skill_mae_median", skill.mae_median),
                 ("skill_pinball_q90", skill.pinball_q90),

@@ -3,6 +3,7 @@
 use crate::error::ExportError;
 use crate::metrics::{COLUMNS, Metric};
 use command_line::OutputFile;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Makes the folder with those above it.
@@ -13,15 +14,25 @@ pub fn folder(out: &Path) -> Result<(), ExportError> {
 /// Copies files from one folder to another.
 pub fn copy(from: &Path, to: &Path, names: &[&str]) -> Result<(), ExportError> {
     for name in names {
-        let file = to.join(name);
-        std::fs::copy(from.join(name), &file).map_err(|source| ExportError::Write { file, source })?;
+        let read = std::fs::File::open(from.join(name));
+        let mut read = read.map_err(|source| ExportError::Read { file: from.join(name), source })?;
+        written(&to.join(name), |output| io::copy(&mut read, output).map(drop))?;
     }
     Ok(())
 }
 
 /// Writes a file of text.
 pub fn text(file: &Path, text: &str) -> Result<(), ExportError> {
-    std::fs::write(file, text).map_err(|source| ExportError::Write { file: file.to_owned(), source })
+    written(file, |output| output.write_all(text.as_bytes()))
+}
+
+/// A file that takes its place when it is whole.
+fn written(file: &Path, fill: impl FnOnce(&mut OutputFile) -> io::Result<()>) -> Result<(), ExportError> {
+    let whole = OutputFile::create(file).and_then(|mut output| {
+        fill(&mut output)?;
+        output.finish()
+    });
+    whole.map_err(|source| ExportError::Write { file: file.to_owned(), source })
 }
 
 /// Writes metrics.csv.

@@ -1,6 +1,6 @@
 //! `notebooks-export report`.
 
-use crate::analysis::{Material, is_baseline};
+use crate::analysis::{self, Material, is_baseline};
 use crate::args::{Config, Report};
 use crate::error::ExportError;
 use crate::measured::RecordingGaps;
@@ -66,7 +66,8 @@ pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), Ex
     let mut all = metrics::of_forecasts(forecasts, &gaps);
     let material =
         Material { forecasts, gaps: &gaps, bounds: bounds.as_ref(), capacities, zone: *zone, subject, reference };
-    all.extend(metrics::of_skill(&material));
+    let models = analysis::models(&material);
+    all.extend(metrics::of_skill(&models));
     all.extend(bounds.iter().flat_map(metrics::of_bounds));
     // 3. Write.
     output::folder(&what.out)?;
@@ -86,7 +87,7 @@ pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), Ex
     output::metrics(&all, &summary.metrics)?;
     parquet::write(forecasts, &gaps, &summary.forecasts)?;
     notebook::write(&what.title, &forecasts.models[subject], *zone, &summary.notebook)?;
-    output::text(&summary.page, &page(&material, &what.title))?;
+    output::text(&summary.page, &page(&material, models, &what.title))?;
     Ok((summary, all))
 }
 

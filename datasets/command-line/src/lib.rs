@@ -13,7 +13,7 @@ pub use exit::{Exit, Failure, finish};
 pub use file::{OutputFile, is_stdout};
 pub use help::{completions, parse};
 pub use output::{Progress, colours, print_json, print_text, say, table};
-pub use value::{horizon, hour, instant};
+pub use value::{guarantee_rate, horizon, hour, instant};
 
 /// Heading of the flags that every command of a program takes.
 pub const GLOBAL: &str = "Options of every command";

@@ -1,7 +1,7 @@
 //! Values as people type them.
 
 use chrono::DateTime;
-use vocab::{HorizonHours, HourStart, UnixSeconds};
+use vocab::{GuaranteeRate, HorizonHours, HourStart, UnixSeconds};
 
 /// `4h`.
 ///
@@ -27,6 +27,14 @@ pub fn instant(text: &str) -> Result<UnixSeconds, String> {
 /// It is no such time, or not the start of an hour.
 pub fn hour(text: &str) -> Result<HourStart, String> {
     HourStart::from_unix_s(instant(text)?.get()).map_err(|fault| fault.to_string())
+}
+
+/// A guarantee rate.
+///
+/// # Errors
+/// It is no share between 0 and 1.
+pub fn guarantee_rate(text: &str) -> Result<f64, String> {
+    GuaranteeRate::parse(text).map(GuaranteeRate::as_f64).map_err(|fault| fault.to_string())
 }
 
 #[cfg(test)]

@@ -95,6 +95,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn forests_without_trees_come_back_as_they_went() {
+        let horizon = HorizonHours::ONE;
+        let parts = Parts {
+            horizon,
+            lookback_hours: 168,
+            series: Vec::new(),
+            spread_factor: 1.5,
+            forests: vec![vec![Forest::new(0.25); FORESTS_PER_STEP]],
+        };
+        let mut payload = Payload::default();
+        assert!(payload.put_trees(parts.clone()).is_empty());
+        let (back, _) = Payload::parse(&payload.serialize("{}").unwrap()).unwrap();
+        let back = back.trees(Vec::new(), horizon, 168).unwrap().parts();
+        assert_eq!((back.forests, back.spread_factor), (parts.forests, parts.spread_factor));
+    }
+
+    #[test]
     fn a_forest_whose_nodes_lead_out_or_back_is_none() {
         let good = [[0.0, 2.0, 0.5, 1.0], [0.0, LEAF, 1.0, 0.0], [0.0, LEAF, 2.0, 0.0]];
         assert_eq!(parse(&good, 3).map(|trees| trees.len()), Some(1));

@@ -24,13 +24,8 @@ struct View<'a> {
 }
 
 /// The page. The same material gives the same bytes.
-pub fn page(material: &Material<'_>, title: &str) -> String {
-    let view = View {
-        material,
-        models: analysis::models(material),
-        pools: analysis::pools(material),
-        worst: analysis::worst_hours(material),
-    };
+pub fn page(material: &Material<'_>, models: Vec<ModelView>, title: &str) -> String {
+    let view = View { material, models, pools: analysis::pools(material), worst: analysis::worst_hours(material) };
     let document = html! {
         (DOCTYPE)
         html lang="en" {
@@ -72,7 +67,7 @@ fn header(view: &View<'_>, title: &str) -> Markup {
             h1 { (title) }
             dl {
                 (fact("Model in the pictures", view.subject()))
-                (fact("Forecasts", &format!("{} hours ahead, made every hour", view.material.horizon())))
+                (fact("Forecasts", &format!("up to {} hours ahead", view.material.horizon())))
                 @if let (Some(first), Some(last)) = (first, last) {
                     (fact("Window", &format!("{} to {}", view.day(first), view.day(last))))
                 }
