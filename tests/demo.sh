@@ -128,8 +128,8 @@ cat <<TEXT
 $times
 Of $(number capacity_gpus) GPUs, high-priority work will need at most $(number demand_bound_gpus) over the next 4 hours, with 90 % probability. So
 $(number quota_gpus) GPUs may run spot tasks that are promised 4 hours; with none running yet, all of them can be admitted now.
-How such bounds did over the last week, when the promise is 90 %: this one ($serving) held at $(held orglinear-paper "$serving") of the hours and
-kept $(kept_back orglinear-paper "$serving") GPUs back that nobody needed; the peak of the week before, a rule in production use, held at $(held peak-week pooled)
+How such bounds did over the last week, when the promise is 90 %: this one ($serving) held at $(held orglinear "$serving") of the hours and
+kept $(kept_back orglinear "$serving") GPUs back that nobody needed; the peak of the week before, a rule in production use, held at $(held peak-week pooled)
 and kept back $(kept_back peak-week pooled).
 
 Where to look next

@@ -56,16 +56,34 @@ pub fn at(
     lookback_hours: usize,
     horizon: HorizonHours,
 ) -> Result<Window<'_>, WindowFault> {
+    at_least(panel, series, issue, lookback_hours, lookback_hours, horizon)
+}
+
+/// As [`at`], but a series with fewer hours than `lookback_hours` shows those that it has, if they are `least_hours`.
+///
+/// # Errors
+/// The series has fewer than `least_hours` hours since its first measured one, or `issue` is past the panel's end.
+///
+/// # Panics
+/// When the panel has no series of that number.
+pub fn at_least(
+    panel: &Panel,
+    series: usize,
+    issue: HourStart,
+    lookback_hours: usize,
+    least_hours: usize,
+    horizon: HorizonHours,
+) -> Result<Window<'_>, WindowFault> {
     let one = &panel.series()[series];
     let end = panel.index_of(issue).unwrap_or(0);
     if end > panel.hours() {
         return Err(WindowFault::PastEnd { issue, end: panel.end() });
     }
     let have = end.saturating_sub(one.first_measured().unwrap_or(end));
-    if have < lookback_hours {
-        return Err(WindowFault::ShortHistory { issue, have, need: lookback_hours });
+    if have < least_hours {
+        return Err(WindowFault::ShortHistory { issue, have, need: least_hours });
     }
-    let seen = end - lookback_hours..end;
+    let seen = end - have.min(lookback_hours)..end;
     Ok(Window {
         series: one.id(),
         issue,
@@ -152,6 +170,14 @@ mod tests {
         assert!(at(&panel, 0, panel.end(), 8, horizon).is_ok());
         assert_eq!(outcome(&panel, 0, panel.end(), horizon), None);
         assert!(matches!(at(&panel, 0, panel.end().plus_hours(1), 8, horizon), Err(WindowFault::PastEnd { .. })));
+    }
+
+    #[test]
+    fn a_history_shorter_than_the_lookback_shows_what_it_has_where_that_is_enough() {
+        let panel = panel(&[Some(1); 20]);
+        let shown = |least_hours: usize| at_least(&panel, 0, panel.end(), 168, least_hours, HorizonHours::ONE);
+        assert_eq!(shown(12).unwrap().demand_gpus.len(), 20);
+        assert_eq!(shown(21), Err(WindowFault::ShortHistory { issue: panel.end(), have: 20, need: 21 }));
     }
 
     #[test]

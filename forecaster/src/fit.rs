@@ -1,9 +1,9 @@
 //! From a panel and a split to a model.
 
 use crate::baseline::Baseline;
-use crate::model::{Model, ModelKind, ModelSpec};
+use crate::blend::{Blend, Settings};
+use crate::model::{Model, ModelSpec};
 use crate::orglinear::{self, OrgLinear};
-use crate::trees::{Growth, Trees};
 use datasets::{HourRange, Panel, TimeSplit};
 
 /// Why a model could not be fitted.
@@ -25,6 +25,8 @@ pub struct Fit<'a> {
     pub panel: &'a Panel,
     pub split: TimeSplit,
     pub spec: ModelSpec,
+    /// Of blends; other models have their own.
+    pub settings: Settings,
 }
 
 /// How far a fit is. Both numbers are means over targets, in the model's own scale.
@@ -48,8 +50,8 @@ pub fn fit(fit: &Fit<'_>, progress: &mut dyn FnMut(FitProgress)) -> Result<Model
     if let Some(rule) = fit.spec.kind.rule() {
         return Baseline::fit(rule, fit, fit.split.train).map(Model::Baseline);
     }
-    if fit.spec.kind == ModelKind::Trees {
-        return Trees::fit(&Growth::DEFAULT, fit).map(Box::new).map(Model::Trees);
+    if let Some(recipe) = fit.spec.kind.recipe() {
+        return Blend::fit(recipe, fit).map(Box::new).map(Model::Blend);
     }
     let config = fit.spec.kind.orglinear().unwrap_or(orglinear::Config::PAPER);
     OrgLinear::fit(config, fit, progress).map(Box::new).map(Model::OrgLinear)

@@ -7,15 +7,19 @@
 //! The crate is pure: no clock, no I/O, no log, and no randomness but from the seed that the caller passes.
 
 pub mod baseline;
+pub mod blend;
 pub mod bound;
 pub mod checkpoint;
 mod cold_start;
 pub mod fit;
 pub mod gaussian;
 pub mod model;
+pub mod network;
 pub mod orglinear;
 pub mod predict;
+mod rows;
 pub mod scores;
+mod side_by_side;
 pub mod trained;
 pub mod trees;
 

@@ -1,9 +1,9 @@
 //! The models by name.
 
 use crate::baseline::{Baseline, Rule};
+use crate::blend::{Blend, Recipe};
 use crate::orglinear::{self, OrgLinear};
 use crate::predict::{Predict, PredictError};
-use crate::trees::Trees;
 use datasets::window::Window;
 use std::fmt;
 use vocab::{DemandForecast, HorizonHours, SeriesId};
@@ -22,8 +22,12 @@ pub enum ModelKind {
     OrgLinearPaper,
     /// OrgLinear with the settings of the code that its authors released, for comparison.
     OrgLinearReleased,
-    /// Gradient-boosted trees.
+    /// OrgLinear of our own: boosted trees and a small network, averaged.
+    OrgLinear,
+    /// Its trees alone.
     Trees,
+    /// Its network alone.
+    Network,
     /// The last value stays.
     LastValue,
     /// The same hour of the day before.
@@ -35,24 +39,28 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
+        Self::OrgLinear,
         Self::OrgLinearPaper,
         Self::OrgLinearReleased,
         Self::Trees,
+        Self::Network,
         Self::LastValue,
         Self::Seasonal24h,
         Self::Seasonal168h,
         Self::PeakWeek,
     ];
     pub const BASELINES: [Self; 4] = [Self::LastValue, Self::Seasonal24h, Self::Seasonal168h, Self::PeakWeek];
-    pub const DEFAULT: Self = Self::OrgLinearPaper;
+    pub const DEFAULT: Self = Self::OrgLinear;
 
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OrgLinearPaper => "orglinear-paper",
             Self::OrgLinearReleased => "orglinear-released",
+            Self::OrgLinear => "orglinear",
             Self::Trees => "trees",
+            Self::Network => "network",
             Self::LastValue => "last-value",
             Self::Seasonal24h => "seasonal-24h",
             Self::Seasonal168h => "seasonal-168h",
@@ -72,6 +80,17 @@ impl ModelKind {
         match self {
             Self::OrgLinearPaper => Some(orglinear::Config::PAPER),
             Self::OrgLinearReleased => Some(orglinear::Config::RELEASED),
+            _ => None,
+        }
+    }
+
+    /// The parts of a blend; `None` for anything else.
+    #[must_use]
+    pub const fn recipe(self) -> Option<Recipe> {
+        match self {
+            Self::OrgLinear => Some(Recipe::Both),
+            Self::Trees => Some(Recipe::Trees),
+            Self::Network => Some(Recipe::Network),
             _ => None,
         }
     }
@@ -105,11 +124,21 @@ pub struct ModelSpec {
     pub seed: u64,
 }
 
+impl ModelSpec {
+    /// Hours that a window must show at least: a blend learns from and answers for a series that is younger than its
+    /// lookback.
+    #[must_use]
+    pub fn least_hours(&self) -> usize {
+        let least = self.kind.recipe().map_or(self.lookback_hours, |_| Blend::HISTORY_HOURS_LEAST);
+        least.min(self.lookback_hours)
+    }
+}
+
 /// A fitted model of any kind.
 #[derive(Debug, Clone)]
 pub enum Model {
     OrgLinear(Box<OrgLinear>),
-    Trees(Box<Trees>),
+    Blend(Box<Blend>),
     Baseline(Baseline),
 }
 
@@ -117,7 +146,7 @@ impl Model {
     fn inner(&self) -> &dyn Predict {
         match self {
             Self::OrgLinear(model) => model.as_ref(),
-            Self::Trees(model) => model.as_ref(),
+            Self::Blend(model) => model.as_ref(),
             Self::Baseline(model) => model,
         }
     }
@@ -126,6 +155,10 @@ impl Model {
 impl Predict for Model {
     fn lookback_hours(&self) -> usize {
         self.inner().lookback_hours()
+    }
+
+    fn least_hours(&self) -> usize {
+        self.inner().least_hours()
     }
 
     fn horizon(&self) -> HorizonHours {
@@ -146,13 +179,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_reads_back_from_its_name_and_is_a_rule_an_orglinear_or_trees() {
+    fn every_model_reads_back_from_its_name_and_is_a_rule_an_orglinear_or_a_blend() {
         for kind in ModelKind::ALL {
             assert_eq!(ModelKind::parse(kind.as_str()), Ok(kind));
-            let is_one_of = [kind.rule().is_some(), kind.orglinear().is_some(), kind == ModelKind::Trees];
+            let is_one_of = [kind.rule().is_some(), kind.orglinear().is_some(), kind.recipe().is_some()];
             assert_eq!(is_one_of.iter().filter(|is_it| **is_it).count(), 1, "{kind}");
         }
         let fault = ModelKind::parse("orglinaer").unwrap_err().to_string();
-        assert!(fault.contains("orglinear-paper, orglinear-released, trees, last-value"), "{fault}");
+        assert!(
+            fault.contains("orglinear, orglinear-paper, orglinear-released, trees, network, last-value"),
+            "{fault}"
+        );
     }
 }

@@ -25,6 +25,11 @@ pub trait Predict: Send + Sync {
     /// Hours before the issue time that a window must hold.
     fn lookback_hours(&self) -> usize;
 
+    /// Hours that a window must hold at least, where the history is shorter than the lookback.
+    fn least_hours(&self) -> usize {
+        self.lookback_hours()
+    }
+
     /// Steps of every forecast.
     fn horizon(&self) -> HorizonHours;
 
@@ -50,7 +55,7 @@ pub fn forecast(model: &dyn Predict, panel: &Panel, issue: HourStart) -> Result<
     let mut windows = Vec::with_capacity(panel.series().len());
     let mut cold = Vec::new();
     for (index, series) in panel.series().iter().enumerate() {
-        match window::at(panel, index, issue, model.lookback_hours(), model.horizon()) {
+        match window::at_least(panel, index, issue, model.lookback_hours(), model.least_hours(), model.horizon()) {
             Ok(window) if model.knows(series.id()) => windows.push(window),
             _ => cold.push(index),
         }

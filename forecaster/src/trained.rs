@@ -6,7 +6,6 @@ use crate::fit::{Fit, FitError, FitProgress, fit};
 use crate::model::{Model, ModelKind, ModelSpec};
 use crate::predict::{Predict, PredictError, roll};
 use crate::scores::{self, Scores};
-use crate::trees::Growth;
 use datasets::window::Window;
 use datasets::{HourRange, Panel};
 use std::collections::BTreeSet;
@@ -60,6 +59,10 @@ impl Predict for Trained {
         self.model.lookback_hours()
     }
 
+    fn least_hours(&self) -> usize {
+        self.model.least_hours()
+    }
+
     fn horizon(&self) -> HorizonHours {
         self.model.horizon()
     }
@@ -74,7 +77,7 @@ impl Predict for Trained {
 }
 
 /// Trains on the hours before `fit.split.until`. A baseline, which chooses nothing, measures its spread once more on all
-/// of them after it was scored; trees grow once more on all of them, as many as validation had decided.
+/// of them after it was scored; a blend learns once more from all of them, as long as validation had decided.
 ///
 /// # Errors
 /// The data hold nothing to learn from or to score, or training diverged.
@@ -91,7 +94,7 @@ pub fn train(
     let calibrate = |pool| PoolCalibration::fit(pool, panel, issues, &rolled, rate, horizon);
     let calibrations = pools.iter().map(calibrate).collect::<Result<_, _>>()?;
     model = match (model, what.spec.kind.rule()) {
-        (Model::Trees(trees), _) => Model::Trees(Box::new(trees.refit(&Growth::DEFAULT, what)?)),
+        (Model::Blend(blend), _) => Model::Blend(Box::new(blend.refit(what)?)),
         (_, Some(rule)) => {
             let all = HourRange { from: what.split.train.from, to: what.split.validation.to };
             Model::Baseline(Baseline::fit(rule, what, all)?)
@@ -124,5 +127,5 @@ fn last_value(what: &Fit<'_>) -> Result<Scores, TrainError> {
 /// # Errors
 /// The history is too short.
 pub fn split(panel: &Panel, until: HourStart, spec: &ModelSpec) -> Result<datasets::TimeSplit, datasets::SplitError> {
-    datasets::TimeSplit::new(panel.start(), until.min(panel.end()), spec.lookback_hours, spec.horizon)
+    datasets::TimeSplit::new(panel.start(), until.min(panel.end()), spec.least_hours(), spec.horizon)
 }

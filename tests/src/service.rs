@@ -135,7 +135,7 @@ pub async fn promote(store: &dyn Store, cluster: &ClusterName, kind: ModelKind, 
     let panel = panel(store, cluster, until).await;
     let spec = ModelSpec { kind, horizon: HorizonHours::new(4).expect("in range"), lookback_hours: 168, seed: 1 };
     let split = trained::split(&panel, until, &spec).expect("enough usage");
-    let fit = Fit { panel: &panel, split, spec };
+    let fit = Fit { panel: &panel, split, spec, settings: forecaster::blend::Settings::DEFAULT };
     let (trained, _) = train(&fit, GuaranteeRate::GFS, &mut |_| ()).expect("training works");
     let checkpoint = checkpoint::save(&trained, "test").expect("a model is saved");
     promote_bytes(store, cluster, kind, until, checkpoint).await

@@ -49,7 +49,7 @@ async fn a_file_becomes_a_quota(database: TestDatabase) {
     let files = ["--out", &out, "--pool-out", &pools, "--json"];
     let report = run(&database, "train", &[&["backtest", "--horizon", "4h"], &window[..], &files].concat()).json();
     let models: Vec<_> = report["models"].as_array().unwrap().iter().map(|model| &model["model"]).collect();
-    assert_eq!(models, ["orglinear-paper", "last-value", "seasonal-24h", "seasonal-168h", "peak-week"]);
+    assert_eq!(models, ["orglinear", "last-value", "seasonal-24h", "seasonal-168h", "peak-week"]);
     let lines = |file: &str| std::fs::read_to_string(file).unwrap().lines().count();
     assert_eq!((lines(&out), lines(&pools)), (1 + 5 * 21 * 4 * 4, 1 + 5 * 3 * 21));
     assert_report_agrees(&folder, [&out, &pools], &report);
@@ -84,7 +84,7 @@ async fn a_run_is_reported_on_the_hours_that_it_has_not_seen(database: TestDatab
     let _ = run(&database, "train", &["--horizon", "4h"]).ok();
     let out = path(&folder, "report");
     let summary = run(&database, "notebooks-export", &["report", "--run", "run-1", "--out", &out, "--json"]).json();
-    assert_eq!(summary["models"][0], "run-1 orglinear-paper");
+    assert_eq!(summary["models"][0], "run-1 orglinear");
     assert_eq!(summary["rows"], 5 * 21 * 4 * 4, "one day, 21 issue hours, 4 organizations, 4 steps, 5 models");
     let page = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
     for expected in ["Thu 21 Mar 2024, 00:00 to Thu 21 Mar 2024, 23:00", "Asia/Shanghai", "line capacity"] {
@@ -216,7 +216,7 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
     let backtest = ["backtest", "--horizon", "4h", "--from", "2024-03-19T00:00:00Z", "--to", "2024-03-19T23:00:00Z"];
     let cases: [(&str, &[&str], i32, &str); 18] = [
         ("train", &["--horizon", "4x"], 2, "write 4h"),
-        ("train", &["--horizon", "4h", "--model", "orglinaer"], 2, "a similar value exists: 'orglinear-paper'"),
+        ("train", &["--horizon", "4h", "--model", "orglinaer"], 2, "a similar value exists: 'orglinear'"),
         ("train", &["--horizon", "4h", "--cluster", "mars", "--database", &url], 2, "there are demo"),
         ("datasets", &["ingest", "--format", "gfs-jobs", file], 2, "needs --epoch"),
         (

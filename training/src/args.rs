@@ -160,7 +160,7 @@ pub struct Train {
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
     train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --out forecasts.csv --pool-out pool_bounds.csv\n  \
-    train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --model orglinear-paper,last-value --refit 24h --out forecasts.csv\n  \
+    train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --model orglinear,last-value --refit 24h --out forecasts.csv\n  \
     train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --run run-3 --out - | head\n\n\
     With - for a file its rows go to stdout, and the tables to stderr.")]
 pub struct Backtest {
@@ -176,7 +176,7 @@ pub struct Backtest {
     /// This cluster only
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: Option<ClusterName>,
-    /// Models to compare; the promoted run's (else orglinear-paper) and the baselines if not given
+    /// Models to compare; the promoted run's (else orglinear) and the baselines if not given
     #[arg(long, value_name = "MODEL,…", value_delimiter = ',', value_parser = model())]
     pub model: Vec<ModelKind>,
     /// Hours that the models see

@@ -2,11 +2,12 @@
 
 use datasets::Calendar;
 use forecaster::ModelSpec;
+use forecaster::blend::Settings;
 use forecaster::orglinear::Config;
 use serde_json::{Value, json};
 
 /// Everything that decided what the fit gave, besides the data and the seed.
-pub fn describe(spec: &ModelSpec, calendar: &Calendar) -> Value {
+pub fn describe(spec: &ModelSpec, settings: &Settings, calendar: &Calendar) -> Value {
     let mut parameters = json!({
         "lookback_hours": spec.lookback_hours,
         "horizon_hours": spec.horizon.get(),
@@ -15,6 +16,9 @@ pub fn describe(spec: &ModelSpec, calendar: &Calendar) -> Value {
     });
     if let (Some(config), Some(object)) = (spec.kind.orglinear(), parameters.as_object_mut()) {
         object.insert("orglinear".to_owned(), orglinear(&config));
+    }
+    if let (Some(_), Some(object)) = (spec.kind.recipe(), parameters.as_object_mut()) {
+        object.insert("settings".to_owned(), json!(settings));
     }
     parameters
 }

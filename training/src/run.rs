@@ -171,7 +171,7 @@ pub fn learn(
     let mut show = |at: FitProgress| {
         progress.step(at.epoch as u64, format!("loss {:.4}, validation {:.4}", at.train_loss, at.validation));
     };
-    let outcome = train(&Fit { panel, split, spec }, rate, &mut show);
+    let outcome = train(&Fit { panel, split, spec, settings: forecaster::blend::Settings::DEFAULT }, rate, &mut show);
     progress.done();
     let (trained, validation) =
         outcome.map_err(|fault| TrainingError::Train { cluster: cluster.name.clone(), fault })?;
@@ -200,7 +200,7 @@ fn facts(panel: &Panel, cluster: &Cluster, trained: &Trained, scores: &KeptScore
         data_sha256: history::sha256(panel, trained.data.to),
         series: panel.series().len() as u32,
         aggregation: chosen.join(" "),
-        parameters_json: parameters::describe(&trained.spec, panel.calendar()).to_string(),
+        parameters_json: parameters::describe(&trained.spec, &forecaster::blend::Settings::DEFAULT, panel.calendar()).to_string(),
         scores_json: serde_json::to_string(scores).expect("scores are finite numbers under string keys"),
         code_version: CODE_VERSION.to_owned(),
         created_at: now(),

@@ -1,12 +1,13 @@
 //! A trained model as one row of bytes: safetensors with versioned metadata, verified on load.
 
+mod blend;
 mod metadata;
 mod tensors;
 mod trees;
 
 use crate::baseline::Baseline;
 use crate::bound::{PoolCalibration, UnknownAggregation};
-use crate::model::{Model, ModelKind, ModelSpec, UnknownModel};
+use crate::model::{Model, ModelSpec, UnknownModel};
 use crate::orglinear::{OrgLinear, Shape, Weights};
 use crate::trained::Trained;
 use metadata::Metadata;
@@ -67,7 +68,7 @@ pub fn save(trained: &Trained, code_version: &str) -> Result<Vec<u8>, Checkpoint
             payload.put_scales(model.scales());
             model.series().to_vec()
         }
-        Model::Trees(model) => payload.put_trees(model.parts()),
+        Model::Blend(model) => payload.put_blend(model.parts())?,
         Model::Baseline(model) => {
             payload.put_spreads(model.spreads().values());
             model.spreads().keys().cloned().collect()
@@ -106,8 +107,8 @@ fn model(payload: &Payload, spec: &ModelSpec, series: Vec<SeriesId>) -> Result<M
         let spreads = payload.spreads(SPREAD, &series, horizon)?;
         return Ok(Model::Baseline(Baseline::from_parts(rule, horizon, lookback_hours, spreads)));
     }
-    if spec.kind == ModelKind::Trees {
-        return payload.trees(series, horizon, lookback_hours).map(Box::new).map(Model::Trees);
+    if let Some(recipe) = spec.kind.recipe() {
+        return payload.blend(recipe, series, horizon, lookback_hours).map(Box::new).map(Model::Blend);
     }
     let config = spec.kind.orglinear().unwrap_or(crate::orglinear::Config::PAPER);
     let shape = Shape::new(&config, horizon, lookback_hours, &series);

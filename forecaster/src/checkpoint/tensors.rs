@@ -119,6 +119,13 @@ impl Payload {
         Ok(values)
     }
 
+    /// A row of numbers, however many there are.
+    pub fn f64_row(&self, name: &str) -> Result<Vec<f64>, CheckpointError> {
+        let missing = || CheckpointError::MissingTensor { name: name.to_owned() };
+        let count = self.0.get(name).and_then(|stored| stored.shape.first()).ok_or_else(missing)?;
+        self.f64s(name, &[*count])
+    }
+
     /// Rows of so many numbers, however many there are.
     pub fn f32_rows<const N: usize>(&self, name: &str) -> Result<Vec<[f32; N]>, CheckpointError> {
         let missing = || CheckpointError::MissingTensor { name: name.to_owned() };

@@ -1,6 +1,7 @@
 //! What a checkpoint keeps, and what it refuses.
 
 use super::*;
+use crate::blend::Settings;
 use crate::fit::Fit;
 use crate::model::ModelKind;
 use crate::predict::forecast;
@@ -26,11 +27,9 @@ fn panel() -> Panel {
 
 fn trained(kind: ModelKind) -> Trained {
     let panel = panel();
-    // Trees look at the week before.
-    let lookback_hours = if kind == ModelKind::Trees { 168 } else { 48 };
-    let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours, seed: 3 };
+    let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours: 48, seed: 3 };
     let split = split(&panel, panel.end(), &spec).unwrap();
-    train(&Fit { panel: &panel, split, spec }, GuaranteeRate::GFS, &mut |_| ()).unwrap().0
+    train(&Fit { panel: &panel, split, spec, settings: Settings::DEFAULT }, GuaranteeRate::GFS, &mut |_| ()).unwrap().0
 }
 
 fn bytes() -> Vec<u8> {
@@ -43,7 +42,9 @@ fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
     let kinds = [
         ModelKind::OrgLinearPaper,
         ModelKind::OrgLinearReleased,
+        ModelKind::OrgLinear,
         ModelKind::Trees,
+        ModelKind::Network,
         ModelKind::LastValue,
         ModelKind::Seasonal24h,
     ];
@@ -59,12 +60,12 @@ fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
     let save = |trained: &Trained| save(trained, "0.0.0").unwrap();
-    for kind in [ModelKind::OrgLinearPaper, ModelKind::Trees] {
+    for kind in [ModelKind::OrgLinearPaper, ModelKind::OrgLinear] {
         let one = trained(kind);
         assert_eq!(save(&one), save(&trained(kind)), "{kind}");
         let panel = panel();
         let spec = ModelSpec { seed: 4, ..one.spec };
-        let fit = Fit { panel: &panel, split: split(&panel, panel.end(), &spec).unwrap(), spec };
+        let fit = Fit { panel: &panel, split: split(&panel, panel.end(), &spec).unwrap(), spec, settings: Settings::DEFAULT };
         let other = train(&fit, GuaranteeRate::GFS, &mut |_| ()).unwrap().0;
         assert_ne!(save(&one), save(&other), "{kind}");
     }

@@ -2,10 +2,9 @@
 
 use super::CheckpointError;
 use super::tensors::Payload;
-use crate::trees::{FORESTS_PER_STEP, Forest, Node, Parts, Trees};
-use vocab::{HorizonHours, SeriesId};
+use crate::rows::OUTPUTS;
+use crate::trees::{Forest, Forests, Node};
 
-const SERIES_SCALE: &str = "series_scale";
 const FACTOR: &str = "spread_factor";
 const BASE: &str = "forest_base";
 /// A leaf has no feature.
@@ -16,48 +15,32 @@ fn forest_name(step: usize, number: usize) -> String {
 }
 
 impl Payload {
-    /// Writes forests, and answers their series in the order of their scales.
-    ///
-    /// `series_scale` `[series]`, `spread_factor` `[1]`, `forest_base` `[steps, 5]`, and of each forest
-    /// `forest.STEP.NUMBER` `[nodes, 4]`: tree, feature (−1: a leaf), threshold or value, left child within the tree.
-    pub fn put_trees(&mut self, parts: Parts) -> Vec<SeriesId> {
-        let (series, scales): (Vec<SeriesId>, Vec<f64>) = parts.series.into_iter().unzip();
-        self.put_f64(SERIES_SCALE, &[scales.len()], scales);
-        self.put_f64(FACTOR, &[1], vec![parts.spread_factor]);
-        let bases = parts.forests.iter().flatten().map(|forest| forest.base).collect();
-        self.put_f64(BASE, &[parts.forests.len(), FORESTS_PER_STEP], bases);
-        for (step, forests) in parts.forests.iter().enumerate() {
+    /// `spread_factor` `[1]`, `forest_base` `[steps, 5]`, and of each forest `forest.STEP.NUMBER` `[nodes, 4]`: tree,
+    /// feature (−1: a leaf), threshold or value, left child within the tree.
+    pub fn put_forests(&mut self, forests: &Forests) {
+        self.put_f64(FACTOR, &[1], vec![forests.spread_factor()]);
+        let bases = forests.steps().iter().flatten().map(|forest| forest.base).collect();
+        self.put_f64(BASE, &[forests.steps().len(), OUTPUTS], bases);
+        for (step, forests) in forests.steps().iter().enumerate() {
             for (number, forest) in forests.iter().enumerate() {
                 let trees = forest.trees.iter().enumerate();
                 let rows: Vec<_> = trees.flat_map(|(tree, nodes)| nodes.iter().map(move |n| row(tree, n))).collect();
                 self.put_f32(&forest_name(step, number), &[rows.len(), 4], rows.concat());
             }
         }
-        series
     }
 
-    pub fn trees(
-        &self,
-        series: Vec<SeriesId>,
-        horizon: HorizonHours,
-        lookback_hours: usize,
-    ) -> Result<Trees, CheckpointError> {
-        let scales = self.f64s(SERIES_SCALE, &[series.len()])?;
-        let bases = self.f64s(BASE, &[horizon.steps(), FORESTS_PER_STEP])?;
-        let features = Trees::features_of(lookback_hours, horizon);
+    /// Forests of so many steps, whose rows have so many features.
+    pub fn forests(&self, steps: usize, features: usize) -> Result<Forests, CheckpointError> {
+        let bases = self.f64s(BASE, &[steps, OUTPUTS])?;
         let forest = |step: usize, number: usize| {
             let name = forest_name(step, number);
             let trees = parse(&self.f32_rows(&name)?, features).ok_or(CheckpointError::BrokenForest { name })?;
-            Ok(Forest { base: bases[step * FORESTS_PER_STEP + number], trees })
+            Ok(Forest { base: bases[step * OUTPUTS + number], trees })
         };
-        let step = |step: usize| (0..FORESTS_PER_STEP).map(|number| forest(step, number)).collect();
-        Ok(Trees::from_parts(Parts {
-            horizon,
-            lookback_hours,
-            series: series.into_iter().zip(scales).collect(),
-            spread_factor: self.f64s(FACTOR, &[1])?[0],
-            forests: (0..horizon.steps()).map(step).collect::<Result<_, CheckpointError>>()?,
-        }))
+        let step = |step: usize| (0..OUTPUTS).map(|number| forest(step, number)).collect();
+        let steps = (0..steps).map(step).collect::<Result<_, CheckpointError>>()?;
+        Ok(Forests::new(steps, self.f64s(FACTOR, &[1])?[0]))
     }
 }
 
@@ -85,9 +68,26 @@ fn parse(rows: &[[f32; 4]], features: usize) -> Option<Vec<Vec<Node>>> {
                 left: *left as u32,
             })
         };
-        trees.push(nodes.iter().enumerate().map(node).collect::<Option<Vec<Node>>>()?);
+        let nodes = nodes.iter().enumerate().map(node).collect::<Option<Vec<Node>>>()?;
+        // Every node but the root is the child of one split, so a binary tree of n nodes has (n + 1) / 2 leaves.
+        if !is_tree(&nodes) || nodes.len().div_ceil(2) > Forests::LEAVES_MOST {
+            return None;
+        }
+        trees.push(nodes);
     }
     Some(trees)
+}
+
+/// Whether each node but the root is the child of exactly one split.
+fn is_tree(nodes: &[Node]) -> bool {
+    let mut parents = vec![0; nodes.len()];
+    for node in nodes {
+        if let Node::Split { left, .. } = *node {
+            parents[left as usize] += 1;
+            parents[left as usize + 1] += 1;
+        }
+    }
+    parents.iter().enumerate().all(|(place, parents)| *parents == usize::from(place > 0))
 }
 
 #[cfg(test)]
@@ -96,19 +96,11 @@ mod tests {
 
     #[test]
     fn forests_without_trees_come_back_as_they_went() {
-        let horizon = HorizonHours::ONE;
-        let parts = Parts {
-            horizon,
-            lookback_hours: 168,
-            series: Vec::new(),
-            spread_factor: 1.5,
-            forests: vec![vec![Forest::new(0.25); FORESTS_PER_STEP]],
-        };
+        let forests = Forests::new(vec![vec![Forest::new(0.25); OUTPUTS]], 1.5);
         let mut payload = Payload::default();
-        assert!(payload.put_trees(parts.clone()).is_empty());
+        payload.put_forests(&forests);
         let (back, _) = Payload::parse(&payload.serialize("{}").unwrap()).unwrap();
-        let back = back.trees(Vec::new(), horizon, 168).unwrap().parts();
-        assert_eq!((back.forests, back.spread_factor), (parts.forests, parts.spread_factor));
+        assert_eq!(back.forests(1, 20).unwrap(), forests);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub struct Batch<'a> {
 pub fn learned_series(panel: &Panel, issues: HourRange, spec: &ModelSpec) -> Vec<usize> {
     let is_learned = |place: &usize| {
         issues.iter().any(|issue| {
-            let seen = window::at(panel, *place, issue, spec.lookback_hours, spec.horizon).is_ok();
+            let seen = window::at(panel, *place, issue, spec.least_hours(), spec.horizon).is_ok();
             let came = window::outcome(panel, *place, issue, spec.horizon).filter(|_| seen);
             came.is_some_and(|came| came.measured.contains(&true))
         })

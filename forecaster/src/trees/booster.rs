@@ -6,6 +6,7 @@ use super::forest::{Forest, Node};
 use rand::SeedableRng;
 use rand::seq::index;
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 /// What a forest is to predict.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,7 +17,8 @@ pub enum Target {
 }
 
 /// How forests grow. Chosen on validation.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Growth {
     pub rounds: usize,
     /// Rounds without progress on validation after which growth ends.
@@ -33,6 +35,12 @@ pub struct Growth {
     pub shrinkage: f64,
     /// Forests that are grown apart, from other draws, and averaged.
     pub members: usize,
+}
+
+impl Default for Growth {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
 }
 
 /// Rows to learn from, or to stop by.

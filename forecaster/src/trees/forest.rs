@@ -51,19 +51,6 @@ impl Forest {
     pub fn predict(&self, row: &[f32]) -> f64 {
         self.trees.iter().fold(self.base, |sum, tree| sum + of_tree(tree, row))
     }
-
-    /// What the forest says of many rows of so many features each: tree by tree, so that a tree stays at hand while all
-    /// rows pass it.
-    #[must_use]
-    pub fn predict_all(&self, rows: &[f32], features: usize) -> Vec<f64> {
-        let mut sums = vec![self.base; rows.len() / features];
-        for tree in &self.trees {
-            for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(features)) {
-                *sum += of_tree(tree, row);
-            }
-        }
-        sums
-    }
 }
 
 fn of_tree(tree: &[Node], row: &[f32]) -> f64 {
@@ -83,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forests_are_averaged_and_answer_many_rows_as_they_answer_one() {
+    fn an_average_says_what_its_forests_say_on_average() {
         let tree = |threshold: f32, low: f32| {
             vec![Node::Split { feature: 1, threshold, left: 1 }, Node::Leaf(low), Node::Leaf(2.0)]
         };
@@ -93,6 +80,5 @@ mod tests {
         let rows = [[9.0, -1.0], [9.0, 3.0], [9.0, 5.0], [9.0, 7.0]];
         let expected = [15.0 + 2.5, 15.0 + 3.0, 15.0 + 3.0, 15.0 + 2.0];
         assert_eq!(rows.map(|row| mean.predict(&row)), expected, "a value at the threshold goes to the left");
-        assert_eq!(mean.predict_all(&rows.concat(), 2), expected);
     }
 }

@@ -53,7 +53,7 @@ fn with_json_every_command_that_answers_prints_json_and_nothing_else() {
         ("datasets", vec!["ingest", "--format", "usage", &usage]),
         ("datasets", vec!["describe"]),
         ("datasets", vec!["export", "--out", &usage]),
-        ("train", vec!["--horizon", "4h", "--model", "orglinear-paper"]),
+        ("train", vec!["--horizon", "4h", "--model", "orglinear"]),
         ("train", backtest(&["--out", &forecasts])),
         ("train", vec!["runs", "list"]),
         ("train", vec!["runs", "show", "1"]),
@@ -119,7 +119,7 @@ fn what_is_interrupted_says_nothing_and_leaves_no_file_behind() {
     let [forecasts, bounds] = ["f.csv", "p.csv"].map(|name| place.file(name));
     let day = ["--from", "2024-03-14T00:00:00Z", "--to", "2024-03-14T23:00:00Z", "--refit", "1h"];
     let files = ["--out", &forecasts, "--pool-out", &bounds, "--database", &place.url];
-    let arguments = [&["backtest", "--horizon", "4h", "--model", "orglinear-paper"], &day[..], &files].concat();
+    let arguments = [&["backtest", "--horizon", "4h", "--model", "orglinear"], &day[..], &files].concat();
     let (signal, said) = program_interrupted("train", &arguments, Duration::from_millis(500));
     assert_eq!((signal, said.as_str()), (Some(2), ""));
     let names = std::fs::read_dir(place.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());

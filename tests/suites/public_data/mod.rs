@@ -65,7 +65,7 @@ fn last_value(panel: &Panel, lookback_hours: usize, from: &str, to: &str) -> [f6
     let horizon = HorizonHours::new(4).unwrap();
     let spec = ModelSpec { kind: ModelKind::LastValue, horizon, lookback_hours, seed: 1 };
     let split = trained::split(panel, hour(from), &spec).unwrap();
-    let (model, _) = train(&Fit { panel, split, spec }, GuaranteeRate::GFS, &mut |_| ()).unwrap();
+    let (model, _) = train(&Fit { panel, split, spec, settings: forecaster::blend::Settings::DEFAULT }, GuaranteeRate::GFS, &mut |_| ()).unwrap();
     let issues = datasets::split::test_issues(hour(from), hour(to), horizon).unwrap();
     let rolled = roll(&model, panel, issues).unwrap();
     let (rows, unmeasured) = scores::collect(panel, issues, &rolled, horizon);

@@ -1,6 +1,6 @@
 //! Windows with what came after them, row by row.
 
-use super::features::Features;
+use super::Features;
 use crate::fit::{Fit, FitError};
 use crate::orglinear::learned_series;
 use datasets::{HourRange, window};
@@ -12,7 +12,7 @@ const HOURS_PER_DAY: usize = 24;
 /// Deviations of series below this, in GPUs, count as this.
 const LEAST_SCALE_GPUS: f64 = 1.0;
 
-/// What forests learn from.
+/// What models of rows learn from.
 pub struct Samples {
     /// `[rows, features]`.
     pub rows: Vec<f32>,
@@ -20,6 +20,8 @@ pub struct Samples {
     pub targets: Vec<Vec<f64>>,
     /// Deviation of the row's series, in GPUs.
     pub scales: Vec<f64>,
+    /// How many series there are, with rows or without.
+    pub series: usize,
     features: usize,
 }
 
@@ -52,7 +54,7 @@ impl Samples {
     ) -> Result<Self, FitError> {
         let (steps, features) = (what.spec.horizon.steps(), plan.count());
         let targets = vec![Vec::new(); steps];
-        let mut samples = Self { rows: Vec::new(), targets, scales: Vec::new(), features };
+        let mut samples = Self { rows: Vec::new(), targets, scales: Vec::new(), series: series.len(), features };
         let in_panel = |id: &SeriesId| what.panel.series().iter().position(|one| one.id() == id);
         let places: Vec<Option<usize>> = series.iter().map(|(id, _)| in_panel(id)).collect();
         let every = (issues.hours() * series.len()).div_ceil(ROWS_MOST).max(1);
@@ -63,9 +65,12 @@ impl Samples {
             }
             for (place, (in_panel, (_, scale_gpus))) in places.iter().zip(series).enumerate() {
                 let Some(in_panel) = *in_panel else { continue };
-                let seen = window::at(what.panel, in_panel, issue, what.spec.lookback_hours, what.spec.horizon);
+                let (lookback_hours, least_hours) = (what.spec.lookback_hours, what.spec.least_hours());
+                let seen =
+                    window::at_least(what.panel, in_panel, issue, lookback_hours, least_hours, what.spec.horizon);
                 let came = window::outcome(what.panel, in_panel, issue, what.spec.horizon);
                 if let (Ok(seen), Some(came)) = (seen, came)
+                    && seen.demand_gpus.len() >= what.settings.history_hours_least.min(lookback_hours)
                     && !came.measured.contains(&false)
                 {
                     samples.push(plan, &seen, came.demand_gpus, place, *scale_gpus);

@@ -1,0 +1,82 @@
+//! Fitting the parts of a blend.
+
+use super::{Blend, Parts, Recipe};
+use crate::fit::{Fit, FitError};
+use crate::network::{Lesson, Network};
+use crate::rows::{FeatureGroup, Features, OUTPUTS, Samples, sized_series};
+use crate::trees::{Forests, Growth};
+use datasets::HourRange;
+use serde::{Deserialize, Serialize};
+
+/// How the parts learn, and from what.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    pub growth: Growth,
+    pub lesson: Lesson,
+    /// Windows shorter than this teach nothing; at least [`Blend::HISTORY_HOURS_LEAST`].
+    pub history_hours_least: usize,
+    /// Features that are left out.
+    pub without: Option<FeatureGroup>,
+}
+
+impl Settings {
+    pub const DEFAULT: Self = Self {
+        growth: Growth::DEFAULT,
+        lesson: Lesson::DEFAULT,
+        history_hours_least: Features::HISTORY_HOURS_LEAST,
+        without: None,
+    };
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl Blend {
+    /// Fits on the training part; the validation part ends the growth of trees and the lessons of networks.
+    ///
+    /// # Errors
+    /// The lookback is too short, nothing was measured, or the arithmetic fails.
+    pub fn fit(recipe: Recipe, what: &Fit<'_>) -> Result<Self, FitError> {
+        let need = Features::LOOKBACK_HOURS_LEAST;
+        if what.spec.lookback_hours < need {
+            return Err(FitError::ShortLookback { have: what.spec.lookback_hours, need });
+        }
+        let series = sized_series(what);
+        let settings = &what.settings;
+        let features = Features::new(what.spec.lookback_hours, what.spec.horizon).without(settings.without);
+        let learn = Samples::of(what, &features, &series, what.split.train)?;
+        let validate = Samples::of(what, &features, &series, what.split.validation)?;
+        let (seed, count) = (what.spec.seed, features.count());
+        let forests =
+            (recipe != Recipe::Network).then(|| Forests::fit(&settings.growth, seed, count, &learn, &validate));
+        let network = match recipe {
+            Recipe::Trees => None,
+            _ => Some(Network::fit(&settings.lesson, seed, &features, &learn, Some(&validate), &[])?),
+        };
+        let (horizon, lookback_hours) = (what.spec.horizon, what.spec.lookback_hours);
+        let network_share = [0.5; OUTPUTS];
+        let parts = Parts { horizon, lookback_hours, without: settings.without, series, forests, network, network_share };
+        Ok(Self::from_parts(parts))
+    }
+
+    /// Fits once more, on training and validation part together, with as many trees and epochs as validation had decided.
+    ///
+    /// # Errors
+    /// Nothing was measured, or the arithmetic fails.
+    pub fn refit(&self, what: &Fit<'_>) -> Result<Self, FitError> {
+        let (parts, features, settings) = (self.parts(), &self.features, &what.settings);
+        let all = HourRange { from: what.split.train.from, to: what.split.validation.to };
+        let learn = Samples::of(what, features, &parts.series, all)?;
+        let seed = what.spec.seed;
+        let forests = parts.forests.map(|forests| forests.refit(&settings.growth, seed, features.count(), &learn));
+        let network = match parts.network {
+            None => None,
+            Some(network) => Some(Network::fit(&settings.lesson, seed, features, &learn, None, &network.epochs)?),
+        };
+        Ok(Self::from_parts(Parts { forests, network, ..parts }))
+    }
+}

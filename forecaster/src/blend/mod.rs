@@ -1,0 +1,187 @@
+//! OrgLinear of our own: boosted trees and a small network over the same rows, averaged.
+//!
+//! Both say differences to the last value in deviations of the series, for all series at once, so that a model that has
+//! learned nothing says "the last value stays", and large and small organizations teach each other. They err in different
+//! ways: trees cut, the network bends; their mean is better than either (ARCHITECTURE.md has the figures).
+
+mod fit;
+#[cfg(test)]
+mod tests;
+
+pub use crate::rows::FeatureGroup;
+pub use fit::Settings;
+
+use crate::network::{Network, Sizes};
+use crate::predict::{Predict, PredictError};
+use crate::rows::{Features, OUTPUTS, SPREAD};
+use crate::trees::Forests;
+use datasets::window::Window;
+use std::collections::BTreeMap;
+use vocab::{DemandForecast, ForecastOrigin, HorizonHours, SeriesId, StepForecast};
+
+/// A deviation below this is no deviation; the scorer floors at the same value.
+const LEAST_STDDEV_GPUS: f64 = 1e-3;
+
+/// Which parts a blend has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Recipe {
+    Both,
+    Trees,
+    Network,
+}
+
+/// A fitted model.
+#[derive(Debug, Clone)]
+pub struct Blend {
+    horizon: HorizonHours,
+    lookback_hours: usize,
+    features: Features,
+    /// Place by size and deviation in GPUs of each series.
+    series: BTreeMap<SeriesId, (usize, f64)>,
+    forests: Option<Forests>,
+    network: Option<Network>,
+    /// What the network counts in each output; the forests count the rest.
+    network_share: [f64; OUTPUTS],
+}
+
+/// A model in parts, as a checkpoint holds it.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    pub horizon: HorizonHours,
+    pub lookback_hours: usize,
+    /// Features that were left out.
+    pub without: Option<FeatureGroup>,
+    /// By size, with their deviations in GPUs.
+    pub series: Vec<(SeriesId, f64)>,
+    pub forests: Option<Forests>,
+    pub network: Option<Network>,
+    /// Ignored where there is only one part.
+    pub network_share: [f64; OUTPUTS],
+}
+
+impl Blend {
+    /// Hours of history that a series needs.
+    pub const HISTORY_HOURS_LEAST: usize = Features::HISTORY_HOURS_LEAST;
+
+    /// How many features a window of this length has.
+    #[must_use]
+    pub fn features_of(lookback_hours: usize, horizon: HorizonHours) -> usize {
+        Features::new(lookback_hours, horizon).count()
+    }
+
+    /// Sizes of the networks of such a model.
+    #[must_use]
+    pub fn sizes_of(lookback_hours: usize, horizon: HorizonHours, series: usize) -> Sizes {
+        Network::sizes(&Features::new(lookback_hours, horizon), series, horizon.steps())
+    }
+
+    #[must_use]
+    pub fn from_parts(parts: Parts) -> Self {
+        let Parts { horizon, lookback_hours, without, series, forests, network, network_share } = parts;
+        let series = series.into_iter().enumerate().map(|(place, (id, scale))| (id, (place, scale))).collect();
+        let features = Features::new(lookback_hours, horizon).without(without);
+        Self { horizon, lookback_hours, features, series, forests, network, network_share }
+    }
+
+    #[must_use]
+    pub fn parts(&self) -> Parts {
+        let mut series: Vec<_> = self.series.iter().map(|(id, (place, scale))| (*place, id.clone(), *scale)).collect();
+        series.sort_by_key(|(place, ..)| *place);
+        Parts {
+            horizon: self.horizon,
+            lookback_hours: self.lookback_hours,
+            without: self.features.left_out(),
+            series: series.into_iter().map(|(_, id, scale)| (id, scale)).collect(),
+            forests: self.forests.clone(),
+            network: self.network.clone(),
+            network_share: self.network_share,
+        }
+    }
+
+    /// Features of all windows, row by row, and what turns answers into GPUs.
+    fn rows<'a>(&self, windows: &[Window<'a>]) -> Result<(Vec<f32>, Vec<Scale<'a>>), PredictError> {
+        let mut rows = Vec::with_capacity(windows.len() * self.features.count());
+        let mut scales = Vec::with_capacity(windows.len());
+        for window in windows {
+            let unknown = || PredictError::UnknownSeries { series: window.series.clone() };
+            let &(place, scale_gpus) = self.series.get(window.series).ok_or_else(unknown)?;
+            let have = window.demand_gpus.len();
+            if !(self.least_hours()..=self.lookback_hours).contains(&have) {
+                return Err(PredictError::OtherLookback { have, need: self.lookback_hours });
+            }
+            self.features.append(window, scale_gpus, place, &mut rows);
+            scales.push(Scale { window: *window, scale_gpus });
+        }
+        Ok((rows, scales))
+    }
+
+    /// What the parts say together: `[step × OUTPUTS][row]`.
+    fn say(&self, rows: &[f32]) -> Result<Vec<Vec<f64>>, PredictError> {
+        let trees = self.forests.as_ref().map(|forests| forests.say(rows, self.features.count()));
+        let Some(network) = &self.network else { return Ok(trees.unwrap_or_default()) };
+        let said = network.say(rows, &self.features)?;
+        let outputs = network.sizes.outputs();
+        let mixed = |output: usize| {
+            let of_network = said.iter().skip(output).step_by(outputs).copied().map(f64::from);
+            let share = self.network_share[output % OUTPUTS];
+            match &trees {
+                None => of_network.collect(),
+                Some(trees) => {
+                    of_network.zip(&trees[output]).map(|(one, other)| share * one + (1.0 - share) * other).collect()
+                }
+            }
+        };
+        Ok((0..outputs).map(mixed).collect())
+    }
+}
+
+/// A window and the deviation of its series.
+struct Scale<'a> {
+    window: Window<'a>,
+    scale_gpus: f64,
+}
+
+impl Scale<'_> {
+    /// A step in GPUs; quantiles that cross are drawn together.
+    fn step(&self, said: [f64; OUTPUTS]) -> StepForecast {
+        let last = self.window.last_gpus();
+        let gpus = |number: usize| (last + said[number] * self.scale_gpus).max(0.0);
+        let median = gpus(1);
+        let q90 = gpus(2).max(median);
+        StepForecast {
+            mean_gpus: gpus(0),
+            stddev_gpus: (said[SPREAD] * self.scale_gpus).max(LEAST_STDDEV_GPUS),
+            quantiles_gpus: [median, q90, gpus(3).max(q90)],
+        }
+    }
+}
+
+impl Predict for Blend {
+    fn lookback_hours(&self) -> usize {
+        self.lookback_hours
+    }
+
+    fn least_hours(&self) -> usize {
+        Features::HISTORY_HOURS_LEAST.min(self.lookback_hours)
+    }
+
+    fn horizon(&self) -> HorizonHours {
+        self.horizon
+    }
+
+    fn knows(&self, series: &SeriesId) -> bool {
+        self.series.contains_key(series)
+    }
+
+    fn predict(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {
+        let (rows, scales) = self.rows(windows)?;
+        let said = self.say(&rows)?;
+        let forecast = |(row, scale): (usize, &Scale<'_>)| {
+            let step = |step: &[Vec<f64>]| scale.step(std::array::from_fn(|output| step[output][row]));
+            let steps = said.chunks_exact(OUTPUTS).map(step).collect();
+            let window = &scale.window;
+            Ok(DemandForecast::new(window.series.clone(), window.issue, ForecastOrigin::Model, steps)?)
+        };
+        scales.iter().enumerate().map(forecast).collect()
+    }
+}

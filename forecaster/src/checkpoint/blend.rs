@@ -1,0 +1,92 @@
+//! Trees and networks of a blend as tensors.
+
+use super::CheckpointError;
+use super::tensors::Payload;
+use crate::blend::{Blend, FeatureGroup, Parts, Recipe};
+use crate::network::{Member, Network, Sizes};
+use crate::rows::OUTPUTS;
+use vocab::{HorizonHours, SeriesId};
+
+const SERIES_SCALE: &str = "series_scale";
+const SHARE: &str = "network_share";
+const STANDARD: &str = "network_standard";
+/// Number of the group of features that was left out, from 1; 0 is none.
+const WITHOUT: &str = "left_out";
+const EPOCHS: &str = "network_epochs";
+
+fn without(number: &[f64]) -> Option<FeatureGroup> {
+    FeatureGroup::ALL.into_iter().zip(1..).find(|(_, place)| f64::from(*place) == number[0]).map(|(group, _)| group)
+}
+
+fn member_name(member: usize, parameter: &str) -> String {
+    format!("network.{member}.{parameter}")
+}
+
+impl Payload {
+    /// Writes the parts, and answers their series in the order of their scales.
+    ///
+    /// `series_scale` `[series]`, `left_out` `[1]`, `network_share` `[5]`, the forests, and of the networks `network_standard` `[amounts, 2]`
+    /// (mean and deviation), `network_epochs` `[members]` and the parameters of each, `network.MEMBER.NAME`.
+    pub fn put_blend(&mut self, parts: Parts) -> Result<Vec<SeriesId>, CheckpointError> {
+        let (series, scales): (Vec<SeriesId>, Vec<f64>) = parts.series.into_iter().unzip();
+        self.put_f64(SERIES_SCALE, &[scales.len()], scales);
+        self.put_f64(SHARE, &[OUTPUTS], parts.network_share.to_vec());
+        let left_out = FeatureGroup::ALL.into_iter().position(|group| Some(group) == parts.without);
+        self.put_f64(WITHOUT, &[1], vec![left_out.map_or(0.0, |place| place as f64 + 1.0)]);
+        if let Some(forests) = &parts.forests {
+            self.put_forests(forests);
+        }
+        if let Some(network) = &parts.network {
+            self.put_network(network)?;
+        }
+        Ok(series)
+    }
+
+    fn put_network(&mut self, network: &Network) -> Result<(), CheckpointError> {
+        self.put_f32(STANDARD, &[network.standard.len(), 2], network.standard.concat());
+        self.put_f64(EPOCHS, &[network.epochs.len()], network.epochs.iter().map(|epochs| *epochs as f64).collect());
+        for (number, Member(parameters)) in network.members.iter().enumerate() {
+            for ((name, shape), tensor) in network.sizes.shapes().zip(parameters) {
+                self.put_f32(&member_name(number, name), &shape, tensor.flatten_all()?.to_vec1()?);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn blend(
+        &self,
+        recipe: Recipe,
+        series: Vec<SeriesId>,
+        horizon: HorizonHours,
+        lookback_hours: usize,
+    ) -> Result<Blend, CheckpointError> {
+        let scales = self.f64s(SERIES_SCALE, &[series.len()])?;
+        let shares = self.f64s(SHARE, &[OUTPUTS])?;
+        let features = Blend::features_of(lookback_hours, horizon);
+        let sizes = Blend::sizes_of(lookback_hours, horizon, series.len());
+        Ok(Blend::from_parts(Parts {
+            horizon,
+            lookback_hours,
+            without: without(&self.f64s(WITHOUT, &[1])?),
+            series: series.into_iter().zip(scales).collect(),
+            forests: (recipe != Recipe::Network).then(|| self.forests(horizon.steps(), features)).transpose()?,
+            network: (recipe != Recipe::Trees).then(|| self.network(sizes)).transpose()?,
+            network_share: std::array::from_fn(|output| shares[output]),
+        }))
+    }
+
+    fn network(&self, sizes: Sizes) -> Result<Network, CheckpointError> {
+        let epochs: Vec<usize> = self.f64_row(EPOCHS)?.into_iter().map(|epochs| epochs as usize).collect();
+        let member = |number: usize| {
+            let parameters = sizes.shapes().map(|(name, shape)| self.tensor(&member_name(number, name), &shape));
+            parameters.collect::<Result<_, _>>().map(Member)
+        };
+        let members = (0..epochs.len()).map(member).collect::<Result<_, CheckpointError>>()?;
+        let standard = self.f32_rows(STANDARD)?;
+        if standard.len() != sizes.amounts() || epochs.is_empty() {
+            let (expected, found) = (vec![sizes.amounts(), 2], vec![standard.len(), 2]);
+            return Err(CheckpointError::OtherShape { name: STANDARD.to_owned(), expected, found });
+        }
+        Ok(Network { standard, members, epochs, sizes })
+    }
+}

@@ -1,0 +1,117 @@
+//! A small network over the rows of all series, several of them averaged: centre, spread and quantiles of every step at
+//! once.
+
+mod loss;
+mod member;
+mod train;
+
+pub use member::{HIDDEN, Member, Sizes};
+pub use train::Lesson;
+
+use crate::rows::{Features, OUTPUTS, SPREAD, Samples};
+use candle_core::{Device, Tensor};
+use std::f32::consts::TAU;
+
+/// Waves of the day and of the week that hour and weekday become: sine and cosine of each.
+const DAY_WAVES: usize = 4;
+const WEEK_WAVES: usize = 2;
+/// The waves, and the day off.
+const CALENDAR_INPUTS: usize = 2 * (DAY_WAVES + WEEK_WAVES) + 1;
+/// A deviation of a feature below this is none.
+const LEAST_DEVIATION: f32 = 1e-6;
+/// Rows that pass the network at once: their hidden units stay in the cache.
+const ROWS_AT_ONCE: usize = 1_024;
+
+/// Networks that were trained apart, and how rows become their inputs.
+#[derive(Debug, Clone)]
+pub struct Network {
+    /// Mean and deviation of each amount over the rows that taught.
+    pub standard: Vec<[f32; 2]>,
+    pub members: Vec<Member>,
+    /// Epochs after which each member was best on validation.
+    pub epochs: Vec<usize>,
+    pub sizes: Sizes,
+}
+
+/// Inputs of many rows: `[rows, inputs]`, and the place of each row's series.
+pub struct Inputs {
+    pub values: Vec<f32>,
+    pub places: Vec<u32>,
+}
+
+impl Network {
+    /// Sizes of the networks of a model.
+    #[must_use]
+    pub fn sizes(features: &Features, series: usize, steps: usize) -> Sizes {
+        Sizes { inputs: features.amounts() + CALENDAR_INPUTS, series: series.max(1), steps }
+    }
+
+    /// Mean and deviation of each amount.
+    fn standard(samples: &Samples, features: &Features) -> Vec<[f32; 2]> {
+        let count = samples.scales.len().max(1) as f64;
+        let rows = || samples.rows.chunks_exact(features.count());
+        let mut sums = vec![[0.0_f64; 2]; features.amounts()];
+        for row in rows() {
+            for (sum, value) in sums.iter_mut().zip(row) {
+                sum[0] += f64::from(*value);
+                sum[1] += f64::from(*value).powi(2);
+            }
+        }
+        let of = |[sum, squares]: [f64; 2]| {
+            let mean = sum / count;
+            [mean as f32, ((squares / count - mean * mean).max(0.0).sqrt() as f32).max(LEAST_DEVIATION)]
+        };
+        sums.into_iter().map(of).collect()
+    }
+
+    /// Amounts in deviations, far ones drawn in; hour and weekday as waves.
+    #[must_use]
+    pub fn inputs(&self, rows: &[f32], features: &Features) -> Inputs {
+        let mut values = Vec::with_capacity(rows.len() / features.count() * self.sizes.inputs);
+        let mut places = Vec::with_capacity(rows.len() / features.count());
+        for row in rows.chunks_exact(features.count()) {
+            let (amounts, calendar) = row.split_at(features.amounts());
+            let each = amounts.iter().zip(&self.standard);
+            values.extend(each.map(|(value, [mean, deviation])| drawn_in((value - mean) / deviation)));
+            let [hour, weekday, day_off, place] = [calendar[0], calendar[1], calendar[2], calendar[3]];
+            let waves = |number: usize, turn: f32| {
+                (1..=number).flat_map(move |k| <[f32; 2]>::from((turn * k as f32).sin_cos()))
+            };
+            values.extend(waves(DAY_WAVES, TAU * hour / 24.0));
+            values.extend(waves(WEEK_WAVES, TAU * weekday / 7.0));
+            values.push(day_off);
+            places.push(place as u32);
+        }
+        Inputs { values, places }
+    }
+
+    /// What the networks say on average of each row: `[row][step × outputs]`, the spread as a deviation.
+    ///
+    /// # Errors
+    /// The arithmetic fails.
+    pub fn say(&self, rows: &[f32], features: &Features) -> Result<Vec<f32>, candle_core::Error> {
+        let outputs = self.sizes.outputs();
+        let share = 1.0 / self.members.len() as f32;
+        let mut said = Vec::with_capacity(rows.len() / features.count() * outputs);
+        for rows in rows.chunks(ROWS_AT_ONCE * features.count()) {
+            let inputs = self.inputs(rows, features);
+            let count = inputs.places.len();
+            let places = Tensor::from_vec(inputs.places, count, &Device::Cpu)?;
+            let inputs = Tensor::from_vec(inputs.values, (count, self.sizes.inputs), &Device::Cpu)?;
+            let start = said.len();
+            said.resize(start + count * outputs, 0.0);
+            for member in &self.members {
+                let of_member = member.forward(&inputs, &places, None)?.flatten_all()?.to_vec1::<f32>()?;
+                for (place, (sum, one)) in said[start..].iter_mut().zip(of_member).enumerate() {
+                    *sum += share * if place % OUTPUTS == SPREAD { loss::spread(one) as f32 } else { one };
+                }
+            }
+        }
+        Ok(said)
+    }
+}
+
+/// Grows as the logarithm of large values and leaves small ones, sign kept. Not `asinh`, which costs four times as much.
+fn drawn_in(value: f32) -> f32 {
+    (1.0 + value.abs()).ln().copysign(value)
+}

@@ -1,0 +1,166 @@
+//! Forests made ready to answer for many rows: no walk through each tree, but comparisons of whole columns (the bit vectors
+//! of QuickScorer, Lucchese and others 2015).
+//!
+//! A split takes away the leaves on its left from the rows that go to the right. What remains after all splits of a tree
+//! begins with the leaf that the row reaches. So every split is one pass over a column without a branch.
+
+use super::forest::{Forest, Node};
+
+/// Rows that pass all trees together: their columns stay in the cache.
+const ROWS_AT_ONCE: usize = 1_024;
+
+/// The leaves of a tree that a row may still reach, the left-most one in the lowest bit.
+type Leaves = u16;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Split {
+    feature: u16,
+    /// Rows whose rank is larger go to the right.
+    rank: u16,
+    /// What is left of the leaves for them.
+    keeps: Leaves,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Tree {
+    splits: Vec<Split>,
+    leaves: Vec<f32>,
+}
+
+/// Forests over the same rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compiled {
+    /// Thresholds of each feature that is split by, rising. The rank of a value is how many of them are below it.
+    thresholds: Vec<Vec<f32>>,
+    forests: Vec<(f64, Vec<Tree>)>,
+}
+
+impl Compiled {
+    /// Leaves of a tree at most.
+    pub const LEAVES_MOST: usize = Leaves::BITS as usize;
+
+    pub fn new<'a>(forests: impl Iterator<Item = &'a Forest> + Clone) -> Self {
+        let mut thresholds: Vec<Vec<f32>> = Vec::new();
+        for node in forests.clone().flat_map(|forest| forest.trees.iter().flatten()) {
+            if let Node::Split { feature, threshold, .. } = *node {
+                let feature = usize::from(feature);
+                thresholds.resize(thresholds.len().max(feature + 1), Vec::new());
+                thresholds[feature].push(threshold);
+            }
+        }
+        for of_feature in &mut thresholds {
+            of_feature.sort_unstable_by(f32::total_cmp);
+            of_feature.dedup();
+        }
+        let tree = |nodes: &Vec<Node>| Tree::of(nodes, &thresholds);
+        let forests = forests.map(|forest| (forest.base, forest.trees.iter().map(tree).collect())).collect();
+        Self { thresholds, forests }
+    }
+
+    /// What each forest says of each row: `[forest][row]`.
+    pub fn say(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
+        let count = rows.len() / features;
+        let mut said: Vec<Vec<f64>> = self.forests.iter().map(|(base, _)| vec![*base; count]).collect();
+        let mut ranks = vec![0_u16; self.thresholds.len() * ROWS_AT_ONCE];
+        let mut open = [Leaves::MAX; ROWS_AT_ONCE];
+        for (block, rows) in rows.chunks(ROWS_AT_ONCE * features).enumerate() {
+            let count = rows.len() / features;
+            self.rank(rows, features, &mut ranks);
+            for ((_, trees), said) in self.forests.iter().zip(&mut said) {
+                let said = &mut said[block * ROWS_AT_ONCE..][..count];
+                for tree in trees {
+                    tree.add_to(&ranks, &mut open[..count], said);
+                }
+            }
+        }
+        said
+    }
+
+    fn rank(&self, rows: &[f32], features: usize, ranks: &mut [u16]) {
+        for (feature, thresholds) in self.thresholds.iter().enumerate().filter(|(_, of)| !of.is_empty()) {
+            let column = &mut ranks[feature * ROWS_AT_ONCE..][..ROWS_AT_ONCE];
+            for (rank, row) in column.iter_mut().zip(rows.chunks_exact(features)) {
+                *rank = thresholds.partition_point(|threshold| *threshold < row[feature]) as u16;
+            }
+        }
+    }
+}
+
+impl Tree {
+    fn of(nodes: &[Node], thresholds: &[Vec<f32>]) -> Self {
+        let mut tree = Self { splits: Vec::new(), leaves: Vec::new() };
+        tree.grow(nodes, 0, thresholds);
+        tree
+    }
+
+    /// Adds the leaves below a node, from left to right; answers which those are.
+    fn grow(&mut self, nodes: &[Node], place: usize, thresholds: &[Vec<f32>]) -> std::ops::Range<usize> {
+        match nodes[place] {
+            Node::Leaf(value) => {
+                self.leaves.push(value);
+                self.leaves.len() - 1..self.leaves.len()
+            }
+            Node::Split { feature, threshold, left } => {
+                let below = self.grow(nodes, left as usize, thresholds);
+                let above = self.grow(nodes, left as usize + 1, thresholds);
+                let rank = thresholds[usize::from(feature)].partition_point(|one| *one < threshold) as u16;
+                let taken: Leaves = below.clone().map(|leaf| 1 << leaf).sum();
+                self.splits.push(Split { feature, rank, keeps: !taken });
+                below.start..above.end
+            }
+        }
+    }
+
+    fn add_to(&self, ranks: &[u16], open: &mut [Leaves], said: &mut [f64]) {
+        open.fill(Leaves::MAX);
+        for split in &self.splits {
+            let column = &ranks[usize::from(split.feature) * ROWS_AT_ONCE..][..open.len()];
+            for (open, rank) in open.iter_mut().zip(column) {
+                *open &= if *rank > split.rank { split.keeps } else { Leaves::MAX };
+            }
+        }
+        for (said, open) in said.iter_mut().zip(open) {
+            *said += f64::from(self.leaves[open.trailing_zeros() as usize]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// A tree of up to sixteen leaves over five features, thresholds on a grid so that values meet them.
+    fn tree(rng: &mut ChaCha8Rng) -> Vec<Node> {
+        let mut nodes = vec![Node::Leaf(0.0)];
+        for _ in 0..rng.random_range(0..16) {
+            let leaves: Vec<usize> = (0..nodes.len()).filter(|k| matches!(nodes[*k], Node::Leaf(_))).collect();
+            let place = leaves[rng.random_range(0..leaves.len())];
+            let (feature, threshold) = (rng.random_range(0..5), rng.random_range(-3..3) as f32);
+            nodes[place] = Node::Split { feature, threshold, left: nodes.len() as u32 };
+            nodes.extend([Node::Leaf(rng.random()), Node::Leaf(rng.random())]);
+        }
+        nodes
+    }
+
+    #[test]
+    fn compiled_forests_answer_as_a_walk_through_the_trees_does() {
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let forests: Vec<Forest> = (0..6)
+            .map(|number| Forest { base: f64::from(number), trees: (0..20).map(|_| tree(&mut rng)).collect() })
+            .collect();
+        let rows: Vec<f32> = (0..5 * 2_500).map(|_| rng.random_range(-8..8) as f32 * 0.5).collect();
+        let said = Compiled::new(forests.iter()).say(&rows, 5);
+        for (forest, said) in forests.iter().zip(said) {
+            let walked: Vec<f64> = rows.chunks_exact(5).map(|row| forest.predict(row)).collect();
+            assert_eq!(said, walked);
+        }
+    }
+
+    #[test]
+    fn forests_without_trees_say_their_base() {
+        let said = Compiled::new([Forest::new(2.5)].iter()).say(&[1.0, 2.0, 3.0, 4.0], 2);
+        assert_eq!(said, [[2.5, 2.5]]);
+    }
+}
