@@ -5,6 +5,7 @@
 use candle_core::{Device, Tensor};
 use datasets::{Calendar, HourRange, Panel, PanelBuilder};
 use forecaster::bound::{Aggregation, PoolCalibration};
+use forecaster::calibration::Calibrator;
 use forecaster::orglinear::{Config, OrgLinear, Scale, Shape, Weights};
 use forecaster::trees::{FORESTS_PER_STEP, Forest, Node, Parts, Trees};
 use forecaster::{Model, ModelKind, ModelSpec, Trained};
@@ -60,7 +61,8 @@ fn trained(series: &[SeriesId], panel: &Panel, kind: ModelKind) -> Trained {
     let model = if kind == ModelKind::Trees { trees(series, horizon) } else { orglinear(series, horizon) };
     let spec = ModelSpec { kind, horizon, lookback_hours: LOOKBACK_HOURS, seed: 1 };
     let data = HourRange { from: panel.start(), to: panel.end() };
-    Trained { spec, data, model, calibrations: (0..POOLS).map(|number| calibration(pool(number), series)).collect() }
+    let calibrations = (0..POOLS).map(|number| calibration(pool(number), series)).collect();
+    Trained { spec, data, model, calibrations, calibrator: Calibrator::new(horizon, true) }
 }
 
 /// Forests of the size that 160 days of six series grow, with made-up splits into sixteen leaves.

@@ -59,7 +59,8 @@ impl Blend {
         };
         let (horizon, lookback_hours) = (what.spec.horizon, what.spec.lookback_hours);
         let network_share = [0.5; OUTPUTS];
-        let parts = Parts { horizon, lookback_hours, without: settings.without, series, forests, network, network_share };
+        let parts =
+            Parts { horizon, lookback_hours, without: settings.without, series, forests, network, network_share };
         Ok(Self::from_parts(parts))
     }
 

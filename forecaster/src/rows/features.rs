@@ -38,16 +38,8 @@ pub enum FeatureGroup {
 }
 
 impl FeatureGroup {
-    pub const ALL: [Self; 8] = [
-        Self::Hours,
-        Self::Days,
-        Self::Weeks,
-        Self::Spans,
-        Self::Changes,
-        Self::Size,
-        Self::Calendar,
-        Self::Series,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Hours, Self::Days, Self::Weeks, Self::Spans, Self::Changes, Self::Size, Self::Calendar, Self::Series];
 
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -114,9 +114,17 @@ pub fn plan(inputs: &ClusterInputs) -> Vec<PoolPlan> {
 
 /// The forecasts of a cluster, or why there are none.
 enum Forecasts {
-    Ready { all: Vec<DemandForecast>, issue: HourStart, hours_late: u8 },
+    /// As the model said them, and as they are issued.
+    Ready {
+        raw: Vec<DemandForecast>,
+        all: Vec<DemandForecast>,
+        issue: HourStart,
+        hours_late: u8,
+    },
     NoUsage,
-    OldUsage { newest_end: UnixSeconds },
+    OldUsage {
+        newest_end: UnixSeconds,
+    },
     Rejected(Arc<PredictError>),
 }
 
@@ -130,7 +138,10 @@ impl Forecasts {
         }
         let late = inputs.now.hour().map_or(0, |present| present.hours_since(issue));
         match forecast(inputs.run.trained.as_ref(), &inputs.panel, issue) {
-            Ok(all) => Self::Ready { all, issue, hours_late: u8::try_from(late).unwrap_or(0) },
+            Ok(raw) => {
+                let all = inputs.run.trained.calibrator.apply(&raw);
+                Self::Ready { raw, all, issue, hours_late: u8::try_from(late).unwrap_or(0) }
+            }
             Err(fault) => Self::Rejected(Arc::new(fault)),
         }
     }
@@ -142,7 +153,7 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
         Forecasts::NoUsage => failed(NoQuota::NoUsage),
         Forecasts::OldUsage { newest_end } => failed(NoQuota::OldUsage { newest_end: *newest_end }),
         Forecasts::Rejected(fault) => failed(NoQuota::Model(fault.clone())),
-        Forecasts::Ready { all, issue, hours_late } => {
+        Forecasts::Ready { raw, all, issue, hours_late } => {
             match newest_measured(&inputs.panel, &pool.id) {
                 None => return failed(NoQuota::NoUsage),
                 Some(newest) if staleness::usage_is_missing(newest.plus_hours(1).instant(), inputs.now) => {
@@ -151,7 +162,8 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
                 Some(_) => {}
             }
             // Forecasts come in the order of the panel.
-            let members = all[inputs.panel.places_of(&pool.id)].to_vec();
+            let places = inputs.panel.places_of(&pool.id);
+            let members = Members { raw: &raw[places.clone()], issued: all[places].to_vec() };
             match quota(inputs, pool, members, *issue, *hours_late) {
                 Ok((quota, moved)) => PoolPlan { id: pool.id.clone(), outcome: Ok(quota), moved },
                 Err(why) => failed(why),
@@ -160,10 +172,16 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
     }
 }
 
+/// The forecasts of a pool's organizations.
+struct Members<'a> {
+    raw: &'a [DemandForecast],
+    issued: Vec<DemandForecast>,
+}
+
 fn quota(
     inputs: &ClusterInputs,
     pool: &PoolInputs,
-    forecasts: Vec<DemandForecast>,
+    Members { raw, issued: forecasts }: Members<'_>,
     issue: HourStart,
     hours_late: u8,
 ) -> Result<(PoolQuota, Option<EtaMoved>), NoQuota> {
@@ -179,8 +197,9 @@ fn quota(
     let aggregation = pool.settings.aggregation.unwrap_or(chosen);
     let more_steps = hours_late + u8::from(inputs.now.hour().is_ok_and(|hour| hour.instant() != inputs.now));
     let steps: Vec<_> = settings.offered_hours.iter().map(|hours| covered(*hours, more_steps, horizon)).collect();
-    let members: Vec<_> = forecasts.iter().collect();
-    let pool_bounds = bounds(&members, aggregation, calibration, settings.guarantee_rate, &steps)?;
+    let (members, raw): (Vec<_>, Vec<_>) = (forecasts.iter().collect(), raw.iter().collect());
+    let conformal = inputs.run.trained.calibrator.conformal_of(&pool.id, &raw, settings.guarantee_rate);
+    let pool_bounds = bounds(&members, aggregation, calibration, conformal.as_ref(), settings.guarantee_rate, &steps)?;
     let offered = settings.offered_hours.iter().zip(&pool_bounds);
     let demand: Vec<_> = offered.map(|(hours, bound)| Bound { hours: *hours, bound: bound.bound }).collect();
     // 3. Eta, judged by the quotas that it gives now; then the quotas that it gives next.

@@ -15,8 +15,8 @@ mod usage;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use explanation::{
-    AggregationTrial, BoundExplanation, CalendarExplanation, CapacityExplanation, EtaExplanation, EtaMoveBody,
-    Explanation, ForecastExplanation, OrganizationBound, StepTotalBody, SupplyExplanation,
+    AggregationTrial, BoundExplanation, CalendarExplanation, CapacityExplanation, ConformalExplanation, EtaExplanation,
+    EtaMoveBody, Explanation, ForecastExplanation, OrganizationBound, StepTotalBody, SupplyExplanation,
 };
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
