@@ -40,6 +40,12 @@ pub struct Arguments {
 pub enum Command {
     /// Play the past again: forecast every hour of a window from the hours before it, and score
     Backtest(Backtest),
+    /// What each ingredient of the default model brings: the same window again with one of them less each time
+    Ablation(Ablation),
+    /// Settings for your own data: tries some around the default ones, judged on validation weeks alone
+    Tune(Tune),
+    /// What moved a forecast: how much each kind of feature added, against the mean of the week before
+    Explain(Explain),
     /// The runs that were trained
     Runs {
         #[command(subcommand)]
@@ -149,6 +155,9 @@ pub struct Train {
     /// Model to train
     #[arg(long, value_name = "MODEL", default_value_t = ModelKind::DEFAULT, value_parser = model())]
     pub model: ModelKind,
+    /// Settings of the model, as `train tune --out` writes them
+    #[arg(long, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
     /// Learn from hours before this one only
     #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
     pub until: Option<HourStart>,
@@ -188,6 +197,9 @@ pub struct Backtest {
     /// Hours that the models see
     #[arg(long, value_name = "HOURS", default_value = "auto")]
     pub lookback: Lookback,
+    /// Settings of the models, as `train tune --out` writes them
+    #[arg(long, value_name = "FILE", conflicts_with = "run")]
+    pub settings: Option<PathBuf>,
     /// Test the model of this run instead of training one; its data must end before --from
     #[arg(long, value_name = "RUN", conflicts_with_all = ["model", "refit", "lookback"])]
     pub run: Option<RunId>,
@@ -203,6 +215,77 @@ pub struct Backtest {
     /// Bounds of every issue hour, pool and aggregation; - is stdout
     #[arg(long, value_name = "FILE")]
     pub pool_out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    train ablation --horizon 4h --from 2020-05-14T00:00:00+08:00 --to 2020-05-17T23:00:00+08:00\n  \
+    train ablation --horizon 4h --from 2020-05-14T00:00:00+08:00 --to 2020-05-17T23:00:00+08:00 --cluster earth --json\n\n\
+    It trains some sixteen models.")]
+pub struct Ablation {
+    /// Hours to forecast
+    #[arg(long, value_name = "HOURS", value_parser = command_line::horizon)]
+    pub horizon: HorizonHours,
+    /// First issue hour; models learn from the hours before it
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub from: HourStart,
+    /// Last target hour
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub to: HourStart,
+    /// This cluster only
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+    pub cluster: Option<ClusterName>,
+    /// Hours that the models see
+    #[arg(long, value_name = "HOURS", default_value = "auto")]
+    pub lookback: Lookback,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    train tune --horizon 4h --out settings.json\n  \
+    train tune --horizon 4h --cluster earth --trials 30 --until 2020-05-18T00:00:00+08:00 --json\n\n\
+    What it writes is for train --settings and train backtest --settings. The same seed tries the same settings.")]
+pub struct Tune {
+    /// Hours to forecast
+    #[arg(long, value_name = "HOURS", value_parser = command_line::horizon)]
+    pub horizon: HorizonHours,
+    /// The cluster, where there are several
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+    pub cluster: Option<ClusterName>,
+    /// Settings to try, the default ones among them
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=1000).map(usize::from))]
+    pub trials: usize,
+    /// Hours that the model sees
+    #[arg(long, value_name = "HOURS", default_value = "auto")]
+    pub lookback: Lookback,
+    /// Look at hours before this one only
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub until: Option<HourStart>,
+    /// Where the best settings go, if they are better than the default ones by more than chance
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    train explain --organization vc8oj\n  \
+    train explain --run run-3 --gpu-model V100 --organization vc8oj --at 2020-05-20T09:00:00+08:00 --json")]
+pub struct Explain {
+    /// The run; the one that serves if not given
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<RunId>,
+    /// The cluster, where there are several
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
+    pub cluster: Option<ClusterName>,
+    /// The GPU model, where the organization uses several
+    #[arg(long, value_name = "MODEL")]
+    pub gpu_model: Option<String>,
+    /// The organization
+    #[arg(long, value_name = "NAME")]
+    pub organization: String,
+    /// Issue hour of the forecast; the newest if not given
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub at: Option<HourStart>,
 }
 
 #[derive(Debug, Subcommand)]

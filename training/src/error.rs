@@ -30,6 +30,18 @@ pub enum TrainingError {
     Rate(#[from] RateError),
     #[error("there is no cluster {name}; there are {known}")]
     NoCluster { name: ClusterName, known: String },
+    #[error("name one with --cluster; there are {known}")]
+    WhichCluster { known: String },
+    #[error("{}: {why}", file.display())]
+    SettingsFile { file: PathBuf, why: String },
+    #[error("{run} is {model}, whose forecasts are not explained: only those of orglinear, trees and network are")]
+    NotExplained { run: RunId, model: String },
+    #[error("{run} knows no series {series}; it knows {known}")]
+    NoSeries { run: RunId, series: String, known: String },
+    #[error("cluster {cluster} has no run that serves: train --horizon 4h")]
+    NothingPromoted { cluster: ClusterName },
+    #[error("cluster {cluster}: there are too few hours before {at} to explain a forecast of {series}")]
+    NothingToExplain { cluster: ClusterName, at: HourStart, series: String },
     #[error("the database is empty: datasets ingest puts usage into it")]
     NothingThere,
     #[error("cluster {cluster} has no usage of any organization: datasets ingest")]
@@ -70,11 +82,14 @@ impl From<TrainingError> for Failure {
         let exit = match &fault {
             E::Gate { .. } => Exit::Gate,
             E::NoCluster { .. }
+            | E::WhichCluster { .. }
+            | E::NoSeries { .. }
+            | E::NotExplained { .. }
             | E::OtherHorizon { .. }
             | E::OneFileForTwo { .. }
             | E::RunsDiffer { .. }
             | E::JsonAndRows => Exit::Usage,
-            E::Rate(_) | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
+            E::Rate(_) | E::SettingsFile { .. } | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
             E::Several { .. }
             | E::Panel { .. }
@@ -86,10 +101,15 @@ impl From<TrainingError> for Failure {
             | E::NothingUnseen { .. }
             | E::NotMeasured { .. }
             | E::NothingScored
+            | E::NothingToExplain { .. }
             | E::Calendar { .. } => Exit::DataInvalid,
-            E::Store(_) | E::Predict(_) | E::Checkpoint { .. } | E::Save(_) | E::NothingThere | E::Write { .. } => {
-                Exit::Failure
-            }
+            E::Store(_)
+            | E::Predict(_)
+            | E::Checkpoint { .. }
+            | E::Save(_)
+            | E::NothingThere
+            | E::NothingPromoted { .. }
+            | E::Write { .. } => Exit::Failure,
         };
         Self::new(exit, fault)
     }

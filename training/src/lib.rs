@@ -6,11 +6,13 @@
 pub mod args;
 pub mod backtest;
 pub mod error;
+pub mod explain;
 pub mod gate;
 pub mod history;
 mod parameters;
 pub mod run;
 pub mod runs;
 pub mod scores;
+pub mod tune;
 
 pub use error::TrainingError;

@@ -3,7 +3,7 @@
 use command_line::{ConfigCommand, Failure, Settings, completions, finish, one_thread_of_arithmetic, parse};
 use std::process::ExitCode;
 use training::args::{Arguments, Command, Config};
-use training::{backtest, run, runs};
+use training::{backtest, explain, run, runs, tune};
 
 fn main() -> ExitCode {
     one_thread_of_arithmetic();
@@ -28,6 +28,9 @@ async fn start(arguments: Arguments) -> Result<(), Failure> {
     match &arguments.command {
         None => run::run(&arguments.train, &values, json).await?,
         Some(Command::Backtest(what)) => backtest::run(what, &values, json).await?,
+        Some(Command::Ablation(what)) => backtest::ablation(what, &values, json).await?,
+        Some(Command::Tune(what)) => tune::run(what, &values, json).await?,
+        Some(Command::Explain(what)) => explain::run(what, &values, json).await?,
         Some(Command::Runs { command }) => runs::run(command, &values, json).await?,
         Some(Command::Config { .. } | Command::Completions { .. }) => {}
     }

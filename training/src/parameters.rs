@@ -1,10 +1,25 @@
 //! The parameters of a run, as they are kept with it.
 
+use crate::error::TrainingError;
 use datasets::Calendar;
 use forecaster::ModelSpec;
 use forecaster::blend::Settings;
 use forecaster::orglinear::Config;
 use serde_json::{Value, json};
+use std::path::Path;
+
+/// Settings of a blend from a file, as `train tune --out` writes them; what it does not name stays as it is by default.
+///
+/// # Errors
+/// The file cannot be read, or holds something else.
+pub fn read(file: &Path) -> Result<Settings, TrainingError> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|fault| TrainingError::SettingsFile { file: file.to_owned(), why: fault.to_string() })?;
+    let refused = |why: String| TrainingError::SettingsFile { file: file.to_owned(), why };
+    let settings: Settings = serde_json::from_str(&text).map_err(|fault| refused(fault.to_string()))?;
+    settings.check().map_err(|fault| refused(fault.to_string()))?;
+    Ok(settings)
+}
 
 /// Everything that decided what the fit gave, besides the data and the seed.
 pub fn describe(spec: &ModelSpec, settings: &Settings, calendar: &Calendar) -> Value {

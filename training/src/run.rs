@@ -7,6 +7,7 @@ use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
 use crate::{history, parameters};
 use command_line::{Progress, print_json, print_text, say};
 use datasets::{Panel, TimeSplit};
+use forecaster::blend::Settings;
 use forecaster::calibration::Switch;
 use forecaster::{Fit, FitProgress, ModelKind, ModelSpec, Trained, checkpoint, train, trained};
 use serde::{Deserialize, Serialize};
@@ -118,12 +119,14 @@ pub async fn train_cluster(
     let calendar_warning = history::uncovered(&panel, horizon).inspect(|said| eprintln!("warning: {said}"));
     let (spec, split) = plan(&panel, cluster, what, horizon, seed)?;
     let started = Instant::now();
-    let (trained, scores) = learn(&panel, cluster, spec, split, rate, Switch::Auto)?;
+    let settings = what.settings.as_deref().map_or(Ok(Settings::DEFAULT), parameters::read)?;
+    let lesson = Lesson { spec, settings, calibration: Switch::Auto, split, rate };
+    let (trained, scores) = learn(&panel, cluster, &lesson)?;
     let train_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     // 3. Keep.
     let checkpoint = checkpoint::save(&trained, CODE_VERSION).map_err(TrainingError::Save)?;
     let sha = hex(&<sha2::Sha256 as sha2::Digest>::digest(&checkpoint));
-    let facts = facts(&panel, cluster, &trained, &scores, train_ms);
+    let facts = facts(&panel, cluster, &trained, &settings, &scores, train_ms);
     let id = store.insert_run(&NewRun { facts, checkpoint }).await?;
     // 4. Promote: a cluster's first run, a later one if asked; neither where it misses a threshold of the caller's.
     let gate = Gate { max_mae_gpus: what.max_mae, min_coverage: what.min_coverage };
@@ -156,25 +159,28 @@ fn plan(
     Ok((spec, split))
 }
 
+/// What is learned, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Lesson {
+    pub spec: ModelSpec,
+    pub settings: Settings,
+    pub calibration: Switch,
+    pub split: TimeSplit,
+    pub rate: GuaranteeRate,
+}
+
 /// Fits, scores and calibrates, with progress.
 ///
 /// # Errors
 /// Nothing was measured, or training diverged.
-pub fn learn(
-    panel: &Panel,
-    cluster: &Cluster,
-    spec: ModelSpec,
-    split: TimeSplit,
-    rate: GuaranteeRate,
-    switch: Switch,
-) -> Result<(Trained, KeptScores), TrainingError> {
+pub fn learn(panel: &Panel, cluster: &Cluster, lesson: &Lesson) -> Result<(Trained, KeptScores), TrainingError> {
+    let &Lesson { spec, settings, calibration: switch, split, rate } = lesson;
     let epochs = spec.kind.orglinear().map_or(1, |config| config.epochs);
     let progress = Progress::new(&format!("{} {}", cluster.name, spec.kind), epochs as u64);
     let mut show = |at: FitProgress| {
         progress.step(at.epoch as u64, format!("loss {:.4}, validation {:.4}", at.train_loss, at.validation));
     };
-    let outcome =
-        train(&Fit { panel, split, spec, settings: forecaster::blend::Settings::DEFAULT }, rate, switch, &mut show);
+    let outcome = train(&Fit { panel, split, spec, settings }, rate, switch, &mut show);
     progress.done();
     let (trained, validation) =
         outcome.map_err(|fault| TrainingError::Train { cluster: cluster.name.clone(), fault })?;
@@ -190,7 +196,14 @@ pub fn learn(
     Ok((trained, scores))
 }
 
-fn facts(panel: &Panel, cluster: &Cluster, trained: &Trained, scores: &KeptScores, train_ms: u64) -> RunFacts {
+fn facts(
+    panel: &Panel,
+    cluster: &Cluster,
+    trained: &Trained,
+    settings: &Settings,
+    scores: &KeptScores,
+    train_ms: u64,
+) -> RunFacts {
     let chosen: Vec<_> = trained.calibrations.iter().map(|one| format!("{}={}", one.pool, one.chosen)).collect();
     RunFacts {
         cluster: cluster.name.clone(),
@@ -203,8 +216,7 @@ fn facts(panel: &Panel, cluster: &Cluster, trained: &Trained, scores: &KeptScore
         data_sha256: history::sha256(panel, trained.data.to),
         series: panel.series().len() as u32,
         aggregation: chosen.join(" "),
-        parameters_json: parameters::describe(&trained.spec, &forecaster::blend::Settings::DEFAULT, panel.calendar())
-            .to_string(),
+        parameters_json: parameters::describe(&trained.spec, settings, panel.calendar()).to_string(),
         scores_json: serde_json::to_string(scores).expect("scores are finite numbers under string keys"),
         code_version: CODE_VERSION.to_owned(),
         created_at: now(),

@@ -29,6 +29,54 @@ impl Settings {
     };
 }
 
+/// A setting that cannot be worked with.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{field} is {value}, and must be {must}")]
+pub struct BadSetting {
+    pub field: &'static str,
+    pub value: f64,
+    pub must: &'static str,
+}
+
+impl Settings {
+    /// # Errors
+    /// Names the first setting that cannot be worked with.
+    pub fn check(&self) -> Result<(), BadSetting> {
+        let (growth, lesson) = (&self.growth, &self.lesson);
+        let share = |field, value: f64| (field, value, value > 0.0 && value <= 1.0, "a share above 0, up to 1");
+        let count = |field, value: usize| (field, value as f64, (1..=100_000_000).contains(&value), "1 or more");
+        let positive = |field, value: f64| (field, value, value > 0.0 && value.is_finite(), "a number above 0");
+        let below_one = |field, value: f64| (field, value, (0.0..1.0).contains(&value), "0 or more, and below 1");
+        let leaves = growth.leaves as f64;
+        let all = [
+            count("growth.rounds", growth.rounds),
+            count("growth.patience", growth.patience),
+            share("growth.rate", growth.rate),
+            ("growth.leaves", leaves, (2..=Forests::LEAVES_MOST).contains(&growth.leaves), "2 to 16"),
+            count("growth.rows_per_leaf", growth.rows_per_leaf),
+            share("growth.features", growth.features),
+            share("growth.rows", growth.rows),
+            count("growth.rows_most", growth.rows_most),
+            positive("growth.shrinkage", growth.shrinkage),
+            count("growth.members", growth.members),
+            count("lesson.members", lesson.members),
+            count("lesson.epochs", lesson.epochs),
+            count("lesson.patience", lesson.patience),
+            count("lesson.rows_per_batch", lesson.rows_per_batch),
+            positive("lesson.rate", lesson.rate),
+            count("lesson.warm_up", lesson.warm_up),
+            below_one("lesson.weight_decay", lesson.weight_decay),
+            below_one("lesson.dropout", f64::from(lesson.dropout)),
+            below_one("lesson.memory", lesson.memory),
+            count("lesson.rows_per_epoch", lesson.rows_per_epoch),
+        ];
+        match all.into_iter().find(|(_, _, good, _)| !good) {
+            Some((field, value, _, must)) => Err(BadSetting { field, value, must }),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self::DEFAULT

@@ -4,12 +4,14 @@
 //! learned nothing says "the last value stays", and large and small organizations teach each other. They err in different
 //! ways: trees cut, the network bends; their mean is better than either (ARCHITECTURE.md has the figures).
 
+mod explain;
 mod fit;
 #[cfg(test)]
 mod tests;
 
 pub use crate::rows::FeatureGroup;
-pub use fit::Settings;
+pub use explain::{Contribution, Explanation, StepExplanation};
+pub use fit::{BadSetting, Settings};
 
 use crate::network::{Network, Sizes};
 use crate::predict::{Predict, PredictError};

@@ -1,22 +1,25 @@
 //! `train backtest`: the past again, hour by hour, each forecast from the hours before it alone.
 
+mod ablation;
 mod coverage;
 mod files;
 mod of_runs;
 mod play;
 mod report;
 
+pub use ablation::ablation;
 pub use files::{FORECAST_COLUMNS, POOL_BOUND_COLUMNS};
 pub use of_runs::{RunsPlayed, play_runs};
 
 use crate::args::{Backtest, Config};
 use crate::error::TrainingError;
-use crate::history;
+use crate::{history, parameters};
 use command_line::{is_stdout, print_text};
 use datasets::{HourRange, split};
 use files::Files;
+use forecaster::blend::Settings;
 use forecaster::{ModelKind, Trained, checkpoint};
-use play::{Candidate, play};
+use play::{Candidate, Variant, play};
 use report::Report;
 use store::{Cluster, RunRecord, Store};
 use vocab::GuaranteeRate;
@@ -89,7 +92,10 @@ async fn candidates(
         let name = trained.spec.kind.to_string();
         return Ok(vec![Candidate::Kept { trained: Box::new(trained), name }]);
     }
-    let fresh = |kind| Candidate::Fresh { kind, seed };
+    let settings = what.settings.as_deref().map_or(Ok(Settings::DEFAULT), parameters::read)?;
+    let calibration = what.calibration;
+    let fresh =
+        |kind: ModelKind| Candidate::Fresh(Variant { name: kind.to_string(), kind, settings, calibration, seed });
     if !what.model.is_empty() {
         return Ok(what.model.iter().copied().map(fresh).collect());
     }

@@ -1,12 +1,13 @@
 //! Runs as they are, on the hours that came after them: what a report of a run is made of.
 
 use super::files::Files;
-use super::play::{Candidate, play};
+use super::play::{Candidate, Variant, play};
 use super::{issues, kept};
 use crate::args::{Backtest, Lookback};
 use crate::error::TrainingError;
 use crate::history;
 use forecaster::ModelKind;
+use forecaster::blend::Settings;
 use forecaster::calibration::Switch;
 use std::path::Path;
 use store::{Cluster, RunId, RunRecord, Store};
@@ -51,6 +52,7 @@ pub async fn play_runs(
         cluster: Some(cluster.name.clone()),
         model: Vec::new(),
         lookback: Lookback::Auto,
+        settings: None,
         run: None,
         refit: None,
         calibration: Switch::Auto,
@@ -100,6 +102,9 @@ async fn candidates(
         candidates.push(Candidate::Kept { trained: Box::new(kept(store, run.clone(), what).await?), name });
     }
     // Rules draw no random numbers: the seed is without effect.
-    candidates.extend(ModelKind::BASELINES.map(|kind| Candidate::Fresh { kind, seed: 0 }));
+    candidates.extend(ModelKind::BASELINES.map(|kind| {
+        let (settings, calibration) = (Settings::DEFAULT, Switch::Auto);
+        Candidate::Fresh(Variant { name: kind.to_string(), kind, settings, calibration, seed: 0 })
+    }));
     Ok(candidates)
 }

@@ -2,8 +2,10 @@
 
 use crate::args::Backtest;
 use crate::error::TrainingError;
+use crate::run::Lesson;
 use crate::{history, run};
 use datasets::{HourRange, Panel};
+use forecaster::blend::Settings;
 use forecaster::bound::{Aggregation, bounds};
 use forecaster::calibration::{Calibrator, Issued, Online, Switch};
 use forecaster::scores::actual_peak_gpus;
@@ -13,10 +15,21 @@ use std::time::Instant;
 use store::Cluster;
 use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, PoolId};
 
+/// A model that is still to be trained.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// What it is called in files and tables.
+    pub name: String,
+    pub kind: ModelKind,
+    pub settings: Settings,
+    pub calibration: Switch,
+    pub seed: u64,
+}
+
 /// What is played.
 pub enum Candidate {
     /// Trained on the hours before the window, and again where `--refit` says so.
-    Fresh { kind: ModelKind, seed: u64 },
+    Fresh(Variant),
     /// The model of a run, as it is, and what it is called.
     Kept { trained: Box<Trained>, name: String },
 }
@@ -56,18 +69,18 @@ pub fn play(
     rate: GuaranteeRate,
 ) -> Result<Played, TrainingError> {
     let name = match candidate {
-        Candidate::Fresh { kind, .. } => kind.to_string(),
+        Candidate::Fresh(variant) => variant.name.clone(),
         Candidate::Kept { name, .. } => name.clone(),
     };
     let mut played = Played { name, rate, rolled: Vec::new(), bounds: Vec::new(), unmeasured_peaks: 0, train_s: 0.0 };
     for part in parts(issues, what.refit) {
         match candidate {
-            Candidate::Kept { trained, .. } => played.add(panel, part, trained, what)?,
-            Candidate::Fresh { kind, seed } => {
+            Candidate::Kept { trained, .. } => played.add(panel, part, trained, what.calibration, what.horizon)?,
+            Candidate::Fresh(variant) => {
                 let started = Instant::now();
-                let trained = fit(panel, cluster, part.from, what, *kind, *seed, rate)?;
+                let trained = fit(panel, cluster, part.from, what, variant, rate)?;
                 played.train_s += started.elapsed().as_secs_f64();
-                played.add(panel, part, &trained, what)?;
+                played.add(panel, part, &trained, variant.calibration, what.horizon)?;
             }
         }
     }
@@ -90,30 +103,37 @@ fn fit(
     cluster: &Cluster,
     until: HourStart,
     what: &Backtest,
-    kind: ModelKind,
-    seed: u64,
+    variant: &Variant,
     rate: GuaranteeRate,
 ) -> Result<Trained, TrainingError> {
     let history_hours = panel.index_of(until).unwrap_or(0);
     let lookback_hours = history::lookback_hours(what.lookback, history_hours);
-    let spec = ModelSpec { kind, horizon: what.horizon, lookback_hours, seed };
+    let spec = ModelSpec { kind: variant.kind, horizon: what.horizon, lookback_hours, seed: variant.seed };
     let split = trained::split(panel, until, &spec)
         .map_err(|fault| TrainingError::Split { cluster: cluster.name.clone(), fault })?;
-    Ok(run::learn(panel, cluster, spec, split, rate, what.calibration)?.0)
+    let lesson = Lesson { spec, settings: variant.settings, calibration: variant.calibration, split, rate };
+    Ok(run::learn(panel, cluster, &lesson)?.0)
 }
 
 impl Played {
     /// Issues, hour by hour, what would have gone out: each forecast corrected by those whose hours were over.
-    fn add(&mut self, panel: &Panel, part: HourRange, trained: &Trained, what: &Backtest) -> Result<(), TrainingError> {
-        let mut online = Online::new(switched(trained.calibrator.clone(), what.calibration));
-        for issue in unseen(trained, part.from, what.horizon) {
+    fn add(
+        &mut self,
+        panel: &Panel,
+        part: HourRange,
+        trained: &Trained,
+        switch: Switch,
+        horizon: HorizonHours,
+    ) -> Result<(), TrainingError> {
+        let mut online = Online::new(switched(trained.calibrator.clone(), switch));
+        for issue in unseen(trained, part.from, horizon) {
             let _ = online.issue(panel, issue, forecast(trained, panel, issue)?, self.rate);
         }
         let mut issued = Vec::with_capacity(part.hours());
         for issue in part.iter() {
             issued.push(online.issue(panel, issue, forecast(trained, panel, issue)?, self.rate));
         }
-        self.add_bounds(panel, part, trained, &issued, what.horizon)?;
+        self.add_bounds(panel, part, trained, &issued, horizon)?;
         self.rolled.extend(issued.into_iter().map(|one| one.forecasts));
         Ok(())
     }

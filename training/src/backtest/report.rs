@@ -105,11 +105,17 @@ impl Report {
         if scored { Ok(()) } else { Err(TrainingError::NothingScored) }
     }
 
-    fn scored(&self) -> Vec<(String, ScoresBody, Option<f64>)> {
+    /// Models with their scores and seconds of training.
+    pub fn scored(&self) -> Vec<(String, ScoresBody, Option<f64>)> {
         let scored = |(name, rows, train_s): &(String, Vec<Scored>, f64)| {
             Some((name.clone(), ScoresBody::from(&score(rows)?), Some(*train_s)))
         };
         self.models.iter().filter_map(scored).collect()
+    }
+
+    /// Models with the scores of each pool and aggregation.
+    pub fn pools(&self) -> &[(String, PoolScoresBody)] {
+        &self.pools
     }
 
     /// Prints what the tables show, and more, as JSON.

@@ -1,0 +1,196 @@
+//! `train explain`: what moved a forecast.
+
+use crate::args::{Config, Explain};
+use crate::error::TrainingError;
+use crate::history;
+use command_line::{print_json, print_text, table};
+use datasets::{Panel, window};
+use forecaster::blend::{Blend, Explanation, FeatureGroup};
+use forecaster::{Model, Trained, checkpoint};
+use serde::Serialize;
+use store::{Cluster, RunId, RunRecord, Store};
+use vocab::{HourStart, QUANTILE_LEVELS, SeriesId};
+
+/// Hours before the forecast whose windows it is compared with: a week shows each hour of the week.
+const COMPARED_HOURS: i64 = 168;
+
+#[derive(Debug, Serialize)]
+struct Report {
+    run_id: String,
+    series: String,
+    issue_time: String,
+    last_gpus: f64,
+    /// Of the run's calibration, which corrects what is explained here, nothing is in these numbers.
+    steps: Vec<StepBody>,
+}
+
+#[derive(Debug, Serialize)]
+struct StepBody {
+    step: usize,
+    level: f64,
+    forecast_gpus: f64,
+    /// The mean change from the last value that the model forecast in the week before.
+    usual_change_gpus: f64,
+    contributions: Vec<ContributionBody>,
+}
+
+#[derive(Debug, Serialize)]
+struct ContributionBody {
+    group: FeatureGroup,
+    gpus: f64,
+}
+
+/// Takes one forecast apart.
+///
+/// # Errors
+/// There is no such run or series, its kind is not explained, or its history is too short.
+pub async fn run(what: &Explain, config: &Config, json: bool) -> Result<(), TrainingError> {
+    let store = store::connect(&config.database).await?;
+    let (cluster, record) = chosen(store.as_ref(), what).await?;
+    let (id, model) = (record.id, record.facts.model.clone());
+    let bytes = store.checkpoint(id).await?;
+    let trained = checkpoint::load(&bytes).map_err(|fault| TrainingError::Checkpoint { run: id, fault })?;
+    let panel = history::load(store.as_ref(), &cluster, None).await?;
+    store.close().await;
+    let Model::Blend(blend) = &trained.model else { return Err(TrainingError::NotExplained { run: id, model }) };
+    let place = series(&panel, id, blend, what)?;
+    let at = what.at.unwrap_or_else(|| panel.end());
+    let explanation = explain(&panel, &cluster, &trained, blend, place, at)?;
+    let report = report(id, panel.series()[place].id(), at, &explanation);
+    if json {
+        print_json(&report);
+    } else {
+        print_text(&tables(&report));
+    }
+    Ok(())
+}
+
+/// The run that is asked for, or the one that serves.
+async fn chosen(store: &dyn Store, what: &Explain) -> Result<(Cluster, RunRecord), TrainingError> {
+    if let Some(id) = what.run {
+        let record = store.run(id).await?;
+        let cluster = history::chosen(store, Some(&record.facts.cluster)).await?.remove(0);
+        return Ok((cluster, record));
+    }
+    let mut clusters = history::chosen(store, what.cluster.as_ref()).await?;
+    if clusters.len() > 1 {
+        let names: Vec<_> = clusters.iter().map(|cluster| cluster.name.to_string()).collect();
+        return Err(TrainingError::WhichCluster { known: names.join(", ") });
+    }
+    let cluster = clusters.remove(0);
+    let record = store.promoted(&cluster.name).await?;
+    let record = record.ok_or_else(|| TrainingError::NothingPromoted { cluster: cluster.name.clone() })?;
+    Ok((cluster, record))
+}
+
+/// The place in the panel of the one series that is meant.
+fn series(panel: &Panel, run: RunId, blend: &Blend, what: &Explain) -> Result<usize, TrainingError> {
+    use forecaster::Predict;
+    let known = |id: &SeriesId| blend.knows(id);
+    let is_meant = |id: &SeriesId| {
+        id.organization.as_str() == what.organization
+            && what.gpu_model.as_ref().is_none_or(|model| id.pool.gpu_model.as_str() == model)
+    };
+    let all: Vec<_> = panel.series().iter().enumerate().filter(|(_, one)| known(one.id())).collect();
+    let meant: Vec<_> = all.iter().filter(|(_, one)| is_meant(one.id())).collect();
+    if let [(place, _)] = meant[..] {
+        return Ok(*place);
+    }
+    let series = match &what.gpu_model {
+        Some(model) => format!("{} of {model}", what.organization),
+        None => what.organization.clone(),
+    };
+    let names: Vec<_> = all.iter().map(|(_, one)| one.id().to_string()).collect();
+    Err(TrainingError::NoSeries { run, series, known: names.join(", ") })
+}
+
+fn explain(
+    panel: &Panel,
+    cluster: &Cluster,
+    trained: &Trained,
+    blend: &Blend,
+    place: usize,
+    at: HourStart,
+) -> Result<Explanation, TrainingError> {
+    let spec = &trained.spec;
+    let cut =
+        |issue: HourStart| window::at_least(panel, place, issue, spec.lookback_hours, spec.least_hours(), spec.horizon);
+    let nothing = || TrainingError::NothingToExplain {
+        cluster: cluster.name.clone(),
+        at,
+        series: panel.series()[place].id().to_string(),
+    };
+    let own = cut(at).map_err(|_| nothing())?;
+    let others: Vec<_> = (1..=COMPARED_HOURS).filter_map(|hours| cut(at.plus_hours(-hours)).ok()).collect();
+    if others.is_empty() {
+        return Err(nothing());
+    }
+    Ok(blend.explain(&own, &others)?)
+}
+
+fn report(run: RunId, series: &SeriesId, at: HourStart, explanation: &Explanation) -> Report {
+    let of_step = |(step, one): (usize, &forecaster::blend::StepExplanation)| {
+        let quantiles = explanation.forecast.steps()[step].quantiles_gpus;
+        let level = |level: usize| StepBody {
+            step: step + 1,
+            level: QUANTILE_LEVELS[level],
+            forecast_gpus: quantiles[level],
+            usual_change_gpus: one.usual_gpus[level],
+            contributions: one
+                .contributions
+                .iter()
+                .map(|of| ContributionBody { group: of.group, gpus: of.quantiles_gpus[level] })
+                .collect(),
+        };
+        (0..QUANTILE_LEVELS.len()).map(level).collect::<Vec<_>>()
+    };
+    Report {
+        run_id: run.to_string(),
+        series: series.to_string(),
+        issue_time: at.to_string(),
+        last_gpus: explanation.last_gpus,
+        steps: explanation.steps.iter().enumerate().flat_map(of_step).collect(),
+    }
+}
+
+/// What each kind of feature says, in words.
+const fn in_words(group: FeatureGroup) -> &'static str {
+    match group {
+        FeatureGroup::Hours => "the last 24 hours",
+        FeatureGroup::Days => "the same hours on the days before",
+        FeatureGroup::Weeks => "the same hours on the weeks before",
+        FeatureGroup::Spans => "means and peaks of the last hours to days",
+        FeatureGroup::Changes => "how much demand moves from hour to hour",
+        FeatureGroup::Size => "how large the demand is",
+        FeatureGroup::Calendar => "hour, weekday, day off",
+        FeatureGroup::Series => "which organization it is",
+    }
+}
+
+fn tables(report: &Report) -> String {
+    // Median and 0.9; --json has all levels.
+    let shown: Vec<&StepBody> = report.steps.iter().filter(|step| step.level < 0.94).collect();
+    let mut header = vec!["GPUs".to_owned()];
+    header.extend(shown.iter().map(|step| format!("+{} h, q{}", step.step, step.level)));
+    let signed = |gpus: f64| format!("{gpus:+.2}");
+    let mut rows = vec![
+        [vec!["the last value".to_owned()], vec![format!("{:.2}", report.last_gpus); shown.len()]].concat(),
+        [vec!["usual change from it".to_owned()], shown.iter().map(|step| signed(step.usual_change_gpus)).collect()]
+            .concat(),
+    ];
+    for (place, group) in FeatureGroup::ALL.into_iter().enumerate() {
+        let of_group = shown.iter().map(|step| signed(step.contributions[place].gpus));
+        rows.push([vec![in_words(group).to_owned()], of_group.collect()].concat());
+    }
+    rows.push(
+        [vec!["forecast".to_owned()], shown.iter().map(|step| format!("{:.2}", step.forecast_gpus)).collect()].concat(),
+    );
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    format!(
+        "{} at {}, by {}: what moved the forecast, compared with the week before\n{}",
+        report.series,
+        report.issue_time,
+        report.run_id,
+        table(&header, &rows)
+    )
+}
