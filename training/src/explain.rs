@@ -178,7 +178,9 @@ fn tables(report: &Report) -> String {
         [vec!["usual change from it".to_owned()], shown.iter().map(|step| signed(step.usual_change_gpus)).collect()]
             .concat(),
     ];
-    for (place, group) in FeatureGroup::ALL.into_iter().enumerate() {
+    // All windows compared with are of the same series, which therefore moves nothing.
+    let groups = FeatureGroup::ALL.into_iter().enumerate().filter(|(_, group)| *group != FeatureGroup::Series);
+    for (place, group) in groups {
         let of_group = shown.iter().map(|step| signed(step.contributions[place].gpus));
         rows.push([vec![in_words(group).to_owned()], of_group.collect()].concat());
     }
