@@ -132,7 +132,7 @@ fn inputs(kind: ModelKind) -> ClusterInputs {
 }
 
 fn renew(inputs: &ClusterInputs) -> Published {
-    let pools = plan(inputs).into_iter().map(|pool| match pool.outcome {
+    let pools = plan(inputs).pools.into_iter().map(|pool| match pool.outcome {
         Ok(quota) => PublishedPool::of(quota, Vec::new(), false),
         Err(why) => panic!("{}: {why}", pool.id),
     });

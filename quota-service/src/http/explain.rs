@@ -3,6 +3,7 @@
 use super::ApiError;
 use super::extract::{Query, published_pool};
 use super::quota::nothing_for;
+use crate::drift;
 use crate::plan;
 use crate::published::{Answer, PublishedPool};
 use crate::refresh::Service;
@@ -45,7 +46,11 @@ pub async fn explain(
     });
     let stored =
         || pool.stored_explanations.get(&hours).map(|one| Explanation { quota: answered.clone(), ..one.clone() });
-    computed.or_else(stored).map(Json).ok_or_else(|| nothing_for(&pool, query.hours))
+    let mut explanation = computed.or_else(stored).ok_or_else(|| nothing_for(&pool, query.hours))?;
+    let drifts = service.drift.load();
+    let drift = drifts.get(&pool.id.cluster).and_then(|cluster| cluster.pools.get(&pool.id));
+    explanation.drift = drift.map(drift::explanation);
+    Ok(Json(explanation))
 }
 
 fn answered(pool: &PublishedPool, answer: &Answer, now: UnixSeconds) -> QuotaAnswer {

@@ -105,11 +105,21 @@ pub struct PoolPlan {
     pub moved: Option<EtaMoved>,
 }
 
-/// Computes the quotas of every pool of a cluster, in their order.
+/// What was computed for a cluster.
+pub struct ClusterPlan {
+    /// In the order of the pools.
+    pub pools: Vec<PoolPlan>,
+    /// The issue hour with the forecasts of every series, as the model gave them; `None` where there are none.
+    pub forecasts: Option<(HourStart, Vec<DemandForecast>)>,
+}
+
+/// Computes the quotas of every pool of a cluster.
 #[must_use]
-pub fn plan(inputs: &ClusterInputs) -> Vec<PoolPlan> {
+pub fn plan(inputs: &ClusterInputs) -> ClusterPlan {
     let forecasts = Forecasts::of(inputs);
-    inputs.pools.iter().map(|pool| plan_pool(inputs, pool, &forecasts)).collect()
+    let pools = inputs.pools.iter().map(|pool| plan_pool(inputs, pool, &forecasts)).collect();
+    let forecasts = if let Forecasts::Ready { all, issue, .. } = forecasts { Some((issue, all)) } else { None };
+    ClusterPlan { pools, forecasts }
 }
 
 /// The forecasts of a cluster, or why there are none.

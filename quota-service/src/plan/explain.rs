@@ -129,6 +129,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             longest_quota_wait_s: pool.supply.longest_quota_wait_s,
         },
         quota: answer,
+        drift: None,
     }
 }
 

@@ -3,5 +3,5 @@
 mod cluster;
 mod explain;
 
-pub use cluster::{ClusterInputs, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan};
+pub use cluster::{ClusterInputs, ClusterPlan, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan};
 pub use explain::{Held, amount, answer, at_stage, explanation, forecast_answer};

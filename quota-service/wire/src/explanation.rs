@@ -1,6 +1,7 @@
 //! `GET /v1/quota/explain`: a quota step by step, enough to compute it again by hand.
 
 use crate::answer::{QuotaAnswer, ReasonBody};
+use crate::drift::DriftExplanation;
 use crate::forecast::OrganizationForecast;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -20,6 +21,10 @@ pub struct Explanation {
     pub bound: BoundExplanation,
     pub eta: EtaExplanation,
     pub supply: SupplyExplanation,
+    /// How the forecasts of the last seven days fared, as of now; none before the first of them was scored, and none in
+    /// what was stored.
+    #[serde(default)]
+    pub drift: Option<DriftExplanation>,
 }
 
 /// C and where it is from.

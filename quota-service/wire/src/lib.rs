@@ -4,6 +4,7 @@
 //! Amounts of GPUs are decimals (thousandths are exact), times are RFC 3339 in UTC.
 
 mod answer;
+mod drift;
 mod explanation;
 mod fault;
 mod forecast;
@@ -14,6 +15,7 @@ mod problem;
 mod usage;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
+pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};
 pub use explanation::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CapacityExplanation, EtaExplanation, EtaMoveBody,
     Explanation, ForecastExplanation, OrganizationBound, StepTotalBody, SupplyExplanation,

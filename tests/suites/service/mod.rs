@@ -2,10 +2,12 @@
 
 mod calendar;
 mod contract;
+mod drift;
 mod faults;
 mod feed;
 mod quota;
 mod restart;
+mod retrain;
 mod silence;
 
 use datasets::synthetic::SmallCluster;

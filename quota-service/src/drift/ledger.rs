@@ -1,0 +1,241 @@
+//! Record, score, forget, report.
+
+use super::explain::sentence;
+use super::{ClusterDrift, PoolReport};
+use crate::metrics;
+use crate::plan::{ClusterPlan, PoolPlan};
+use crate::refresh::Service;
+use datasets::Panel;
+use forecaster::drift::{
+    Issued, IssuedBound, KEPT_HOURS, PoolDrift, ScoredIssue, Standing, WINDOW_HOURS, Window, is_due, is_whole, score,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use store::{IssuedForecasts, RunId, Store, StoreError};
+use vocab::{ClusterName, DemandForecast, HorizonHours, HourStart, PoolId, UnixSeconds};
+
+/// What was said at an hour is kept once its usage is whole, and so long after the hour at the latest.
+const WAITS_FOR_USAGE_S: i64 = 1_800;
+
+/// What a renewal leaves to the ledger.
+pub struct Renewed {
+    pub cluster: ClusterName,
+    pub panel: Arc<Panel>,
+    pub run: RunId,
+    pub now: UnixSeconds,
+    said: Option<(HourStart, Vec<DemandForecast>)>,
+    bounds: Vec<IssuedBound>,
+}
+
+impl Renewed {
+    /// Takes the forecasts out of a plan.
+    #[must_use]
+    pub fn of(cluster: ClusterName, panel: Arc<Panel>, run: RunId, now: UnixSeconds, plan: &mut ClusterPlan) -> Self {
+        let bounds = plan.pools.iter().filter_map(longest_bound).collect();
+        Self { cluster, panel, run, now, said: plan.forecasts.take(), bounds }
+    }
+}
+
+/// The bound over the most hours that the pool's promises cover.
+fn longest_bound(plan: &PoolPlan) -> Option<IssuedBound> {
+    let quota = plan.outcome.as_ref().ok()?;
+    let bound = quota.bounds.last()?;
+    let rate = quota.settings.pool.guarantee_rate;
+    Some(IssuedBound { pool: plan.id.clone(), hours: bound.hours, rate, bound: bound.bound })
+}
+
+/// The ledgers of all clusters.
+#[derive(Default)]
+pub struct Ledgers {
+    ledgers: BTreeMap<ClusterName, Ledger>,
+    /// Where the shares of each pool stood: that they left is said once. Apart from the ledgers, which are read again
+    /// after a fault.
+    standings: BTreeMap<PoolId, Stood>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Stood {
+    coverage: Standing,
+    bound: Standing,
+    outside_since: Option<UnixSeconds>,
+}
+
+/// What is known of one cluster's ledger.
+struct Ledger {
+    newest: Option<HourStart>,
+    /// What was said and not scored yet, by issue hour.
+    unscored: VecDeque<(HourStart, HorizonHours)>,
+    window: Window,
+    /// What the last report was made of.
+    reported: Option<(RunId, HourStart)>,
+}
+
+impl Ledgers {
+    /// Records what was said, scores what is due, forgets what is old, and publishes how the last seven days fared.
+    ///
+    /// # Errors
+    /// The database does not answer: the ledger is read again next time.
+    pub async fn keep_up(&mut self, service: &Service, renewed: Renewed) -> Result<(), StoreError> {
+        let store = service.store.as_ref();
+        let Ok(hour) = renewed.now.hour() else { return Ok(()) };
+        // Taken out, and put back when all went well: a fault leaves nothing half-known.
+        let mut ledger = match self.ledgers.remove(&renewed.cluster) {
+            Some(known) => known,
+            None => Ledger::load(store, &renewed.cluster, hour).await?,
+        };
+        let Renewed { cluster, panel, run, now, said, bounds } = renewed;
+        if let Some((issue, forecasts)) = said {
+            ledger.record(store, &cluster, &panel, run, now, issue, (forecasts, bounds)).await?;
+        }
+        let scored_more = ledger.score_due(store, &cluster, &panel).await?;
+        if scored_more || ledger.reported != Some((run, hour)) {
+            ledger.window.forget_before(hour.plus_hours(-WINDOW_HOURS));
+            let Some((pools, returned)) = ledger.report(run).await else { return Ok(()) };
+            ledger = returned;
+            ledger.reported = Some((run, hour));
+            self.publish(service, &cluster, run, pools, now);
+        }
+        self.ledgers.insert(cluster, ledger);
+        Ok(())
+    }
+
+    fn publish(
+        &mut self,
+        service: &Service,
+        cluster: &ClusterName,
+        run: RunId,
+        pools: Vec<PoolDrift>,
+        now: UnixSeconds,
+    ) {
+        let pools = pools.into_iter().map(|drift| (drift.pool.clone(), self.judge(drift, now))).collect();
+        let mut drifts = BTreeMap::clone(&service.drift.load());
+        drifts.insert(cluster.clone(), Arc::new(ClusterDrift { run, pools }));
+        service.drift.store(Arc::new(drifts));
+    }
+
+    /// Judges a pool, and logs what has left its band or come back.
+    fn judge(&mut self, drift: PoolDrift, now: UnixSeconds) -> PoolReport {
+        let stood = self.standings.entry(drift.pool.clone()).or_default();
+        let (coverage, bound) = (drift.judge_coverage(stood.coverage), drift.judge_bound(stood.bound));
+        let is_outside = coverage.standing.is_outside() || bound.standing.is_outside();
+        let outside_since = is_outside.then(|| stood.outside_since.unwrap_or(now));
+        let report = PoolReport { drift, coverage, bound, outside_since };
+        let pool = &report.drift.pool;
+        for (before, judgement, of_bound) in [(stood.coverage, coverage, false), (stood.bound, bound, true)] {
+            let said = sentence(&report, of_bound);
+            if judgement.standing.is_outside() && judgement.standing != before {
+                tracing::warn!(pool = %pool, "drift: {said}");
+            } else if before.is_outside() && !judgement.standing.is_outside() {
+                tracing::info!(pool = %pool, "drift is over: {said}");
+            }
+        }
+        *stood = Stood { coverage: coverage.standing, bound: bound.standing, outside_since };
+        report
+    }
+}
+
+impl Ledger {
+    async fn load(store: &dyn Store, cluster: &ClusterName, hour: HourStart) -> Result<Self, StoreError> {
+        let mut window = Window::default();
+        for stored in store.scored_forecasts(cluster, hour.plus_hours(-WINDOW_HOURS)).await? {
+            match ScoredIssue::from_bytes(&stored.scores) {
+                Ok(scored) => window.add(stored.run_id.get(), &scored),
+                Err(fault) => {
+                    let issue = stored.issue;
+                    tracing::warn!(cluster = %cluster, %issue, %fault, "stored scores cannot be read and do not count");
+                }
+            }
+        }
+        let newest = store.newest_issue(cluster).await?;
+        let unscored = store.unscored_issues(cluster).await?.into();
+        Ok(Self { newest, unscored, window, reported: None })
+    }
+
+    /// Keeps what was said, once an issue hour, when the hour before has all its usage or will hardly get it any more.
+    #[expect(clippy::too_many_arguments, reason = "what is said has a place, a time and an author")]
+    async fn record(
+        &mut self,
+        store: &dyn Store,
+        cluster: &ClusterName,
+        panel: &Arc<Panel>,
+        run_id: RunId,
+        now: UnixSeconds,
+        issue: HourStart,
+        (forecasts, bounds): (Vec<DemandForecast>, Vec<IssuedBound>),
+    ) -> Result<(), StoreError> {
+        let waits = || !is_whole(panel, issue.plus_hours(-1)) && now.since_s(issue.instant()) < WAITS_FOR_USAGE_S;
+        if self.newest >= Some(issue) || waits() {
+            return Ok(());
+        }
+        let Some(steps) = forecasts.first().map(|one| one.steps().len() as u64) else { return Ok(()) };
+        let issued = Issued::of(panel, issue, forecasts, bounds);
+        let (name, cluster) = (cluster.clone(), cluster);
+        let written = blocking(move || issued.to_bytes(&name)).await;
+        let Some(forecasts) = written else { return Ok(()) };
+        let row = IssuedForecasts { cluster: cluster.clone(), issue, run_id, issued_at: now, forecasts };
+        store.record_forecasts(&row).await?;
+        self.newest = Some(issue);
+        self.unscored.extend(HorizonHours::new(steps).ok().map(|horizon| (issue, horizon)));
+        store.delete_issues_before(cluster, issue.plus_hours(-KEPT_HOURS)).await?;
+        Ok(())
+    }
+
+    /// Scores what is due, in the order in which it was said. Answers whether anything was.
+    async fn score_due(
+        &mut self,
+        store: &dyn Store,
+        cluster: &ClusterName,
+        panel: &Arc<Panel>,
+    ) -> Result<bool, StoreError> {
+        let mut scored_any = false;
+        while let Some(&(issue, horizon)) = self.unscored.front() {
+            if !is_due(panel, issue, horizon) {
+                break;
+            }
+            if let Some(stored) = store.issued_forecasts(cluster, issue).await?
+                && let Some(scored) = scored(&stored, panel, horizon).await
+            {
+                let kept = store.record_scores(cluster, issue, &scored.to_bytes(cluster)).await?;
+                let scored = if kept { scored } else { as_stored(store, cluster, issue).await?.unwrap_or(scored) };
+                self.window.add(stored.run_id.get(), &scored);
+                scored_any = true;
+                metrics::scored(cluster.as_str());
+            }
+            self.unscored.pop_front();
+        }
+        Ok(scored_any)
+    }
+
+    /// `None` where the work broke off: a bug, which must not keep the quotas from being renewed.
+    async fn report(self, run: RunId) -> Option<(Vec<PoolDrift>, Self)> {
+        blocking(move || (self.window.report(run.get()), self)).await
+    }
+}
+
+/// What someone else made of an issue hour: it counts once.
+async fn as_stored(
+    store: &dyn Store,
+    cluster: &ClusterName,
+    issue: HourStart,
+) -> Result<Option<ScoredIssue>, StoreError> {
+    let stored = store.scored_forecasts(cluster, issue).await?;
+    let first = stored.into_iter().find(|one| one.issue == issue);
+    Ok(first.and_then(|one| ScoredIssue::from_bytes(&one.scores).ok()))
+}
+
+/// Forecasts that cannot be read are scored as none, so that they are looked at once.
+async fn scored(stored: &IssuedForecasts, panel: &Arc<Panel>, horizon: HorizonHours) -> Option<ScoredIssue> {
+    let (panel, bytes, issue) = (panel.clone(), stored.forecasts.clone(), stored.issue);
+    let read = blocking(move || Issued::from_bytes(&bytes).map(|issued| score(&issued, &panel))).await?;
+    let none = ScoredIssue { issue, horizon, series: Vec::new(), bounds: Vec::new() };
+    Some(read.unwrap_or_else(|fault| {
+        tracing::warn!(cluster = %stored.cluster, %issue, %fault, "stored forecasts cannot be read and are not scored");
+        none
+    }))
+}
+
+/// Work on a thread of its own, so that requests keep moving. `None` where it broke off, which is a bug.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let worked = tokio::task::spawn_blocking(work).await;
+    worked.inspect_err(|fault| tracing::error!(%fault, "the ledger broke off, which is a bug")).ok()
+}
