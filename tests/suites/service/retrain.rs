@@ -186,7 +186,7 @@ fn script(folder: &TempDir, body: &str) -> PathBuf {
 async fn with_script(folder: &TempDir, body: &str, more: &str) -> (TestDatabase, Listening) {
     let database = tests::fresh_database(Backend::Sqlite).await;
     let _ = with_run(&database, 72).await;
-    let lines = format!("retrain = \"daily\"\ntrain_program = {:?}\n{more}", script(folder, body));
+    let lines = format!("retrain = \"daily\"\ntrain_program = \"{}\"\n{more}", script(folder, body).display());
     let service = start(&database, folder, &lines);
     (database, service)
 }
