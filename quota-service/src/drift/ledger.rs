@@ -66,33 +66,50 @@ struct Ledger {
     /// What was said and not scored yet, by issue hour.
     unscored: VecDeque<(HourStart, HorizonHours)>,
     window: Window,
+    /// Issue hours that were scored since the ledger was read.
+    scored: u64,
     /// What the last report was made of.
-    reported: Option<(RunId, HourStart)>,
+    reported: Option<(RunId, HourStart, u64)>,
 }
 
 impl Ledgers {
-    /// Records what was said, scores what is due, forgets what is old, and publishes how the last seven days fared.
+    /// Scores what is due at the end of `panel`: to be called before the next forecast.
     ///
     /// # Errors
     /// The database does not answer: the ledger is read again next time.
-    pub async fn keep_up(&mut self, service: &Service, renewed: Renewed) -> Result<(), StoreError> {
-        let store = service.store.as_ref();
-        let Ok(hour) = renewed.now.hour() else { return Ok(()) };
+    pub async fn catch_up(
+        &mut self,
+        store: &dyn Store,
+        cluster: &ClusterName,
+        panel: &Arc<Panel>,
+        now: UnixSeconds,
+    ) -> Result<(), StoreError> {
+        let Ok(hour) = now.hour() else { return Ok(()) };
         // Taken out, and put back when all went well: a fault leaves nothing half-known.
-        let mut ledger = match self.ledgers.remove(&renewed.cluster) {
+        let mut ledger = match self.ledgers.remove(cluster) {
             Some(known) => known,
-            None => Ledger::load(store, &renewed.cluster, hour).await?,
+            None => Ledger::load(store, cluster, hour).await?,
         };
-        let Renewed { cluster, panel, run, now, said, bounds } = renewed;
-        if let Some((issue, forecasts)) = said {
-            ledger.record(store, &cluster, &panel, run, now, issue, (forecasts, bounds)).await?;
-        }
-        let scored_more = ledger.score_due(store, &cluster, &panel).await?;
-        if scored_more || ledger.reported != Some((run, hour)) {
+        ledger.score_due(store, cluster, panel).await?;
+        self.ledgers.insert(cluster.clone(), ledger);
+        Ok(())
+    }
+
+    /// Keeps what was said, forgets what is old, and publishes how the last seven days fared. Without a ledger that has
+    /// caught up it does nothing.
+    ///
+    /// # Errors
+    /// The database does not answer: the ledger is read again next time.
+    pub async fn record(&mut self, service: &Service, renewed: Renewed) -> Result<(), StoreError> {
+        let Some(mut ledger) = self.ledgers.remove(&renewed.cluster) else { return Ok(()) };
+        let Ok(hour) = renewed.now.hour() else { return Ok(()) };
+        let (cluster, run, now) = (renewed.cluster.clone(), renewed.run, renewed.now);
+        ledger.record(service.store.as_ref(), renewed).await?;
+        if ledger.reported != Some((run, hour, ledger.scored)) {
             ledger.window.forget_before(hour.plus_hours(-WINDOW_HOURS));
             let Some((pools, returned)) = ledger.report(run).await else { return Ok(()) };
             ledger = returned;
-            ledger.reported = Some((run, hour));
+            ledger.reported = Some((run, hour, ledger.scored));
             self.publish(service, &cluster, run, pools, now);
         }
         self.ledgers.insert(cluster, ledger);
@@ -148,46 +165,35 @@ impl Ledger {
         }
         let newest = store.newest_issue(cluster).await?;
         let unscored = store.unscored_issues(cluster).await?.into();
-        Ok(Self { newest, unscored, window, reported: None })
+        Ok(Self { newest, unscored, window, scored: 0, reported: None })
     }
 
     /// Keeps what was said, once an issue hour, when the hour before has all its usage or will hardly get it any more.
-    #[expect(clippy::too_many_arguments, reason = "what is said has a place, a time and an author")]
-    async fn record(
-        &mut self,
-        store: &dyn Store,
-        cluster: &ClusterName,
-        panel: &Arc<Panel>,
-        run_id: RunId,
-        now: UnixSeconds,
-        issue: HourStart,
-        (forecasts, bounds): (Vec<DemandForecast>, Vec<IssuedBound>),
-    ) -> Result<(), StoreError> {
-        let waits = || !is_whole(panel, issue.plus_hours(-1)) && now.since_s(issue.instant()) < WAITS_FOR_USAGE_S;
+    async fn record(&mut self, store: &dyn Store, renewed: Renewed) -> Result<(), StoreError> {
+        let Renewed { cluster, panel, run, now, said, bounds } = renewed;
+        let Some((issue, forecasts)) = said else { return Ok(()) };
+        let waits = || !is_whole(&panel, issue.plus_hours(-1)) && now.since_s(issue.instant()) < WAITS_FOR_USAGE_S;
         if self.newest >= Some(issue) || waits() {
             return Ok(());
         }
-        let Some(steps) = forecasts.first().map(|one| one.steps().len() as u64) else { return Ok(()) };
-        let issued = Issued::of(panel, issue, forecasts, bounds);
-        let (name, cluster) = (cluster.clone(), cluster);
-        let written = blocking(move || issued.to_bytes(&name)).await;
-        let Some(forecasts) = written else { return Ok(()) };
-        let row = IssuedForecasts { cluster: cluster.clone(), issue, run_id, issued_at: now, forecasts };
-        store.record_forecasts(&row).await?;
+        let issued = Issued::of(&panel, issue, forecasts, bounds);
+        let Some(horizon) = issued.horizon() else { return Ok(()) };
+        let name = cluster.clone();
+        let Some(forecasts) = blocking(move || issued.to_bytes(&name)).await else { return Ok(()) };
+        store.delete_issues_before(&cluster, issue.plus_hours(-KEPT_HOURS)).await?;
+        store.record_forecasts(&IssuedForecasts { cluster, issue, run_id: run, issued_at: now, forecasts }).await?;
         self.newest = Some(issue);
-        self.unscored.extend(HorizonHours::new(steps).ok().map(|horizon| (issue, horizon)));
-        store.delete_issues_before(cluster, issue.plus_hours(-KEPT_HOURS)).await?;
+        self.unscored.push_back((issue, horizon));
         Ok(())
     }
 
-    /// Scores what is due, in the order in which it was said. Answers whether anything was.
+    /// Scores what is due, in the order in which it was said.
     async fn score_due(
         &mut self,
         store: &dyn Store,
         cluster: &ClusterName,
         panel: &Arc<Panel>,
-    ) -> Result<bool, StoreError> {
-        let mut scored_any = false;
+    ) -> Result<(), StoreError> {
         while let Some(&(issue, horizon)) = self.unscored.front() {
             if !is_due(panel, issue, horizon) {
                 break;
@@ -198,12 +204,12 @@ impl Ledger {
                 let kept = store.record_scores(cluster, issue, &scored.to_bytes(cluster)).await?;
                 let scored = if kept { scored } else { as_stored(store, cluster, issue).await?.unwrap_or(scored) };
                 self.window.add(stored.run_id.get(), &scored);
-                scored_any = true;
+                self.scored += 1;
                 metrics::scored(cluster.as_str());
             }
             self.unscored.pop_front();
         }
-        Ok(scored_any)
+        Ok(())
     }
 
     /// `None` where the work broke off: a bug, which must not keep the quotas from being renewed.

@@ -1,7 +1,7 @@
 //! The ledger: keeps what was said at each issue hour, scores it once its hours are over, and says when it drifts.
 //!
-//! It works beside the renewal, after the quotas are published: a ledger that cannot be written costs no quota. What it
-//! knows is in the database; what it holds in memory can be read again at any time.
+//! It scores before a renewal and records after it: a ledger that cannot be read or written costs no quota. What it knows is
+//! in the database; what it holds in memory can be read again at any time.
 
 mod explain;
 mod ledger;

@@ -139,7 +139,12 @@ impl Renewer {
                 return Ok(());
             }
         };
-        // 2. Think, on a thread of its own, so that requests keep moving.
+        // 2. Look back at what was said of the hours that are over. Under a virtual clock there is no ledger.
+        if !service.clock.is_virtual() {
+            let caught_up = self.ledgers.catch_up(service.store.as_ref(), &cluster.name, &inputs.panel, now).await;
+            costs_no_quota(cluster, caught_up);
+        }
+        // 3. Think, on a thread of its own, so that requests keep moving.
         let Some((inputs, mut plan)) = think(inputs).await else {
             metrics::refresh_failed();
             let problem = "the last renewal broke off: see the log of the service";
@@ -147,17 +152,22 @@ impl Renewer {
             return Ok(());
         };
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
-        // 3. Write, then publish: an answer may only say what a restart would find again.
+        // 4. Write, then publish: an answer may only say what a restart would find again.
         let published = write::write(service, &inputs, plan.pools).await?;
         service.publish(published);
-        // 4. Look back. A ledger that cannot be kept costs no quota; under a virtual clock there is none.
-        if !service.clock.is_virtual()
-            && let Err(fault) = self.ledgers.keep_up(service, renewed).await
-        {
-            tracing::warn!(cluster = %cluster.name, %fault, "the ledger of forecasts was not kept");
-            metrics::ledger_failed();
+        // 5. Keep what was said.
+        if !service.clock.is_virtual() {
+            costs_no_quota(cluster, self.ledgers.record(service, renewed).await);
         }
         Ok(())
+    }
+}
+
+/// A ledger that cannot be kept is told, and that is all.
+fn costs_no_quota(cluster: &Cluster, kept: Result<(), StoreError>) {
+    if let Err(fault) = kept {
+        tracing::warn!(cluster = %cluster.name, %fault, "the ledger of forecasts was not kept");
+        metrics::ledger_failed();
     }
 }
 
