@@ -76,6 +76,13 @@ impl ModelKind {
         }
     }
 
+    /// Whether the forecasts of organizations are corrected online where validation agrees. Peers and rules stay as they
+    /// are, so that they show what they are.
+    #[must_use]
+    pub const fn is_calibrated(self) -> bool {
+        matches!(self, Self::Trees)
+    }
+
     /// The rule of a baseline; `None` for what is trained.
     #[must_use]
     pub const fn rule(self) -> Option<Rule> {

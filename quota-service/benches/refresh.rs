@@ -6,6 +6,7 @@
 use candle_core::{Device, Tensor};
 use datasets::{Calendar, HourRange, Panel, PanelBuilder};
 use forecaster::bound::{Aggregation, PoolCalibration};
+use forecaster::calibration::Calibrator;
 use forecaster::drift::{Issued, ScoredIssue, WINDOW_HOURS, Window, score};
 use forecaster::orglinear::{Config, OrgLinear, Scale, Shape, Weights};
 use forecaster::trees::{FORESTS_PER_STEP, Forest, Node, Parts, Trees};
@@ -62,7 +63,8 @@ fn trained(series: &[SeriesId], panel: &Panel, kind: ModelKind) -> Trained {
     let model = if kind == ModelKind::Trees { trees(series, horizon) } else { orglinear(series, horizon) };
     let spec = ModelSpec { kind, horizon, lookback_hours: LOOKBACK_HOURS, seed: 1 };
     let data = HourRange { from: panel.start(), to: panel.end() };
-    Trained { spec, data, model, calibrations: (0..POOLS).map(|number| calibration(pool(number), series)).collect() }
+    let calibrations = (0..POOLS).map(|number| calibration(pool(number), series)).collect();
+    Trained { spec, data, model, calibrations, calibrator: Calibrator::new(horizon, true) }
 }
 
 /// Forests of the size that 160 days of six series grow, with made-up splits into sixteen leaves.
@@ -130,7 +132,7 @@ fn inputs(kind: ModelKind) -> ClusterInputs {
         newest_outcome: None,
     };
     let pools = (0..POOLS).map(pool_inputs).collect();
-    ClusterInputs { panel: Arc::new(panel), run, pools, now, eta_frozen: false }
+    ClusterInputs { panel: Arc::new(panel), run, calibrator: None, pools, now, eta_frozen: false }
 }
 
 fn renew(inputs: &ClusterInputs) -> Published {
@@ -167,7 +169,7 @@ fn ledger(inputs: &ClusterInputs) -> ([f64; 3], usize) {
     let issue = panel.end().plus_hours(-4);
     let cluster = panel.cluster().clone();
     let said = forecast(trained, panel, issue).expect("made-up weights forecast");
-    let issued = Issued::of(panel, issue, said, Vec::new());
+    let issued = Issued::of(panel, issue, said.clone(), &said, Vec::new());
     let bytes = issued.to_bytes(&cluster);
     let write_ms = timed(|| drop(black_box(issued.to_bytes(&cluster))));
     let scored = || score(&Issued::from_bytes(&bytes).expect("as written"), panel);

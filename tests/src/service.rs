@@ -4,6 +4,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request};
 use datasets::{Panel, PanelBuilder};
+use forecaster::calibration::Switch;
 use forecaster::{Fit, ModelKind, ModelSpec, checkpoint, train, trained};
 use http_body_util::BodyExt;
 use quota_service::args::Config;
@@ -136,7 +137,7 @@ pub async fn promote(store: &dyn Store, cluster: &ClusterName, kind: ModelKind, 
     let spec = ModelSpec { kind, horizon: HorizonHours::new(4).expect("in range"), lookback_hours: 168, seed: 1 };
     let split = trained::split(&panel, until, &spec).expect("enough usage");
     let fit = Fit { panel: &panel, split, spec };
-    let (trained, _) = train(&fit, GuaranteeRate::GFS, &mut |_| ()).expect("training works");
+    let (trained, _) = train(&fit, GuaranteeRate::GFS, Switch::Auto, &mut |_| ()).expect("training works");
     let checkpoint = checkpoint::save(&trained, "test").expect("a model is saved");
     promote_bytes(store, cluster, kind, until, checkpoint).await
 }

@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use forecaster::ModelKind;
+use forecaster::calibration::Switch;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -119,6 +120,11 @@ fn model() -> impl TypedValueParser<Value = ModelKind> {
     PossibleValuesParser::new(ModelKind::ALL.map(ModelKind::as_str)).try_map(|name| ModelKind::parse(&name))
 }
 
+fn switch() -> impl TypedValueParser<Value = Switch> {
+    PossibleValuesParser::new(Switch::ALL.map(Switch::as_str))
+        .map(|name| Switch::ALL.into_iter().find(|one| one.as_str() == name).unwrap_or_default())
+}
+
 fn at_least_zero(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
     number.ok_or_else(|| "write a number of GPUs, 0 or more".to_owned())
@@ -188,6 +194,9 @@ pub struct Backtest {
     /// Train again every so many hours of the window, on all hours before
     #[arg(long, value_name = "HOURS", value_parser = command_line::horizon)]
     pub refit: Option<HorizonHours>,
+    /// Correct the forecasts of organizations online: auto as the model's kind and validation say
+    #[arg(long, value_name = "WHEN", default_value = Switch::Auto.as_str(), value_parser = switch())]
+    pub calibration: Switch,
     /// Forecasts of every issue hour, series and step; - is stdout
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,

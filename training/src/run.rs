@@ -7,6 +7,7 @@ use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
 use crate::{history, parameters};
 use command_line::{Progress, print_json, print_text, say};
 use datasets::{Panel, TimeSplit};
+use forecaster::calibration::Switch;
 use forecaster::{Fit, FitProgress, ModelKind, ModelSpec, Trained, checkpoint, train, trained};
 use serde::{Deserialize, Serialize};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -117,7 +118,7 @@ pub async fn train_cluster(
     let calendar_warning = history::uncovered(&panel, horizon).inspect(|said| eprintln!("warning: {said}"));
     let (spec, split) = plan(&panel, cluster, what, horizon, seed)?;
     let started = Instant::now();
-    let (trained, scores) = learn(&panel, cluster, spec, split, rate)?;
+    let (trained, scores) = learn(&panel, cluster, spec, split, rate, Switch::Auto)?;
     let train_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     // 3. Keep.
     let checkpoint = checkpoint::save(&trained, CODE_VERSION).map_err(TrainingError::Save)?;
@@ -165,13 +166,14 @@ pub fn learn(
     spec: ModelSpec,
     split: TimeSplit,
     rate: GuaranteeRate,
+    switch: Switch,
 ) -> Result<(Trained, KeptScores), TrainingError> {
     let epochs = spec.kind.orglinear().map_or(1, |config| config.epochs);
     let progress = Progress::new(&format!("{} {}", cluster.name, spec.kind), epochs as u64);
     let mut show = |at: FitProgress| {
         progress.step(at.epoch as u64, format!("loss {:.4}, validation {:.4}", at.train_loss, at.validation));
     };
-    let outcome = train(&Fit { panel, split, spec }, rate, &mut show);
+    let outcome = train(&Fit { panel, split, spec }, rate, switch, &mut show);
     progress.done();
     let (trained, validation) =
         outcome.map_err(|fault| TrainingError::Train { cluster: cluster.name.clone(), fault })?;

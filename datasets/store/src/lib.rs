@@ -31,7 +31,7 @@ pub use clusters::{Cluster, ClusterStore};
 pub use connect::{Backend, Store, check_url, connect};
 pub use error::StoreError;
 pub use etas::{EtaMove, EtaRecord, EtaStore};
-pub use ledger::{IssuedForecasts, LedgerStore, ScoredForecasts};
+pub use ledger::{Calibration, IssuedForecasts, LedgerStore, ScoredForecasts};
 pub use nodes::NodeStore;
 pub use outcomes::{EtaOutcomes, OutcomeId, OutcomeStore, Recorded, UnspentOutcome};
 pub use pool_states::{PoolStateStore, ReceivedState};

@@ -1,6 +1,7 @@
 //! B_H from the forecasts of a pool's organizations.
 
 use super::{Aggregation, PoolCalibration, max_of_steps};
+use crate::calibration::{Conformal, ConformalHours};
 use crate::gaussian;
 use vocab::{
     AmountError, DemandForecast, GuaranteeRate, HorizonHours, MilliGpus, Organization, QUANTILE_LEVELS, StepForecast,
@@ -44,16 +45,20 @@ pub struct PoolBound {
     pub bound_gpus: f64,
     /// Where the bound over fewer hours was larger, and holds here too.
     pub raised_from_gpus: Option<f64>,
-    /// The deviations that are added to the mean; none for `sum-of-bounds`, which adds quantiles.
+    /// The deviations that are added to the mean, or under `conformal` to the centre; none for `sum-of-bounds`, which
+    /// adds quantiles.
     pub multiplier: Option<f64>,
-    /// The step (from 1) that decides; none for `sum-of-bounds`, where each organization has its own.
+    /// The step (from 1) that decides; none for `sum-of-bounds`, where each organization has its own, and `conformal`.
     pub step: Option<usize>,
     pub totals: Vec<StepTotal>,
     pub shares: Vec<OrganizationShare>,
+    /// What measured peaks say, under `conformal`.
+    pub conformal: Option<ConformalHours>,
 }
 
 /// The bounds of a pool over each of `offered` hours, which rise; non-decreasing in H. `forecasts` are those of its
-/// organizations at one issue time. Without organizations every bound is zero.
+/// organizations at one issue time, `conformal` what [`Calibrator::conformal`](crate::calibration::Calibrator::conformal)
+/// says of the pool. Without organizations every bound is zero.
 ///
 /// # Errors
 /// A forecast is shorter than the longest offered hours, or a bound exceeds what an amount holds.
@@ -61,6 +66,7 @@ pub fn bounds(
     forecasts: &[&DemandForecast],
     aggregation: Aggregation,
     calibration: Option<&PoolCalibration>,
+    conformal: Option<&Conformal>,
     rate: GuaranteeRate,
     offered: &[HorizonHours],
 ) -> Result<Vec<PoolBound>, BoundError> {
@@ -68,6 +74,7 @@ pub fn bounds(
         forecasts,
         aggregation,
         calibration,
+        conformal: conformal.filter(|_| aggregation == Aggregation::Conformal && !forecasts.is_empty()),
         rate,
         correlation: correlation(forecasts, aggregation, calibration),
     };
@@ -91,15 +98,17 @@ fn correlation(
     calibration: Option<&PoolCalibration>,
 ) -> Option<Vec<f64>> {
     let names: Vec<_> = forecasts.iter().map(|forecast| &forecast.series().organization).collect();
-    calibration.filter(|_| aggregation == Aggregation::Pooled).map(|known| known.among(&names))
+    let is_pooled = matches!(aggregation, Aggregation::Pooled | Aggregation::Conformal);
+    calibration.filter(|_| is_pooled).map(|known| known.among(&names))
 }
 
 struct Aggregator<'a> {
     forecasts: &'a [&'a DemandForecast],
     aggregation: Aggregation,
     calibration: Option<&'a PoolCalibration>,
+    conformal: Option<&'a Conformal>,
     rate: GuaranteeRate,
-    /// Among the organizations, for `pooled`; none stands for independence.
+    /// Among the organizations, for `pooled` and `conformal`; none stands for independence.
     correlation: Option<Vec<f64>>,
 }
 
@@ -110,13 +119,18 @@ impl Aggregator<'_> {
         }
         let shares: Vec<_> = self.forecasts.iter().map(|forecast| share(forecast, hours, self.rate)).collect();
         let totals: Vec<_> = (0..hours.steps()).map(|step| self.total(step)).collect();
-        let multiplier = self.multiplier(hours);
-        let (bound_gpus, step) = match multiplier {
+        let mut multiplier = self.multiplier(hours);
+        let (mut bound_gpus, mut step) = match multiplier {
             None => (shares.iter().map(|share| share.bound_gpus).sum(), None),
             Some(z) => largest(totals.iter().map(|total| total.mean_gpus + z * total.stddev_gpus)),
         };
+        let conformal = self.conformal.and_then(|known| known.hours.get(hours.steps() - 1)).copied();
+        if let Some(known) = conformal {
+            (multiplier, step) = (Some(known.multiplier(bound_gpus)), None);
+            bound_gpus = known.bound_gpus(bound_gpus);
+        }
         let bound = MilliGpus::ZERO;
-        Ok(PoolBound { hours, bound, bound_gpus, raised_from_gpus: None, multiplier, step, totals, shares })
+        Ok(PoolBound { hours, bound, bound_gpus, raised_from_gpus: None, multiplier, step, totals, shares, conformal })
     }
 
     fn multiplier(&self, hours: HorizonHours) -> Option<f64> {
@@ -124,7 +138,7 @@ impl Aggregator<'_> {
         match self.aggregation {
             Aggregation::SumOfBounds => None,
             Aggregation::Independent => Some(gaussian::quantile(p)),
-            Aggregation::Pooled => {
+            Aggregation::Pooled | Aggregation::Conformal => {
                 let between_steps = self.calibration.map_or(0.0, |known| known.step_correlation);
                 Some(max_of_steps::quantile(p, hours.steps(), between_steps))
             }
@@ -213,7 +227,7 @@ mod tests {
         let all = forecasts();
         let offered = [1, 2].map(|hours| HorizonHours::new(hours).unwrap());
         let refs: Vec<_> = all.iter().collect();
-        let bounds = bounds(&refs, aggregation, Some(&calibration()), GuaranteeRate::GFS, &offered).unwrap();
+        let bounds = bounds(&refs, aggregation, Some(&calibration()), None, GuaranteeRate::GFS, &offered).unwrap();
         assert!(bounds.iter().all(|bound| bound.bound.as_gpus() >= bound.bound_gpus));
         bounds.iter().map(|bound| bound.bound_gpus).collect()
     }
@@ -244,7 +258,7 @@ mod tests {
         let all = forecasts();
         let falling: Vec<_> = all[1..].iter().collect();
         let offered = [1, 2].map(|hours| HorizonHours::new(hours).unwrap());
-        let bounds = bounds(&falling, Aggregation::Independent, None, GuaranteeRate::GFS, &offered).unwrap();
+        let bounds = bounds(&falling, Aggregation::Independent, None, None, GuaranteeRate::GFS, &offered).unwrap();
         assert_eq!(bounds[1].bound, bounds[0].bound);
         assert_eq!(bounds[1].step, Some(1), "the first hour decides");
     }
@@ -252,11 +266,11 @@ mod tests {
     #[test]
     fn a_pool_without_organizations_needs_nothing_and_a_short_forecast_is_refused() {
         let four = [HorizonHours::new(4).unwrap()];
-        let none = bounds(&[], Aggregation::Pooled, None, GuaranteeRate::GFS, &four).unwrap();
+        let none = bounds(&[], Aggregation::Pooled, None, None, GuaranteeRate::GFS, &four).unwrap();
         assert_eq!(none[0].bound, MilliGpus::ZERO);
         let all = forecasts();
         let refs: Vec<_> = all.iter().collect();
-        let fault = bounds(&refs, Aggregation::SumOfBounds, None, GuaranteeRate::GFS, &four).unwrap_err();
+        let fault = bounds(&refs, Aggregation::SumOfBounds, None, None, GuaranteeRate::GFS, &four).unwrap_err();
         assert_eq!(fault.to_string(), "a bound over 4h needs 4h of forecast, and there are 2 h");
     }
 }

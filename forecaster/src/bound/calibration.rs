@@ -2,10 +2,11 @@
 
 use super::shrinkage::{self, Correlation};
 use super::{Aggregation, AggregationScore, choose, score};
+use crate::calibration::Issued;
 use crate::predict::PredictError;
 use datasets::{HourRange, Panel};
 use std::collections::BTreeMap;
-use vocab::{DemandForecast, GuaranteeRate, HorizonHours, Organization, PoolId};
+use vocab::{GuaranteeRate, HorizonHours, Organization, PoolId};
 
 /// Deviations are floored here when residuals are standardised, in GPUs.
 const LEAST_STDDEV_GPUS: f64 = 1e-3;
@@ -27,7 +28,7 @@ pub struct PoolCalibration {
 }
 
 impl PoolCalibration {
-    /// Measures a pool on forecasts `[issue time][series]` of the validation issue times.
+    /// Measures a pool on what went out at each of the validation issue times.
     ///
     /// # Errors
     /// A bound is no amount of GPUs.
@@ -35,12 +36,12 @@ impl PoolCalibration {
         pool: &PoolId,
         panel: &Panel,
         issues: HourRange,
-        rolled: &[Vec<DemandForecast>],
+        issued: &[Issued],
         rate: GuaranteeRate,
         horizon: HorizonHours,
     ) -> Result<Self, PredictError> {
         let members = members(panel, pool, issues, horizon);
-        let residuals = Residuals::of(panel, issues, rolled, &members, horizon);
+        let residuals = Residuals::of(panel, issues, issued, &members, horizon);
         let samples: Vec<Vec<f64>> = residuals.standardised.iter().map(|steps| steps.concat()).collect();
         let independent = residuals.issues as f64 / horizon.steps() as f64;
         let Correlation { matrix, mean } = shrinkage::correlation(&samples, independent);
@@ -55,7 +56,7 @@ impl PoolCalibration {
             chosen: Aggregation::SumOfBounds,
         };
         for aggregation in Aggregation::ALL {
-            let scored = score(&calibration, aggregation, panel, issues, rolled, rate, horizon)?;
+            let scored = score(&calibration, aggregation, panel, issues, issued, rate, horizon)?;
             calibration.scores.extend(scored);
         }
         calibration.chosen = choose(&calibration.scores, rate);
@@ -110,20 +111,14 @@ struct Residuals {
 
 impl Residuals {
     /// Of the issue times at which every member was measured at every step.
-    fn of(
-        panel: &Panel,
-        issues: HourRange,
-        rolled: &[Vec<DemandForecast>],
-        members: &[usize],
-        horizon: HorizonHours,
-    ) -> Self {
+    fn of(panel: &Panel, issues: HourRange, issued: &[Issued], members: &[usize], horizon: HorizonHours) -> Self {
         let steps = horizon.steps();
         let mut all = Self {
             standardised: vec![vec![Vec::new(); steps]; members.len()],
             total: vec![Vec::new(); steps],
             issues: 0,
         };
-        for (issue, forecasts) in issues.iter().zip(rolled) {
+        for (issue, issued) in issues.iter().zip(issued) {
             let outcome = |&place: &usize| datasets::window::outcome(panel, place, issue, horizon);
             let came: Option<Vec<_>> = members.iter().map(outcome).collect();
             let Some(came) = came.filter(|all| all.iter().all(|one| !one.measured.contains(&false))) else { continue };
@@ -131,7 +126,7 @@ impl Residuals {
             for step in 0..steps {
                 let mut total = 0.0;
                 for (member, &place) in members.iter().enumerate() {
-                    let forecast = forecasts[place].steps()[step];
+                    let forecast = issued.forecasts[place].steps()[step];
                     let residual = came[member].demand_gpus[step] - forecast.mean_gpus;
                     total += residual;
                     let deviation = forecast.stddev_gpus.max(LEAST_STDDEV_GPUS);

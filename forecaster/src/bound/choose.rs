@@ -3,10 +3,11 @@
 use super::aggregate::bounds;
 use super::calibration::{PoolCalibration, members};
 use super::{Aggregation, BoundError};
+use crate::calibration::Issued;
 use crate::predict::PredictError;
 use crate::scores::{PoolPair, PoolScores, actual_peak_gpus, score_pool};
 use datasets::{HourRange, Panel};
-use vocab::{DemandForecast, GuaranteeRate, HorizonHours};
+use vocab::{GuaranteeRate, HorizonHours};
 
 /// How the bounds of one aggregation fared.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +17,7 @@ pub struct AggregationScore {
 }
 
 /// Scores one aggregation over the full horizon at the issue times whose peak was measured; `None` where there are none.
+/// `issued` is what went out at each of `issues`.
 ///
 /// # Errors
 /// A bound is no amount of GPUs.
@@ -24,16 +26,17 @@ pub fn score(
     aggregation: Aggregation,
     panel: &Panel,
     issues: HourRange,
-    rolled: &[Vec<DemandForecast>],
+    issued: &[Issued],
     rate: GuaranteeRate,
     horizon: HorizonHours,
 ) -> Result<Option<AggregationScore>, PredictError> {
     let members = members(panel, &calibration.pool, issues, horizon);
     let mut pairs = Vec::new();
-    for (issue, forecasts) in issues.iter().zip(rolled) {
+    for (issue, issued) in issues.iter().zip(issued) {
         let Some(peak_gpus) = actual_peak_gpus(panel, &calibration.pool, issue, horizon) else { continue };
-        let forecasts: Vec<_> = members.iter().map(|&place| &forecasts[place]).collect();
-        let bound = bounds(&forecasts, aggregation, Some(calibration), rate, &[horizon])?;
+        let forecasts: Vec<_> = members.iter().map(|&place| &issued.forecasts[place]).collect();
+        let conformal = issued.conformal.get(&calibration.pool);
+        let bound = bounds(&forecasts, aggregation, Some(calibration), conformal, rate, &[horizon])?;
         pairs.push(PoolPair { issue, bound_gpus: bound[0].bound.as_gpus(), peak_gpus });
     }
     Ok(score_pool(&pairs, rate).map(|scores| AggregationScore { aggregation, scores }))

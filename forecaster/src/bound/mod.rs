@@ -30,10 +30,13 @@ pub enum Aggregation {
     /// The quantile of a sum of Gaussians with the shrunk correlation of validation residuals, corrected for taking the
     /// maximum over H steps.
     Pooled,
+    /// Calibrated on the pool's own measured peaks: an order statistic of their residuals over a week. As `pooled` where
+    /// there are none yet.
+    Conformal,
 }
 
 impl Aggregation {
-    pub const ALL: [Self; 3] = [Self::SumOfBounds, Self::Independent, Self::Pooled];
+    pub const ALL: [Self; 4] = [Self::SumOfBounds, Self::Independent, Self::Pooled, Self::Conformal];
 
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -41,6 +44,7 @@ impl Aggregation {
             Self::SumOfBounds => "sum-of-bounds",
             Self::Independent => "independent",
             Self::Pooled => "pooled",
+            Self::Conformal => "conformal",
         }
     }
 

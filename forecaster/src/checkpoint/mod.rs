@@ -6,15 +6,16 @@ mod trees;
 
 use crate::baseline::Baseline;
 use crate::bound::{PoolCalibration, UnknownAggregation};
+use crate::calibration::{Calibrator, CalibratorError};
 use crate::model::{Model, ModelKind, ModelSpec, UnknownModel};
 use crate::orglinear::{OrgLinear, Shape, Weights};
 use crate::trained::Trained;
 use metadata::Metadata;
-use tensors::{CORRELATION, Payload, SCALE, SPREAD};
+use tensors::{CALIBRATOR, CORRELATION, Payload, SCALE, SPREAD};
 use vocab::{HorizonError, HourError, NameError, SeriesId};
 
 /// The format that this version writes, and the only one that it reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Why bytes are no model that can serve. Whatever it is, the model that serves now stays.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,8 @@ pub enum CheckpointError {
     NotFinite { name: String },
     #[error("forest {name} of the checkpoint is no forest: a node leads out of its tree, or back")]
     BrokenForest { name: String },
+    #[error(transparent)]
+    Calibrator(#[from] CalibratorError),
     #[error(transparent)]
     Model(#[from] UnknownModel),
     #[error(transparent)]
@@ -77,6 +80,7 @@ pub fn save(trained: &Trained, code_version: &str) -> Result<Vec<u8>, Checkpoint
         let size = calibration.organizations.len();
         payload.put_f64(&format!("{CORRELATION}{place}"), &[size, size], calibration.correlation.clone());
     }
+    payload.put_bytes(CALIBRATOR, trained.calibrator.to_bytes());
     let metadata = Metadata::of(trained, &series, code_version);
     payload.serialize(&serde_json::to_string(&metadata)?)
 }
@@ -97,7 +101,8 @@ pub fn load(bytes: &[u8]) -> Result<Trained, CheckpointError> {
             one.restore(payload.f64s(&format!("{CORRELATION}{place}"), &[size, size])?)
         })
         .collect::<Result<_, _>>()?;
-    Ok(Trained { spec, data, model, calibrations })
+    let calibrator = Calibrator::from_bytes(payload.bytes(CALIBRATOR)?)?;
+    Ok(Trained { spec, data, model, calibrations, calibrator })
 }
 
 fn model(payload: &Payload, spec: &ModelSpec, series: Vec<SeriesId>) -> Result<Model, CheckpointError> {

@@ -14,6 +14,8 @@ pub const SCALE: &str = "scale";
 pub const SPREAD: &str = "spread";
 /// Followed by the place of the pool in the metadata.
 pub const CORRELATION: &str = "correlation.";
+/// The state of the online calibration, bytes as it writes them.
+pub const CALIBRATOR: &str = "calibrator";
 /// Of everything else in the file. A tensor, since a second key of the metadata would make their order a matter of chance.
 const DIGEST: &str = "sha256";
 const DIGEST_BYTES: usize = 32;
@@ -85,6 +87,17 @@ impl Payload {
     pub fn put_f64(&mut self, name: &str, shape: &[usize], values: Vec<f64>) {
         let bytes = values.into_iter().flat_map(f64::to_le_bytes).collect();
         self.0.insert(name.to_owned(), Stored { dtype: Dtype::F64, shape: shape.to_vec(), bytes });
+    }
+
+    pub fn put_bytes(&mut self, name: &str, bytes: Vec<u8>) {
+        self.0.insert(name.to_owned(), Stored { dtype: Dtype::U8, shape: vec![bytes.len()], bytes });
+    }
+
+    /// However many there are.
+    pub fn bytes(&self, name: &str) -> Result<&[u8], CheckpointError> {
+        let stored = self.0.get(name).filter(|stored| stored.dtype == Dtype::U8);
+        let missing = || CheckpointError::MissingTensor { name: name.to_owned() };
+        stored.map(|stored| &stored.bytes[..]).ok_or_else(missing)
     }
 
     /// `[series, 2]`: centre and deviation, in GPUs.

@@ -1,6 +1,7 @@
 //! What a checkpoint keeps, and what it refuses.
 
 use super::*;
+use crate::calibration::Switch;
 use crate::fit::Fit;
 use crate::model::ModelKind;
 use crate::predict::forecast;
@@ -30,7 +31,7 @@ fn trained(kind: ModelKind) -> Trained {
     let lookback_hours = if kind == ModelKind::Trees { 168 } else { 48 };
     let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours, seed: 3 };
     let split = split(&panel, panel.end(), &spec).unwrap();
-    train(&Fit { panel: &panel, split, spec }, GuaranteeRate::GFS, &mut |_| ()).unwrap().0
+    train(&Fit { panel: &panel, split, spec }, GuaranteeRate::GFS, Switch::Auto, &mut |_| ()).unwrap().0
 }
 
 fn bytes() -> Vec<u8> {
@@ -52,6 +53,8 @@ fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
         let after = load(&save(&before, "0.0.0").unwrap()).unwrap();
         let at_end = |model: &Trained| forecast(model, &panel, panel.end()).unwrap();
         assert_eq!(at_end(&before), at_end(&after), "{kind}");
+        assert_eq!(before.calibrator.to_bytes(), after.calibrator.to_bytes());
+        assert!(after.calibrator.newest_issue().is_some(), "it has learned from the validation part");
         assert_eq!((before.spec, before.data, before.calibrations), (after.spec, after.data, after.calibrations));
     }
 }
@@ -65,7 +68,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
         let panel = panel();
         let spec = ModelSpec { seed: 4, ..one.spec };
         let fit = Fit { panel: &panel, split: split(&panel, panel.end(), &spec).unwrap(), spec };
-        let other = train(&fit, GuaranteeRate::GFS, &mut |_| ()).unwrap().0;
+        let other = train(&fit, GuaranteeRate::GFS, Switch::Auto, &mut |_| ()).unwrap().0;
         assert_ne!(save(&one), save(&other), "{kind}");
     }
 }
@@ -93,5 +96,5 @@ fn a_torn_file_and_one_of_another_format_say_what_they_are() {
     let mut later = whole.clone();
     later[place] = b'9';
     let fault = load(&later).unwrap_err().to_string();
-    assert!(fault.starts_with("the checkpoint has format 9, and this program reads format 1"), "{fault}");
+    assert!(fault.starts_with("the checkpoint has format 9, and this program reads format 2"), "{fault}");
 }

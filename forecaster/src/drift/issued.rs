@@ -1,7 +1,7 @@
 //! What was said at one issue hour.
 
 use super::bytes::{DamagedBytes, Reader, Writer};
-use super::{KEPT_HOURS, LATE_HOURS};
+use super::{JUDGED, KEPT_HOURS, LATE_HOURS};
 use datasets::{Panel, Series};
 use vocab::{
     ClusterName, DemandForecast, ForecastOrigin, GpuModel, GuaranteeRate, HorizonHours, HourStart, MilliGpus,
@@ -32,19 +32,40 @@ pub struct Issued {
     pub issue: HourStart,
     /// Of every series, as the model gave them, all of the same number of steps.
     pub forecasts: Vec<DemandForecast>,
+    /// The median and the 0.9 quantile of each step as they were issued, where they were corrected before; else empty.
+    pub corrected_gpus: Vec<Vec<[f64; 2]>>,
     /// Demand of each series in the hour before, as it was known then: what "the last value stays" would have said.
     pub last_gpus: Vec<f64>,
     pub bounds: Vec<IssuedBound>,
 }
 
 impl Issued {
-    /// What a model said of the series of a panel, in the panel's order.
+    /// What a model said of the series of a panel, in the panel's order, and what was issued of it.
     #[must_use]
-    pub fn of(panel: &Panel, issue: HourStart, forecasts: Vec<DemandForecast>, bounds: Vec<IssuedBound>) -> Self {
+    pub fn of(
+        panel: &Panel,
+        issue: HourStart,
+        raw: Vec<DemandForecast>,
+        issued: &[DemandForecast],
+        bounds: Vec<IssuedBound>,
+    ) -> Self {
         let before = panel.index_of(issue).and_then(|index| index.checked_sub(1));
         let last = |series: &Series| before.and_then(|hour| series.demand_gpus().get(hour).copied()).unwrap_or(0.0);
         let last_gpus = panel.series().iter().map(last).collect();
-        Self { issue, forecasts, last_gpus, bounds }
+        let judged = |step: &StepForecast| [step.quantiles_gpus[0], step.quantiles_gpus[JUDGED.0]];
+        let corrected = |(raw, issued): (&DemandForecast, &DemandForecast)| {
+            let is_corrected = raw.steps() != issued.steps();
+            issued.steps().iter().filter(|_| is_corrected).map(judged).collect()
+        };
+        let corrected_gpus = raw.iter().zip(issued).map(corrected).collect();
+        Self { issue, forecasts: raw, corrected_gpus, last_gpus, bounds }
+    }
+
+    /// The median and the 0.9 quantile of a series in a step (from 0), as they were issued.
+    pub(super) fn judged_gpus(&self, series: usize, step: usize) -> [f64; 2] {
+        let corrected = self.corrected_gpus.get(series).and_then(|steps| steps.get(step));
+        let raw = &self.forecasts[series].steps()[step].quantiles_gpus;
+        corrected.copied().unwrap_or([raw[0], raw[JUDGED.0]])
     }
 
     /// Steps of the forecasts; none without series.
@@ -54,7 +75,7 @@ impl Issued {
     }
 
     /// `HRLF`, the format, the cluster, the issue hour, the number of steps, then the series (GPU model, organization,
-    /// origin, the last value and five numbers a step as f32) and the bounds (GPU model, hours, rate, thousandths of a
+    /// origin, the last value and five numbers a step as f32, 1 and two numbers a step where it was corrected, else 0) and the bounds (GPU model, hours, rate, thousandths of a
     /// GPU). A name is its length and its bytes. The order of quantiles survives the rounding to f32.
     #[must_use]
     pub fn to_bytes(&self, cluster: &ClusterName) -> Vec<u8> {
@@ -63,7 +84,7 @@ impl Issued {
         to.hour(self.issue);
         to.u8(self.horizon().map_or(0, HorizonHours::get));
         to.count(self.forecasts.len());
-        for (forecast, last_gpus) in self.forecasts.iter().zip(&self.last_gpus) {
+        for ((forecast, last_gpus), corrected) in self.forecasts.iter().zip(&self.last_gpus).zip(&self.corrected_gpus) {
             to.name(forecast.series().pool.gpu_model.as_str());
             to.name(forecast.series().organization.as_str());
             to.u8(u8::from(forecast.origin() == ForecastOrigin::ColdStart));
@@ -73,6 +94,8 @@ impl Issued {
                 to.f32(step.stddev_gpus);
                 step.quantiles_gpus.into_iter().for_each(|quantile| to.f32(quantile));
             }
+            to.u8(u8::from(!corrected.is_empty()));
+            corrected.iter().flatten().for_each(|quantile| to.f32(*quantile));
         }
         to.count(self.bounds.len());
         for one in &self.bounds {
@@ -91,20 +114,23 @@ impl Issued {
         let cluster = ClusterName::parse(from.name()?).map_err(DamagedBytes::of)?;
         let issue = from.hour()?;
         let steps = usize::from(from.u8()?);
-        let count = from.count(7 + steps * NUMBERS_PER_STEP * 4)?;
+        let count = from.count(8 + steps * NUMBERS_PER_STEP * 4)?;
         let (mut forecasts, mut last_gpus) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut corrected_gpus = Vec::with_capacity(count);
         let mut pool = None;
         for _ in 0..count {
             let series = series(&mut from, &cluster, &mut pool)?;
             let origin = ORIGINS.get(usize::from(from.u8()?)).copied();
             let origin = origin.ok_or_else(|| DamagedBytes("an origin is unknown".to_owned()))?;
             last_gpus.push(from.f32()?);
-            let steps = (0..steps).map(|_| step(&mut from)).collect::<Result<_, _>>()?;
-            forecasts.push(DemandForecast::new(series, issue, origin, steps).map_err(DamagedBytes::of)?);
+            let said = (0..steps).map(|_| step(&mut from)).collect::<Result<_, _>>()?;
+            forecasts.push(DemandForecast::new(series, issue, origin, said).map_err(DamagedBytes::of)?);
+            let corrected = if from.u8()? == 0 { 0 } else { steps };
+            corrected_gpus.push((0..corrected).map(|_| judged(&mut from)).collect::<Result<_, _>>()?);
         }
         let bounds = (0..from.count(14)?).map(|_| bound(&mut from, &cluster)).collect::<Result<_, _>>()?;
         from.end()?;
-        Ok(Self { issue, forecasts, last_gpus, bounds })
+        Ok(Self { issue, forecasts, corrected_gpus, last_gpus, bounds })
     }
 }
 
@@ -130,6 +156,14 @@ pub(super) fn pool(cluster: &ClusterName, gpu_model: &str) -> Result<PoolId, Dam
 fn step(from: &mut Reader<'_>) -> Result<StepForecast, DamagedBytes> {
     let (mean_gpus, stddev_gpus) = (from.f32()?, from.f32()?);
     Ok(StepForecast { mean_gpus, stddev_gpus, quantiles_gpus: [from.f32()?, from.f32()?, from.f32()?] })
+}
+
+fn judged(from: &mut Reader<'_>) -> Result<[f64; 2], DamagedBytes> {
+    let quantiles = [from.f32()?, from.f32()?];
+    if quantiles.iter().all(|quantile| quantile.is_finite()) {
+        return Ok(quantiles);
+    }
+    Err(DamagedBytes("a corrected quantile is not finite".to_owned()))
 }
 
 pub(super) fn rate(ppm: u32) -> Result<GuaranteeRate, DamagedBytes> {

@@ -25,5 +25,5 @@ pub const KEPT_HOURS: i64 = 336;
 /// Usage that comes more than so many hours after that of the rest of its cluster is not waited for: usage older than two
 /// hours is a missing input for quotas, too.
 pub const LATE_HOURS: i64 = 2;
-/// The exported quantile that is held against what came: its place and level.
+/// The exported quantile that is held against what came, beside the median: its place and level.
 pub(crate) const JUDGED: (usize, f64) = (1, 0.9);

@@ -1,6 +1,5 @@
 //! What was said, held against what came.
 
-use super::JUDGED;
 use super::bytes::{DamagedBytes, Reader, Writer};
 use super::issued::{Issued, pool, rate, series};
 use crate::scores::{TOLERANCE_GPUS, actual_peak_gpus};
@@ -92,9 +91,9 @@ pub struct ScoredIssue {
 pub fn score(issued: &Issued, panel: &Panel) -> ScoredIssue {
     let places: BTreeMap<&SeriesId, usize> =
         panel.series().iter().enumerate().map(|(place, series)| (series.id(), place)).collect();
-    let one = |(forecast, last_gpus): (&DemandForecast, &f64)| {
+    let one = |(number, forecast): (usize, &DemandForecast)| {
         let place = places.get(forecast.series()).copied();
-        (forecast.series().clone(), tally(forecast, *last_gpus, panel, place))
+        (forecast.series().clone(), tally(issued, number, panel, place))
     };
     let bounds = issued.bounds.iter().map(|bound| BoundOutcome {
         pool: bound.pool.clone(),
@@ -106,15 +105,16 @@ pub fn score(issued: &Issued, panel: &Panel) -> ScoredIssue {
     ScoredIssue {
         issue: issued.issue,
         horizon: issued.horizon().unwrap_or(HorizonHours::ONE),
-        series: issued.forecasts.iter().zip(&issued.last_gpus).map(one).collect(),
+        series: issued.forecasts.iter().enumerate().map(one).collect(),
         bounds: bounds.collect(),
     }
 }
 
-fn tally(forecast: &DemandForecast, last_gpus: f64, panel: &Panel, place: Option<usize>) -> Tally {
+/// Of forecast number `number`, whose series stands at `place` of the panel.
+fn tally(issued: &Issued, number: usize, panel: &Panel, place: Option<usize>) -> Tally {
     let mut tally = Tally::default();
-    let start = panel.index_of(forecast.issue());
-    for (step, said) in forecast.steps().iter().enumerate() {
+    let start = panel.index_of(issued.issue);
+    for step in 0..issued.forecasts[number].steps().len() {
         let came = place.zip(start).and_then(|(place, start)| {
             let series = &panel.series()[place];
             let measured = *series.measured().get(start + step)?;
@@ -125,13 +125,13 @@ fn tally(forecast: &DemandForecast, last_gpus: f64, panel: &Panel, place: Option
             continue;
         };
         // What was written as f32 is as exact as f32 is.
-        let quantile = said.quantiles_gpus[JUDGED.0];
+        let [median, quantile] = issued.judged_gpus(number, step);
         let tolerance = TOLERANCE_GPUS + f64::from(f32::EPSILON) * quantile.abs();
         tally.hours += 1;
         tally.covered += u32::from(actual_gpus <= quantile + tolerance);
         tally.below += u32::from(actual_gpus < quantile - tolerance);
-        tally.abs_error_gpus += (said.quantiles_gpus[0] - actual_gpus).abs();
-        tally.last_value_abs_error_gpus += (last_gpus - actual_gpus).abs();
+        tally.abs_error_gpus += (median - actual_gpus).abs();
+        tally.last_value_abs_error_gpus += (issued.last_gpus[number] - actual_gpus).abs();
     }
     tally
 }

@@ -48,12 +48,8 @@ fn bound(issue_hours: u64, gpus: u32) -> IssuedBound {
 #[test]
 fn a_forecast_is_held_against_what_came() {
     let panel = panel("a 4 5 9 1\nb 2 2 . 1");
-    let issued = Issued::of(
-        &panel,
-        hour(1),
-        vec![said("a", 1, 6.0, 9.0), said("b", 1, 3.0, 1.0 + 2.0)],
-        vec![bound(1, 7), bound(2, 100)],
-    );
+    let raw = vec![said("a", 1, 6.0, 9.0), said("b", 1, 3.0, 3.0)];
+    let issued = Issued::of(&panel, hour(1), raw.clone(), &raw, vec![bound(1, 7), bound(2, 100)]);
     assert_eq!(issued.last_gpus, [4.0, 2.0]);
     let scored = score(&issued, &panel);
     let tally = |hours, unmeasured, covered, below, abs_error_gpus, last_value_abs_error_gpus| Tally {
@@ -78,11 +74,28 @@ fn a_forecast_is_held_against_what_came() {
     assert_eq!(names, ["a", "b"]);
 }
 
+/// b was corrected to 2, which is what came: no error, and covered by a tie. The raw forecast is kept, too.
+#[test]
+fn what_was_corrected_is_held_to_what_was_issued() {
+    let panel = panel("a 4 5 9 1\nb 2 2 2 1");
+    let raw = vec![said("a", 1, 6.0, 9.0), said("b", 1, 3.0, 3.0)];
+    let step = StepForecast { mean_gpus: 2.0, stddev_gpus: 1.0, quantiles_gpus: [2.0, 2.0, 2.0] };
+    let lower = DemandForecast::new(series("b"), hour(1), ForecastOrigin::Model, vec![step; 2]).unwrap();
+    let issued = Issued::of(&panel, hour(1), raw.clone(), &[raw[0].clone(), lower], Vec::new());
+    let read = Issued::from_bytes(&issued.to_bytes(&earth())).unwrap();
+    assert_eq!(read.forecasts, raw);
+    let [a, b] = [0, 1].map(|place| score(&read, &panel).series[place].1);
+    assert_eq!((a.abs_error_gpus, b.abs_error_gpus), (4.0, 0.0));
+    assert_eq!((b.covered, b.below), (2, 0), "a tie");
+}
+
 #[test]
 fn recording_gaps_and_series_that_are_gone_are_not_scored() {
     let panel = panel("a 4 0 9 1\nb 2 0 2 1");
     let forecasts = vec![said("a", 1, 6.0, 9.0), said("gone", 1, 3.0, 3.0)];
-    let issued = Issued { issue: hour(1), forecasts, last_gpus: vec![4.0, 4.0], bounds: vec![bound(2, 100)] };
+    let corrected_gpus = vec![Vec::new(); 2];
+    let issued =
+        Issued { issue: hour(1), forecasts, corrected_gpus, last_gpus: vec![4.0, 4.0], bounds: vec![bound(2, 100)] };
     let scored = score(&issued, &panel);
     assert_eq!([scored.series[0].1.hours, scored.series[0].1.unmeasured], [1, 1]);
     assert_eq!([scored.series[1].1.hours, scored.series[1].1.unmeasured], [0, 2]);
@@ -145,7 +158,9 @@ fn only_what_the_serving_run_said_is_judged_and_each_hour_counts_once() {
 #[test]
 fn bytes_that_are_damaged_are_refused() {
     let panel = panel("a 4 5 9 1\nX/b 2 2 . 1");
-    let issued = Issued::of(&panel, hour(1), vec![said("X/b", 1, 3.0, 3.0), said("a", 1, 6.0, 9.0)], vec![bound(2, 7)]);
+    let raw = vec![said("X/b", 1, 3.0, 3.0), said("a", 1, 6.0, 9.0)];
+    let corrected = [raw[0].clone(), said("a", 1, 5.0, 8.0)];
+    let issued = Issued::of(&panel, hour(1), raw, &corrected, vec![bound(2, 7)]);
     let bytes = issued.to_bytes(&earth());
     let scores = score(&issued, &panel).to_bytes(&earth());
     assert_eq!(ScoredIssue::from_bytes(&scores).unwrap(), score(&issued, &panel));
@@ -179,11 +194,14 @@ proptest! {
         };
         let forecasts: Vec<_> = values.into_iter().enumerate().map(forecast).collect();
         let last_gpus = vec![0.5; forecasts.len()];
-        let issued = Issued { issue: hour(9), forecasts, last_gpus, bounds: vec![bound(3, 12)] };
+        let mut corrected_gpus = vec![Vec::new(); forecasts.len()];
+        corrected_gpus[0] = vec![[1.5, 2.5]; 3];
+        let issued = Issued { issue: hour(9), forecasts, corrected_gpus, last_gpus, bounds: vec![bound(3, 12)] };
         let bytes = issued.to_bytes(&earth());
         let read = Issued::from_bytes(&bytes).unwrap();
         prop_assert_eq!(read.to_bytes(&earth()), bytes, "what is as exact as f32 stays as it is");
         prop_assert_eq!((&read.bounds, &read.last_gpus), (&issued.bounds, &issued.last_gpus));
+        prop_assert_eq!(&read.corrected_gpus, &issued.corrected_gpus);
         for (one, other) in issued.forecasts.iter().zip(&read.forecasts) {
             prop_assert_eq!((one.series(), one.origin()), (other.series(), other.origin()));
             for (one, other) in one.steps().iter().zip(other.steps()) {

@@ -3,16 +3,17 @@
 use super::explain::sentence;
 use super::{ClusterDrift, PoolReport};
 use crate::metrics;
-use crate::plan::{ClusterPlan, PoolPlan};
+use crate::plan::{ClusterPlan, PoolPlan, Run, Said};
 use crate::refresh::Service;
 use datasets::Panel;
+use forecaster::calibration::Calibrator;
 use forecaster::drift::{
     Issued, IssuedBound, KEPT_HOURS, PoolDrift, ScoredIssue, Standing, WINDOW_HOURS, Window, is_due, is_whole, score,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use store::{IssuedForecasts, RunId, Store, StoreError};
-use vocab::{ClusterName, DemandForecast, HorizonHours, HourStart, PoolId, UnixSeconds};
+use store::{Calibration, IssuedForecasts, RunId, Store, StoreError};
+use vocab::{ClusterName, HorizonHours, HourStart, PoolId, UnixSeconds};
 
 /// What was said at an hour is kept once its usage is whole, and so long after the hour at the latest.
 const WAITS_FOR_USAGE_S: i64 = 1_800;
@@ -23,7 +24,7 @@ pub struct Renewed {
     pub panel: Arc<Panel>,
     pub run: RunId,
     pub now: UnixSeconds,
-    said: Option<(HourStart, Vec<DemandForecast>)>,
+    said: Option<Said>,
     bounds: Vec<IssuedBound>,
 }
 
@@ -32,7 +33,7 @@ impl Renewed {
     #[must_use]
     pub fn of(cluster: ClusterName, panel: Arc<Panel>, run: RunId, now: UnixSeconds, plan: &mut ClusterPlan) -> Self {
         let bounds = plan.pools.iter().filter_map(longest_bound).collect();
-        Self { cluster, panel, run, now, said: plan.forecasts.take(), bounds }
+        Self { cluster, panel, run, now, said: plan.said.take(), bounds }
     }
 }
 
@@ -51,6 +52,8 @@ pub struct Ledgers {
     /// Where the shares of each pool stood: that they left is said once. Apart from the ledgers, which are read again
     /// after a fault.
     standings: BTreeMap<PoolId, Stood>,
+    /// What each cluster's scores had taught when they were last known: it serves on while the database does not answer.
+    calibrators: BTreeMap<ClusterName, (RunId, Arc<Calibrator>)>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,6 +69,8 @@ struct Ledger {
     /// What was said and not scored yet, by issue hour.
     unscored: VecDeque<(HourStart, HorizonHours)>,
     window: Window,
+    /// What the scores of the run that serves have taught.
+    calibrator: (RunId, Arc<Calibrator>),
     /// Issue hours that were scored since the ledger was read.
     scored: u64,
     /// What the last report was made of.
@@ -73,7 +78,14 @@ struct Ledger {
 }
 
 impl Ledgers {
-    /// Scores what is due at the end of `panel`: to be called before the next forecast.
+    /// What the scores of a run had taught when they were last known; `None` for what its training did.
+    #[must_use]
+    pub fn calibrator(&self, cluster: &ClusterName, run: RunId) -> Option<Arc<Calibrator>> {
+        let (of, calibrator) = self.calibrators.get(cluster)?;
+        (*of == run).then(|| calibrator.clone())
+    }
+
+    /// Scores what is due at the end of `panel`, and lets it teach: to be called before the next forecast.
     ///
     /// # Errors
     /// The database does not answer: the ledger is read again next time.
@@ -82,15 +94,20 @@ impl Ledgers {
         store: &dyn Store,
         cluster: &ClusterName,
         panel: &Arc<Panel>,
+        run: &Run,
         now: UnixSeconds,
     ) -> Result<(), StoreError> {
         let Ok(hour) = now.hour() else { return Ok(()) };
         // Taken out, and put back when all went well: a fault leaves nothing half-known.
         let mut ledger = match self.ledgers.remove(cluster) {
             Some(known) => known,
-            None => Ledger::load(store, cluster, hour).await?,
+            None => Ledger::load(store, cluster, run, hour).await?,
         };
+        if ledger.calibrator.0 != run.id {
+            ledger.calibrator = (run.id, calibrator(store, run).await?);
+        }
         ledger.score_due(store, cluster, panel).await?;
+        self.calibrators.insert(cluster.clone(), ledger.calibrator.clone());
         self.ledgers.insert(cluster.clone(), ledger);
         Ok(())
     }
@@ -152,7 +169,7 @@ impl Ledgers {
 }
 
 impl Ledger {
-    async fn load(store: &dyn Store, cluster: &ClusterName, hour: HourStart) -> Result<Self, StoreError> {
+    async fn load(store: &dyn Store, cluster: &ClusterName, run: &Run, hour: HourStart) -> Result<Self, StoreError> {
         let mut window = Window::default();
         for stored in store.scored_forecasts(cluster, hour.plus_hours(-WINDOW_HOURS)).await? {
             match ScoredIssue::from_bytes(&stored.scores) {
@@ -165,23 +182,27 @@ impl Ledger {
         }
         let newest = store.newest_issue(cluster).await?;
         let unscored = store.unscored_issues(cluster).await?.into();
-        Ok(Self { newest, unscored, window, scored: 0, reported: None })
+        let calibrator = (run.id, calibrator(store, run).await?);
+        Ok(Self { newest, unscored, window, calibrator, scored: 0, reported: None })
     }
 
     /// Keeps what was said, once an issue hour, when the hour before has all its usage or will hardly get it any more.
     async fn record(&mut self, store: &dyn Store, renewed: Renewed) -> Result<(), StoreError> {
         let Renewed { cluster, panel, run, now, said, bounds } = renewed;
-        let Some((issue, forecasts)) = said else { return Ok(()) };
+        let Some(Said { issue, raw, issued }) = said else { return Ok(()) };
         let waits = || !is_whole(&panel, issue.plus_hours(-1)) && now.since_s(issue.instant()) < WAITS_FOR_USAGE_S;
         if self.newest >= Some(issue) || waits() {
             return Ok(());
         }
-        let issued = Issued::of(&panel, issue, forecasts, bounds);
-        let Some(horizon) = issued.horizon() else { return Ok(()) };
         let name = cluster.clone();
-        let Some(forecasts) = blocking(move || issued.to_bytes(&name)).await else { return Ok(()) };
-        store.delete_issues_before(&cluster, issue.plus_hours(-KEPT_HOURS)).await?;
-        store.record_forecasts(&IssuedForecasts { cluster, issue, run_id: run, issued_at: now, forecasts }).await?;
+        let written = blocking(move || {
+            let issued = Issued::of(&panel, issue, raw.to_vec(), &issued, bounds);
+            Some((issued.horizon()?, issued.to_bytes(&name)))
+        });
+        let Some((horizon, forecasts)) = written.await.flatten() else { return Ok(()) };
+        let row = IssuedForecasts { cluster, issue, run_id: run, issued_at: now, forecasts };
+        store.record_forecasts(&row).await?;
+        store.delete_issues_before(&row.cluster, issue.plus_hours(-KEPT_HOURS)).await?;
         self.newest = Some(issue);
         self.unscored.push_back((issue, horizon));
         Ok(())
@@ -198,17 +219,49 @@ impl Ledger {
             if !is_due(panel, issue, horizon) {
                 break;
             }
-            if let Some(stored) = store.issued_forecasts(cluster, issue).await?
-                && let Some(scored) = scored(&stored, panel, horizon).await
-            {
-                let kept = store.record_scores(cluster, issue, &scored.to_bytes(cluster)).await?;
-                let scored = if kept { scored } else { as_stored(store, cluster, issue).await?.unwrap_or(scored) };
-                self.window.add(stored.run_id.get(), &scored);
-                self.scored += 1;
-                metrics::scored(cluster.as_str());
+            if let Some(stored) = store.issued_forecasts(cluster, issue).await? {
+                self.score(store, stored, panel, horizon).await?;
             }
             self.unscored.pop_front();
         }
+        Ok(())
+    }
+
+    /// Scores one issue hour, lets it teach the run that said it if that run serves, and writes both at once.
+    async fn score(
+        &mut self,
+        store: &dyn Store,
+        stored: IssuedForecasts,
+        panel: &Arc<Panel>,
+        horizon: HorizonHours,
+    ) -> Result<(), StoreError> {
+        let (cluster, issue, run_id) = (stored.cluster.clone(), stored.issue, stored.run_id);
+        let (serving, known) = self.calibrator.clone();
+        let pupil = (serving == run_id).then_some(known);
+        let panel = panel.clone();
+        let Some((scored, taught)) = blocking(move || lesson(&stored, &panel, horizon, pupil)).await else {
+            return Ok(());
+        };
+        let taught = taught.map(|calibrator| {
+            let state = calibrator.to_bytes();
+            (calibrator, Calibration { run_id, state })
+        });
+        let state = taught.as_ref().map(|(_, state)| state);
+        if store.record_scores(&cluster, issue, &scored.to_bytes(&cluster), state).await? {
+            self.window.add(run_id.get(), &scored);
+            if let Some((calibrator, _)) = taught {
+                self.calibrator = (run_id, Arc::new(calibrator));
+            }
+        } else {
+            // Someone else was first: what they wrote counts.
+            let theirs = as_stored(store, &cluster, issue).await?;
+            self.window.add(run_id.get(), &theirs.unwrap_or(scored));
+            if let Some(state) = store.calibration(serving).await?.filter(|_| serving == run_id) {
+                self.calibrator.1 = read(&state, serving).map_or_else(|| self.calibrator.1.clone(), Arc::new);
+            }
+        }
+        self.scored += 1;
+        metrics::scored(cluster.as_str());
         Ok(())
     }
 
@@ -229,15 +282,43 @@ async fn as_stored(
     Ok(first.and_then(|one| ScoredIssue::from_bytes(&one.scores).ok()))
 }
 
-/// Forecasts that cannot be read are scored as none, so that they are looked at once.
-async fn scored(stored: &IssuedForecasts, panel: &Arc<Panel>, horizon: HorizonHours) -> Option<ScoredIssue> {
-    let (panel, bytes, issue) = (panel.clone(), stored.forecasts.clone(), stored.issue);
-    let read = blocking(move || Issued::from_bytes(&bytes).map(|issued| score(&issued, &panel))).await?;
-    let none = ScoredIssue { issue, horizon, series: Vec::new(), bounds: Vec::new() };
-    Some(read.unwrap_or_else(|fault| {
-        tracing::warn!(cluster = %stored.cluster, %issue, %fault, "stored forecasts cannot be read and are not scored");
-        none
-    }))
+/// The scores of what was said, and the calibrator with what they teach. Forecasts that cannot be read are scored as none,
+/// so that they are looked at once, and teach nothing.
+fn lesson(
+    stored: &IssuedForecasts,
+    panel: &Panel,
+    horizon: HorizonHours,
+    pupil: Option<Arc<Calibrator>>,
+) -> (ScoredIssue, Option<Calibrator>) {
+    let issue = stored.issue;
+    match Issued::from_bytes(&stored.forecasts) {
+        Ok(issued) => {
+            let taught = pupil.map(|known| {
+                let mut calibrator = Calibrator::clone(&known);
+                calibrator.observe(panel, issue, &issued.forecasts);
+                calibrator
+            });
+            (score(&issued, panel), taught)
+        }
+        Err(fault) => {
+            tracing::warn!(cluster = %stored.cluster, %issue, %fault, "stored forecasts cannot be read and are not scored");
+            (ScoredIssue { issue, horizon, series: Vec::new(), bounds: Vec::new() }, None)
+        }
+    }
+}
+
+/// What the scores of a run have taught; what its training did where none have, or where that cannot be read.
+async fn calibrator(store: &dyn Store, run: &Run) -> Result<Arc<Calibrator>, StoreError> {
+    let stored = store.calibration(run.id).await?.and_then(|state| read(&state, run.id));
+    Ok(Arc::new(stored.unwrap_or_else(|| run.trained.calibrator.clone())))
+}
+
+fn read(state: &[u8], run: RunId) -> Option<Calibrator> {
+    let read = Calibrator::from_bytes(state);
+    read.inspect_err(
+        |fault| tracing::warn!(%run, %fault, "a stored calibration cannot be read: that of the training serves"),
+    )
+    .ok()
 }
 
 /// Work on a thread of its own, so that requests keep moving. `None` where it broke off, which is a bug.

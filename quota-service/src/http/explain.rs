@@ -42,7 +42,9 @@ pub async fn explain(
     let answered = answered(&pool, answer, service.clock.now());
     let computed = pool.made_of.as_ref().and_then(|made_of| {
         let quota = made_of.quotas.iter().find(|quota| quota.hours.get() == hours)?;
-        Some(plan::explanation(made_of, quota, answered.clone(), &pool.eta_moves))
+        let mut explanation = plan::explanation(made_of, quota, answered.clone(), &pool.eta_moves);
+        explanation.forecast.calibration = Some(plan::calibration(made_of));
+        Some(explanation)
     });
     let stored =
         || pool.stored_explanations.get(&hours).map(|one| Explanation { quota: answered.clone(), ..one.clone() });

@@ -132,7 +132,7 @@ impl Renewer {
         // 1. Read.
         let now = service.clock.now();
         let known = read::cluster(service, &mut self.cache, cluster, now).await?;
-        let inputs = match known {
+        let mut inputs = match known {
             read::ClusterKnown::Ready(inputs) => inputs,
             read::ClusterKnown::Without { pools, problem } => {
                 service.publish(write::kept(service, pools, &problem));
@@ -141,8 +141,10 @@ impl Renewer {
         };
         // 2. Look back at what was said of the hours that are over. Under a virtual clock there is no ledger.
         if !service.clock.is_virtual() {
-            let caught_up = self.ledgers.catch_up(service.store.as_ref(), &cluster.name, &inputs.panel, now).await;
+            let (store, run) = (service.store.as_ref(), &inputs.run);
+            let caught_up = self.ledgers.catch_up(store, &cluster.name, &inputs.panel, run, now).await;
             costs_no_quota(cluster, caught_up);
+            inputs.calibrator = self.ledgers.calibrator(&cluster.name, run.id);
         }
         // 3. Think, on a thread of its own, so that requests keep moving.
         let Some((inputs, mut plan)) = think(inputs).await else {

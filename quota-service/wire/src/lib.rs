@@ -17,8 +17,9 @@ mod usage;
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};
 pub use explanation::{
-    AggregationTrial, BoundExplanation, CalendarExplanation, CapacityExplanation, EtaExplanation, EtaMoveBody,
-    Explanation, ForecastExplanation, OrganizationBound, StepTotalBody, SupplyExplanation,
+    AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
+    EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, OrganizationBound, OrganizationCorrection,
+    StepTotalBody, SupplyExplanation,
 };
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};

@@ -5,6 +5,7 @@ mod philly;
 
 use datasets::read::{self, ALIBABA_EPOCH};
 use datasets::{Calendar, Panel, PanelBuilder, ReadOptions, ReadReport};
+use forecaster::calibration::Switch;
 use forecaster::{Fit, ModelKind, ModelSpec, roll, scores, train, trained};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -65,7 +66,7 @@ fn last_value(panel: &Panel, lookback_hours: usize, from: &str, to: &str) -> [f6
     let horizon = HorizonHours::new(4).unwrap();
     let spec = ModelSpec { kind: ModelKind::LastValue, horizon, lookback_hours, seed: 1 };
     let split = trained::split(panel, hour(from), &spec).unwrap();
-    let (model, _) = train(&Fit { panel, split, spec }, GuaranteeRate::GFS, &mut |_| ()).unwrap();
+    let (model, _) = train(&Fit { panel, split, spec }, GuaranteeRate::GFS, Switch::Auto, &mut |_| ()).unwrap();
     let issues = datasets::split::test_issues(hour(from), hour(to), horizon).unwrap();
     let rolled = roll(&model, panel, issues).unwrap();
     let (rows, unmeasured) = scores::collect(panel, issues, &rolled, horizon);

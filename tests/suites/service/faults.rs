@@ -132,7 +132,7 @@ async fn a_model_of_another_version_is_refused_and_the_one_before_goes_on_servin
     let answer = quota(&service, 4).await;
     assert_eq!((&answer["run_id"], &answer["stage"]), (&serves, &"fresh".into()));
     let explained = checkpoint::load(&store.checkpoint(newer).await.unwrap()).unwrap_err().to_string();
-    assert!(explained.contains("has format 9, and this program reads format 1"), "{explained}");
+    assert!(explained.contains("has format 9, and this program reads format 2"), "{explained}");
     let restarted = TestService::start(database.store().await, end().plus_s(400)).await;
     restarted.renew().await;
     let text = reason_texts(&quota(&restarted, 4).await);

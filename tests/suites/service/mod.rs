@@ -1,6 +1,7 @@
 //! The service on both databases, with a clock that the test sets.
 
 mod calendar;
+mod calibration;
 mod contract;
 mod drift;
 mod faults;

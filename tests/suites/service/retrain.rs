@@ -118,7 +118,8 @@ fn nothing_expected(issue: HourStart) -> Vec<u8> {
         DemandForecast::new(series, issue, ForecastOrigin::Model, vec![step; 4]).unwrap()
     };
     let forecasts: Vec<_> = ["org-000", "org-001", "org-002"].map(forecast).to_vec();
-    let issued = Issued { issue, forecasts, last_gpus: vec![0.0; 3], bounds: Vec::new() };
+    let corrected_gpus = vec![Vec::new(); 3];
+    let issued = Issued { issue, forecasts, corrected_gpus, last_gpus: vec![0.0; 3], bounds: Vec::new() };
     issued.to_bytes(&cluster("demo"))
 }
 

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use store::{IssuedForecasts, NewRun, RunFacts, RunId, Store, StoreError};
+use store::{Calibration, IssuedForecasts, NewRun, RunFacts, RunId, Store, StoreError};
 use tests::fixture::{at, cluster, hour, hours, put_clusters};
 use tests::{TestDatabase, on_both_databases};
 
@@ -67,10 +67,21 @@ async fn forecasts_are_scored_once(database: TestDatabase) {
     assert_eq!(store.unscored_issues(&name).await.unwrap(), unscored);
     let other = database.store().await;
     let issue = hour("2024-03-01T05");
-    let (one, two) = tokio::join!(store.record_scores(&name, issue, &[1]), other.record_scores(&name, issue, &[2]));
-    assert_ne!(one.unwrap(), two.unwrap(), "one of two writers is first");
-    assert!(!store.record_scores(&name, issue, &[3]).await.unwrap());
-    assert!(!store.record_scores(&name, hour("2024-03-01T09"), &[3]).await.unwrap(), "nothing was said then");
+    let taught = |byte| Calibration { run_id: earth, state: vec![byte, 7] };
+    let (by_one, by_two) = (taught(1), taught(2));
+    assert_eq!(store.calibration(earth).await.unwrap(), None);
+    let (one, two) = tokio::join!(
+        store.record_scores(&name, issue, &[1], Some(&by_one)),
+        other.record_scores(&name, issue, &[2], Some(&by_two))
+    );
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_ne!(one, two, "one of two writers is first");
+    assert!(!store.record_scores(&name, issue, &[3], Some(&taught(3))).await.unwrap());
+    let never_said = store.record_scores(&name, hour("2024-03-01T09"), &[3], Some(&taught(3))).await;
+    assert!(!never_said.unwrap(), "nothing was said then");
+    let expected = if one { 1 } else { 2 };
+    assert_eq!(store.calibration(earth).await.unwrap(), Some(vec![expected, 7]), "it teaches once, with its score");
+    assert_eq!(store.scored_forecasts(&name, issue).await.unwrap()[0].scores, [expected]);
     assert_eq!(store.unscored_issues(&name).await.unwrap(), unscored[1..]);
     assert_eq!(store.scored_forecasts(&name, issue).await.unwrap().len(), 1);
 }
@@ -81,7 +92,7 @@ async fn scores_come_by_hour_from_an_hour_on(database: TestDatabase) {
         [("earth", earth, "2024-03-01T07", 7), ("earth", earth, "2024-03-01T05", 5), ("mars", mars, "2024-03-01T06", 6)]
     {
         assert!(store.record_forecasts(&issued(name, run, issue, byte)).await.unwrap());
-        assert!(store.record_scores(&cluster(name), hour(issue), &[byte]).await.unwrap());
+        assert!(store.record_scores(&cluster(name), hour(issue), &[byte], None).await.unwrap());
     }
     let scored = store.scored_forecasts(&cluster("earth"), hour("2024-03-01T05")).await.unwrap();
     let read: Vec<_> = scored.iter().map(|one| (one.issue, one.run_id, one.scores.clone())).collect();
@@ -95,11 +106,18 @@ async fn retention_forgets_the_issue_hours_of_one_cluster(database: TestDatabase
         assert!(store.record_forecasts(&issued("earth", earth, issue, 1)).await.unwrap());
         assert!(store.record_forecasts(&issued("mars", mars, issue, 1)).await.unwrap());
     }
-    assert!(store.record_scores(&cluster("earth"), hour("2024-03-01T05"), &[1]).await.unwrap());
+    let taught = |run_id| Calibration { run_id, state: vec![1] };
+    for (name, run) in [("earth", earth), ("mars", mars)] {
+        assert!(store.record_scores(&cluster(name), hour("2024-03-01T05"), &[1], Some(&taught(run))).await.unwrap());
+    }
     assert_eq!(store.delete_issues_before(&cluster("earth"), hour("2024-03-01T07")).await.unwrap(), 2);
     assert_eq!(store.delete_issues_before(&cluster("earth"), hour("2024-03-01T07")).await.unwrap(), 0);
     assert_eq!(store.unscored_issues(&cluster("earth")).await.unwrap(), [(hour("2024-03-01T07"), hours(4))]);
-    assert_eq!(store.unscored_issues(&cluster("mars")).await.unwrap().len(), 3);
+    assert_eq!(store.unscored_issues(&cluster("mars")).await.unwrap().len(), 2);
+    assert!(store.calibration(earth).await.unwrap().is_some(), "the run has said something since");
+    assert_eq!(store.delete_issues_before(&cluster("earth"), hour("2024-03-01T08")).await.unwrap(), 1);
+    assert_eq!(store.calibration(earth).await.unwrap(), None);
+    assert!(store.calibration(mars).await.unwrap().is_some());
 }
 
 async fn forecasts_of_an_unknown_run_are_refused(database: TestDatabase) {

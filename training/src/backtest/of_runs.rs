@@ -7,6 +7,7 @@ use crate::args::{Backtest, Lookback};
 use crate::error::TrainingError;
 use crate::history;
 use forecaster::ModelKind;
+use forecaster::calibration::Switch;
 use std::path::Path;
 use store::{Cluster, RunId, RunRecord, Store};
 use vocab::{CapacityRow, GuaranteeRate, HourStart};
@@ -52,6 +53,7 @@ pub async fn play_runs(
         lookback: Lookback::Auto,
         run: None,
         refit: None,
+        calibration: Switch::Auto,
         out: forecasts.to_owned(),
         pool_out: Some(pool_bounds.to_owned()),
     };

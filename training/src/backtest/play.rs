@@ -5,8 +5,9 @@ use crate::error::TrainingError;
 use crate::{history, run};
 use datasets::{HourRange, Panel};
 use forecaster::bound::{Aggregation, bounds};
+use forecaster::calibration::{Calibrator, Issued, Online, Switch};
 use forecaster::scores::actual_peak_gpus;
-use forecaster::{ModelKind, ModelSpec, Trained, roll, trained};
+use forecaster::{ModelKind, ModelSpec, Trained, forecast, trained};
 use std::collections::BTreeSet;
 use std::time::Instant;
 use store::Cluster;
@@ -61,12 +62,12 @@ pub fn play(
     let mut played = Played { name, rate, rolled: Vec::new(), bounds: Vec::new(), unmeasured_peaks: 0, train_s: 0.0 };
     for part in parts(issues, what.refit) {
         match candidate {
-            Candidate::Kept { trained, .. } => played.add(panel, part, trained, what.horizon)?,
+            Candidate::Kept { trained, .. } => played.add(panel, part, trained, what)?,
             Candidate::Fresh { kind, seed } => {
                 let started = Instant::now();
                 let trained = fit(panel, cluster, part.from, what, *kind, *seed, rate)?;
                 played.train_s += started.elapsed().as_secs_f64();
-                played.add(panel, part, &trained, what.horizon)?;
+                played.add(panel, part, &trained, what)?;
             }
         }
     }
@@ -98,38 +99,67 @@ fn fit(
     let spec = ModelSpec { kind, horizon: what.horizon, lookback_hours, seed };
     let split = trained::split(panel, until, &spec)
         .map_err(|fault| TrainingError::Split { cluster: cluster.name.clone(), fault })?;
-    Ok(run::learn(panel, cluster, spec, split, rate)?.0)
+    Ok(run::learn(panel, cluster, spec, split, rate, what.calibration)?.0)
 }
 
 impl Played {
-    fn add(
+    /// Issues, hour by hour, what would have gone out: each forecast corrected by those whose hours were over.
+    fn add(&mut self, panel: &Panel, part: HourRange, trained: &Trained, what: &Backtest) -> Result<(), TrainingError> {
+        let mut online = Online::new(switched(trained.calibrator.clone(), what.calibration));
+        for issue in unseen(trained, part.from, what.horizon) {
+            let _ = online.issue(panel, issue, forecast(trained, panel, issue)?, self.rate);
+        }
+        let mut issued = Vec::with_capacity(part.hours());
+        for issue in part.iter() {
+            issued.push(online.issue(panel, issue, forecast(trained, panel, issue)?, self.rate));
+        }
+        self.add_bounds(panel, part, trained, &issued, what.horizon)?;
+        self.rolled.extend(issued.into_iter().map(|one| one.forecasts));
+        Ok(())
+    }
+
+    fn add_bounds(
         &mut self,
         panel: &Panel,
         part: HourRange,
         trained: &Trained,
+        issued: &[Issued],
         horizon: HorizonHours,
     ) -> Result<(), TrainingError> {
-        let rolled = roll(trained, panel, part)?;
         let pools: BTreeSet<&PoolId> = panel.series().iter().map(|series| &series.id().pool).collect();
         for pool in pools {
-            for (issue, forecasts) in part.iter().zip(&rolled) {
-                let members: Vec<_> = forecasts.iter().filter(|one| one.series().pool == *pool).collect();
+            for (issue, issued) in part.iter().zip(issued) {
+                let members: Vec<_> = issued.forecasts.iter().filter(|one| one.series().pool == *pool).collect();
                 let Some(peak_gpus) = actual_peak_gpus(panel, pool, issue, horizon) else {
                     self.unmeasured_peaks += 1;
                     continue;
                 };
+                let (calibration, conformal) = (trained.calibration(pool), issued.conformal.get(pool));
                 for aggregation in Aggregation::ALL {
-                    let calibration = trained.calibration(pool);
-                    let bound = bounds(&members, aggregation, calibration, self.rate, &[horizon])
+                    let bound = bounds(&members, aggregation, calibration, conformal, self.rate, &[horizon])
                         .map_err(forecaster::PredictError::from)?;
                     let bound_gpus = bound[0].bound.as_gpus();
                     self.bounds.push(PlayedBound { pool: pool.clone(), aggregation, issue, bound_gpus, peak_gpus });
                 }
             }
         }
-        self.rolled.extend(rolled);
         Ok(())
     }
+}
+
+fn switched(calibrator: Calibrator, switch: Switch) -> Calibrator {
+    match switch {
+        Switch::On if !calibrator.is_correcting() => calibrator.correcting(true),
+        Switch::Off => calibrator.correcting(false),
+        _ => calibrator,
+    }
+}
+
+/// Issue times between a model's data and the window, as far back as a calibrator remembers: a service would have learned
+/// from them.
+fn unseen(trained: &Trained, from: HourStart, horizon: HorizonHours) -> impl Iterator<Item = HourStart> {
+    let remembered = from.plus_hours(-(Calibrator::WINDOW_HOURS as i64) - i64::from(horizon.get()));
+    HourRange { from: trained.data.to.max(remembered), to: from }.iter()
 }
 
 #[cfg(test)]

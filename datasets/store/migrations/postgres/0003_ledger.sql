@@ -11,3 +11,9 @@ CREATE TABLE issued_forecasts (
     forecasts bytea NOT NULL,
     PRIMARY KEY (cluster, issue_hour)
 );
+
+-- What the scores taught about the forecasts of a run: written with them, so that each issue hour teaches once.
+CREATE TABLE calibrations (
+    run_id bigint PRIMARY KEY REFERENCES runs (id),
+    state bytea NOT NULL
+);

@@ -11,3 +11,9 @@ CREATE TABLE issued_forecasts (
     forecasts blob NOT NULL,
     PRIMARY KEY (cluster, issue_hour)
 ) STRICT;
+
+-- What the scores taught about the forecasts of a run: written with them, so that each issue hour teaches once.
+CREATE TABLE calibrations (
+    run_id integer PRIMARY KEY REFERENCES runs (id),
+    state blob NOT NULL
+) STRICT;

@@ -29,6 +29,14 @@ pub struct ScoredForecasts {
     pub scores: Vec<u8>,
 }
 
+/// What the scores of a run taught.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Calibration {
+    pub run_id: RunId,
+    /// As the caller writes and reads it.
+    pub state: Vec<u8>,
+}
+
 #[async_trait]
 pub trait LedgerStore {
     /// Keeps the forecasts, unless the issue hour has some: what was said first stays. Answers whether they were kept.
@@ -50,8 +58,18 @@ pub trait LedgerStore {
     /// The last issue hour of the cluster that has forecasts.
     async fn newest_issue(&self, cluster: &ClusterName) -> Result<Option<HourStart>, StoreError>;
 
-    /// Keeps the scores of an issue hour, unless it has some: forecasts are scored once. Answers whether they were kept.
-    async fn record_scores(&self, cluster: &ClusterName, issue: HourStart, scores: &[u8]) -> Result<bool, StoreError>;
+    /// Keeps the scores of an issue hour and what they taught, unless it has some: forecasts are scored once, and teach
+    /// once. Answers whether they were kept.
+    async fn record_scores(
+        &self,
+        cluster: &ClusterName,
+        issue: HourStart,
+        scores: &[u8],
+        taught: Option<&Calibration>,
+    ) -> Result<bool, StoreError>;
+
+    /// What the scores of a run taught; `None` where none did yet.
+    async fn calibration(&self, run_id: RunId) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Those of the cluster at `from` or later that were scored, by issue hour, ascending.
     async fn scored_forecasts(
@@ -60,7 +78,8 @@ pub trait LedgerStore {
         from: HourStart,
     ) -> Result<Vec<ScoredForecasts>, StoreError>;
 
-    /// Forgets those of issue hours before `before`, scored or not. Answers how many.
+    /// Forgets those of issue hours before `before`, scored or not, and what was taught to runs that have none left.
+    /// Answers how many of the first.
     async fn delete_issues_before(&self, cluster: &ClusterName, before: HourStart) -> Result<u64, StoreError>;
 }
 

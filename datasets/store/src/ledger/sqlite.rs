@@ -1,8 +1,8 @@
-use super::{IssuedForecasts, IssuedRow, LedgerStore, ScoredForecasts, ScoredRow, owners, with_horizons};
-use crate::StoreError;
+use super::{Calibration, IssuedForecasts, IssuedRow, LedgerStore, ScoredForecasts, ScoredRow, owners, with_horizons};
 use crate::error::unless_missing;
 use crate::sqlite::SqliteStore;
 use crate::stored::{Stamp, all};
+use crate::{RunId, StoreError};
 use async_trait::async_trait;
 use vocab::{ClusterName, HorizonHours, HourStart};
 
@@ -50,12 +50,36 @@ impl LedgerStore for SqliteStore {
         newest.map(Stamp::hour).transpose()
     }
 
-    async fn record_scores(&self, cluster: &ClusterName, issue: HourStart, scores: &[u8]) -> Result<bool, StoreError> {
+    async fn record_scores(
+        &self,
+        cluster: &ClusterName,
+        issue: HourStart,
+        scores: &[u8],
+        taught: Option<&Calibration>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.begin().await?;
         let updating = sqlx::query(
             "UPDATE issued_forecasts SET scores = $3 WHERE cluster = $1 AND issue_hour = $2 AND scores IS NULL",
         );
         let updating = updating.bind(cluster.as_str()).bind(Stamp::from(issue)).bind(scores);
-        Ok(updating.execute(&self.writer).await?.rows_affected() == 1)
+        if updating.execute(&mut *transaction).await?.rows_affected() == 0 {
+            return Ok(false);
+        }
+        if let Some(Calibration { run_id, state }) = taught {
+            let inserting = sqlx::query(
+                "INSERT INTO calibrations (run_id, state) VALUES ($1, $2)
+                 ON CONFLICT (run_id) DO UPDATE SET state = excluded.state",
+            );
+            let missing = unless_missing("run", run_id);
+            inserting.bind(run_id.get()).bind(state).execute(&mut *transaction).await.map_err(missing)?;
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    async fn calibration(&self, run_id: RunId) -> Result<Option<Vec<u8>>, StoreError> {
+        let query = sqlx::query_scalar("SELECT state FROM calibrations WHERE run_id = $1");
+        Ok(query.bind(run_id.get()).fetch_optional(&self.readers).await?)
     }
 
     async fn scored_forecasts(
@@ -71,8 +95,17 @@ impl LedgerStore for SqliteStore {
     }
 
     async fn delete_issues_before(&self, cluster: &ClusterName, before: HourStart) -> Result<u64, StoreError> {
+        let mut transaction = self.begin().await?;
         let deleting = sqlx::query("DELETE FROM issued_forecasts WHERE cluster = $1 AND issue_hour < $2");
         let deleting = deleting.bind(cluster.as_str()).bind(Stamp::from(before));
-        Ok(deleting.execute(&self.writer).await?.rows_affected())
+        let deleted = deleting.execute(&mut *transaction).await?.rows_affected();
+        let orphans = sqlx::query(
+            "DELETE FROM calibrations
+             WHERE run_id IN (SELECT id FROM runs WHERE cluster = $1)
+                 AND run_id NOT IN (SELECT run_id FROM issued_forecasts WHERE cluster = $1)",
+        );
+        orphans.bind(cluster.as_str()).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(deleted)
     }
 }

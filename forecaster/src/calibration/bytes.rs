@@ -1,0 +1,192 @@
+//! A calibrator as bytes: little-endian, checked when they are read.
+//!
+//! ```text
+//! "HRCAL" 1 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
+//! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8 }
+//! │ pools u32 × { cluster, gpu model │ 168 × hours residuals f32, NaN: none }
+//! ```
+
+use super::Calibrator;
+use super::pool::PoolState;
+use super::residual::{MISSING, WINDOW_HOURS};
+use super::series::{LEVELS, SeriesState, recorded_steps};
+use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, Organization, PoolId, SeriesId};
+
+/// With the number of the format at its end.
+const MAGIC: &[u8; 6] = b"HRCAL\x01";
+const NEVER: i64 = i64::MIN;
+
+/// Why bytes are no calibrator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CalibratorError {
+    #[error("the calibration state is not one that this program writes: train again, or use the version that wrote it")]
+    OtherFormat,
+    #[error("the calibration state ends early, at byte {at}")]
+    CutOff { at: usize },
+    #[error("the calibration state is damaged before byte {at}: {what}")]
+    Damaged { at: usize, what: &'static str },
+}
+
+impl Calibrator {
+    /// The same state gives the same bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([self.horizon.get(), u8::from(self.is_correcting)]);
+        bytes.extend(self.newest.map_or(NEVER, HourStart::unix_s).to_le_bytes());
+        bytes.extend((self.series.len() as u32).to_le_bytes());
+        for series in &self.series {
+            put_pool(&mut bytes, &series.id.pool);
+            put_text(&mut bytes, series.id.organization.as_str());
+            for number in [series.median, series.error_gpus, series.error_hours] {
+                bytes.extend(number.to_le_bytes());
+            }
+            bytes.push(u8::from(series.is_whole));
+            bytes.extend(series.codes.iter().map(|code| code.cast_unsigned()));
+        }
+        bytes.extend((self.pools.len() as u32).to_le_bytes());
+        for pool in &self.pools {
+            put_pool(&mut bytes, &pool.id);
+            bytes.extend(pool.residuals.iter().flat_map(|residual| residual.to_le_bytes()));
+        }
+        bytes
+    }
+
+    /// # Errors
+    /// The bytes are not what [`Self::to_bytes`] writes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CalibratorError> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or(CalibratorError::OtherFormat)?;
+        let mut reader = Reader { bytes: rest, len: bytes.len() };
+        let hours = u64::from(reader.byte()?);
+        let horizon = HorizonHours::new(hours).map_err(|_| reader.damaged("a horizon outside 1 to 168 h"))?;
+        let mut calibrator = Self::new(horizon, reader.flag()?);
+        calibrator.newest = match i64::from_le_bytes(reader.array()?) {
+            NEVER => None,
+            unix_s => Some(HourStart::from_unix_s(unix_s).map_err(|_| reader.damaged("a time that is no hour"))?),
+        };
+        let steps = recorded_steps(horizon);
+        for _ in 0..reader.count()? {
+            let series = reader.series(&steps)?;
+            if calibrator.series.last().is_some_and(|before| before.id >= series.id) {
+                return Err(reader.damaged("series out of order"));
+            }
+            let codes = series.codes.chunks(steps.len()).enumerate();
+            codes.for_each(|(row, codes)| {
+                codes.iter().for_each(|code| calibrator.shared[row % LEVELS.len()].add(*code))
+            });
+            calibrator.series.push(series);
+        }
+        for _ in 0..reader.count()? {
+            let pool = reader.pool_state(horizon)?;
+            if calibrator.pools.last().is_some_and(|before| before.id >= pool.id) {
+                return Err(reader.damaged("pools out of order"));
+            }
+            calibrator.pools.push(pool);
+        }
+        if !reader.bytes.is_empty() {
+            return Err(reader.damaged("more bytes than its parts need"));
+        }
+        calibrator.settle();
+        Ok(calibrator)
+    }
+}
+
+fn put_text(bytes: &mut Vec<u8>, text: &str) {
+    // Names have at most 200 bytes.
+    bytes.push(text.len() as u8);
+    bytes.extend(text.as_bytes());
+}
+
+fn put_pool(bytes: &mut Vec<u8>, pool: &PoolId) {
+    put_text(bytes, pool.cluster.as_str());
+    put_text(bytes, pool.gpu_model.as_str());
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Reader<'a> {
+    const fn at(&self) -> usize {
+        self.len - self.bytes.len()
+    }
+
+    const fn damaged(&self, what: &'static str) -> CalibratorError {
+        CalibratorError::Damaged { at: self.at(), what }
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], CalibratorError> {
+        let (taken, rest) = self.bytes.split_at_checked(count).ok_or(CalibratorError::CutOff { at: self.len })?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], CalibratorError> {
+        let taken = self.take(N)?;
+        taken.try_into().map_err(|_| CalibratorError::CutOff { at: self.len })
+    }
+
+    fn byte(&mut self) -> Result<u8, CalibratorError> {
+        self.array().map(|[byte]| byte)
+    }
+
+    fn flag(&mut self) -> Result<bool, CalibratorError> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.damaged("a flag that is neither 0 nor 1")),
+        }
+    }
+
+    fn count(&mut self) -> Result<u32, CalibratorError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn number(&mut self) -> Result<f64, CalibratorError> {
+        let number = f64::from_le_bytes(self.array()?);
+        if number.is_finite() { Ok(number) } else { Err(self.damaged("a number that is not finite")) }
+    }
+
+    fn text(&mut self) -> Result<&'a str, CalibratorError> {
+        let length = usize::from(self.byte()?);
+        let taken = self.take(length)?;
+        std::str::from_utf8(taken).map_err(|_| self.damaged("a name that is no UTF-8"))
+    }
+
+    fn pool(&mut self) -> Result<PoolId, CalibratorError> {
+        let cluster = ClusterName::parse(self.text()?).map_err(|_| self.damaged("no name of a cluster"))?;
+        let gpu_model = GpuModel::parse(self.text()?).map_err(|_| self.damaged("no name of a GPU model"))?;
+        Ok(PoolId { cluster, gpu_model })
+    }
+
+    fn series(&mut self, steps: &[usize]) -> Result<SeriesState, CalibratorError> {
+        let pool = self.pool()?;
+        let name = Organization::parse(self.text()?).map_err(|_| self.damaged("no name of an organization"))?;
+        let mut state = SeriesState::new(SeriesId { pool, organization: name }, steps);
+        (state.median, state.error_gpus, state.error_hours) = (self.number()?, self.number()?, self.number()?);
+        if state.error_hours < 0.0 {
+            return Err(self.damaged("a negative number of hours"));
+        }
+        state.is_whole = self.flag()?;
+        let count = state.codes.len();
+        state.codes = self.take(count)?.iter().map(|byte| byte.cast_signed()).collect();
+        if state.codes.iter().all(|code| *code == MISSING) {
+            return Err(self.damaged("a series without residuals"));
+        }
+        Ok(state)
+    }
+
+    fn pool_state(&mut self, horizon: HorizonHours) -> Result<PoolState, CalibratorError> {
+        let mut state = PoolState::new(self.pool()?, horizon);
+        let (numbers, _) = self.take(4 * WINDOW_HOURS * horizon.steps())?.as_chunks();
+        state.residuals = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        if state.residuals.iter().any(|residual| residual.is_infinite()) {
+            return Err(self.damaged("a residual that is not finite"));
+        }
+        if state.is_forgotten() {
+            return Err(self.damaged("a pool without residuals"));
+        }
+        Ok(state)
+    }
+}

@@ -1,0 +1,260 @@
+//! Online calibration: the recent past corrects what a model says next.
+//!
+//! A forecast teaches once all its hours are over. Per organization the order statistics of its residuals over a week,
+//! half shrunk to those of all organizations, correct the upper quantiles; the median follows its own misses in small
+//! steps, the mean its recent error, and quantiles of demand in whole GPUs are whole. Per pool residuals of its measured
+//! peak make [`Conformal`], from which B_H follows.
+//!
+//! ```text
+//! raw ──► apply ──► issued ──► bounds
+//!  └─ kept until its hours are over ──► observe
+//! ```
+
+mod bytes;
+mod online;
+mod pool;
+mod residual;
+mod series;
+#[cfg(test)]
+mod tests;
+
+pub use bytes::CalibratorError;
+pub use online::{Issued, Online, Switch, replay};
+pub use pool::{Conformal, ConformalHours};
+
+use datasets::{Panel, window};
+use pool::PoolState;
+use residual::{Counts, WINDOW_HOURS};
+use series::{LEVELS, Lesson, SeriesState, recorded_steps};
+use std::collections::BTreeMap;
+use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId};
+
+/// What the recent past taught about the forecasts of one cluster: about 1.4 KB a series and 2.7 KB a pool at 4 h.
+#[derive(Debug, Clone)]
+pub struct Calibrator {
+    horizon: HorizonHours,
+    /// Whether forecasts of organizations are corrected. Pools are followed either way.
+    is_correcting: bool,
+    newest: Option<HourStart>,
+    /// By id.
+    series: Vec<SeriesState>,
+    /// By id.
+    pools: Vec<PoolState>,
+    /// Residuals of all organizations, at each level; follow from `series`.
+    shared: [Counts; 2],
+    /// Residuals of all pools, `[hours − 1]`, sorted; follow from `pools`.
+    all: Vec<Vec<f32>>,
+}
+
+/// What is done to the forecast of one organization.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SeriesCorrection {
+    /// Hours that the correction of each quantile was learned from.
+    pub residuals: usize,
+    /// What is added to the mean, on average over the steps.
+    pub mean_gpus: f64,
+    /// What is added to each exported quantile, on average over the steps.
+    pub quantiles_gpus: [f64; 3],
+}
+
+impl Calibrator {
+    /// Issue times that it remembers.
+    pub const WINDOW_HOURS: usize = WINDOW_HOURS;
+
+    /// One that has seen nothing, and so changes nothing.
+    #[must_use]
+    pub fn new(horizon: HorizonHours, is_correcting: bool) -> Self {
+        Self {
+            horizon,
+            is_correcting,
+            newest: None,
+            series: Vec::new(),
+            pools: Vec::new(),
+            shared: Default::default(),
+            all: vec![Vec::new(); horizon.steps()],
+        }
+    }
+
+    /// Whether forecasts of organizations are corrected.
+    #[must_use]
+    pub const fn is_correcting(&self) -> bool {
+        self.is_correcting
+    }
+
+    /// Switches the correction of organizations. What was learned about them is lost; what was about pools stays.
+    #[must_use]
+    pub fn correcting(self, is_correcting: bool) -> Self {
+        Self { is_correcting, series: Vec::new(), shared: Default::default(), ..self }
+    }
+
+    #[must_use]
+    pub const fn horizon(&self) -> HorizonHours {
+        self.horizon
+    }
+
+    /// The last issue time that was learned from.
+    #[must_use]
+    pub const fn newest_issue(&self) -> Option<HourStart> {
+        self.newest
+    }
+
+    /// Learns from what the model said at `issue`, before any correction. To be called in the order of issue times, once
+    /// all hours of the forecasts are over; an issue time at or before the newest one is not learned from again. Hours
+    /// that were not measured teach nothing, nor do forecasts of the cold-start rule.
+    pub fn observe(&mut self, panel: &Panel, issue: HourStart, raw: &[DemandForecast]) {
+        if self.newest.is_some_and(|newest| newest >= issue) {
+            return;
+        }
+        self.forget(issue);
+        self.newest = Some(issue);
+        if self.is_correcting {
+            self.learn_series(panel, issue, raw);
+        }
+        for (id, members) in by_pool(raw, self.horizon) {
+            let place = self.pools.binary_search_by(|pool| pool.id.cmp(id)).unwrap_or_else(|place| {
+                self.pools.insert(place, PoolState::new(id.clone(), self.horizon));
+                place
+            });
+            self.pools[place].learn(panel, issue, &members, self.horizon);
+        }
+        self.settle();
+    }
+
+    /// Empties the slots of the issue times after the newest one, up to `issue`.
+    fn forget(&mut self, issue: HourStart) {
+        let passed = self.newest.map_or(0, |newest| issue.hours_since(newest)).min(WINDOW_HOURS as i64);
+        for hour in (0..passed).map(|back| issue.plus_hours(-back)) {
+            self.series.iter_mut().for_each(|series| series.forget(hour, &mut self.shared));
+            self.pools.iter_mut().for_each(|pool| pool.forget(hour));
+        }
+    }
+
+    fn learn_series(&mut self, panel: &Panel, issue: HourStart, raw: &[DemandForecast]) {
+        let recorded = recorded_steps(self.horizon);
+        let mut cursor = Cursor::default();
+        let all = panel.series();
+        let mut places = Cursor::default();
+        for forecast in raw.iter().filter(|one| teaches(one, self.horizon)) {
+            let Ok(place) = places.find(all.len(), |place| all[place].id(), forecast.series()) else { continue };
+            let Some(came) = window::outcome(panel, place, issue, self.horizon) else { continue };
+            let steps = &forecast.steps()[..self.horizon.steps()];
+            let lesson = Lesson { steps, actual_gpus: came.demand_gpus, measured: came.measured };
+            let known = cursor.find(self.series.len(), |place| &self.series[place].id, forecast.series());
+            let known = known.unwrap_or_else(|place| {
+                self.series.insert(place, SeriesState::new(forecast.series().clone(), &recorded));
+                place
+            });
+            self.series[known].learn(issue, &lesson, &recorded, &mut self.shared);
+        }
+    }
+
+    /// Works out what follows from the residuals, and drops who was not measured for a week.
+    fn settle(&mut self) {
+        self.series.retain(|series| !series.is_forgotten());
+        self.pools.retain(|pool| !pool.is_forgotten());
+        let mut counts = Counts::default();
+        self.series.iter_mut().for_each(|series| series.settle(&mut counts));
+        self.pools.iter_mut().for_each(PoolState::settle);
+        for (number, all) in self.all.iter_mut().enumerate() {
+            all.clear();
+            self.pools.iter().for_each(|pool| all.extend_from_slice(pool.sorted(number + 1)));
+            all.sort_unstable_by(f32::total_cmp);
+        }
+    }
+
+    /// The order statistics of all organizations, in deviations.
+    fn shared(&self) -> [f64; 2] {
+        [0, 1].map(|level| self.shared[level].order_statistic(LEVELS[level].1).unwrap_or(0.0))
+    }
+
+    /// The forecasts as they are to be issued, in their order. One of a series without a day of residuals, or of the
+    /// cold-start rule, passes unchanged, as all do where the correction is switched off.
+    #[must_use]
+    pub fn apply(&self, raw: &[DemandForecast]) -> Vec<DemandForecast> {
+        let (shared, mut cursor) = (self.shared(), Cursor::default());
+        let known = |id: &SeriesId, cursor: &mut Cursor| {
+            let place = cursor.find(self.series.len(), |place| &self.series[place].id, id).ok()?;
+            Some(&self.series[place]).filter(|state| state.is_known())
+        };
+        let one = |forecast: &DemandForecast| {
+            let state = known(forecast.series(), &mut cursor).filter(|_| teaches(forecast, self.horizon));
+            state.map_or_else(|| forecast.clone(), |state| self.corrected(forecast, state, shared))
+        };
+        raw.iter().map(one).collect()
+    }
+
+    fn corrected(&self, forecast: &DemandForecast, state: &SeriesState, shared: [f64; 2]) -> DemandForecast {
+        let steps = forecast.steps().iter().map(|step| state.correct(step, shared, self.horizon)).collect();
+        let corrected = DemandForecast::new(forecast.series().clone(), forecast.issue(), forecast.origin(), steps);
+        // Past a billion GPUs there is nothing to correct.
+        corrected.unwrap_or_else(|_| forecast.clone())
+    }
+
+    /// What [`Self::apply`] does to a forecast; `None` where it leaves it as it is.
+    #[must_use]
+    pub fn correction(&self, raw: &DemandForecast) -> Option<SeriesCorrection> {
+        let place = self.series.binary_search_by(|series| series.id.cmp(raw.series())).ok()?;
+        let state = Some(&self.series[place]).filter(|state| state.is_known() && teaches(raw, self.horizon))?;
+        let issued = self.corrected(raw, state, self.shared());
+        let pairs = || issued.steps().iter().zip(raw.steps());
+        let mean = |sum: f64| sum / raw.steps().len() as f64;
+        let quantile = |k: usize| mean(pairs().map(|(one, raw)| one.quantiles_gpus[k] - raw.quantiles_gpus[k]).sum());
+        Some(SeriesCorrection {
+            residuals: state.residuals(),
+            mean_gpus: mean(pairs().map(|(one, raw)| one.mean_gpus - raw.mean_gpus).sum()),
+            quantiles_gpus: [0, 1, 2].map(quantile),
+        })
+    }
+
+    /// For each pool that was learned from, what its measured peaks say of the next one. `raw` are the forecasts before
+    /// any correction, at one issue time; [`bounds`](crate::bound::bounds) takes the result.
+    #[must_use]
+    pub fn conformal(&self, raw: &[DemandForecast], rate: GuaranteeRate) -> BTreeMap<PoolId, Conformal> {
+        let of =
+            |(id, members): (&PoolId, Vec<&DemandForecast>)| Some((id.clone(), self.conformal_of(id, &members, rate)?));
+        by_pool(raw, self.horizon).into_iter().filter_map(of).collect()
+    }
+
+    /// The same for one pool, of whose organizations `members` are all forecasts; `None` where nothing was learned of it.
+    #[must_use]
+    pub fn conformal_of(&self, pool: &PoolId, members: &[&DemandForecast], rate: GuaranteeRate) -> Option<Conformal> {
+        let place = self.pools.binary_search_by(|known| known.id.cmp(pool)).ok()?;
+        let is_whole = members.iter().all(|one| one.steps().len() >= self.horizon.steps());
+        is_whole.then(|| self.pools[place].conformal(members, &self.all, rate, self.horizon))
+    }
+}
+
+/// Whether a forecast is the model's own, over the whole horizon.
+fn teaches(forecast: &DemandForecast, horizon: HorizonHours) -> bool {
+    forecast.origin() == ForecastOrigin::Model && forecast.steps().len() >= horizon.steps()
+}
+
+fn by_pool(raw: &[DemandForecast], horizon: HorizonHours) -> BTreeMap<&PoolId, Vec<&DemandForecast>> {
+    let mut pools: BTreeMap<&PoolId, Vec<&DemandForecast>> = BTreeMap::new();
+    for run in raw.chunk_by(|one, other| one.series().pool == other.series().pool) {
+        let members = run.iter().filter(|one| one.steps().len() >= horizon.steps());
+        pools.entry(&run[0].series().pool).or_default().extend(members);
+    }
+    pools
+}
+
+/// Finds ids in a sorted list: in one step where they are asked for in its order, else by halving.
+#[derive(Default)]
+struct Cursor(usize);
+
+impl Cursor {
+    fn find<'a>(&mut self, len: usize, id_at: impl Fn(usize) -> &'a SeriesId, id: &SeriesId) -> Result<usize, usize> {
+        let found = if self.0 < len && id_at(self.0) == id {
+            Ok(self.0)
+        } else {
+            let (mut low, mut high) = (0, len);
+            while low < high {
+                let middle = usize::midpoint(low, high);
+                if id_at(middle) < id { low = middle + 1 } else { high = middle }
+            }
+            if low < len && id_at(low) == id { Ok(low) } else { Err(low) }
+        };
+        self.0 = found.map_or_else(|place| place, |place| place + 1);
+        found
+    }
+}

@@ -1,0 +1,92 @@
+//! A calibrator beside a model, issue time by issue time.
+
+use super::{Calibrator, Conformal};
+use datasets::{HourRange, Panel};
+use std::collections::{BTreeMap, VecDeque};
+use vocab::{DemandForecast, GuaranteeRate, HourStart, PoolId};
+
+/// Whether forecasts of organizations are corrected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Switch {
+    /// As the model's kind and the validation part say.
+    #[default]
+    Auto,
+    On,
+    Off,
+}
+
+impl Switch {
+    pub const ALL: [Self; 3] = [Self::Auto, Self::On, Self::Off];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// What goes out at one issue time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Issued {
+    /// Corrected, in the order of the raw ones.
+    pub forecasts: Vec<DemandForecast>,
+    /// What the bounds of pools need.
+    pub conformal: BTreeMap<PoolId, Conformal>,
+}
+
+/// Keeps what a model said until its hours are over, and then lets it teach.
+#[derive(Debug, Clone)]
+pub struct Online {
+    calibrator: Calibrator,
+    waiting: VecDeque<(HourStart, Vec<DemandForecast>)>,
+}
+
+impl Online {
+    #[must_use]
+    pub const fn new(calibrator: Calibrator) -> Self {
+        Self { calibrator, waiting: VecDeque::new() }
+    }
+
+    /// Learns from every earlier forecast whose hours are over at `issue`, corrects `raw` and keeps it. Nothing that
+    /// happened at or after `issue` is looked at.
+    pub fn issue(&mut self, panel: &Panel, issue: HourStart, raw: Vec<DemandForecast>, rate: GuaranteeRate) -> Issued {
+        self.learn(panel, issue);
+        let forecasts = self.calibrator.apply(&raw);
+        let conformal = self.calibrator.conformal(&raw, rate);
+        self.waiting.push_back((issue, raw));
+        Issued { forecasts, conformal }
+    }
+
+    fn learn(&mut self, panel: &Panel, now: HourStart) {
+        let horizon = i64::from(self.calibrator.horizon.get());
+        while let Some((issue, raw)) = self.waiting.pop_front_if(|(issue, _)| issue.plus_hours(horizon) <= now) {
+            self.calibrator.observe(panel, issue, &raw);
+        }
+    }
+
+    /// The calibrator, with everything learned that is over at `until`.
+    #[must_use]
+    pub fn finish(mut self, panel: &Panel, until: HourStart) -> Calibrator {
+        self.learn(panel, until);
+        self.calibrator
+    }
+}
+
+/// Issues forecasts `[issue time][series]` one after the other. The second value has learned from all that are over
+/// `horizon` hours after the last one.
+#[must_use]
+pub fn replay(
+    calibrator: Calibrator,
+    panel: &Panel,
+    issues: HourRange,
+    raw: &[Vec<DemandForecast>],
+    rate: GuaranteeRate,
+) -> (Vec<Issued>, Calibrator) {
+    let until = issues.to.plus_hours(i64::from(calibrator.horizon.get()) - 1);
+    let mut online = Online::new(calibrator);
+    let issued = issues.iter().zip(raw).map(|(issue, raw)| online.issue(panel, issue, raw.clone(), rate)).collect();
+    (issued, online.finish(panel, until))
+}

@@ -1,0 +1,184 @@
+//! What the recent past says of one organization's forecasts.
+
+use super::residual::{Counts, MISSING, WINDOW_HOURS, code, slot};
+use vocab::{HorizonHours, HourStart, SeriesId, StepForecast};
+
+/// The exported quantiles that residuals correct: place among the exported ones, and level.
+pub const LEVELS: [(usize, f64); 2] = [(1, 0.9), (2, 0.95)];
+/// Of a longer horizon four steps stand for all, so that the state stays small.
+const RECORDED_STEPS: usize = 4;
+/// Residuals are in predicted deviations, floored here, in GPUs.
+const LEAST_DEVIATION_GPUS: f64 = 0.05;
+/// Below so many issue times an organization's forecasts stay as they are.
+const LEAST_ISSUES: usize = 24;
+/// With so many issue times the upper quantiles are corrected whole, with fewer in proportion: the order statistics of a
+/// day or two of overlapping residuals say little.
+const ENOUGH_ISSUES: usize = 96;
+/// Weight of the organization's own order statistic beside that of all organizations.
+const OWN_WEIGHT: f64 = 0.5;
+/// Deviations that the median moves after an issue time with every hour on the same side.
+const MEDIAN_RATE: f64 = 0.01;
+/// 0.5^(1/72): errors of the mean lose half of their weight in three days.
+const ERROR_DECAY: f64 = 0.990_419_149;
+/// The mean error is shrunk toward zero as if so many issue times without error had been seen, and this much of it
+/// corrects.
+const ERROR_PRIOR_ISSUES: f64 = 24.0;
+const ERROR_WEIGHT: f64 = 0.6;
+/// Amounts are kept to a thousandth of a GPU: closer to a whole number is whole.
+const WHOLE_GPUS: f64 = 5e-4;
+/// A quantile of whole GPUs is rounded down but for this last part of a GPU.
+const ROUNDED_UP_GPUS: f64 = 0.3;
+
+/// The steps whose residuals are kept: all of them, or four that are evenly spread.
+pub fn recorded_steps(horizon: HorizonHours) -> Vec<usize> {
+    let (steps, kept) = (horizon.steps(), horizon.steps().min(RECORDED_STEPS));
+    (1..=kept).map(|number| number * steps / kept - 1).collect()
+}
+
+/// One organization.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesState {
+    pub id: SeriesId,
+    /// `[issue time by slot][level][recorded step]`.
+    pub codes: Vec<i8>,
+    /// What is added to the median, in deviations.
+    pub median: f64,
+    /// Sum of actual − mean, in GPUs, and how many hours that stands for; both fade.
+    pub error_gpus: f64,
+    pub error_hours: f64,
+    /// Every hour seen so far was a whole number of GPUs.
+    pub is_whole: bool,
+    /// Own order statistics, in deviations; follow from `codes`.
+    own: [f64; 2],
+    /// Residuals at each level; follows from `codes`.
+    count: usize,
+}
+
+/// What one issue time brought: of each step the forecast and, where it was measured, what came.
+pub struct Lesson<'a> {
+    pub steps: &'a [StepForecast],
+    pub actual_gpus: &'a [f64],
+    pub measured: &'a [bool],
+}
+
+impl SeriesState {
+    pub fn new(id: SeriesId, recorded: &[usize]) -> Self {
+        Self {
+            id,
+            codes: vec![MISSING; WINDOW_HOURS * LEVELS.len() * recorded.len()],
+            median: 0.0,
+            error_gpus: 0.0,
+            error_hours: 0.0,
+            is_whole: true,
+            own: [0.0; 2],
+            count: 0,
+        }
+    }
+
+    fn slot_mut(&mut self, issue: HourStart) -> &mut [i8] {
+        let width = self.codes.len() / WINDOW_HOURS;
+        let start = slot(issue) * width;
+        &mut self.codes[start..start + width]
+    }
+
+    /// Empties the slot of an issue time, and takes its residuals out of those of all organizations.
+    pub fn forget(&mut self, issue: HourStart, shared: &mut [Counts; 2]) {
+        let slot = self.slot_mut(issue);
+        for (codes, counts) in slot.chunks(slot.len() / LEVELS.len()).zip(shared) {
+            codes.iter().for_each(|code| counts.remove(*code));
+        }
+        slot.fill(MISSING);
+    }
+
+    /// Learns from an issue time whose hours are over; its slot is empty.
+    pub fn learn(&mut self, issue: HourStart, lesson: &Lesson<'_>, recorded: &[usize], shared: &mut [Counts; 2]) {
+        let steps = lesson.steps.len() as f64;
+        let measured = || (0..lesson.steps.len()).filter(|step| lesson.measured[*step]);
+        if measured().next().is_none() {
+            return;
+        }
+        (self.error_gpus, self.error_hours) = (self.error_gpus * ERROR_DECAY, self.error_hours * ERROR_DECAY);
+        let mut pull = 0.0;
+        for step in measured() {
+            let (forecast, actual) = (&lesson.steps[step], lesson.actual_gpus[step]);
+            self.is_whole &= (actual - actual.round()).abs() < WHOLE_GPUS;
+            self.error_gpus += actual - forecast.mean_gpus;
+            self.error_hours += 1.0;
+            let off = actual - (forecast.quantiles_gpus[0] + self.median * deviation(forecast));
+            pull += if off > 0.0 {
+                0.5
+            } else if off < 0.0 {
+                -0.5
+            } else {
+                0.0
+            };
+        }
+        self.median += MEDIAN_RATE * pull / steps;
+        let slot = self.slot_mut(issue);
+        for (number, &step) in recorded.iter().enumerate().filter(|(_, step)| lesson.measured[**step]) {
+            let (forecast, actual) = (&lesson.steps[step], lesson.actual_gpus[step]);
+            for (level, (place, _)) in LEVELS.iter().enumerate() {
+                let code = code((actual - forecast.quantiles_gpus[*place]) / deviation(forecast));
+                shared[level].remove(std::mem::replace(&mut slot[level * recorded.len() + number], code));
+                shared[level].add(code);
+            }
+        }
+    }
+
+    const fn recorded(&self) -> usize {
+        self.codes.len() / WINDOW_HOURS / LEVELS.len()
+    }
+
+    /// Whether the window holds no residual any more: the organization was not measured for a week.
+    pub fn is_forgotten(&self) -> bool {
+        self.codes.iter().all(|code| *code == MISSING)
+    }
+
+    /// Works out what follows from the residuals. `counts` is room to count in.
+    pub fn settle(&mut self, counts: &mut Counts) {
+        let recorded = self.recorded();
+        for (level, (_, p)) in LEVELS.iter().enumerate() {
+            counts.clear();
+            let of_level = self.codes.chunks(recorded).skip(level).step_by(LEVELS.len());
+            of_level.flatten().for_each(|code| counts.add(*code));
+            self.own[level] = counts.order_statistic(*p).unwrap_or(0.0);
+            self.count = counts.total();
+        }
+    }
+
+    pub const fn residuals(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_known(&self) -> bool {
+        self.count >= LEAST_ISSUES * self.recorded()
+    }
+
+    /// The step as it is issued; `shared` are the order statistics of all organizations, in deviations.
+    pub fn correct(&self, step: &StepForecast, shared: [f64; 2], horizon: HorizonHours) -> StepForecast {
+        let deviation = deviation(step);
+        let prior = ERROR_PRIOR_ISSUES * horizon.steps() as f64;
+        let error = ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior);
+        let [mut q50, mut q90, mut q95] = step.quantiles_gpus;
+        q50 += self.median * deviation;
+        let scale = deviation * (self.count as f64 / (ENOUGH_ISSUES * self.recorded()) as f64).min(1.0);
+        q90 += (OWN_WEIGHT * self.own[0] + (1.0 - OWN_WEIGHT) * shared[0]) * scale;
+        q95 += (OWN_WEIGHT * self.own[1] + (1.0 - OWN_WEIGHT) * shared[1]) * scale;
+        let [q50, q90, q95] = [q50, q90, q95].map(|quantile| self.snapped(quantile.max(0.0)));
+        let q90 = q90.max(q50);
+        StepForecast {
+            mean_gpus: (step.mean_gpus + error).max(0.0),
+            stddev_gpus: step.stddev_gpus,
+            quantiles_gpus: [q50, q90, q95.max(q90)],
+        }
+    }
+
+    /// Where demand is whole GPUs its quantiles are, too: one in between is beaten by the next below, or else above.
+    fn snapped(&self, quantile_gpus: f64) -> f64 {
+        if self.is_whole { (quantile_gpus + ROUNDED_UP_GPUS).floor() } else { quantile_gpus }
+    }
+}
+
+fn deviation(step: &StepForecast) -> f64 {
+    step.stddev_gpus.max(LEAST_DEVIATION_GPUS)
+}
