@@ -70,10 +70,10 @@ impl Calibrator {
             if calibrator.series.last().is_some_and(|before| before.id >= series.id) {
                 return Err(reader.damaged("series out of order"));
             }
-            let codes = series.codes.chunks(steps.len()).enumerate();
-            codes.for_each(|(row, codes)| {
-                codes.iter().for_each(|code| calibrator.shared[row % LEVELS.len()].add(*code))
-            });
+            for (row, codes) in series.codes.chunks(steps.len()).enumerate() {
+                let counts = &mut calibrator.shared[row % LEVELS.len()];
+                codes.iter().copied().for_each(|code| counts.add(code));
+            }
             calibrator.series.push(series);
         }
         for _ in 0..reader.count()? {

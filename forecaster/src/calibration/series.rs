@@ -85,7 +85,7 @@ impl SeriesState {
     pub fn forget(&mut self, issue: HourStart, shared: &mut [Counts; 2]) {
         let slot = self.slot_mut(issue);
         for (codes, counts) in slot.chunks(slot.len() / LEVELS.len()).zip(shared) {
-            codes.iter().for_each(|code| counts.remove(*code));
+            codes.iter().copied().for_each(|code| counts.remove(code));
         }
         slot.fill(MISSING);
     }

@@ -276,7 +276,7 @@ proptest! {
         let raw = always(&panel, issues(0, 70), mean, stddev);
         let (issued, _) = replay(Calibrator::new(horizon(), true), &panel, issues(0, 70), &raw, GuaranteeRate::GFS);
         prop_assert_ne!(&issued[60].forecasts, &raw[60]);
-        for step in issued[40..].iter().flat_map(|one| &one.forecasts).flat_map(|one| one.steps()) {
+        for step in issued[40..].iter().flat_map(|one| &one.forecasts).flat_map(DemandForecast::steps) {
             prop_assert!(step.mean_gpus >= 0.0 && step.quantiles_gpus[0] >= 0.0);
             prop_assert!(step.quantiles_gpus.is_sorted());
         }

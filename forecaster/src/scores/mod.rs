@@ -4,7 +4,7 @@ mod pool;
 mod series;
 
 pub use pool::{PoolPair, PoolScores, actual_peak_gpus, score_pool, share_interval};
-pub use series::{Scored, Scores, collect, pinball, score};
+pub use series::{Coverage, Scored, Scores, collect, pinball, score};
 
 /// Comparisons of GPUs allow for this much rounding.
 pub(crate) const TOLERANCE_GPUS: f64 = 1e-6;

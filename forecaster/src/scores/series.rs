@@ -87,6 +87,38 @@ pub fn collect(
     (rows, unmeasured)
 }
 
+/// How often demand stayed at or below the upper quantiles of some rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Coverage {
+    pub rows: usize,
+    /// Rows at or below the quantiles 0.9 and 0.95.
+    pub at_or_below: [usize; 2],
+    /// Rows below them: where demand equals its quantile the level lies between the two shares.
+    pub below: [usize; 2],
+}
+
+impl Coverage {
+    pub fn add(&mut self, row: &Scored) {
+        self.rows += 1;
+        for (level, (place, _)) in BOUNDS.iter().enumerate() {
+            self.at_or_below[level] += usize::from(at_or_below(row, *place));
+            self.below[level] += usize::from(below(row, *place));
+        }
+    }
+
+    /// Shares at or below the quantiles 0.9 and 0.95.
+    #[must_use]
+    pub fn shares(&self) -> [f64; 2] {
+        self.at_or_below.map(|count| count as f64 / self.rows.max(1) as f64)
+    }
+
+    /// Shares below the quantiles 0.9 and 0.95.
+    #[must_use]
+    pub fn shares_below(&self) -> [f64; 2] {
+        self.below.map(|count| count as f64 / self.rows.max(1) as f64)
+    }
+}
+
 /// `None` without rows.
 #[must_use]
 pub fn score(rows: &[Scored]) -> Option<Scores> {

@@ -45,7 +45,8 @@ pub const DEFINITIONS: [(&str, &str); 14] = [
 
 pub fn section(view: &View<'_>) -> Markup {
     let aggregations = "sum-of-bounds adds the organizations' own bounds (the GFS paper); independent adds variances; pooled \
-                        adds them with the correlation seen on validation and corrects for the largest of the hours.";
+                        adds them with the correlation seen on validation and corrects for the largest of the hours; conformal \
+                        moves the sum by what the pool's measured peaks of the week before were above or below it.";
     let content = html! {
         dl class="terms" {
             @for (term, meaning) in DEFINITIONS { div { dt { (term) } dd { (meaning) } } }

@@ -3,6 +3,7 @@
 use super::cluster::{PoolQuota, Run};
 use forecaster::Predict;
 use forecaster::bound::{AggregationScore, OrganizationShare, PoolBound, PoolCalibration};
+use forecaster::calibration::ConformalHours;
 use placement::eta::EtaDecision;
 use placement::staleness::{Answered, Stage, VALID_S, answered};
 use placement::{Quota, Reason};
@@ -10,8 +11,9 @@ use store::EtaMove;
 use vocab::{DemandForecast, MilliGpus, UnixSeconds};
 use wire::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
-    EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer, ForecastExplanation, OrganizationBound,
-    OrganizationCorrection, OrganizationForecast, QuotaAnswer, ReasonBody, StepTotalBody, SupplyExplanation,
+    ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer, ForecastExplanation,
+    OrganizationBound, OrganizationCorrection, OrganizationForecast, QuotaAnswer, ReasonBody, StepTotalBody,
+    SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
@@ -139,6 +141,7 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
     let rate = pool.settings.pool.guarantee_rate;
     let hours = quota.hours;
     let how = match (bound.multiplier, bound.step) {
+        _ if bound.conformal.is_some() => conformal_sentence(bound),
         (Some(z), Some(step)) => {
             let total = bound.totals[step - 1];
             format!("step {step}: {:.3} + {z:.4} × {:.3}", total.mean_gpus, total.stddev_gpus)
@@ -163,6 +166,17 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
         format!("S0 + Sa = {} + {} = {}", quota.idle, quota.used, quota.ceiling),
         format!("Q_{hours} = min({}, {}) = {}: {decided}", quota.scaled_inventory, quota.ceiling, quota.quota),
     ]
+}
+
+fn conformal_sentence(bound: &PoolBound) -> String {
+    let (known, multiplier) = (bound.conformal.as_ref(), bound.multiplier.unwrap_or(0.0));
+    let said = known.map(|known| {
+        format!(
+            "{:.3} + {multiplier:.4} × {:.3}, where {} measured peaks of the last week say by how much to move",
+            known.centre_gpus, known.deviation_gpus, known.residuals
+        )
+    });
+    said.unwrap_or_default()
 }
 
 fn calendar_explanation(pool: &PoolQuota) -> CalendarExplanation {
@@ -199,6 +213,7 @@ fn bound_explanation(pool: &PoolQuota, bound: &PoolBound) -> BoundExplanation {
         step_correlation: pooled(|known| known.step_correlation),
         totals: bound.totals.iter().enumerate().map(total).collect(),
         deciding_step: bound.step.map(step_number),
+        conformal: bound.conformal.as_ref().map(conformal),
         organizations: bound.shares.iter().map(share).collect(),
         raised_from_gpus: bound.raised_from_gpus,
         demand_bound_gpus: bound.bound.as_gpus(),
@@ -239,6 +254,17 @@ fn trial(one: &AggregationScore) -> AggregationTrial {
         coverage_interval: one.scores.coverage_interval,
         pinball_gpus: one.scores.pinball_gpus,
         over_reserved_gpus: one.scores.over_reserved_gpus,
+    }
+}
+
+fn conformal(known: &ConformalHours) -> ConformalExplanation {
+    ConformalExplanation {
+        centre_gpus: known.centre_gpus,
+        deviation_gpus: known.deviation_gpus,
+        own_order_statistic: known.own,
+        shared_order_statistic: known.shared,
+        residuals: known.residuals as u64,
+        coverage: known.coverage,
     }
 }
 

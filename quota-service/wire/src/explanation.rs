@@ -100,7 +100,7 @@ pub struct BoundExplanation {
     pub guarantee_rate: f64,
     /// Forecast steps that the bound covers: `hours`, and those of late usage.
     pub steps: u8,
-    /// Deviations added to the mean; none for `sum-of-bounds`.
+    /// Deviations added to the mean, or under `conformal` to the centre; none for `sum-of-bounds`.
     pub multiplier: Option<f64>,
     /// The mean correlation between organizations, and that between steps, for `pooled`.
     pub mean_correlation: Option<f64>,
@@ -109,12 +109,31 @@ pub struct BoundExplanation {
     pub totals: Vec<StepTotalBody>,
     /// The step (from 1) that decides; none for `sum-of-bounds`.
     pub deciding_step: Option<u8>,
+    /// What the pool's measured peaks say, for `conformal`.
+    pub conformal: Option<ConformalExplanation>,
     /// What each organization adds under `sum-of-bounds`.
     pub organizations: Vec<OrganizationBound>,
     /// The bound before it was raised to that of fewer hours, where it was.
     pub raised_from_gpus: Option<f64>,
     /// Rounded up to a thousandth.
     pub demand_bound_gpus: f64,
+}
+
+/// What the residuals of a pool's measured peaks over the last week say: B_H is the centre and `multiplier` deviations. The
+/// multiplier is the mean of the two order statistics; with less than a day of residuals it leans on `pooled`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ConformalExplanation {
+    /// Sum over organizations of their largest 0.9 quantile.
+    pub centre_gpus: f64,
+    pub deviation_gpus: f64,
+    /// ⌈(n+1)p⌉-th smallest of the pool's own residuals, in deviations.
+    pub own_order_statistic: f64,
+    /// The same of all pools of the cluster.
+    pub shared_order_statistic: f64,
+    /// Own residuals in the window.
+    pub residuals: u64,
+    /// The share of them that the mean of the two covers.
+    pub coverage: f64,
 }
 
 /// One aggregation on the validation part.

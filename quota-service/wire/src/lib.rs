@@ -18,8 +18,8 @@ pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};
 pub use explanation::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
-    EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, OrganizationBound, OrganizationCorrection,
-    StepTotalBody, SupplyExplanation,
+    ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, OrganizationBound,
+    OrganizationCorrection, StepTotalBody, SupplyExplanation,
 };
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};

@@ -1,5 +1,6 @@
 //! `train backtest`: the past again, hour by hour, each forecast from the hours before it alone.
 
+mod coverage;
 mod files;
 mod of_runs;
 mod play;

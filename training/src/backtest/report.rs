@@ -1,5 +1,6 @@
 //! The table of a backtest.
 
+use super::coverage::{self, CoverageBody};
 use super::play::Played;
 use crate::error::TrainingError;
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
@@ -17,6 +18,7 @@ pub struct Report {
     /// By model, in the order in which they were played; rows of all clusters.
     models: Vec<(String, Vec<Scored>, f64)>,
     pools: Vec<(String, PoolScoresBody)>,
+    coverage: Vec<CoverageBody>,
     /// Series seen so far: clusters number theirs from zero.
     offset: BTreeMap<String, usize>,
     unmeasured_rows: usize,
@@ -27,6 +29,8 @@ pub struct Report {
 struct ReportBody {
     models: Vec<ModelBody>,
     pools: Vec<PoolBody>,
+    /// By cluster: over organizations, steps, hours of the day and pools.
+    coverage: Vec<CoverageBody>,
     /// Forecast hours that were not measured, or lie in recording gaps, and are not scored.
     unmeasured_rows: usize,
     unmeasured_peaks: usize,
@@ -72,6 +76,7 @@ impl Report {
             None => self.models.push((name.clone(), rows, played.train_s)),
         }
         self.add_pools(&name, played, capacities);
+        self.coverage.extend(coverage::of(panel, issues, played, horizon));
     }
 
     fn add_pools(&mut self, name: &str, played: &Played, capacities: &[CapacityRow]) {
@@ -119,14 +124,16 @@ impl Report {
         print_json(&ReportBody {
             models: self.scored().into_iter().map(model).collect(),
             pools: self.pools.iter().map(pool).collect(),
+            coverage: self.coverage.clone(),
             unmeasured_rows: self.unmeasured_rows,
             unmeasured_peaks: self.unmeasured_peaks,
         });
     }
 
-    /// Models, then pools.
+    /// Models, where their coverage is least and most, pools.
     pub fn tables(&self) -> String {
-        let tables = scores_table(&self.scored()) + &pools_table(&self.pools);
+        let tables =
+            scores_table(&self.scored()) + &coverage::table_of_extremes(&self.coverage) + &pools_table(&self.pools);
         if self.unmeasured_rows + self.unmeasured_peaks == 0 {
             return tables;
         }
