@@ -198,7 +198,7 @@ impl ClusterInputs {
 
 impl Said {
     /// Forecasts come in the order of the panel.
-    fn of(&self, inputs: &ClusterInputs, pool: &PoolId) -> Corrected {
+    fn of_pool(&self, inputs: &ClusterInputs, pool: &PoolId) -> Corrected {
         Corrected {
             all_raw: self.raw.clone(),
             places: inputs.panel.places_of(pool),
@@ -237,7 +237,7 @@ fn quota(
     hours_late: u8,
 ) -> Result<(PoolQuota, Option<EtaMoved>), NoQuota> {
     let issue = said.issue;
-    let corrected = said.of(inputs, &pool.id);
+    let corrected = said.of_pool(inputs, &pool.id);
     let forecasts = said.issued[corrected.places.clone()].to_vec();
     let settings = &pool.settings.pool;
     let horizon = inputs.run.trained.horizon();

@@ -72,7 +72,11 @@ async fn forecasts_that_were_too_low_are_corrected_and_the_explanation_shows_how
     let expected = number(&conformal["centre_gpus"])
         + number(&explained["bound"]["multiplier"]) * number(&conformal["deviation_gpus"]);
     assert!((number(&explained["bound"]["demand_bound_gpus"]) - expected).abs() < 2e-3, "{explained}");
-    assert!(explained["steps"][1].as_str().unwrap().contains("from measured peaks"), "{}", explained["steps"]);
+    assert!(
+        explained["steps"][1].as_str().unwrap().contains("measured peaks of the last week"),
+        "{}",
+        explained["steps"]
+    );
 }
 
 /// Two databases with the same usage: one service goes on for 30 hours, the other is started again each hour.
