@@ -110,7 +110,7 @@ fn a_reader_of_rows_that_goes_away_ends_them_quietly() {
     let rows = backtest(&["--out", "-", "--pool-out", &place.file("p.csv"), "--database", &place.url]).join(" ");
     let (code, said) = program_to_closed_pipe("train", &rows.split(' ').collect::<Vec<_>>());
     assert_eq!((code, said.starts_with("model ")), (0, true), "{said}");
-    assert_eq!(std::fs::read_to_string(place.file("p.csv")).unwrap().lines().count(), 1 + 21 * 3);
+    assert_eq!(std::fs::read_to_string(place.file("p.csv")).unwrap().lines().count(), 1 + 21 * 4);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Real traces: what the readers make of them, and scores that others measured on the same hours.
 
+mod calibration;
 mod openb;
 mod philly;
 
