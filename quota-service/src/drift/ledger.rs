@@ -48,7 +48,7 @@ fn longest_bound(plan: &PoolPlan) -> Option<IssuedBound> {
 /// The ledgers of all clusters.
 #[derive(Default)]
 pub struct Ledgers {
-    ledgers: BTreeMap<ClusterName, Ledger>,
+    by_cluster: BTreeMap<ClusterName, Ledger>,
     /// Where the shares of each pool stood: that they left is said once. Apart from the ledgers, which are read again
     /// after a fault.
     standings: BTreeMap<PoolId, Stood>,
@@ -99,7 +99,7 @@ impl Ledgers {
     ) -> Result<(), StoreError> {
         let Ok(hour) = now.hour() else { return Ok(()) };
         // Taken out, and put back when all went well: a fault leaves nothing half-known.
-        let mut ledger = match self.ledgers.remove(cluster) {
+        let mut ledger = match self.by_cluster.remove(cluster) {
             Some(known) => known,
             None => Ledger::load(store, cluster, run, hour).await?,
         };
@@ -108,7 +108,7 @@ impl Ledgers {
         }
         ledger.score_due(store, cluster, panel).await?;
         self.calibrators.insert(cluster.clone(), ledger.calibrator.clone());
-        self.ledgers.insert(cluster.clone(), ledger);
+        self.by_cluster.insert(cluster.clone(), ledger);
         Ok(())
     }
 
@@ -118,7 +118,7 @@ impl Ledgers {
     /// # Errors
     /// The database does not answer: the ledger is read again next time.
     pub async fn record(&mut self, service: &Service, renewed: Renewed) -> Result<(), StoreError> {
-        let Some(mut ledger) = self.ledgers.remove(&renewed.cluster) else { return Ok(()) };
+        let Some(mut ledger) = self.by_cluster.remove(&renewed.cluster) else { return Ok(()) };
         let Ok(hour) = renewed.now.hour() else { return Ok(()) };
         let (cluster, run, now) = (renewed.cluster.clone(), renewed.run, renewed.now);
         ledger.record(service.store.as_ref(), renewed).await?;
@@ -129,7 +129,7 @@ impl Ledgers {
             ledger.reported = Some((run, hour, ledger.scored));
             self.publish(service, &cluster, run, pools, now);
         }
-        self.ledgers.insert(cluster, ledger);
+        self.by_cluster.insert(cluster, ledger);
         Ok(())
     }
 
