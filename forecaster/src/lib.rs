@@ -3,7 +3,7 @@
 //! [`fit()`] turns a panel and a split into a [`Model`]; every model answers through [`Predict`]; [`forecast`] adds the
 //! rule for series that no model knows; [`scores`] says how good a forecast was; [`bound`] turns the forecasts of a
 //! pool's organizations into B_H, the upper bound of their common demand; [`calibration`] corrects both by what came of
-//! earlier ones; [`checkpoint`] makes a model a row of bytes.
+//! earlier ones; [`drift`] holds what was said against what came; [`checkpoint`] makes a model a row of bytes.
 //!
 //! The crate is pure: no clock, no I/O, no log, and no randomness but from the seed that the caller passes.
 
@@ -13,6 +13,7 @@ pub mod bound;
 pub mod calibration;
 pub mod checkpoint;
 mod cold_start;
+pub mod drift;
 pub mod fit;
 pub mod gaussian;
 pub mod model;

@@ -1,16 +1,18 @@
 //! A renewal of the quotas of 10,000 series, lookback 672 h, on one core: from windows in memory to published answers,
-//! without SQL (DESIGN §6: at most 250 ms), with the default model and with the OrgLinear of the paper. Beside it, in the same run, two bounds:
-//! reading every number of the windows once, and nothing but the two products of OrgLinear.
+//! without SQL (DESIGN §6: at most 250 ms), with the default model and with the OrgLinear of the paper. Beside it, in the
+//! same run, two bounds: reading every number of the windows once, and nothing but the two products of that OrgLinear. What
+//! the ledger of forecasts does once an hour, after the answers are published, is timed beside it, without SQL, too.
 
 use candle_core::{Device, Tensor};
 use datasets::{Calendar, HourRange, Panel, PanelBuilder};
 use forecaster::blend::{Blend, Parts};
 use forecaster::bound::{Aggregation, PoolCalibration};
 use forecaster::calibration::Calibrator;
+use forecaster::drift::{Issued, ScoredIssue, WINDOW_HOURS, Window, score};
 use forecaster::network::{Lesson, Member, Network};
 use forecaster::orglinear::{Config, OrgLinear, Scale, Shape, Weights};
 use forecaster::trees::{Forest, Forests, Node};
-use forecaster::{Model, ModelKind, ModelSpec, Trained};
+use forecaster::{Model, ModelKind, ModelSpec, Trained, forecast};
 use placement::Known;
 use placement::eta::EtaState;
 use quota_service::plan::{ClusterInputs, PoolInputs, Run, plan};
@@ -150,11 +152,11 @@ fn inputs(kind: ModelKind) -> ClusterInputs {
         newest_outcome: None,
     };
     let pools = (0..POOLS).map(pool_inputs).collect();
-    ClusterInputs { panel: Arc::new(panel), run, pools, now, eta_frozen: false }
+    ClusterInputs { panel: Arc::new(panel), run, calibrator: None, pools, now, eta_frozen: false }
 }
 
 fn renew(inputs: &ClusterInputs) -> Published {
-    let pools = plan(inputs).into_iter().map(|pool| match pool.outcome {
+    let pools = plan(inputs).pools.into_iter().map(|pool| match pool.outcome {
         Ok(quota) => PublishedPool::of(quota, Vec::new(), false),
         Err(why) => panic!("{}: {why}", pool.id),
     });
@@ -180,6 +182,26 @@ fn read_once(panel: &Panel) -> f64 {
     panel.series().iter().map(|series| series.demand_gpus().iter().sum::<f64>()).sum()
 }
 
+/// An hour of the ledger: what was said as bytes; read back, held against what came, the scores as bytes; and the report
+/// over seven days. Each in milliseconds, with the bytes of the first.
+fn ledger(inputs: &ClusterInputs) -> ([f64; 3], usize) {
+    let (panel, trained) = (&inputs.panel, inputs.run.trained.as_ref());
+    let issue = panel.end().plus_hours(-4);
+    let cluster = panel.cluster().clone();
+    let said = forecast(trained, panel, issue).expect("made-up weights forecast");
+    let issued = Issued::of(panel, issue, said.clone(), &said, Vec::new());
+    let bytes = issued.to_bytes(&cluster);
+    let write_ms = timed(|| drop(black_box(issued.to_bytes(&cluster))));
+    let scored = || score(&Issued::from_bytes(&bytes).expect("as written"), panel);
+    let score_ms = timed(|| drop(black_box(scored().to_bytes(&cluster))));
+    let mut window = Window::default();
+    for hour in 0..WINDOW_HOURS {
+        window.add(1, &ScoredIssue { issue: issue.plus_hours(-hour), ..scored() });
+    }
+    let report_ms = timed(|| drop(black_box(window.report(1))));
+    ([write_ms, score_ms, report_ms], bytes.len())
+}
+
 fn peak_memory_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -196,6 +218,7 @@ fn main() {
     let read_ms = timed(|| {
         black_box(read_once(&inputs.panel));
     });
+    let ([write_ms, score_ms, report_ms], bytes) = ledger(&inputs);
     let windows = Tensor::ones((POOLS * ORGANIZATIONS, LOOKBACK_HOURS), candle_core::DType::F32, &Device::Cpu);
     let weights = Tensor::ones((LOOKBACK_HOURS, 4), candle_core::DType::F32, &Device::Cpu);
     let (windows, weights) = (windows.expect("a tensor"), weights.expect("a tensor"));
@@ -217,5 +240,8 @@ fn main() {
     println!("  the same with orglinear-paper           {whole_ms:8.1} ms   {:.2} of the budget", whole_ms / BUDGET_MS);
     println!("  bound: every number read once           {read_ms:8.1} ms   ratio {:.1}", blend_ms / read_ms);
     println!("  bound: the two products of that one     {product_ms:8.1} ms   ratio {:.1}", whole_ms / product_ms);
+    println!("  once an hour: what was said as bytes    {write_ms:8.1} ms   {} KiB", bytes / 1_024);
+    println!("  once an hour: read, scored, as bytes    {score_ms:8.1} ms");
+    println!("  once an hour: the report on seven days  {report_ms:8.1} ms");
     println!("  peak memory of this process             {:8.0} MiB", peak_memory_mib());
 }

@@ -1,5 +1,6 @@
 //! What the command line and the settings file say.
 
+use crate::retrain::{self, Period};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
@@ -71,6 +72,8 @@ pub fn as_of(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+const LAST_HOUR_OF_DAY: u64 = 23;
+
 /// The clock starts after the newest usage.
 pub const LATEST: &str = "latest";
 
@@ -90,6 +93,15 @@ pub struct Config {
     pub max_body_bytes: usize,
     /// How long open requests may take after the service was told to stop.
     pub shutdown_grace_s: u64,
+    /// How often each cluster is trained again: `never`, `daily` or `weekly`; with the last two also when its forecasts
+    /// drift, at most once a day.
+    pub retrain: String,
+    /// Hour of the cluster's local day at which training begins, 0 to 23.
+    pub retrain_at: u64,
+    /// A training that takes longer is ended.
+    pub retrain_limit_s: u64,
+    /// Path of the program `train`; empty for the one beside this program.
+    pub train_program: String,
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
     pub log: String,
 }
@@ -108,13 +120,30 @@ impl command_line::Config for Config {
             ("refresh_s", self.refresh_s),
             ("promotion_check_s", self.promotion_check_s),
             ("max_body_bytes", self.max_body_bytes as u64),
+            ("retrain_limit_s", self.retrain_limit_s),
         ];
         if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
             return Err(BadValue::new(key, "0 is below 1, the least"));
         }
+        self.check_retraining()?;
         EnvFilter::try_new(&self.log)
             .map(drop)
             .map_err(|fault| BadValue::new("log", format!("{:?}: {fault}", self.log)))
+    }
+}
+
+impl Config {
+    /// The program is looked for only where it would be started.
+    fn check_retraining(&self) -> Result<(), BadValue> {
+        let period = Period::parse(&self.retrain).map_err(|fault| BadValue::new("retrain", fault))?;
+        if self.retrain_at > LAST_HOUR_OF_DAY {
+            let why = format!("{} is no hour of a day: write 0 to {LAST_HOUR_OF_DAY}", self.retrain_at);
+            return Err(BadValue::new("retrain_at", why));
+        }
+        if period == Period::Never || !self.as_of.is_empty() {
+            return Ok(());
+        }
+        retrain::program(&self.train_program).map(drop).map_err(|why| BadValue::new("train_program", why))
     }
 }
 
@@ -128,6 +157,10 @@ impl Default for Config {
             promotion_check_s: 10,
             max_body_bytes: 16 * 1_024 * 1_024,
             shutdown_grace_s: 10,
+            retrain: "never".to_owned(),
+            retrain_at: 3,
+            retrain_limit_s: 6 * 3_600,
+            train_program: String::new(),
             log: "info".to_owned(),
         }
     }

@@ -1,16 +1,19 @@
 //! The service: reads usage and state, forecasts, cuts quotas, publishes them over HTTP.
 //!
 //! [`refresh`] reads the database, [`plan`] thinks (pure), [`published`] holds ready answers in memory, [`http`] hands
-//! them out. Every decision is made in `placement` and `forecaster`; here is only the way between them.
+//! them out; [`drift`] looks back at what was
+//! forecast; [`retrain`] has models trained again. Every decision is made in `placement` and `forecaster`; here is only the way between them.
 
 pub mod args;
 pub mod clock;
+pub mod drift;
 pub mod error;
 pub mod http;
 pub mod metrics;
 pub mod plan;
 pub mod published;
 pub mod refresh;
+pub mod retrain;
 pub mod serve;
 pub mod settings;
 

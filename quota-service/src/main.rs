@@ -24,6 +24,6 @@ async fn start(arguments: Arguments) -> Result<(), Failure> {
         Settings::load("quota-service", arguments.common.config.as_deref(), &arguments.flags)?;
     match arguments.command {
         Some(Command::Config { command: ConfigCommand::Show { origin } }) => Ok(settings.show(origin, json)?),
-        _ => Ok(serve::run(settings.values()?, json).await?),
+        _ => Ok(serve::run(settings.values()?, arguments.common.config, json).await?),
     }
 }

@@ -1,7 +1,9 @@
 //! What Prometheus may scrape. Names carry units; labels are pools, hours, routes and statuses, nothing that grows with
 //! the clients.
 
+use crate::drift::{Drifts, PoolReport};
 use crate::published::PublishedPool;
+use crate::retrain::Ended;
 use metrics::{Counter, counter, gauge, histogram};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use placement::staleness::stage;
@@ -44,6 +46,59 @@ pub fn describe<'a>(pools: impl Iterator<Item = &'a PublishedPool>, now: UnixSec
             gauge!("headroom_quota_stage", &labels).set(f64::from(stage(first.computed_at, now).0 as u8));
         }
         gauge!("headroom_pool_without_new_quota", &names()).set(f64::from(u8::from(pool.problem.is_some())));
+    }
+}
+
+/// How the forecasts of the last seven days fared, as of the last hour that was scored.
+pub fn describe_drift(drifts: &Drifts) {
+    for report in drifts.values().flat_map(|cluster| cluster.pools.values()) {
+        describe_pool_drift(report);
+    }
+}
+
+fn describe_pool_drift(report: &PoolReport) {
+    let drift = &report.drift;
+    let names = || [("cluster", drift.pool.cluster.to_string()), ("gpu_model", drift.pool.gpu_model.to_string())];
+    let level = || {
+        let [cluster, gpu_model] = names();
+        [cluster, gpu_model, ("level", "0.9".to_owned())]
+    };
+    // Prometheus knows no value that is not there: NaN is what it has for one.
+    let known = |value: Option<f64>| value.unwrap_or(f64::NAN);
+    gauge!("headroom_forecast_mae_gpus", &names()).set(known(drift.all.mae_gpus()));
+    gauge!("headroom_forecast_last_value_mae_gpus", &names()).set(known(drift.all.last_value_mae_gpus()));
+    gauge!("headroom_forecast_coverage_ratio", &level()).set(known(drift.all.coverage()));
+    gauge!("headroom_bound_coverage_ratio", &names()).set(known(drift.bound.coverage()));
+    gauge!("headroom_forecast_scored_hours", &names()).set(f64::from(drift.all.hours));
+    gauge!("headroom_forecast_unmeasured_hours", &names()).set(f64::from(drift.all.unmeasured));
+    gauge!("headroom_forecast_drifts", &names()).set(f64::from(u8::from(report.is_outside())));
+}
+
+/// The forecasts of an issue hour that were scored.
+pub fn scored(cluster: &str) {
+    counter!("headroom_issue_hours_scored_total", "cluster" => cluster.to_owned()).increment(1);
+}
+
+/// A ledger that could not be kept.
+pub fn ledger_failed() {
+    counter!("headroom_ledger_failures_total").increment(1);
+}
+
+/// A training that was started.
+pub fn retrain_began(cluster: &str) {
+    gauge!("headroom_retrain_running", "cluster" => cluster.to_owned()).set(1.0);
+}
+
+/// A training that has ended by itself, or took too long. `code` is −1 where it has no exit code.
+pub fn retrain_ended(cluster: &str, ended: Ended, code: i32, now: UnixSeconds) {
+    let label = || [("cluster", cluster.to_owned())];
+    let [cluster] = label();
+    let outcome = ("outcome", ended.as_str().to_owned());
+    counter!("headroom_retrain_attempts_total", &[cluster, outcome]).increment(1);
+    gauge!("headroom_retrain_running", &label()).set(0.0);
+    gauge!("headroom_retrain_last_exit_code", &label()).set(f64::from(code));
+    if ended != Ended::Failed {
+        gauge!("headroom_retrain_last_success_timestamp_seconds", &label()).set(now.get() as f64);
     }
 }
 

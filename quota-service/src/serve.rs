@@ -4,9 +4,10 @@ use crate::args::{Config, LATEST, as_of};
 use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
-use crate::{http, metrics};
+use crate::{http, metrics, retrain};
 use command_line::{colours, say};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
@@ -15,11 +16,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use vocab::UnixSeconds;
 
-/// Runs the service until it is told to stop (SIGINT or SIGTERM).
+/// Runs the service until it is told to stop (SIGINT or SIGTERM). The programs that it starts read the same settings file.
 ///
 /// # Errors
 /// The address cannot be listened on, or the database cannot be opened.
-pub async fn run(config: Config, json: bool) -> Result<(), ServiceError> {
+pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> Result<(), ServiceError> {
     start_log(&config.log)?;
     let render = metrics::install();
     // 1. The store and the clock.
@@ -30,6 +31,7 @@ pub async fn run(config: Config, json: bool) -> Result<(), ServiceError> {
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
     refresh::restore(&service).await?;
     let mut renewing = tokio::spawn(refresh::run(service.clone()));
+    let retraining = tokio::spawn(retrain::run(service.clone(), settings_file));
     // 3. Listen.
     let listener = TcpListener::bind(listen).await.map_err(|fault| ServiceError::Bind(listen, fault))?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(listen, fault))?;
@@ -57,6 +59,8 @@ pub async fn run(config: Config, json: bool) -> Result<(), ServiceError> {
         _ = &mut renewing => return Err(ServiceError::NotRenewing),
     }
     renewing.abort();
+    // It ends the training that is under way. One that broke off has nothing more to end.
+    let _ = retraining.await;
     service.store.close().await;
     tracing::info!("stopped");
     Ok(())

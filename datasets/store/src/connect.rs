@@ -1,8 +1,8 @@
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{
-    CalendarStore, CapacityStore, ClusterStore, EtaStore, NodeStore, OutcomeStore, PoolStateStore, QuotaStore,
-    RunStore, SettingsStore, StoreError, UsageStore,
+    CalendarStore, CapacityStore, ClusterStore, EtaStore, LedgerStore, NodeStore, OutcomeStore, PoolStateStore,
+    QuotaStore, RunStore, SettingsStore, StoreError, UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -36,6 +36,7 @@ pub trait Store:
     + RunStore
     + QuotaStore
     + EtaStore
+    + LedgerStore
     + NodeStore
     + PoolStateStore
     + SettingsStore

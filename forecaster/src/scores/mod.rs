@@ -7,4 +7,4 @@ pub use pool::{PoolPair, PoolScores, actual_peak_gpus, score_pool, share_interva
 pub use series::{Coverage, Scored, Scores, collect, pinball, score};
 
 /// Comparisons of GPUs allow for this much rounding.
-const TOLERANCE_GPUS: f64 = 1e-6;
+pub(crate) const TOLERANCE_GPUS: f64 = 1e-6;

@@ -3,6 +3,7 @@
 use super::ApiError;
 use super::extract::{Query, published_pool};
 use super::quota::nothing_for;
+use crate::drift;
 use crate::plan;
 use crate::published::{Answer, PublishedPool};
 use crate::refresh::Service;
@@ -41,11 +42,17 @@ pub async fn explain(
     let answered = answered(&pool, answer, service.clock.now());
     let computed = pool.made_of.as_ref().and_then(|made_of| {
         let quota = made_of.quotas.iter().find(|quota| quota.hours.get() == hours)?;
-        Some(plan::explanation(made_of, quota, answered.clone(), &pool.eta_moves))
+        let mut explanation = plan::explanation(made_of, quota, answered.clone(), &pool.eta_moves);
+        explanation.forecast.calibration = Some(plan::calibration(made_of));
+        Some(explanation)
     });
     let stored =
         || pool.stored_explanations.get(&hours).map(|one| Explanation { quota: answered.clone(), ..one.clone() });
-    computed.or_else(stored).map(Json).ok_or_else(|| nothing_for(&pool, query.hours))
+    let mut explanation = computed.or_else(stored).ok_or_else(|| nothing_for(&pool, query.hours))?;
+    let drifts = service.drift.load();
+    let drift = drifts.get(&pool.id.cluster).and_then(|cluster| cluster.pools.get(&pool.id));
+    explanation.drift = drift.map(drift::explanation);
+    Ok(Json(explanation))
 }
 
 fn answered(pool: &PublishedPool, answer: &Answer, now: UnixSeconds) -> QuotaAnswer {

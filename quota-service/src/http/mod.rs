@@ -81,6 +81,7 @@ pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone
 
 fn scrape(service: &Service, render: impl Fn() -> String) -> String {
     metrics::describe(service.published.load().pools().map(AsRef::as_ref), service.clock.now());
+    metrics::describe_drift(&service.drift.load());
     render()
 }
 

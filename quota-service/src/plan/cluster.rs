@@ -3,10 +3,12 @@
 use crate::settings::ServedSettings;
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound, bounds};
+use forecaster::calibration::Calibrator;
 use forecaster::scores::actual_peak_gpus;
 use forecaster::{Predict, PredictError, Trained, forecast};
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback};
 use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, quotas, staleness, supply};
+use std::ops::Range;
 use std::sync::Arc;
 use store::{OutcomeId, RunId};
 use vocab::{DemandForecast, ForecastOrigin, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
@@ -37,6 +39,8 @@ pub struct ClusterInputs {
     /// Hours before the present one.
     pub panel: Arc<Panel>,
     pub run: Run,
+    /// What the recent past taught about the run's forecasts; `None` for what its training did.
+    pub calibrator: Option<Arc<Calibrator>>,
     pub pools: Vec<PoolInputs>,
     pub now: UnixSeconds,
     /// Whether eta stays where it is, whatever it should do: under a virtual clock nothing may be learned for real.
@@ -84,7 +88,10 @@ pub struct PoolQuota {
     pub supply: Supply,
     pub settings: ServedSettings,
     pub aggregation: Aggregation,
+    /// As they are issued, in the order of their series.
     pub forecasts: Vec<DemandForecast>,
+    /// What was done to each, where anything was.
+    pub corrected: Corrected,
     pub bounds: Vec<PoolBound>,
     pub quotas: Vec<Quota>,
     pub eta_decision: EtaDecision,
@@ -98,6 +105,30 @@ pub struct PoolQuota {
     pub cold_organizations: usize,
 }
 
+/// The forecasts as the model gave them, and what corrected them.
+#[derive(Clone)]
+pub struct Corrected {
+    /// Of the whole cluster.
+    all_raw: Arc<Vec<DemandForecast>>,
+    /// Those of the pool.
+    places: Range<usize>,
+    calibrator: Option<Arc<Calibrator>>,
+    run: Run,
+}
+
+impl Corrected {
+    /// The pool's forecasts as the model gave them.
+    #[must_use]
+    pub fn raw(&self) -> &[DemandForecast] {
+        &self.all_raw[self.places.clone()]
+    }
+
+    #[must_use]
+    pub fn calibrator(&self) -> &Calibrator {
+        self.calibrator.as_deref().unwrap_or(&self.run.trained.calibrator)
+    }
+}
+
 /// What was computed for a pool.
 pub struct PoolPlan {
     pub id: PoolId,
@@ -105,26 +136,37 @@ pub struct PoolPlan {
     pub moved: Option<EtaMoved>,
 }
 
-/// Computes the quotas of every pool of a cluster, in their order.
+/// What was computed for a cluster.
+pub struct ClusterPlan {
+    /// In the order of the pools.
+    pub pools: Vec<PoolPlan>,
+    /// What was said of every series; `None` where nothing could be.
+    pub said: Option<Said>,
+}
+
+/// The forecasts of a cluster, in the order of its panel.
+pub struct Said {
+    pub issue: HourStart,
+    /// As the model gave them.
+    pub raw: Arc<Vec<DemandForecast>>,
+    /// As they are issued.
+    pub issued: Vec<DemandForecast>,
+}
+
+/// Computes the quotas of every pool of a cluster.
 #[must_use]
-pub fn plan(inputs: &ClusterInputs) -> Vec<PoolPlan> {
+pub fn plan(inputs: &ClusterInputs) -> ClusterPlan {
     let forecasts = Forecasts::of(inputs);
-    inputs.pools.iter().map(|pool| plan_pool(inputs, pool, &forecasts)).collect()
+    let pools = inputs.pools.iter().map(|pool| plan_pool(inputs, pool, &forecasts)).collect();
+    let said = if let Forecasts::Ready { said, .. } = forecasts { Some(said) } else { None };
+    ClusterPlan { pools, said }
 }
 
 /// The forecasts of a cluster, or why there are none.
 enum Forecasts {
-    /// As the model said them, and as they are issued.
-    Ready {
-        raw: Vec<DemandForecast>,
-        all: Vec<DemandForecast>,
-        issue: HourStart,
-        hours_late: u8,
-    },
+    Ready { said: Said, hours_late: u8 },
     NoUsage,
-    OldUsage {
-        newest_end: UnixSeconds,
-    },
+    OldUsage { newest_end: UnixSeconds },
     Rejected(Arc<PredictError>),
 }
 
@@ -139,10 +181,29 @@ impl Forecasts {
         let late = inputs.now.hour().map_or(0, |present| present.hours_since(issue));
         match forecast(inputs.run.trained.as_ref(), &inputs.panel, issue) {
             Ok(raw) => {
-                let all = inputs.run.trained.calibrator.apply(&raw);
-                Self::Ready { raw, all, issue, hours_late: u8::try_from(late).unwrap_or(0) }
+                let issued = inputs.calibrator().apply(&raw);
+                let said = Said { issue, raw: Arc::new(raw), issued };
+                Self::Ready { said, hours_late: u8::try_from(late).unwrap_or(0) }
             }
             Err(fault) => Self::Rejected(Arc::new(fault)),
+        }
+    }
+}
+
+impl ClusterInputs {
+    fn calibrator(&self) -> &Calibrator {
+        self.calibrator.as_deref().unwrap_or(&self.run.trained.calibrator)
+    }
+}
+
+impl Said {
+    /// Forecasts come in the order of the panel.
+    fn of_pool(&self, inputs: &ClusterInputs, pool: &PoolId) -> Corrected {
+        Corrected {
+            all_raw: self.raw.clone(),
+            places: inputs.panel.places_of(pool),
+            calibrator: inputs.calibrator.clone(),
+            run: inputs.run.clone(),
         }
     }
 }
@@ -153,7 +214,7 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
         Forecasts::NoUsage => failed(NoQuota::NoUsage),
         Forecasts::OldUsage { newest_end } => failed(NoQuota::OldUsage { newest_end: *newest_end }),
         Forecasts::Rejected(fault) => failed(NoQuota::Model(fault.clone())),
-        Forecasts::Ready { raw, all, issue, hours_late } => {
+        Forecasts::Ready { said, hours_late } => {
             match newest_measured(&inputs.panel, &pool.id) {
                 None => return failed(NoQuota::NoUsage),
                 Some(newest) if staleness::usage_is_missing(newest.plus_hours(1).instant(), inputs.now) => {
@@ -161,10 +222,7 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
                 }
                 Some(_) => {}
             }
-            // Forecasts come in the order of the panel.
-            let places = inputs.panel.places_of(&pool.id);
-            let members = Members { raw: &raw[places.clone()], issued: all[places].to_vec() };
-            match quota(inputs, pool, members, *issue, *hours_late) {
+            match quota(inputs, pool, said, *hours_late) {
                 Ok((quota, moved)) => PoolPlan { id: pool.id.clone(), outcome: Ok(quota), moved },
                 Err(why) => failed(why),
             }
@@ -172,19 +230,15 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
     }
 }
 
-/// The forecasts of a pool's organizations.
-struct Members<'a> {
-    raw: &'a [DemandForecast],
-    issued: Vec<DemandForecast>,
-}
-
 fn quota(
     inputs: &ClusterInputs,
     pool: &PoolInputs,
-    Members { raw, issued: forecasts }: Members<'_>,
-    issue: HourStart,
+    said: &Said,
     hours_late: u8,
 ) -> Result<(PoolQuota, Option<EtaMoved>), NoQuota> {
+    let issue = said.issue;
+    let corrected = said.of_pool(inputs, &pool.id);
+    let forecasts = said.issued[corrected.places.clone()].to_vec();
     let settings = &pool.settings.pool;
     let horizon = inputs.run.trained.horizon();
     settings.check(Some(horizon))?;
@@ -197,8 +251,8 @@ fn quota(
     let aggregation = pool.settings.aggregation.unwrap_or(chosen);
     let more_steps = hours_late + u8::from(inputs.now.hour().is_ok_and(|hour| hour.instant() != inputs.now));
     let steps: Vec<_> = settings.offered_hours.iter().map(|hours| covered(*hours, more_steps, horizon)).collect();
-    let (members, raw): (Vec<_>, Vec<_>) = (forecasts.iter().collect(), raw.iter().collect());
-    let conformal = inputs.run.trained.calibrator.conformal_of(&pool.id, &raw, settings.guarantee_rate);
+    let (members, raw): (Vec<_>, Vec<_>) = (forecasts.iter().collect(), corrected.raw().iter().collect());
+    let conformal = inputs.calibrator().conformal_of(&pool.id, &raw, settings.guarantee_rate);
     let pool_bounds = bounds(&members, aggregation, calibration, conformal.as_ref(), settings.guarantee_rate, &steps)?;
     let offered = settings.offered_hours.iter().zip(&pool_bounds);
     let demand: Vec<_> = offered.map(|(hours, bound)| Bound { hours: *hours, bound: bound.bound }).collect();
@@ -220,6 +274,7 @@ fn quota(
         settings: pool.settings.clone(),
         aggregation,
         forecasts,
+        corrected,
         bounds: pool_bounds,
         quotas,
         eta_decision,

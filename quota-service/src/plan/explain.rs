@@ -8,11 +8,12 @@ use placement::eta::EtaDecision;
 use placement::staleness::{Answered, Stage, VALID_S, answered};
 use placement::{Quota, Reason};
 use store::EtaMove;
-use vocab::{MilliGpus, UnixSeconds};
+use vocab::{DemandForecast, MilliGpus, UnixSeconds};
 use wire::{
-    AggregationTrial, BoundExplanation, CalendarExplanation, CapacityExplanation, ConformalExplanation, EtaExplanation,
-    EtaMoveBody, Explanation, ForecastAnswer, ForecastExplanation, OrganizationBound, OrganizationForecast,
-    QuotaAnswer, ReasonBody, StepTotalBody, SupplyExplanation,
+    AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
+    ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer, ForecastExplanation,
+    OrganizationBound, OrganizationCorrection, OrganizationForecast, QuotaAnswer, ReasonBody, StepTotalBody,
+    SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
@@ -113,6 +114,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             issue_time: pool.issue.to_string(),
             hours_late: pool.hours_late,
             organizations: pool.forecasts.iter().map(OrganizationForecast::from).collect(),
+            calibration: None,
         },
         calendar: Some(calendar_explanation(pool)),
         bound: bound_explanation(pool, bound),
@@ -130,6 +132,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             longest_quota_wait_s: pool.supply.longest_quota_wait_s,
         },
         quota: answer,
+        drift: None,
     }
 }
 
@@ -214,6 +217,29 @@ fn bound_explanation(pool: &PoolQuota, bound: &PoolBound) -> BoundExplanation {
         organizations: bound.shares.iter().map(share).collect(),
         raised_from_gpus: bound.raised_from_gpus,
         demand_bound_gpus: bound.bound.as_gpus(),
+    }
+}
+
+/// What was done to the forecasts of a pool. Asked for when it is explained: nothing else needs it.
+#[must_use]
+pub fn calibration(pool: &PoolQuota) -> CalibrationExplanation {
+    let calibrator = pool.corrected.calibrator();
+    let one = |raw: &DemandForecast| {
+        let correction = calibrator.correction(raw)?;
+        let [q50_gpus, q90_gpus, q95_gpus] = correction.quantiles_gpus;
+        Some(OrganizationCorrection {
+            organization: raw.series().organization.to_string(),
+            residuals: correction.residuals,
+            mean_gpus: correction.mean_gpus,
+            q50_gpus,
+            q90_gpus,
+            q95_gpus,
+        })
+    };
+    CalibrationExplanation {
+        correcting: calibrator.is_correcting(),
+        newest_issue_time: calibrator.newest_issue().map(|issue| issue.to_string()),
+        organizations: pool.corrected.raw().iter().filter_map(one).collect(),
     }
 }
 

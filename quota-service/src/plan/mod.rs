@@ -3,5 +3,7 @@
 mod cluster;
 mod explain;
 
-pub use cluster::{ClusterInputs, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan};
-pub use explain::{Held, amount, answer, at_stage, explanation, forecast_answer};
+pub use cluster::{
+    ClusterInputs, ClusterPlan, Corrected, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, Said, plan,
+};
+pub use explain::{Held, amount, answer, at_stage, calibration, explanation, forecast_answer};

@@ -7,8 +7,9 @@ mod write;
 
 use crate::args::Config;
 use crate::clock::Clock;
+use crate::drift::{Drifts, Ledgers, Renewed};
 use crate::metrics;
-use crate::plan::{ClusterInputs, plan};
+use crate::plan::{ClusterInputs, ClusterPlan, plan};
 use crate::published::{Published, PublishedPool};
 use arc_swap::ArcSwap;
 use cache::Cache;
@@ -25,6 +26,8 @@ pub struct Service {
     pub clock: Clock,
     pub config: Config,
     pub published: ArcSwap<Published>,
+    /// How the forecasts of the last seven days fared.
+    pub drift: ArcSwap<Drifts>,
     /// Counts publications; pollers that wait listen to it.
     pub publications: watch::Sender<u64>,
     /// When the service began to watch pools: the age of an eta that has never moved.
@@ -45,6 +48,7 @@ impl Service {
             clock,
             config,
             published: ArcSwap::default(),
+            drift: ArcSwap::default(),
             publications: watch::Sender::new(0),
             started_at,
             stopping: watch::Sender::new(false),
@@ -97,6 +101,7 @@ pub async fn run(service: Arc<Service>) {
 #[derive(Default)]
 pub struct Renewer {
     cache: Cache,
+    ledgers: Ledgers,
 }
 
 impl Renewer {
@@ -113,7 +118,7 @@ impl Renewer {
             Err(fault) => return keep_all(service, &fault),
         };
         for cluster in clusters {
-            if let Err(fault) = renew_cluster(service, &mut self.cache, &cluster).await {
+            if let Err(fault) = self.renew_cluster(service, &cluster).await {
                 tracing::warn!(cluster = %cluster.name, %fault, "the quotas of the cluster were not renewed");
                 metrics::refresh_failed();
                 keep(service, |pool| pool.id.cluster == cluster.name, &fault.to_string());
@@ -122,36 +127,57 @@ impl Renewer {
         service.looked.store(true, Ordering::Release);
         metrics::refreshed(started.elapsed());
     }
+
+    async fn renew_cluster(&mut self, service: &Service, cluster: &Cluster) -> Result<(), StoreError> {
+        // 1. Read.
+        let now = service.clock.now();
+        let known = read::cluster(service, &mut self.cache, cluster, now).await?;
+        let mut inputs = match known {
+            read::ClusterKnown::Ready(inputs) => inputs,
+            read::ClusterKnown::Without { pools, problem } => {
+                service.publish(write::kept(service, pools, &problem));
+                return Ok(());
+            }
+        };
+        // 2. Look back at what was said of the hours that are over. Under a virtual clock there is no ledger.
+        if !service.clock.is_virtual() {
+            let (store, run) = (service.store.as_ref(), &inputs.run);
+            let caught_up = self.ledgers.catch_up(store, &cluster.name, &inputs.panel, run, now).await;
+            costs_no_quota(cluster, caught_up);
+            inputs.calibrator = self.ledgers.calibrator(&cluster.name, run.id);
+        }
+        // 3. Think, on a thread of its own, so that requests keep moving.
+        let Some((inputs, mut plan)) = think(inputs).await else {
+            metrics::refresh_failed();
+            let problem = "the last renewal broke off: see the log of the service";
+            keep(service, |pool| pool.id.cluster == cluster.name, problem);
+            return Ok(());
+        };
+        let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
+        // 4. Write, then publish: an answer may only say what a restart would find again.
+        let published = write::write(service, &inputs, plan.pools).await?;
+        service.publish(published);
+        // 5. Keep what was said.
+        if !service.clock.is_virtual() {
+            costs_no_quota(cluster, self.ledgers.record(service, renewed).await);
+        }
+        Ok(())
+    }
 }
 
-async fn renew_cluster(service: &Service, cache: &mut Cache, cluster: &Cluster) -> Result<(), StoreError> {
-    // 1. Read.
-    let now = service.clock.now();
-    let known = read::cluster(service, cache, cluster, now).await?;
-    let inputs = match known {
-        read::ClusterKnown::Ready(inputs) => inputs,
-        read::ClusterKnown::Without { pools, problem } => {
-            service.publish(write::kept(service, pools, &problem));
-            return Ok(());
-        }
-    };
-    // 2. Think, on a thread of its own, so that requests keep moving.
-    let Some((inputs, plans)) = think(inputs).await else {
-        metrics::refresh_failed();
-        keep(service, |pool| pool.id.cluster == cluster.name, "the last renewal broke off: see the log of the service");
-        return Ok(());
-    };
-    // 3. Write, then publish: an answer may only say what a restart would find again.
-    let published = write::write(service, &inputs, plans).await?;
-    service.publish(published);
-    Ok(())
+/// A ledger that cannot be kept is told, and that is all.
+fn costs_no_quota(cluster: &Cluster, kept: Result<(), StoreError>) {
+    if let Err(fault) = kept {
+        tracing::warn!(cluster = %cluster.name, %fault, "the ledger of forecasts was not kept");
+        metrics::ledger_failed();
+    }
 }
 
 /// `None` where planning panicked: a bug, which must not keep other clusters from their quotas.
-async fn think(inputs: ClusterInputs) -> Option<(ClusterInputs, Vec<crate::plan::PoolPlan>)> {
+async fn think(inputs: ClusterInputs) -> Option<(ClusterInputs, ClusterPlan)> {
     let worked = tokio::task::spawn_blocking(move || {
-        let plans = plan(&inputs);
-        (inputs, plans)
+        let plan = plan(&inputs);
+        (inputs, plan)
     });
     worked.await.inspect_err(|fault| tracing::error!(%fault, "planning broke off, which is a bug")).ok()
 }

@@ -52,7 +52,14 @@ pub async fn cluster(
     for pool in pools {
         inputs.push(pool_inputs(service, pool, &nodes, now, present).await?);
     }
-    Ok(ClusterKnown::Ready(ClusterInputs { panel, run, pools: inputs, now, eta_frozen: service.clock.is_virtual() }))
+    Ok(ClusterKnown::Ready(ClusterInputs {
+        panel,
+        run,
+        calibrator: None,
+        pools: inputs,
+        now,
+        eta_frozen: service.clock.is_virtual(),
+    }))
 }
 
 /// The pools of a cluster: those with usage, a capacity or nodes.

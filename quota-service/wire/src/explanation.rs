@@ -1,6 +1,7 @@
 //! `GET /v1/quota/explain`: a quota step by step, enough to compute it again by hand.
 
 use crate::answer::{QuotaAnswer, ReasonBody};
+use crate::drift::DriftExplanation;
 use crate::forecast::OrganizationForecast;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -20,6 +21,10 @@ pub struct Explanation {
     pub bound: BoundExplanation,
     pub eta: EtaExplanation,
     pub supply: SupplyExplanation,
+    /// How the forecasts of the last seven days fared, as of now; none before the first of them was scored, and none in
+    /// what was stored.
+    #[serde(default)]
+    pub drift: Option<DriftExplanation>,
 }
 
 /// C and where it is from.
@@ -39,7 +44,34 @@ pub struct ForecastExplanation {
     pub issue_time: String,
     /// Hours between the issue time and the hour in which the quota was computed: usage that has not come yet.
     pub hours_late: u8,
+    /// As they were issued.
     pub organizations: Vec<OrganizationForecast>,
+    /// How they were corrected before; none in what was stored.
+    #[serde(default)]
+    pub calibration: Option<CalibrationExplanation>,
+}
+
+/// What earlier forecasts of the run taught, once their hours were over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CalibrationExplanation {
+    /// Whether forecasts of organizations are corrected, as validation decided. Pools are followed either way.
+    pub correcting: bool,
+    /// The last issue time that was learned from, be it in training.
+    pub newest_issue_time: Option<String>,
+    /// The organizations whose forecasts were corrected.
+    pub organizations: Vec<OrganizationCorrection>,
+}
+
+/// What was added to the forecast of an organization, on average over its steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct OrganizationCorrection {
+    pub organization: String,
+    /// Hours that it was learned from.
+    pub residuals: usize,
+    pub mean_gpus: f64,
+    pub q50_gpus: f64,
+    pub q90_gpus: f64,
+    pub q95_gpus: f64,
 }
 
 /// The calendar that says which hours are in a day off.

@@ -4,6 +4,7 @@
 //! Amounts of GPUs are decimals (thousandths are exact), times are RFC 3339 in UTC.
 
 mod answer;
+mod drift;
 mod explanation;
 mod fault;
 mod forecast;
@@ -14,9 +15,11 @@ mod problem;
 mod usage;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
+pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};
 pub use explanation::{
-    AggregationTrial, BoundExplanation, CalendarExplanation, CapacityExplanation, ConformalExplanation, EtaExplanation,
-    EtaMoveBody, Explanation, ForecastExplanation, OrganizationBound, StepTotalBody, SupplyExplanation,
+    AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
+    ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, OrganizationBound,
+    OrganizationCorrection, StepTotalBody, SupplyExplanation,
 };
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};

@@ -108,6 +108,9 @@ fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place()
         ("quota-service", "refresh_s", "0", "0 is below 1, the least"),
         ("quota-service", "promotion_check_s", "0", "0 is below 1, the least"),
         ("quota-service", "max_body_bytes", "-1", "-1 is not a whole number of at least 0"),
+        ("quota-service", "retrain", "hourly", "\"hourly\" is none of never, daily and weekly"),
+        ("quota-service", "retrain_at", "24", "24 is no hour of a day: write 0 to 23"),
+        ("quota-service", "retrain_limit_s", "0", "0 is below 1, the least"),
         ("quota-service", "log", "quota_service=loud", "expected one of \"off\""),
     ] {
         let folder = tempfile::tempdir().unwrap();

@@ -1,11 +1,14 @@
 //! The service on both databases, with a clock that the test sets.
 
 mod calendar;
+mod calibration;
 mod contract;
+mod drift;
 mod faults;
 mod feed;
 mod quota;
 mod restart;
+mod retrain;
 mod silence;
 
 use datasets::synthetic::SmallCluster;

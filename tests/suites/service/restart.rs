@@ -39,6 +39,7 @@ async fn under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked(data
         assert_eq!(service.stop().code, 0);
     }
     assert!(store.latest_quotas(None).await.unwrap().is_empty());
+    assert_eq!(store.newest_issue(&cluster("demo")).await.unwrap(), None, "nor is what was said");
 }
 
 async fn the_running_service_follows_a_promotion(database: TestDatabase) {

@@ -1,0 +1,127 @@
+//! Numbers and names as bytes, little-endian.
+
+use vocab::{HourStart, MilliGpus};
+
+/// Bytes that are not what was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DamagedBytes(pub(super) String);
+
+impl DamagedBytes {
+    pub(super) fn of(fault: impl std::fmt::Display) -> Self {
+        Self(fault.to_string())
+    }
+}
+
+pub(super) struct Writer(pub Vec<u8>);
+
+impl Writer {
+    /// Four letters and the number of the format.
+    pub fn new(kind: [u8; 4], format: u8) -> Self {
+        let mut bytes = kind.to_vec();
+        bytes.push(format);
+        Self(bytes)
+    }
+
+    pub fn u8(&mut self, value: u8) {
+        self.0.push(value);
+    }
+
+    pub fn u32(&mut self, value: u32) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    pub fn u64(&mut self, value: u64) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    pub fn f32(&mut self, value: f64) {
+        self.0.extend((value as f32).to_le_bytes());
+    }
+
+    pub fn hour(&mut self, hour: HourStart) {
+        self.u64(hour.unix_s().unsigned_abs());
+    }
+
+    pub fn count(&mut self, items: usize) {
+        self.u32(u32::try_from(items).expect("a panel has fewer than 2³² series"));
+    }
+
+    pub fn name(&mut self, name: &str) {
+        self.u8(u8::try_from(name.len()).expect("a name has at most 200 bytes"));
+        self.0.extend(name.as_bytes());
+    }
+}
+
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8], kind: [u8; 4], format: u8) -> Result<Self, DamagedBytes> {
+        let mut reader = Self(bytes);
+        if reader.take(kind.len())? != kind {
+            return Err(DamagedBytes(format!("they do not begin with {}", String::from_utf8_lossy(&kind))));
+        }
+        match reader.u8()? {
+            found if found == format => Ok(reader),
+            found => Err(DamagedBytes(format!("they have format {found}, and this program reads format {format}"))),
+        }
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], DamagedBytes> {
+        let (taken, rest) =
+            self.0.split_at_checked(count).ok_or_else(|| DamagedBytes("they are cut off".to_owned()))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DamagedBytes> {
+        Ok(self.take(N)?.try_into().expect("as many as were taken"))
+    }
+
+    pub fn u8(&mut self) -> Result<u8, DamagedBytes> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    pub fn u32(&mut self) -> Result<u32, DamagedBytes> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub fn u64(&mut self) -> Result<u64, DamagedBytes> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub fn f32(&mut self) -> Result<f64, DamagedBytes> {
+        self.array().map(f32::from_le_bytes).map(f64::from)
+    }
+
+    pub fn hour(&mut self) -> Result<HourStart, DamagedBytes> {
+        let unix_s = i64::try_from(self.u64()?).map_err(DamagedBytes::of)?;
+        HourStart::from_unix_s(unix_s).map_err(DamagedBytes::of)
+    }
+
+    pub fn amount(&mut self) -> Result<MilliGpus, DamagedBytes> {
+        MilliGpus::from_milli(self.u64()?).map_err(DamagedBytes::of)
+    }
+
+    /// How many items follow; each has at least `least_bytes`, so that damage cannot ask for more memory than there is.
+    pub fn count(&mut self, least_bytes: usize) -> Result<usize, DamagedBytes> {
+        let count = self.u32()? as usize;
+        if count * least_bytes > self.0.len() {
+            return Err(DamagedBytes("they are cut off".to_owned()));
+        }
+        Ok(count)
+    }
+
+    pub fn name(&mut self) -> Result<&'a str, DamagedBytes> {
+        let length = usize::from(self.u8()?);
+        std::str::from_utf8(self.take(length)?).map_err(DamagedBytes::of)
+    }
+
+    /// Nothing may follow.
+    pub fn end(self) -> Result<(), DamagedBytes> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        Err(DamagedBytes(format!("{} bytes follow that belong to nothing", self.0.len())))
+    }
+}

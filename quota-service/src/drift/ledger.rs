@@ -1,0 +1,328 @@
+//! Record, score, forget, report.
+
+use super::explain::sentence;
+use super::{ClusterDrift, PoolReport};
+use crate::metrics;
+use crate::plan::{ClusterPlan, PoolPlan, Run, Said};
+use crate::refresh::Service;
+use datasets::Panel;
+use forecaster::calibration::Calibrator;
+use forecaster::drift::{
+    Issued, IssuedBound, KEPT_HOURS, PoolDrift, ScoredIssue, Standing, WINDOW_HOURS, Window, is_due, is_whole, score,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use store::{Calibration, IssuedForecasts, RunId, Store, StoreError};
+use vocab::{ClusterName, HorizonHours, HourStart, PoolId, UnixSeconds};
+
+/// What was said at an hour is kept once its usage is whole, and so long after the hour at the latest.
+const WAITS_FOR_USAGE_S: i64 = 1_800;
+
+/// What a renewal leaves to the ledger.
+pub struct Renewed {
+    pub cluster: ClusterName,
+    pub panel: Arc<Panel>,
+    pub run: RunId,
+    pub now: UnixSeconds,
+    said: Option<Said>,
+    bounds: Vec<IssuedBound>,
+}
+
+impl Renewed {
+    /// Takes the forecasts out of a plan.
+    #[must_use]
+    pub fn of(cluster: ClusterName, panel: Arc<Panel>, run: RunId, now: UnixSeconds, plan: &mut ClusterPlan) -> Self {
+        let bounds = plan.pools.iter().filter_map(longest_bound).collect();
+        Self { cluster, panel, run, now, said: plan.said.take(), bounds }
+    }
+}
+
+/// The bound over the most hours that the pool's promises cover.
+fn longest_bound(plan: &PoolPlan) -> Option<IssuedBound> {
+    let quota = plan.outcome.as_ref().ok()?;
+    let bound = quota.bounds.last()?;
+    let rate = quota.settings.pool.guarantee_rate;
+    Some(IssuedBound { pool: plan.id.clone(), hours: bound.hours, rate, bound: bound.bound })
+}
+
+/// The ledgers of all clusters.
+#[derive(Default)]
+pub struct Ledgers {
+    by_cluster: BTreeMap<ClusterName, Ledger>,
+    /// Where the shares of each pool stood: that they left is said once. Apart from the ledgers, which are read again
+    /// after a fault.
+    standings: BTreeMap<PoolId, Stood>,
+    /// What each cluster's scores had taught when they were last known: it serves on while the database does not answer.
+    calibrators: BTreeMap<ClusterName, (RunId, Arc<Calibrator>)>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Stood {
+    coverage: Standing,
+    bound: Standing,
+    outside_since: Option<UnixSeconds>,
+}
+
+/// What is known of one cluster's ledger.
+struct Ledger {
+    newest: Option<HourStart>,
+    /// What was said and not scored yet, by issue hour.
+    unscored: VecDeque<(HourStart, HorizonHours)>,
+    window: Window,
+    /// What the scores of the run that serves have taught.
+    calibrator: (RunId, Arc<Calibrator>),
+    /// Issue hours that were scored since the ledger was read.
+    scored: u64,
+    /// What the last report was made of.
+    reported: Option<(RunId, HourStart, u64)>,
+}
+
+impl Ledgers {
+    /// What the scores of a run had taught when they were last known; `None` for what its training did.
+    #[must_use]
+    pub fn calibrator(&self, cluster: &ClusterName, run: RunId) -> Option<Arc<Calibrator>> {
+        let (of, calibrator) = self.calibrators.get(cluster)?;
+        (*of == run).then(|| calibrator.clone())
+    }
+
+    /// Scores what is due at the end of `panel`, and lets it teach: to be called before the next forecast.
+    ///
+    /// # Errors
+    /// The database does not answer: the ledger is read again next time.
+    pub async fn catch_up(
+        &mut self,
+        store: &dyn Store,
+        cluster: &ClusterName,
+        panel: &Arc<Panel>,
+        run: &Run,
+        now: UnixSeconds,
+    ) -> Result<(), StoreError> {
+        let Ok(hour) = now.hour() else { return Ok(()) };
+        // Taken out, and put back when all went well: a fault leaves nothing half-known.
+        let mut ledger = match self.by_cluster.remove(cluster) {
+            Some(known) => known,
+            None => Ledger::load(store, cluster, run, hour).await?,
+        };
+        if ledger.calibrator.0 != run.id {
+            ledger.calibrator = (run.id, calibrator(store, run).await?);
+        }
+        ledger.score_due(store, cluster, panel).await?;
+        self.calibrators.insert(cluster.clone(), ledger.calibrator.clone());
+        self.by_cluster.insert(cluster.clone(), ledger);
+        Ok(())
+    }
+
+    /// Keeps what was said, forgets what is old, and publishes how the last seven days fared. Without a ledger that has
+    /// caught up it does nothing.
+    ///
+    /// # Errors
+    /// The database does not answer: the ledger is read again next time.
+    pub async fn record(&mut self, service: &Service, renewed: Renewed) -> Result<(), StoreError> {
+        let Some(mut ledger) = self.by_cluster.remove(&renewed.cluster) else { return Ok(()) };
+        let Ok(hour) = renewed.now.hour() else { return Ok(()) };
+        let (cluster, run, now) = (renewed.cluster.clone(), renewed.run, renewed.now);
+        ledger.record(service.store.as_ref(), renewed).await?;
+        if ledger.reported != Some((run, hour, ledger.scored)) {
+            ledger.window.forget_before(hour.plus_hours(-WINDOW_HOURS));
+            let Some((pools, returned)) = ledger.report(run).await else { return Ok(()) };
+            ledger = returned;
+            ledger.reported = Some((run, hour, ledger.scored));
+            self.publish(service, &cluster, run, pools, now);
+        }
+        self.by_cluster.insert(cluster, ledger);
+        Ok(())
+    }
+
+    fn publish(
+        &mut self,
+        service: &Service,
+        cluster: &ClusterName,
+        run: RunId,
+        pools: Vec<PoolDrift>,
+        now: UnixSeconds,
+    ) {
+        let pools = pools.into_iter().map(|drift| (drift.pool.clone(), self.judge(drift, now))).collect();
+        let mut drifts = BTreeMap::clone(&service.drift.load());
+        drifts.insert(cluster.clone(), Arc::new(ClusterDrift { run, pools }));
+        service.drift.store(Arc::new(drifts));
+    }
+
+    /// Judges a pool, and logs what has left its band or come back.
+    fn judge(&mut self, drift: PoolDrift, now: UnixSeconds) -> PoolReport {
+        let stood = self.standings.entry(drift.pool.clone()).or_default();
+        let (coverage, bound) = (drift.judge_coverage(stood.coverage), drift.judge_bound(stood.bound));
+        let is_outside = coverage.standing.is_outside() || bound.standing.is_outside();
+        let outside_since = is_outside.then(|| stood.outside_since.unwrap_or(now));
+        let report = PoolReport { drift, coverage, bound, outside_since };
+        let pool = &report.drift.pool;
+        for (before, judgement, of_bound) in [(stood.coverage, coverage, false), (stood.bound, bound, true)] {
+            let said = sentence(&report, of_bound);
+            if judgement.standing.is_outside() && judgement.standing != before {
+                tracing::warn!(pool = %pool, "drift: {said}");
+            } else if before.is_outside() && !judgement.standing.is_outside() {
+                tracing::info!(pool = %pool, "drift is over: {said}");
+            }
+        }
+        *stood = Stood { coverage: coverage.standing, bound: bound.standing, outside_since };
+        report
+    }
+}
+
+impl Ledger {
+    async fn load(store: &dyn Store, cluster: &ClusterName, run: &Run, hour: HourStart) -> Result<Self, StoreError> {
+        let mut window = Window::default();
+        for stored in store.scored_forecasts(cluster, hour.plus_hours(-WINDOW_HOURS)).await? {
+            match ScoredIssue::from_bytes(&stored.scores) {
+                Ok(scored) => window.add(stored.run_id.get(), &scored),
+                Err(fault) => {
+                    let issue = stored.issue;
+                    tracing::warn!(cluster = %cluster, %issue, %fault, "stored scores cannot be read and do not count");
+                }
+            }
+        }
+        let newest = store.newest_issue(cluster).await?;
+        let unscored = store.unscored_issues(cluster).await?.into();
+        let calibrator = (run.id, calibrator(store, run).await?);
+        Ok(Self { newest, unscored, window, calibrator, scored: 0, reported: None })
+    }
+
+    /// Keeps what was said, once an issue hour, when the hour before has all its usage or will hardly get it any more.
+    async fn record(&mut self, store: &dyn Store, renewed: Renewed) -> Result<(), StoreError> {
+        let Renewed { cluster, panel, run, now, said, bounds } = renewed;
+        let Some(Said { issue, raw, issued }) = said else { return Ok(()) };
+        let waits = || !is_whole(&panel, issue.plus_hours(-1)) && now.since_s(issue.instant()) < WAITS_FOR_USAGE_S;
+        if self.newest >= Some(issue) || waits() {
+            return Ok(());
+        }
+        let name = cluster.clone();
+        let written = blocking(move || {
+            let issued = Issued::of(&panel, issue, raw.to_vec(), &issued, bounds);
+            Some((issued.horizon()?, issued.to_bytes(&name)))
+        });
+        let Some((horizon, forecasts)) = written.await.flatten() else { return Ok(()) };
+        let row = IssuedForecasts { cluster, issue, run_id: run, issued_at: now, forecasts };
+        store.record_forecasts(&row).await?;
+        store.delete_issues_before(&row.cluster, issue.plus_hours(-KEPT_HOURS)).await?;
+        self.newest = Some(issue);
+        self.unscored.push_back((issue, horizon));
+        Ok(())
+    }
+
+    /// Scores what is due, in the order in which it was said.
+    async fn score_due(
+        &mut self,
+        store: &dyn Store,
+        cluster: &ClusterName,
+        panel: &Arc<Panel>,
+    ) -> Result<(), StoreError> {
+        while let Some(&(issue, horizon)) = self.unscored.front() {
+            if !is_due(panel, issue, horizon) {
+                break;
+            }
+            if let Some(stored) = store.issued_forecasts(cluster, issue).await? {
+                self.score(store, stored, panel, horizon).await?;
+            }
+            self.unscored.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Scores one issue hour, lets it teach the run that said it if that run serves, and writes both at once.
+    async fn score(
+        &mut self,
+        store: &dyn Store,
+        stored: IssuedForecasts,
+        panel: &Arc<Panel>,
+        horizon: HorizonHours,
+    ) -> Result<(), StoreError> {
+        let (cluster, issue, run_id) = (stored.cluster.clone(), stored.issue, stored.run_id);
+        let (serving, known) = self.calibrator.clone();
+        let pupil = (serving == run_id).then_some(known);
+        let panel = panel.clone();
+        let Some((scored, taught)) = blocking(move || lesson(&stored, &panel, horizon, pupil)).await else {
+            return Ok(());
+        };
+        let taught = taught.map(|calibrator| {
+            let state = calibrator.to_bytes();
+            (calibrator, Calibration { run_id, state })
+        });
+        let state = taught.as_ref().map(|(_, state)| state);
+        if store.record_scores(&cluster, issue, &scored.to_bytes(&cluster), state).await? {
+            self.window.add(run_id.get(), &scored);
+            if let Some((calibrator, _)) = taught {
+                self.calibrator = (run_id, Arc::new(calibrator));
+            }
+        } else {
+            // Someone else was first: what they wrote counts.
+            let theirs = as_stored(store, &cluster, issue).await?;
+            self.window.add(run_id.get(), &theirs.unwrap_or(scored));
+            if let Some(state) = store.calibration(serving).await?.filter(|_| serving == run_id) {
+                self.calibrator.1 = read(&state, serving).map_or_else(|| self.calibrator.1.clone(), Arc::new);
+            }
+        }
+        self.scored += 1;
+        metrics::scored(cluster.as_str());
+        Ok(())
+    }
+
+    /// `None` where the work broke off: a bug, which must not keep the quotas from being renewed.
+    async fn report(self, run: RunId) -> Option<(Vec<PoolDrift>, Self)> {
+        blocking(move || (self.window.report(run.get()), self)).await
+    }
+}
+
+/// What someone else made of an issue hour: it counts once.
+async fn as_stored(
+    store: &dyn Store,
+    cluster: &ClusterName,
+    issue: HourStart,
+) -> Result<Option<ScoredIssue>, StoreError> {
+    let stored = store.scored_forecasts(cluster, issue).await?;
+    let first = stored.into_iter().find(|one| one.issue == issue);
+    Ok(first.and_then(|one| ScoredIssue::from_bytes(&one.scores).ok()))
+}
+
+/// The scores of what was said, and the calibrator with what they teach. Forecasts that cannot be read are scored as none,
+/// so that they are looked at once, and teach nothing.
+fn lesson(
+    stored: &IssuedForecasts,
+    panel: &Panel,
+    horizon: HorizonHours,
+    pupil: Option<Arc<Calibrator>>,
+) -> (ScoredIssue, Option<Calibrator>) {
+    let issue = stored.issue;
+    match Issued::from_bytes(&stored.forecasts) {
+        Ok(issued) => {
+            let taught = pupil.map(|known| {
+                let mut calibrator = Calibrator::clone(&known);
+                calibrator.observe(panel, issue, &issued.forecasts);
+                calibrator
+            });
+            (score(&issued, panel), taught)
+        }
+        Err(fault) => {
+            tracing::warn!(cluster = %stored.cluster, %issue, %fault, "stored forecasts cannot be read and are not scored");
+            (ScoredIssue { issue, horizon, series: Vec::new(), bounds: Vec::new() }, None)
+        }
+    }
+}
+
+/// What the scores of a run have taught; what its training did where none have, or where that cannot be read.
+async fn calibrator(store: &dyn Store, run: &Run) -> Result<Arc<Calibrator>, StoreError> {
+    let stored = store.calibration(run.id).await?.and_then(|state| read(&state, run.id));
+    Ok(Arc::new(stored.unwrap_or_else(|| run.trained.calibrator.clone())))
+}
+
+fn read(state: &[u8], run: RunId) -> Option<Calibrator> {
+    let read = Calibrator::from_bytes(state);
+    read.inspect_err(
+        |fault| tracing::warn!(%run, %fault, "a stored calibration cannot be read: that of the training serves"),
+    )
+    .ok()
+}
+
+/// Work on a thread of its own, so that requests keep moving. `None` where it broke off, which is a bug.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let worked = tokio::task::spawn_blocking(work).await;
+    worked.inspect_err(|fault| tracing::error!(%fault, "the ledger broke off, which is a bug")).ok()
+}
