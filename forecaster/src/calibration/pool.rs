@@ -100,19 +100,18 @@ impl PoolState {
         rate: GuaranteeRate,
         horizon: HorizonHours,
     ) -> Conformal {
+        let residuals = self.sorted.last().map_or(0, Vec::len);
+        let mut calibrated_gpus = f64::NEG_INFINITY;
         let hours = guesses(raw, horizon).into_iter().zip(&self.sorted).zip(all).map(|((guess, own), all)| {
+            let Guess { centre_gpus, deviation_gpus } = guess;
             let shared = order_statistic(all, rate).unwrap_or(0.0);
             let own_statistic = order_statistic(own, rate).filter(|_| own.len() >= LEAST_RESIDUALS).unwrap_or(shared);
             let both = OWN_WEIGHT * own_statistic + (1.0 - OWN_WEIGHT) * shared;
             let kept = own.iter().filter(|residual| f64::from(**residual) <= both).count();
-            ConformalHours {
-                centre_gpus: guess.centre_gpus,
-                deviation_gpus: guess.deviation_gpus,
-                own: own_statistic,
-                shared,
-                residuals: own.len(),
-                coverage: kept as f64 / own.len().max(1) as f64,
-            }
+            calibrated_gpus = calibrated_gpus.max(centre_gpus + both * deviation_gpus);
+            let coverage = kept as f64 / own.len().max(1) as f64;
+            let own = own_statistic;
+            ConformalHours { centre_gpus, deviation_gpus, own, shared, calibrated_gpus, residuals, coverage }
         });
         Conformal { hours: hours.collect() }
     }
@@ -141,23 +140,19 @@ pub struct ConformalHours {
     pub own: f64,
     /// That of the residuals of all pools of the cluster.
     pub shared: f64,
-    /// Own residuals in the window.
+    /// Centre and the mean of the two statistics, or what that is over fewer hours, if it is more.
+    pub calibrated_gpus: f64,
+    /// Own residuals in the window, over the longest hours.
     pub residuals: usize,
     /// The share of them that the mean of the two statistics covers.
     pub coverage: f64,
 }
 
 impl ConformalHours {
-    /// The deviations that are added to the centre, where `pooled_gpus` is the bound without residuals.
-    #[must_use]
-    pub fn multiplier(&self, pooled_gpus: f64) -> f64 {
-        let weight = (self.residuals as f64 / ENOUGH_RESIDUALS).min(1.0);
-        let prior = (pooled_gpus - self.centre_gpus) / self.deviation_gpus;
-        weight * (OWN_WEIGHT * self.own + (1.0 - OWN_WEIGHT) * self.shared) + (1.0 - weight) * prior
-    }
-
+    /// The bound, where `pooled_gpus` is the one without residuals. It rises with the hours if that does.
     #[must_use]
     pub fn bound_gpus(&self, pooled_gpus: f64) -> f64 {
-        self.centre_gpus + self.multiplier(pooled_gpus) * self.deviation_gpus
+        let weight = (self.residuals as f64 / ENOUGH_RESIDUALS).min(1.0);
+        weight * self.calibrated_gpus + (1.0 - weight) * pooled_gpus
     }
 }

@@ -23,7 +23,11 @@ async fn a_quota_can_be_computed_again_from_its_explanation(database: TestDataba
     for hours in [1, 2, 4] {
         let explained = service.get(&quota_path(hours).replace("/quota", "/v1/quota/explain")).await.expect(200);
         let (bound, answer) = (&explained["bound"], &explained["quota"]);
+        let conformal = &bound["conformal"];
         let by_hand: f64 = match bound["multiplier"].as_f64() {
+            Some(z) if conformal.is_object() => {
+                number(&conformal["centre_gpus"]) + z * number(&conformal["deviation_gpus"])
+            }
             Some(z) => {
                 let total = |step: &Value| number(&step["mean_gpus"]) + z * number(&step["stddev_gpus"]);
                 bound["totals"].as_array().unwrap().iter().map(total).fold(0.0, f64::max)
