@@ -3,8 +3,10 @@
 use crate::baseline::Baseline;
 use crate::model::{Model, ModelKind, ModelSpec};
 use crate::orglinear::{self, OrgLinear};
+use crate::peers::{AutoEts, Network};
 use crate::trees::{Growth, Trees};
 use datasets::{HourRange, Panel, TimeSplit};
+use vocab::SeriesId;
 
 /// Why a model could not be fitted.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +17,8 @@ pub enum FitError {
     NothingMeasured { issues: HourRange },
     #[error("the loss became {loss} in epoch {epoch}: the data or the learning rate is out of proportion")]
     Diverged { epoch: usize, loss: f64 },
+    #[error("no exponential smoothing fits {series}: {fault}")]
+    Smoothing { series: SeriesId, fault: String },
     #[error("the arithmetic of the model failed: {0}")]
     Arithmetic(#[from] candle_core::Error),
 }
@@ -50,6 +54,12 @@ pub fn fit(fit: &Fit<'_>, progress: &mut dyn FnMut(FitProgress)) -> Result<Model
     }
     if fit.spec.kind == ModelKind::Trees {
         return Trees::fit(&Growth::DEFAULT, fit).map(Box::new).map(Model::Trees);
+    }
+    if let Some(kind) = fit.spec.kind.network() {
+        return Network::fit(kind, fit, progress).map(Box::new).map(Model::Network);
+    }
+    if fit.spec.kind == ModelKind::AutoEts {
+        return AutoEts::fit(fit, fit.split.validation.from).map(Box::new).map(Model::AutoEts);
     }
     let config = fit.spec.kind.orglinear().unwrap_or(orglinear::Config::PAPER);
     OrgLinear::fit(config, fit, progress).map(Box::new).map(Model::OrgLinear)

@@ -2,6 +2,7 @@
 
 use crate::baseline::{Baseline, Rule};
 use crate::orglinear::{self, OrgLinear};
+use crate::peers::{AutoEts, Network, NetworkKind};
 use crate::predict::{Predict, PredictError};
 use crate::trees::Trees;
 use datasets::window::Window;
@@ -24,6 +25,16 @@ pub enum ModelKind {
     OrgLinearReleased,
     /// Gradient-boosted trees.
     Trees,
+    /// A peer: linear heads for trend and season.
+    DLinear,
+    /// A peer: one linear head on differences to the last value.
+    NLinear,
+    /// A peer: a recurrent network whose paths are drawn.
+    DeepAr,
+    /// A peer: a Transformer encoder over patches of the window.
+    Transformer,
+    /// A peer: exponential smoothing, each series for itself.
+    AutoEts,
     /// The last value stays.
     LastValue,
     /// The same hour of the day before.
@@ -35,10 +46,15 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 12] = [
         Self::OrgLinearPaper,
         Self::OrgLinearReleased,
         Self::Trees,
+        Self::DLinear,
+        Self::NLinear,
+        Self::DeepAr,
+        Self::Transformer,
+        Self::AutoEts,
         Self::LastValue,
         Self::Seasonal24h,
         Self::Seasonal168h,
@@ -53,6 +69,11 @@ impl ModelKind {
             Self::OrgLinearPaper => "orglinear-paper",
             Self::OrgLinearReleased => "orglinear-released",
             Self::Trees => "trees",
+            Self::DLinear => "dlinear",
+            Self::NLinear => "nlinear",
+            Self::DeepAr => "deepar",
+            Self::Transformer => "transformer",
+            Self::AutoEts => "auto-ets",
             Self::LastValue => "last-value",
             Self::Seasonal24h => "seasonal-24h",
             Self::Seasonal168h => "seasonal-168h",
@@ -72,6 +93,18 @@ impl ModelKind {
         match self {
             Self::OrgLinearPaper => Some(orglinear::Config::PAPER),
             Self::OrgLinearReleased => Some(orglinear::Config::RELEASED),
+            _ => None,
+        }
+    }
+
+    /// The network of a peer that is one; `None` for anything else.
+    #[must_use]
+    pub const fn network(self) -> Option<NetworkKind> {
+        match self {
+            Self::DLinear => Some(NetworkKind::DLinear),
+            Self::NLinear => Some(NetworkKind::NLinear),
+            Self::DeepAr => Some(NetworkKind::DeepAr),
+            Self::Transformer => Some(NetworkKind::Transformer),
             _ => None,
         }
     }
@@ -110,6 +143,8 @@ pub struct ModelSpec {
 pub enum Model {
     OrgLinear(Box<OrgLinear>),
     Trees(Box<Trees>),
+    Network(Box<Network>),
+    AutoEts(Box<AutoEts>),
     Baseline(Baseline),
 }
 
@@ -118,6 +153,8 @@ impl Model {
         match self {
             Self::OrgLinear(model) => model.as_ref(),
             Self::Trees(model) => model.as_ref(),
+            Self::Network(model) => model.as_ref(),
+            Self::AutoEts(model) => model.as_ref(),
             Self::Baseline(model) => model,
         }
     }
@@ -146,13 +183,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_reads_back_from_its_name_and_is_a_rule_an_orglinear_or_trees() {
+    fn every_model_reads_back_from_its_name_and_is_of_one_family() {
         for kind in ModelKind::ALL {
             assert_eq!(ModelKind::parse(kind.as_str()), Ok(kind));
-            let is_one_of = [kind.rule().is_some(), kind.orglinear().is_some(), kind == ModelKind::Trees];
+            let is_one_of = [
+                kind.rule().is_some(),
+                kind.orglinear().is_some(),
+                kind.network().is_some(),
+                [ModelKind::Trees, ModelKind::AutoEts].contains(&kind),
+            ];
             assert_eq!(is_one_of.iter().filter(|is_it| **is_it).count(), 1, "{kind}");
         }
         let fault = ModelKind::parse("orglinaer").unwrap_err().to_string();
-        assert!(fault.contains("orglinear-paper, orglinear-released, trees, last-value"), "{fault}");
+        assert!(fault.contains("orglinear-paper, orglinear-released, trees, dlinear, nlinear"), "{fault}");
     }
 }

@@ -4,6 +4,7 @@ use crate::baseline::Baseline;
 use crate::bound::PoolCalibration;
 use crate::fit::{Fit, FitError, FitProgress, fit};
 use crate::model::{Model, ModelKind, ModelSpec};
+use crate::peers::AutoEts;
 use crate::predict::{Predict, PredictError, roll};
 use crate::scores::{self, Scores};
 use crate::trees::Growth;
@@ -74,7 +75,8 @@ impl Predict for Trained {
 }
 
 /// Trains on the hours before `fit.split.until`. A baseline, which chooses nothing, measures its spread once more on all
-/// of them after it was scored; trees grow once more on all of them, as many as validation had decided.
+/// of them after it was scored, and so does exponential smoothing; trees grow once more on all of them, as many as
+/// validation had decided.
 ///
 /// # Errors
 /// The data hold nothing to learn from or to score, or training diverged.
@@ -92,6 +94,7 @@ pub fn train(
     let calibrations = pools.iter().map(calibrate).collect::<Result<_, _>>()?;
     model = match (model, what.spec.kind.rule()) {
         (Model::Trees(trees), _) => Model::Trees(Box::new(trees.refit(&Growth::DEFAULT, what)?)),
+        (Model::AutoEts(_), _) => Model::AutoEts(Box::new(AutoEts::fit(what, what.split.until)?)),
         (_, Some(rule)) => {
             let all = HourRange { from: what.split.train.from, to: what.split.validation.to };
             Model::Baseline(Baseline::fit(rule, what, all)?)

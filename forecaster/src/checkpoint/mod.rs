@@ -1,6 +1,7 @@
 //! A trained model as one row of bytes: safetensors with versioned metadata, verified on load.
 
 mod metadata;
+mod peers;
 mod tensors;
 mod trees;
 
@@ -9,6 +10,7 @@ use crate::bound::{PoolCalibration, UnknownAggregation};
 use crate::model::{Model, ModelKind, ModelSpec, UnknownModel};
 use crate::orglinear::{OrgLinear, Shape, Weights};
 use crate::trained::Trained;
+use datasets::HourRange;
 use metadata::Metadata;
 use tensors::{CORRELATION, Payload, SCALE, SPREAD};
 use vocab::{HorizonError, HourError, NameError, SeriesId};
@@ -39,6 +41,10 @@ pub enum CheckpointError {
     NotFinite { name: String },
     #[error("forest {name} of the checkpoint is no forest: a node leads out of its tree, or back")]
     BrokenForest { name: String },
+    #[error("the checkpoint looks back {have} h, and its model needs {need} h")]
+    ShortLookback { have: usize, need: usize },
+    #[error("the checkpoint's exponential smoothing of {series} is no model")]
+    BrokenSmoothing { series: SeriesId },
     #[error(transparent)]
     Model(#[from] UnknownModel),
     #[error(transparent)]
@@ -68,6 +74,8 @@ pub fn save(trained: &Trained, code_version: &str) -> Result<Vec<u8>, Checkpoint
             model.series().to_vec()
         }
         Model::Trees(model) => payload.put_trees(model.parts()),
+        Model::Network(model) => payload.put_network(model.parts())?,
+        Model::AutoEts(model) => payload.put_smoothing(model),
         Model::Baseline(model) => {
             payload.put_spreads(model.spreads().values());
             model.spreads().keys().cloned().collect()
@@ -90,7 +98,7 @@ pub fn load(bytes: &[u8]) -> Result<Trained, CheckpointError> {
     let metadata = Metadata::parse(&text)?;
     payload.verify(&text)?;
     let (spec, data, series) = (metadata.spec()?, metadata.data()?, metadata.series()?);
-    let model = model(&payload, &spec, series)?;
+    let model = model(&payload, &spec, data, series)?;
     let calibrations = (metadata.calibrations.iter().enumerate())
         .map(|(place, one)| -> Result<PoolCalibration, CheckpointError> {
             let size = one.organizations.len();
@@ -100,7 +108,12 @@ pub fn load(bytes: &[u8]) -> Result<Trained, CheckpointError> {
     Ok(Trained { spec, data, model, calibrations })
 }
 
-fn model(payload: &Payload, spec: &ModelSpec, series: Vec<SeriesId>) -> Result<Model, CheckpointError> {
+fn model(
+    payload: &Payload,
+    spec: &ModelSpec,
+    data: HourRange,
+    series: Vec<SeriesId>,
+) -> Result<Model, CheckpointError> {
     let (horizon, lookback_hours) = (spec.horizon, spec.lookback_hours);
     if let Some(rule) = spec.kind.rule() {
         let spreads = payload.spreads(SPREAD, &series, horizon)?;
@@ -108,6 +121,12 @@ fn model(payload: &Payload, spec: &ModelSpec, series: Vec<SeriesId>) -> Result<M
     }
     if spec.kind == ModelKind::Trees {
         return payload.trees(series, horizon, lookback_hours).map(Box::new).map(Model::Trees);
+    }
+    if let Some(kind) = spec.kind.network() {
+        return payload.network(kind, spec, series).map(Box::new).map(Model::Network);
+    }
+    if spec.kind == ModelKind::AutoEts {
+        return payload.smoothing(spec, series, data.to).map(Box::new).map(Model::AutoEts);
     }
     let config = spec.kind.orglinear().unwrap_or(crate::orglinear::Config::PAPER);
     let shape = Shape::new(&config, horizon, lookback_hours, &series);

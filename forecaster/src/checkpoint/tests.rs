@@ -26,8 +26,8 @@ fn panel() -> Panel {
 
 fn trained(kind: ModelKind) -> Trained {
     let panel = panel();
-    // Trees look at the week before.
-    let lookback_hours = if kind == ModelKind::Trees { 168 } else { 48 };
+    // These look at the week before.
+    let lookback_hours = if [ModelKind::Trees, ModelKind::DeepAr].contains(&kind) { 168 } else { 48 };
     let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours, seed: 3 };
     let split = split(&panel, panel.end(), &spec).unwrap();
     train(&Fit { panel: &panel, split, spec }, GuaranteeRate::GFS, &mut |_| ()).unwrap().0
@@ -44,6 +44,11 @@ fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
         ModelKind::OrgLinearPaper,
         ModelKind::OrgLinearReleased,
         ModelKind::Trees,
+        ModelKind::DLinear,
+        ModelKind::NLinear,
+        ModelKind::DeepAr,
+        ModelKind::Transformer,
+        ModelKind::AutoEts,
         ModelKind::LastValue,
         ModelKind::Seasonal24h,
     ];
@@ -59,7 +64,7 @@ fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
     let save = |trained: &Trained| save(trained, "0.0.0").unwrap();
-    for kind in [ModelKind::OrgLinearPaper, ModelKind::Trees] {
+    for kind in [ModelKind::OrgLinearPaper, ModelKind::Trees, ModelKind::DLinear, ModelKind::Transformer] {
         let one = trained(kind);
         assert_eq!(save(&one), save(&trained(kind)), "{kind}");
         let panel = panel();
