@@ -55,8 +55,8 @@ pub fn fit(fit: &Fit<'_>, progress: &mut dyn FnMut(FitProgress)) -> Result<Model
     if fit.spec.kind == ModelKind::Trees {
         return Trees::fit(&Growth::DEFAULT, fit).map(Box::new).map(Model::Trees);
     }
-    if let Some(kind) = fit.spec.kind.network() {
-        return Network::fit(kind, fit, progress).map(Box::new).map(Model::Network);
+    if let Some(kind) = fit.spec.kind.peer_network() {
+        return Network::fit(kind, fit, progress).map(Box::new).map(Model::Peer);
     }
     if fit.spec.kind == ModelKind::AutoEts {
         return AutoEts::fit(fit, fit.split.validation.from).map(Box::new).map(Model::AutoEts);

@@ -99,7 +99,7 @@ impl ModelKind {
 
     /// The network of a peer that is one; `None` for anything else.
     #[must_use]
-    pub const fn network(self) -> Option<NetworkKind> {
+    pub const fn peer_network(self) -> Option<NetworkKind> {
         match self {
             Self::DLinear => Some(NetworkKind::DLinear),
             Self::NLinear => Some(NetworkKind::NLinear),
@@ -143,7 +143,7 @@ pub struct ModelSpec {
 pub enum Model {
     OrgLinear(Box<OrgLinear>),
     Trees(Box<Trees>),
-    Network(Box<Network>),
+    Peer(Box<Network>),
     AutoEts(Box<AutoEts>),
     Baseline(Baseline),
 }
@@ -153,7 +153,7 @@ impl Model {
         match self {
             Self::OrgLinear(model) => model.as_ref(),
             Self::Trees(model) => model.as_ref(),
-            Self::Network(model) => model.as_ref(),
+            Self::Peer(model) => model.as_ref(),
             Self::AutoEts(model) => model.as_ref(),
             Self::Baseline(model) => model,
         }
@@ -189,7 +189,7 @@ mod tests {
             let is_one_of = [
                 kind.rule().is_some(),
                 kind.orglinear().is_some(),
-                kind.network().is_some(),
+                kind.peer_network().is_some(),
                 [ModelKind::Trees, ModelKind::AutoEts].contains(&kind),
             ];
             assert_eq!(is_one_of.iter().filter(|is_it| **is_it).count(), 1, "{kind}");

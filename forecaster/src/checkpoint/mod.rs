@@ -74,7 +74,7 @@ pub fn save(trained: &Trained, code_version: &str) -> Result<Vec<u8>, Checkpoint
             model.series().to_vec()
         }
         Model::Trees(model) => payload.put_trees(model.parts()),
-        Model::Network(model) => payload.put_network(model.parts())?,
+        Model::Peer(model) => payload.put_network(model.parts())?,
         Model::AutoEts(model) => payload.put_smoothing(model),
         Model::Baseline(model) => {
             payload.put_spreads(model.spreads().values());
@@ -122,8 +122,8 @@ fn model(
     if spec.kind == ModelKind::Trees {
         return payload.trees(series, horizon, lookback_hours).map(Box::new).map(Model::Trees);
     }
-    if let Some(kind) = spec.kind.network() {
-        return payload.network(kind, spec, series).map(Box::new).map(Model::Network);
+    if let Some(kind) = spec.kind.peer_network() {
+        return payload.network(kind, spec, series).map(Box::new).map(Model::Peer);
     }
     if spec.kind == ModelKind::AutoEts {
         return payload.smoothing(spec, series, data.to).map(Box::new).map(Model::AutoEts);

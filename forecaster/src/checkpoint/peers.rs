@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_network_that_lacks_a_weight_or_looks_back_too_little_is_refused() {
         let network = |payload: &Payload, kind: ModelKind, lookback_hours| {
-            fault(payload.network(kind.network().unwrap(), &spec(kind, lookback_hours), series()))
+            fault(payload.network(kind.peer_network().unwrap(), &spec(kind, lookback_hours), series()))
         };
         let mut payload = Payload::default();
         let short = "the checkpoint looks back 24 h, and its model needs 168 h";

@@ -37,12 +37,16 @@ fn fit_of(panel: &Panel, kind: ModelKind, lookback_hours: usize) -> Fit<'_> {
 
 /// A shorter training than users get: what is learned in it is plain enough.
 fn short(kind: NetworkKind) -> Schedule {
-    let epochs = if kind.is_point() { 60 } else { 6 };
-    Schedule { epochs, batch_issues: 16, epoch_batches: 20, ..kind.schedule() }
+    let epochs = match kind {
+        NetworkKind::DLinear | NetworkKind::NLinear => 60,
+        NetworkKind::DeepAr => 12,
+        NetworkKind::Transformer => 6,
+    };
+    Schedule { epochs, batch_issues: 16, epoch_batches: 20, halving_epochs: 10, ..kind.schedule() }
 }
 
 fn network<'a>(what: &Fit<'a>) -> Result<Network, FitError> {
-    let kind = what.spec.kind.network().unwrap();
+    let kind = what.spec.kind.peer_network().unwrap();
     Network::fit_by(short(kind), kind, what, &mut |_| ())
 }
 
@@ -186,8 +190,9 @@ fn an_hour_that_was_not_measured_counts_as_forecast() {
     let gap = Window { demand_gpus: &demand_gpus, measured: &measured, ..whole };
     let wild = Window { demand_gpus: &demand_gpus, ..whole };
     let mean = |window| model.predict(&[window]).unwrap()[0].steps()[0].mean_gpus;
-    assert!((mean(gap) - mean(whole)).abs() < 20.0, "{} {}", mean(gap), mean(whole));
-    assert!((mean(wild) - mean(whole)).abs() > 20.0, "{} {}", mean(wild), mean(whole));
+    // The office's level hardly moves, so even a wild hour moves it by little.
+    let (moved, ignored) = ((mean(wild) - mean(whole)).abs(), (mean(gap) - mean(whole)).abs());
+    assert!(moved > 0.1 && ignored < 0.05 * moved, "{moved} {ignored}");
 }
 
 #[test]
