@@ -139,21 +139,19 @@ impl Scaled {
 
 /// The calendar of an hour, from the start of the context.
 fn clock(calendar: &[HourFeatures], hour: usize) -> [f32; CALENDAR_FEATURES] {
-    let (hour_of_day, weekday, day_off) = match hour.checked_sub(CONTEXT_HOURS) {
-        Some(step) => (calendar[step].hour_of_day, calendar[step].weekday, calendar[step].day_off),
-        None => {
-            let first = calendar[0];
-            let of_week = 24 * i64::from(first.weekday) + i64::from(first.hour_of_day);
-            let of_week = (of_week - (CONTEXT_HOURS - hour) as i64).rem_euclid(168);
-            let weekday = (of_week / 24) as u8;
-            ((of_week % 24) as u8, weekday, weekday >= 5)
-        }
+    let (hour_of_day, weekday, day_off) = if let Some(step) = hour.checked_sub(CONTEXT_HOURS) {
+        (calendar[step].hour_of_day, calendar[step].weekday, calendar[step].day_off)
+    } else {
+        let of_week = 24 * i64::from(calendar[0].weekday) + i64::from(calendar[0].hour_of_day);
+        let of_week = (of_week - (CONTEXT_HOURS - hour) as i64).rem_euclid(168);
+        let weekday = (of_week / 24) as u8;
+        ((of_week % 24) as u8, weekday, weekday >= 5)
     };
     let day = TAU * f64::from(hour_of_day) / 24.0;
     let week = TAU * f64::from(weekday) / 7.0;
-    let waves = [day.sin(), day.cos(), (2.0 * day).sin(), (2.0 * day).cos(), week.sin(), week.cos()];
-    let [a, b, c, d, e, f] = waves.map(|wave| wave as f32);
-    [a, b, c, d, e, f, f32::from(u8::from(day_off))]
+    let day_off = f64::from(u8::from(day_off));
+    let all = [day.sin(), day.cos(), (2.0 * day).sin(), (2.0 * day).cos(), week.sin(), week.cos(), day_off];
+    all.map(|one| one as f32)
 }
 
 /// What the series of each row adds to the gates.

@@ -73,21 +73,19 @@ pub struct Squared {
     pub average: Option<Tensor>,
 }
 
-impl Squared {
-    fn error(&self, folded: &Folded, batch: &Batch<'_>) -> Result<Tensor> {
-        let error = (&batch.targets - folded.points(&batch.inputs)?)?.sqr()?;
-        (error * &batch.counted)?.sum_all()? / batch.count as f64
-    }
+fn squared_error(folded: &Folded, batch: &Batch<'_>) -> Result<Tensor> {
+    let error = (&batch.targets - folded.points(&batch.inputs)?)?.sqr()?;
+    (error * &batch.counted)?.sum_all()? / batch.count as f64
 }
 
 impl Learner for Squared {
     fn loss(&self, weights: &Weights, batch: &Batch<'_>) -> Result<Tensor> {
-        self.error(&Folded::of(weights, &self.shape, self.average.as_ref())?, batch)
+        squared_error(&Folded::of(weights, &self.shape, self.average.as_ref())?, batch)
     }
 
     fn validate(&self, weights: &Weights, batches: &[Batch<'_>]) -> Result<f64> {
         let folded = Folded::of(weights, &self.shape, self.average.as_ref())?;
-        mean_over(batches, |batch| self.error(&folded, batch))
+        mean_over(batches, |batch| squared_error(&folded, batch))
     }
 }
 

@@ -45,7 +45,7 @@ fn short(kind: NetworkKind) -> Schedule {
     Schedule { epochs, batch_issues: 16, epoch_batches: 20, halving_epochs: 10, ..kind.schedule() }
 }
 
-fn network<'a>(what: &Fit<'a>) -> Result<Network, FitError> {
+fn network(what: &Fit<'_>) -> Result<Network, FitError> {
     let kind = what.spec.kind.peer_network().unwrap();
     Network::fit_by(short(kind), kind, what, &mut |_| ())
 }
@@ -114,7 +114,7 @@ fn a_lookback_that_is_too_short_is_said_with_both_lengths() {
     }
 }
 
-fn windows<'a>(panel: &'a Panel, issue: HourStart) -> Vec<Window<'a>> {
+fn windows(panel: &Panel, issue: HourStart) -> Vec<Window<'_>> {
     let horizon = HorizonHours::new(4).unwrap();
     (0..panel.series().len()).map(|series| window::at(panel, series, issue, 168, horizon).unwrap()).collect()
 }
