@@ -4,7 +4,9 @@ use crate::baseline::Baseline;
 use crate::blend::{Blend, Settings};
 use crate::model::{Model, ModelSpec};
 use crate::orglinear::{self, OrgLinear};
+use crate::peers::{AutoEts, Network};
 use datasets::{HourRange, Panel, TimeSplit};
+use vocab::SeriesId;
 
 /// Why a model could not be fitted.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +17,8 @@ pub enum FitError {
     NothingMeasured { issues: HourRange },
     #[error("the loss became {loss} in epoch {epoch}: the data or the learning rate is out of proportion")]
     Diverged { epoch: usize, loss: f64 },
+    #[error("no exponential smoothing fits {series}: {fault}")]
+    Smoothing { series: SeriesId, fault: String },
     #[error("the arithmetic of the model failed: {0}")]
     Arithmetic(#[from] candle_core::Error),
 }
@@ -52,6 +56,12 @@ pub fn fit(fit: &Fit<'_>, progress: &mut dyn FnMut(FitProgress)) -> Result<Model
     }
     if let Some(recipe) = fit.spec.kind.recipe() {
         return Blend::fit(recipe, fit).map(Box::new).map(Model::Blend);
+    }
+    if let Some(kind) = fit.spec.kind.peer_network() {
+        return Network::fit(kind, fit, progress).map(Box::new).map(Model::Peer);
+    }
+    if fit.spec.kind == ModelKind::AutoEts {
+        return AutoEts::fit(fit, fit.split.validation.from).map(Box::new).map(Model::AutoEts);
     }
     let config = fit.spec.kind.orglinear().unwrap_or(orglinear::Config::PAPER);
     OrgLinear::fit(config, fit, progress).map(Box::new).map(Model::OrgLinear)

@@ -3,6 +3,7 @@
 use crate::baseline::{Baseline, Rule};
 use crate::blend::{Blend, Recipe};
 use crate::orglinear::{self, OrgLinear};
+use crate::peers::{AutoEts, Network, NetworkKind};
 use crate::predict::{Predict, PredictError};
 use datasets::window::Window;
 use std::fmt;
@@ -28,6 +29,16 @@ pub enum ModelKind {
     Trees,
     /// Its network alone.
     Network,
+    /// A peer: linear heads for trend and season.
+    DLinear,
+    /// A peer: one linear head on differences to the last value.
+    NLinear,
+    /// A peer: a recurrent network whose paths are drawn.
+    DeepAr,
+    /// A peer: a Transformer encoder over patches of the window.
+    Transformer,
+    /// A peer: exponential smoothing, each series for itself.
+    AutoEts,
     /// The last value stays.
     LastValue,
     /// The same hour of the day before.
@@ -39,12 +50,17 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::OrgLinear,
         Self::OrgLinearPaper,
         Self::OrgLinearReleased,
         Self::Trees,
         Self::Network,
+        Self::DLinear,
+        Self::NLinear,
+        Self::DeepAr,
+        Self::Transformer,
+        Self::AutoEts,
         Self::LastValue,
         Self::Seasonal24h,
         Self::Seasonal168h,
@@ -61,6 +77,11 @@ impl ModelKind {
             Self::OrgLinear => "orglinear",
             Self::Trees => "trees",
             Self::Network => "network",
+            Self::DLinear => "dlinear",
+            Self::NLinear => "nlinear",
+            Self::DeepAr => "deepar",
+            Self::Transformer => "transformer",
+            Self::AutoEts => "auto-ets",
             Self::LastValue => "last-value",
             Self::Seasonal24h => "seasonal-24h",
             Self::Seasonal168h => "seasonal-168h",
@@ -91,6 +112,18 @@ impl ModelKind {
             Self::OrgLinear => Some(Recipe::Both),
             Self::Trees => Some(Recipe::Trees),
             Self::Network => Some(Recipe::Network),
+            _ => None,
+        }
+    }
+
+    /// The network of a peer that is one; `None` for anything else.
+    #[must_use]
+    pub const fn peer_network(self) -> Option<NetworkKind> {
+        match self {
+            Self::DLinear => Some(NetworkKind::DLinear),
+            Self::NLinear => Some(NetworkKind::NLinear),
+            Self::DeepAr => Some(NetworkKind::DeepAr),
+            Self::Transformer => Some(NetworkKind::Transformer),
             _ => None,
         }
     }
@@ -146,6 +179,8 @@ impl ModelSpec {
 pub enum Model {
     OrgLinear(Box<OrgLinear>),
     Blend(Box<Blend>),
+    Peer(Box<Network>),
+    AutoEts(Box<AutoEts>),
     Baseline(Baseline),
 }
 
@@ -154,6 +189,8 @@ impl Model {
         match self {
             Self::OrgLinear(model) => model.as_ref(),
             Self::Blend(model) => model.as_ref(),
+            Self::Peer(model) => model.as_ref(),
+            Self::AutoEts(model) => model.as_ref(),
             Self::Baseline(model) => model,
         }
     }
@@ -190,15 +227,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_reads_back_from_its_name_and_is_a_rule_an_orglinear_or_a_blend() {
+    fn every_model_reads_back_from_its_name_and_is_of_one_family() {
         for kind in ModelKind::ALL {
             assert_eq!(ModelKind::parse(kind.as_str()), Ok(kind));
-            let is_one_of = [kind.rule().is_some(), kind.orglinear().is_some(), kind.recipe().is_some()];
+            let is_one_of = [
+                kind.rule().is_some(),
+                kind.orglinear().is_some(),
+                kind.peer_network().is_some(),
+                kind.recipe().is_some(),
+                kind == ModelKind::AutoEts,
+            ];
             assert_eq!(is_one_of.iter().filter(|is_it| **is_it).count(), 1, "{kind}");
         }
         let fault = ModelKind::parse("orglinaer").unwrap_err().to_string();
         assert!(
-            fault.contains("orglinear, orglinear-paper, orglinear-released, trees, network, last-value"),
+            fault.contains("orglinear, orglinear-paper, orglinear-released, trees, network, dlinear, nlinear"),
             "{fault}"
         );
     }

@@ -15,6 +15,8 @@ pub enum PredictError {
     UnknownSeries { series: SeriesId },
     #[error("a window of {have} h was given to a model that looks back {need} h")]
     OtherLookback { have: usize, need: usize },
+    #[error("exponential smoothing of {series} failed: {fault}")]
+    Smoothing { series: SeriesId, fault: String },
     #[error(transparent)]
     Bound(crate::bound::BoundError),
     #[error("the arithmetic of the model failed: {0}")]

@@ -5,6 +5,7 @@ use crate::bound::PoolCalibration;
 use crate::calibration::{Calibrator, Issued, Switch, replay};
 use crate::fit::{Fit, FitError, FitProgress, fit};
 use crate::model::{Model, ModelKind, ModelSpec};
+use crate::peers::AutoEts;
 use crate::predict::{Predict, PredictError, roll};
 use crate::scores::{self, Scores};
 use datasets::window::Window;
@@ -84,9 +85,9 @@ impl Predict for Trained {
 }
 
 /// Trains on the hours before `fit.split.until`. A baseline, which chooses nothing, measures its spread once more on all
-/// of them after it was scored; a blend learns once more from all of them, as long as validation
-/// had decided. What validation
-/// scores is what would have gone out, corrected online where `switch` and validation say so.
+/// of them after it was scored, and so does exponential smoothing; a blend learns once more from all of them, as long as
+/// validation had decided. What validation scores is what would have gone out, corrected online where `switch` and
+/// validation say so.
 ///
 /// # Errors
 /// The data hold nothing to learn from or to score, or training diverged.
@@ -107,6 +108,7 @@ pub fn train(
     let calibrations = pools.iter().map(calibrate).collect::<Result<_, _>>()?;
     model = match (model, what.spec.kind.rule()) {
         (Model::Blend(blend), _) => Model::Blend(Box::new(blend.refit(what)?)),
+        (Model::AutoEts(_), _) => Model::AutoEts(Box::new(AutoEts::fit(what, what.split.until)?)),
         (_, Some(rule)) => {
             let all = HourRange { from: what.split.train.from, to: what.split.validation.to };
             Model::Baseline(Baseline::fit(rule, what, all)?)

@@ -30,7 +30,7 @@ const ERROR_DECAY: f64 = 0.990_419_149;
 /// The mean error is shrunk toward zero as if so many issue times without error had been seen, and this much of it
 /// corrects.
 const ERROR_PRIOR_ISSUES: f64 = 24.0;
-const ERROR_WEIGHT: f64 = 0.6;
+const ERROR_WEIGHT: f64 = 0.3;
 /// Amounts are kept to a thousandth of a GPU: closer to a whole number is whole.
 const WHOLE_GPUS: f64 = 5e-4;
 /// A quantile of whole GPUs is rounded down but for this last part of a GPU.

@@ -37,12 +37,12 @@ impl Payload {
             self.put_forests(forests);
         }
         if let Some(network) = &parts.network {
-            self.put_network(network)?;
+            self.put_networks(network)?;
         }
         Ok(series)
     }
 
-    fn put_network(&mut self, network: &Network) -> Result<(), CheckpointError> {
+    fn put_networks(&mut self, network: &Network) -> Result<(), CheckpointError> {
         self.put_f32(STANDARD, &[network.standard.len(), 2], network.standard.concat());
         self.put_f64(EPOCHS, &[network.epochs.len()], network.epochs.iter().map(|epochs| *epochs as f64).collect());
         for (number, Member(parameters)) in network.members.iter().enumerate() {
@@ -70,12 +70,12 @@ impl Payload {
             without: without(&self.f64s(WITHOUT, &[1])?),
             series: series.into_iter().zip(scales).collect(),
             forests: (recipe != Recipe::Network).then(|| self.forests(horizon.steps(), features)).transpose()?,
-            network: (recipe != Recipe::Trees).then(|| self.network(sizes)).transpose()?,
+            network: (recipe != Recipe::Trees).then(|| self.networks(sizes)).transpose()?,
             network_share: std::array::from_fn(|output| shares[output]),
         }))
     }
 
-    fn network(&self, sizes: Sizes) -> Result<Network, CheckpointError> {
+    fn networks(&self, sizes: Sizes) -> Result<Network, CheckpointError> {
         let epochs: Vec<usize> = self.f64_row(EPOCHS)?.into_iter().map(|epochs| epochs as usize).collect();
         let member = |number: usize| {
             let parameters = sizes.shapes().map(|(name, shape)| self.tensor(&member_name(number, name), &shape));

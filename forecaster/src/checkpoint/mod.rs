@@ -2,6 +2,7 @@
 
 mod blend;
 mod metadata;
+mod peers;
 mod tensors;
 mod trees;
 
@@ -11,6 +12,7 @@ use crate::calibration::{Calibrator, CalibratorError};
 use crate::model::{Model, ModelSpec, UnknownModel};
 use crate::orglinear::{OrgLinear, Shape, Weights};
 use crate::trained::Trained;
+use datasets::HourRange;
 use metadata::Metadata;
 use tensors::{CALIBRATOR, CORRELATION, Payload, SCALE, SPREAD};
 use vocab::{HorizonError, HourError, NameError, SeriesId};
@@ -41,6 +43,10 @@ pub enum CheckpointError {
     NotFinite { name: String },
     #[error("forest {name} of the checkpoint is no forest: a node leads out of its tree, or back")]
     BrokenForest { name: String },
+    #[error("the checkpoint looks back {have} h, and its model needs {need} h")]
+    ShortLookback { have: usize, need: usize },
+    #[error("the checkpoint's exponential smoothing of {series} is no model")]
+    BrokenSmoothing { series: SeriesId },
     #[error(transparent)]
     Calibrator(#[from] CalibratorError),
     #[error(transparent)]
@@ -72,6 +78,8 @@ pub fn save(trained: &Trained, code_version: &str) -> Result<Vec<u8>, Checkpoint
             model.series().to_vec()
         }
         Model::Blend(model) => payload.put_blend(model.parts())?,
+        Model::Peer(model) => payload.put_network(model.parts())?,
+        Model::AutoEts(model) => payload.put_smoothing(model),
         Model::Baseline(model) => {
             payload.put_spreads(model.spreads().values());
             model.spreads().keys().cloned().collect()
@@ -95,7 +103,7 @@ pub fn load(bytes: &[u8]) -> Result<Trained, CheckpointError> {
     let metadata = Metadata::parse(&text)?;
     payload.verify(&text)?;
     let (spec, data, series) = (metadata.spec()?, metadata.data()?, metadata.series()?);
-    let model = model(&payload, &spec, series)?;
+    let model = model(&payload, &spec, data, series)?;
     let calibrations = (metadata.calibrations.iter().enumerate())
         .map(|(place, one)| -> Result<PoolCalibration, CheckpointError> {
             let size = one.organizations.len();
@@ -106,7 +114,12 @@ pub fn load(bytes: &[u8]) -> Result<Trained, CheckpointError> {
     Ok(Trained { spec, data, model, calibrations, calibrator })
 }
 
-fn model(payload: &Payload, spec: &ModelSpec, series: Vec<SeriesId>) -> Result<Model, CheckpointError> {
+fn model(
+    payload: &Payload,
+    spec: &ModelSpec,
+    data: HourRange,
+    series: Vec<SeriesId>,
+) -> Result<Model, CheckpointError> {
     let (horizon, lookback_hours) = (spec.horizon, spec.lookback_hours);
     if let Some(rule) = spec.kind.rule() {
         let spreads = payload.spreads(SPREAD, &series, horizon)?;
@@ -114,6 +127,12 @@ fn model(payload: &Payload, spec: &ModelSpec, series: Vec<SeriesId>) -> Result<M
     }
     if let Some(recipe) = spec.kind.recipe() {
         return payload.blend(recipe, series, horizon, lookback_hours).map(Box::new).map(Model::Blend);
+    }
+    if let Some(kind) = spec.kind.peer_network() {
+        return payload.network(kind, spec, series).map(Box::new).map(Model::Peer);
+    }
+    if spec.kind == ModelKind::AutoEts {
+        return payload.smoothing(spec, series, data.to).map(Box::new).map(Model::AutoEts);
     }
     let config = spec.kind.orglinear().unwrap_or(crate::orglinear::Config::PAPER);
     let shape = Shape::new(&config, horizon, lookback_hours, &series);

@@ -172,13 +172,22 @@ impl Payload {
         series: &[SeriesId],
         horizon: HorizonHours,
     ) -> Result<BTreeMap<SeriesId, Vec<Spread>>, CheckpointError> {
-        let values = self.f64s(name, &[series.len(), horizon.steps(), 4])?;
+        Ok(series.iter().cloned().zip(self.spread_rows(name, series.len(), horizon)?).collect())
+    }
+
+    /// `[series][step]`.
+    pub fn spread_rows(
+        &self,
+        name: &str,
+        series: usize,
+        horizon: HorizonHours,
+    ) -> Result<Vec<Vec<Spread>>, CheckpointError> {
+        let values = self.f64s(name, &[series, horizon.steps(), 4])?;
         let spread = |[stddev_gpus, q50, q90, q95]: &[f64; 4]| Spread {
             stddev_gpus: *stddev_gpus,
             quantiles_gpus: [*q50, *q90, *q95],
         };
-        let rows = values.chunks(horizon.steps() * 4).map(|row| row.as_chunks().0.iter().map(spread).collect());
-        Ok(series.iter().cloned().zip(rows).collect())
+        Ok(values.chunks(horizon.steps() * 4).map(|row| row.as_chunks().0.iter().map(spread).collect()).collect())
     }
 }
 

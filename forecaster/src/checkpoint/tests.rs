@@ -28,7 +28,9 @@ fn panel() -> Panel {
 
 fn trained(kind: ModelKind) -> Trained {
     let panel = panel();
-    let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours: 48, seed: 3 };
+    // DeepAR looks at the week before.
+    let lookback_hours = if kind == ModelKind::DeepAr { 168 } else { 48 };
+    let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours, seed: 3 };
     let split = split(&panel, panel.end(), &spec).unwrap();
     train(
         &Fit { panel: &panel, split, spec, settings: Settings::DEFAULT },
@@ -53,6 +55,11 @@ fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
         ModelKind::OrgLinear,
         ModelKind::Trees,
         ModelKind::Network,
+        ModelKind::DLinear,
+        ModelKind::NLinear,
+        ModelKind::DeepAr,
+        ModelKind::Transformer,
+        ModelKind::AutoEts,
         ModelKind::LastValue,
         ModelKind::Seasonal24h,
     ];
@@ -70,7 +77,7 @@ fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
     let save = |trained: &Trained| save(trained, "0.0.0").unwrap();
-    for kind in [ModelKind::OrgLinearPaper, ModelKind::OrgLinear] {
+    for kind in [ModelKind::OrgLinearPaper, ModelKind::OrgLinear, ModelKind::DLinear, ModelKind::Transformer] {
         let one = trained(kind);
         assert_eq!(save(&one), save(&trained(kind)), "{kind}");
         let panel = panel();

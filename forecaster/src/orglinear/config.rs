@@ -73,7 +73,7 @@ pub struct Config {
     pub epoch_choice: EpochChoice,
     /// Most issue times in a batch; each brings all its series.
     pub batch_issues: usize,
-    /// Short histories are cut into smaller batches, down to [`Self::LEAST_BATCH_ISSUES`], until an epoch has so many.
+    /// Short histories are cut into smaller batches until an epoch has so many.
     pub epoch_batches: usize,
     /// Of Adam, at the start.
     pub learning_rate: f64,
@@ -82,16 +82,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// Fewer issue times in a batch make its gradient a matter of chance.
-    pub const LEAST_BATCH_ISSUES: usize = 4;
-
-    /// Issue times in each batch of an epoch over `issues` of them.
-    #[must_use]
-    pub fn batch_issues_of(&self, issues: usize) -> usize {
-        let wanted = issues / self.epoch_batches.max(1);
-        wanted.clamp(Self::LEAST_BATCH_ISSUES.min(self.batch_issues), self.batch_issues)
-    }
-
     /// The paper with the corrections of DESIGN §4. The paper states no hyperparameters; widths and batch are those of
     /// the released code, the rest of the training was chosen on the validation part of the public traces
     /// (ARCHITECTURE.md).

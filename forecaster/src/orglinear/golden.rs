@@ -4,8 +4,8 @@ use super::config::{AttentionScaling, CalendarInput, Config, Padding};
 use super::decompose;
 use super::forward::Folded;
 use super::samples::Batch;
-use super::train::{crps, negative_log_likelihood};
 use super::weights::{Shape, Weights};
+use crate::descent::{crps, negative_log_likelihood};
 use candle_core::{Device, Tensor};
 use datasets::HourFeatures;
 use serde_json::Value;
@@ -91,6 +91,7 @@ fn the_folded_model_computes_what_the_equations_say() {
             inputs: tensor("inputs", lookback),
             places: vec![0, 1, 2],
             calendars: calendars.iter().map(Vec::as_slice).collect(),
+            measured: Vec::new(),
             targets: tensor("targets", horizon.steps()),
             counted: tensor("counted", horizon.steps()),
             count: 7,

@@ -1,20 +1,23 @@
 //! Parameters drawn from our own seeded generator: candle's CPU backend cannot be seeded.
 
-use super::weights::{Begin, Shape, Weights};
+use super::weights::{Begin, Weights};
 use candle_core::{Device, Tensor, Var};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use std::f64::consts::TAU;
 
-/// Draws every parameter; they are variables, so that training can move them.
-pub fn draw(shape: &Shape, rng: &mut ChaCha8Rng) -> Result<(Weights, Vec<Var>), candle_core::Error> {
+/// Draws every parameter (name, shape, beginning), in their order; they are variables, so that training can move them.
+pub fn draw<N: Into<String>>(
+    parameters: Vec<(N, Vec<usize>, Begin)>,
+    rng: &mut ChaCha8Rng,
+) -> Result<(Weights, Vec<Var>), candle_core::Error> {
     let mut tensors = std::collections::BTreeMap::new();
     let mut variables = Vec::new();
-    for (name, dimensions, begin) in shape.parameters() {
+    for (name, dimensions, begin) in parameters {
         let count = dimensions.iter().product();
         let values: Vec<f32> = (0..count).map(|_| draw_one(begin, rng) as f32).collect();
         let variable = Var::from_tensor(&Tensor::from_vec(values, dimensions, &Device::Cpu)?)?;
-        tensors.insert(name.to_owned(), variable.as_tensor().clone());
+        tensors.insert(name.into(), variable.as_tensor().clone());
         variables.push(variable);
     }
     Ok((Weights::new(tensors), variables))

@@ -12,7 +12,11 @@ mod scaling;
 mod train;
 mod weights;
 
-pub(crate) use samples::learned_series;
+pub(crate) use decompose::transposed as moving_average_transposed;
+pub(crate) use init::draw;
+pub(crate) use samples::{Batch, Source, learned_series};
+pub(crate) use scaling::scales;
+pub(crate) use weights::Begin;
 
 pub use config::{AttentionScaling, CalendarInput, Config, EpochChoice, InputScaling, Padding, ZeroTargets};
 pub use scaling::Scale;

@@ -27,6 +27,8 @@ pub struct Batch<'a> {
     /// The series of each window, as the model numbers them.
     pub places: Vec<usize>,
     pub calendars: Vec<&'a [HourFeatures]>,
+    /// Whether each hour of each window was measured.
+    pub measured: Vec<&'a [bool]>,
     /// `[windows, steps]`, scaled.
     pub targets: Tensor,
     /// 1 where the target counts, else 0; `[windows, steps]`.
@@ -52,7 +54,7 @@ impl<'a> Source<'a> {
     /// `None` when no target of these issue times counts.
     pub fn batch(&self, issues: &[HourStart]) -> Result<Option<Batch<'a>>, candle_core::Error> {
         let (mut inputs, mut targets, mut counted) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut places, mut calendars) = (Vec::new(), Vec::new());
+        let (mut places, mut calendars, mut measured) = (Vec::new(), Vec::new(), Vec::new());
         for &issue in issues {
             for (place, &in_panel) in self.learned.iter().enumerate() {
                 let seen = window::at(self.panel, in_panel, issue, self.lookback_hours, self.horizon);
@@ -66,6 +68,7 @@ impl<'a> Source<'a> {
                     }));
                     places.push(place);
                     calendars.push(seen.targets);
+                    measured.push(seen.measured);
                 }
             }
         }
@@ -76,6 +79,6 @@ impl<'a> Source<'a> {
         let tensor = |values: Vec<f32>| Tensor::from_vec(values, (places.len(), self.horizon.steps()), &Device::Cpu);
         let (targets, counted) = (tensor(targets)?, tensor(counted)?);
         let inputs = Tensor::from_vec(inputs, (places.len(), self.lookback_hours), &Device::Cpu)?;
-        Ok(Some(Batch { inputs, places, calendars, targets, counted, count }))
+        Ok(Some(Batch { inputs, places, calendars, measured, targets, counted, count }))
     }
 }

@@ -14,9 +14,9 @@ pub struct Scale {
 }
 
 impl Scale {
-    const IDENTITY: Self = Self { centre_gpus: 0.0, deviation_gpus: 1.0 };
+    pub(crate) const IDENTITY: Self = Self { centre_gpus: 0.0, deviation_gpus: 1.0 };
 
-    pub(super) fn scale_into(self, demand_gpus: &[f64], into: &mut Vec<f32>) {
+    pub(crate) fn scale_into(self, demand_gpus: &[f64], into: &mut Vec<f32>) {
         into.extend(demand_gpus.iter().map(|gpus| self.to(*gpus)));
     }
 
@@ -24,7 +24,7 @@ impl Scale {
         ((gpus - self.centre_gpus) / self.deviation_gpus) as f32
     }
 
-    pub(super) fn back(self, scaled: f64) -> f64 {
+    pub(crate) fn back(self, scaled: f64) -> f64 {
         self.centre_gpus + self.deviation_gpus * scaled
     }
 }

@@ -139,7 +139,7 @@ impl Weights {
         &self.0
     }
 
-    pub(super) fn get(&self, name: &str) -> Result<&Tensor, candle_core::Error> {
+    pub(crate) fn get(&self, name: &str) -> Result<&Tensor, candle_core::Error> {
         self.0.get(name).ok_or_else(|| candle_core::Error::Msg(format!("parameter {name} is missing")))
     }
 }

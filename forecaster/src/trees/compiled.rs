@@ -17,8 +17,8 @@ struct Split {
     feature: u16,
     /// Rows whose rank is larger go to the right.
     rank: u16,
-    /// What is left of the leaves for them.
-    keeps: Leaves,
+    /// The leaves that they can no longer reach.
+    takes: Leaves,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -104,8 +104,8 @@ impl Tree {
                 let below = self.grow(nodes, left as usize, thresholds);
                 let above = self.grow(nodes, left as usize + 1, thresholds);
                 let rank = thresholds[usize::from(feature)].partition_point(|one| *one < threshold) as u16;
-                let taken: Leaves = below.clone().map(|leaf| 1 << leaf).sum();
-                self.splits.push(Split { feature, rank, keeps: !taken });
+                let takes: Leaves = below.clone().map(|leaf| 1 << leaf).sum();
+                self.splits.push(Split { feature, rank, takes });
                 below.start..above.end
             }
         }
@@ -113,10 +113,12 @@ impl Tree {
 
     fn add_to(&self, ranks: &[u16], open: &mut [Leaves], said: &mut [f64]) {
         open.fill(Leaves::MAX);
-        for split in &self.splits {
-            let column = &ranks[usize::from(split.feature) * ROWS_AT_ONCE..][..open.len()];
+        for &Split { feature, rank: most, takes } in &self.splits {
+            let column = &ranks[usize::from(feature) * ROWS_AT_ONCE..][..open.len()];
             for (open, rank) in open.iter_mut().zip(column) {
-                *open &= if *rank > split.rank { split.keeps } else { Leaves::MAX };
+                // All ones or all zeros, without a branch, so that the compiler takes many rows at once.
+                let goes_right = Leaves::from(*rank > most).wrapping_neg();
+                *open &= !(goes_right & takes);
             }
         }
         for (said, open) in said.iter_mut().zip(open) {

@@ -2,7 +2,6 @@
 
 use super::{alibaba, helios, panel};
 use datasets::Panel;
-use forecaster::blend::Settings;
 use forecaster::bound::{Aggregation, bounds};
 use forecaster::calibration::{Switch, replay};
 use forecaster::scores::{self, actual_peak_gpus};
@@ -24,8 +23,13 @@ fn play(panel: &Panel, kind: ModelKind, capacity_gpus: f64, [from, to]: [&str; 2
     let (horizon, rate) = (HorizonHours::new(4).unwrap(), GuaranteeRate::GFS);
     let spec = ModelSpec { kind, horizon, lookback_hours: 168, seed: 1 };
     let split = trained::split(panel, hour(from), &spec).unwrap();
-    let (model, _) =
-        train(&Fit { panel, split, spec, settings: Settings::DEFAULT }, rate, Switch::On, &mut |_| ()).unwrap();
+    let (model, _) = train(
+        &Fit { panel, split, spec, settings: forecaster::blend::Settings::DEFAULT },
+        rate,
+        Switch::On,
+        &mut |_| (),
+    )
+    .unwrap();
     let issues = datasets::split::test_issues(hour(from), hour(to), horizon).unwrap();
     let raw = roll(&model, panel, issues).unwrap();
     let (issued, _) = replay(model.calibrator.clone(), panel, issues, &raw, rate);
