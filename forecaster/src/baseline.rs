@@ -143,10 +143,6 @@ impl Predict for Baseline {
         self.horizon
     }
 
-    fn notices_leaving(&self) -> bool {
-        false
-    }
-
     fn knows(&self, series: &SeriesId) -> bool {
         self.spreads.contains_key(series)
     }

@@ -2,7 +2,7 @@
 
 use crate::baseline::Baseline;
 use crate::blend::{Blend, Settings};
-use crate::model::{Model, ModelSpec};
+use crate::model::{Model, ModelKind, ModelSpec};
 use crate::orglinear::{self, OrgLinear};
 use crate::peers::{AutoEts, Network};
 use datasets::{HourRange, Panel, TimeSplit};

@@ -36,10 +36,10 @@ pub trait Predict: Send + Sync {
     /// Steps of every forecast.
     fn horizon(&self) -> HorizonHours;
 
-    /// Whether a series that has left is forecast by the rule for it, and no longer by the model. The baselines are rules
-    /// themselves, and show what they are.
+    /// Whether a series that has left is forecast by the rule for it, and no longer by the model. Peers and baselines show
+    /// what they are.
     fn notices_leaving(&self) -> bool {
-        true
+        false
     }
 
     /// Whether it can forecast the series; one that it cannot is forecast by the cold-start rule.

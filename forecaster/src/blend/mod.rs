@@ -183,6 +183,10 @@ impl Predict for Blend {
         self.horizon
     }
 
+    fn notices_leaving(&self) -> bool {
+        true
+    }
+
     /// Every series: what was learned is about all of them at once, and one that is new needs no more than a window.
     fn knows(&self, _series: &SeriesId) -> bool {
         true

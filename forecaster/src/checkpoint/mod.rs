@@ -9,7 +9,7 @@ mod trees;
 use crate::baseline::Baseline;
 use crate::bound::{PoolCalibration, UnknownAggregation};
 use crate::calibration::{Calibrator, CalibratorError};
-use crate::model::{Model, ModelSpec, UnknownModel};
+use crate::model::{Model, ModelKind, ModelSpec, UnknownModel};
 use crate::orglinear::{OrgLinear, Shape, Weights};
 use crate::trained::Trained;
 use datasets::HourRange;
