@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn hours_in_which_the_whole_pool_is_silent_say_nothing() {
-        let half_recorded = |hour: usize| (hour % 2 == 0).then_some(3.0);
+        let half_recorded = |hour: usize| hour.is_multiple_of(2).then_some(3.0);
         assert!(!has_a_left(until(HOURS - LEFT_AFTER_HOURS, None), half_recorded));
         assert!(!has_a_left(until(2, None), until(2, None)), "nobody has left where nothing is recorded");
     }

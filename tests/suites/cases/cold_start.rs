@@ -1,6 +1,6 @@
 //! Organizations that are new, and clusters that are.
 
-use super::made::{Made, hour, id};
+use super::made::{Made, WEEK, hour, id};
 use super::played::{Said, Unknowing, horizon, play, play_by, trained_on};
 use super::{AT, END, LATE, LEARNED, WEEKS, learned, nothing_happens, usual};
 use datasets::TimeSplit;
@@ -56,7 +56,7 @@ fn one_that_came_five_days_before_the_end_of_the_training_is_forecast_from_the_f
 fn the_shortest_history_that_can_be_trained_gives_a_model_as_good_as_the_last_value() {
     let made = Made::new(6, 2, 7);
     let least = Blend::HISTORY_HOURS_LEAST;
-    let until = (least..).find(|until| TimeSplit::new(hour(0), hour(*until), least, horizon()).is_ok()).unwrap();
+    let until = (least..WEEK).find(|until| TimeSplit::new(hour(0), hour(*until), least, horizon()).is_ok()).unwrap();
     assert_eq!(until, 126, "three days to look back, one to learn from, one to choose by, and their targets");
     let trained = trained_on(&made.panel(), until, ModelKind::DEFAULT, Settings::DEFAULT);
     let played = play(&trained, &made);

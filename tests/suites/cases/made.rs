@@ -63,7 +63,8 @@ impl Made {
         for day in days {
             let hours = day * HOURS_PER_DAY..(day + 1) * HOURS_PER_DAY;
             made = made.change_all(&hours, |gpus| (gpus * share).round());
-            csv += &format!("{},off,holiday\n", &hour(hours.start).to_string()[..10]);
+            csv += &hour(hours.start).to_string()[..10];
+            csv += ",off,holiday\n";
         }
         Self { days_off: is_named.then_some(csv), ..made }
     }
