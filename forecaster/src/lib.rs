@@ -1,7 +1,7 @@
 //! Forecasts of high-priority GPU demand as probability distributions, and what follows from them.
 //!
 //! [`fit()`] turns a panel and a split into a [`Model`]; every model answers through [`Predict`]; [`forecast`] adds the
-//! rule for series that no model knows; [`scores`] says how good a forecast was; [`bound`] turns the forecasts of a
+//! rules for series that are new or have left; [`scores`] says how good a forecast was; [`bound`] turns the forecasts of a
 //! pool's organizations into B_H, the upper bound of their common demand; [`calibration`] corrects both by what came of
 //! earlier ones; [`drift`] holds what was said against what came; [`checkpoint`] makes a model a row of bytes.
 //!
@@ -17,6 +17,7 @@ mod descent;
 pub mod drift;
 pub mod fit;
 pub mod gaussian;
+mod left;
 pub mod model;
 pub mod network;
 pub mod orglinear;
@@ -29,6 +30,7 @@ pub mod trained;
 pub mod trees;
 
 pub use fit::{Fit, FitError, FitProgress, fit};
+pub use left::LEFT_AFTER_HOURS;
 pub use model::{Model, ModelKind, ModelSpec, UnknownModel};
 pub use predict::{Predict, PredictError, forecast, roll};
 pub use trained::{TrainError, Trained, train};

@@ -209,6 +209,10 @@ impl Predict for Model {
         self.inner().horizon()
     }
 
+    fn notices_leaving(&self) -> bool {
+        self.inner().notices_leaving()
+    }
+
     fn knows(&self, series: &SeriesId) -> bool {
         self.inner().knows(series)
     }

@@ -1,6 +1,7 @@
 //! The one trait behind which every model answers.
 
 use crate::cold_start::cold_start;
+use crate::left::{has_left, left};
 use datasets::window::{self, Window};
 use datasets::{HourRange, Panel};
 use vocab::{DemandForecast, ForecastError, HorizonHours, HourStart, SeriesId};
@@ -35,7 +36,13 @@ pub trait Predict: Send + Sync {
     /// Steps of every forecast.
     fn horizon(&self) -> HorizonHours;
 
-    /// Whether the series was there in training; one that was not is forecast by the cold-start rule.
+    /// Whether a series that has left is forecast by the rule for it, and no longer by the model. Peers and baselines show
+    /// what they are.
+    fn notices_leaving(&self) -> bool {
+        false
+    }
+
+    /// Whether it can forecast the series; one that it cannot is forecast by the cold-start rule.
     fn knows(&self, series: &SeriesId) -> bool;
 
     /// One forecast for each window, in their order.
@@ -46,7 +53,8 @@ pub trait Predict: Send + Sync {
 }
 
 /// Forecasts every series of the panel at one issue time, in the panel's order: by the model where it knows the series
-/// and the history is long enough, else by the cold-start rule (see [`vocab::ForecastOrigin`]).
+/// and the history is long enough, else by the cold-start rule, and nothing for one that has left (see
+/// [`vocab::ForecastOrigin`]).
 ///
 /// # Errors
 /// As [`Predict::predict`].
@@ -55,21 +63,24 @@ pub trait Predict: Send + Sync {
 /// When `issue` is past the panel's end.
 pub fn forecast(model: &dyn Predict, panel: &Panel, issue: HourStart) -> Result<Vec<DemandForecast>, PredictError> {
     let mut windows = Vec::with_capacity(panel.series().len());
-    let mut cold = Vec::new();
+    let mut ruled = Vec::new();
     for (index, series) in panel.series().iter().enumerate() {
+        if model.notices_leaving() && has_left(panel, index, issue) {
+            ruled.push((index, left(panel, index, issue, model.horizon())?));
+            continue;
+        }
         match window::at_least(panel, index, issue, model.lookback_hours(), model.least_hours(), model.horizon()) {
             Ok(window) if model.knows(series.id()) => windows.push(window),
-            _ => cold.push(index),
+            _ => ruled.push((index, cold_start(panel, index, issue, model.horizon())?)),
         }
     }
     let mut warm = model.predict(&windows)?.into_iter();
-    let mut cold = cold.into_iter().peekable();
-    (0..panel.series().len())
-        .map(|index| match cold.next_if_eq(&index) {
-            Some(_) => Ok(cold_start(panel, index, issue, model.horizon())?),
-            None => Ok(warm.next().expect("one forecast for each window")),
-        })
-        .collect()
+    let mut ruled = ruled.into_iter().peekable();
+    let one = |index| match ruled.next_if(|(place, _)| *place == index) {
+        Some((_, forecast)) => forecast,
+        None => warm.next().expect("one forecast for each window"),
+    };
+    Ok((0..panel.series().len()).map(one).collect())
 }
 
 /// Forecasts at every issue time of a range, as the service would have issued them: `[issue time][series]`.

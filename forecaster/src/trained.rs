@@ -71,6 +71,10 @@ impl Predict for Trained {
         self.model.horizon()
     }
 
+    fn notices_leaving(&self) -> bool {
+        self.model.notices_leaving()
+    }
+
     fn knows(&self, series: &SeriesId) -> bool {
         self.model.knows(series)
     }
@@ -161,7 +165,8 @@ fn scored(
 }
 
 fn last_value(what: &Fit<'_>) -> Result<Scores, TrainError> {
-    let spec = ModelSpec { kind: ModelKind::LastValue, ..what.spec };
+    // It sees no more than the model needs, or on a short history it had nothing to measure its spread on.
+    let spec = ModelSpec { kind: ModelKind::LastValue, lookback_hours: what.spec.least_hours(), ..what.spec };
     let model = fit(&Fit { spec, ..*what }, &mut |_| ())?;
     let rolled = roll(&model, what.panel, what.split.validation)?;
     scored(what.panel, what.split.validation, &rolled, what.spec.horizon)

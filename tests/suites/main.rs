@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test, what should have worked and did not is a failure of the test")]
 
 mod calendar;
+mod cases;
 mod demo;
 mod deploy;
 mod generate;

@@ -28,6 +28,8 @@ pub enum ForecastOrigin {
     Model,
     /// The conservative rule for a series without enough history or unknown to the model.
     ColdStart,
+    /// The rule for a series without demand, or without rows, for so long that it counts as gone: nothing.
+    Left,
 }
 
 /// The distribution of one hour's demand.

@@ -15,7 +15,7 @@ pub use fit::{BadSetting, Settings};
 
 use crate::network::{Network, Sizes};
 use crate::predict::{Predict, PredictError};
-use crate::rows::{Features, OUTPUTS, SPREAD};
+use crate::rows::{Features, OUTPUTS, SPREAD, series_scale_gpus};
 use crate::trees::Forests;
 use datasets::window::Window;
 use std::collections::BTreeMap;
@@ -40,6 +40,8 @@ pub struct Blend {
     features: Features,
     /// Place by size and deviation in GPUs of each series.
     series: BTreeMap<SeriesId, (usize, f64)>,
+    /// The deviations alone, by place.
+    scales_gpus: Vec<f64>,
     forests: Option<Forests>,
     network: Option<Network>,
     /// What the network counts in each output; the forests count the rest.
@@ -80,9 +82,10 @@ impl Blend {
     #[must_use]
     pub fn from_parts(parts: Parts) -> Self {
         let Parts { horizon, lookback_hours, without, series, forests, network, network_share } = parts;
+        let scales_gpus = series.iter().map(|(_, scale)| *scale).collect();
         let series = series.into_iter().enumerate().map(|(place, (id, scale))| (id, (place, scale))).collect();
         let features = Features::new(lookback_hours, horizon).without(without);
-        Self { horizon, lookback_hours, features, series, forests, network, network_share }
+        Self { horizon, lookback_hours, features, series, scales_gpus, forests, network, network_share }
     }
 
     #[must_use]
@@ -100,13 +103,22 @@ impl Blend {
         }
     }
 
+    /// Place and deviation for a series that is new: its deviation is that of its window, as if that had been its
+    /// training, and it stands where a series of that size does.
+    fn stand_in(&self, window: &Window<'_>) -> (usize, f64) {
+        let seen = window.demand_gpus.iter().zip(window.measured).filter(|(_, measured)| **measured);
+        let scale_gpus = series_scale_gpus(seen.map(|(gpus, _)| *gpus));
+        let place = self.scales_gpus.partition_point(|known| *known < scale_gpus);
+        (place.min(self.scales_gpus.len().saturating_sub(1)), scale_gpus)
+    }
+
     /// Features of all windows, row by row, and what turns answers into GPUs.
     fn rows<'a>(&self, windows: &[Window<'a>]) -> Result<(Vec<f32>, Vec<Scale<'a>>), PredictError> {
         let mut rows = Vec::with_capacity(windows.len() * self.features.count());
         let mut scales = Vec::with_capacity(windows.len());
         for window in windows {
-            let unknown = || PredictError::UnknownSeries { series: window.series.clone() };
-            let &(place, scale_gpus) = self.series.get(window.series).ok_or_else(unknown)?;
+            let known = self.series.get(window.series).copied();
+            let (place, scale_gpus) = known.unwrap_or_else(|| self.stand_in(window));
             let have = window.demand_gpus.len();
             if !(self.least_hours()..=self.lookback_hours).contains(&have) {
                 return Err(PredictError::OtherLookback { have, need: self.lookback_hours });
@@ -171,8 +183,13 @@ impl Predict for Blend {
         self.horizon
     }
 
-    fn knows(&self, series: &SeriesId) -> bool {
-        self.series.contains_key(series)
+    fn notices_leaving(&self) -> bool {
+        true
+    }
+
+    /// Every series: what was learned is about all of them at once, and one that is new needs no more than a window.
+    fn knows(&self, _series: &SeriesId) -> bool {
+        true
     }
 
     fn predict(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {

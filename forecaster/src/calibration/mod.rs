@@ -153,7 +153,9 @@ impl Calibrator {
         self.series.retain(|series| !series.is_forgotten());
         self.pools.retain(|pool| !pool.is_forgotten());
         let mut counts = Counts::default();
-        self.series.iter_mut().for_each(|series| series.settle(&mut counts));
+        if let Some(newest) = self.newest {
+            self.series.iter_mut().for_each(|series| series.settle(newest, &mut counts));
+        }
         self.pools.iter_mut().for_each(PoolState::settle);
         for (number, all) in self.all.iter_mut().enumerate() {
             all.clear();

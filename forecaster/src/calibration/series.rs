@@ -14,6 +14,13 @@ const LEAST_ISSUES: usize = 24;
 /// With so many issue times the upper quantiles are corrected whole, with fewer in proportion: the order statistics of a
 /// day or two of overlapping residuals say little.
 const ENOUGH_ISSUES: usize = 96;
+/// Where demand was above the 0.9 quantile in most hours of so many issue times its level has risen, and the upper
+/// quantiles with it; where it was in nearly all of them, the median and the mean, too.
+const LATELY_ISSUES: usize = 12;
+const MOST: f64 = 0.5;
+const NEARLY_ALL: f64 = 0.9;
+/// How many of the hours must have been measured.
+const LATELY_SHARE: f64 = 0.75;
 /// Weight of the organization's own order statistic beside that of all organizations.
 const OWN_WEIGHT: f64 = 0.5;
 /// Deviations that the median moves after an issue time with every hour on the same side.
@@ -50,6 +57,9 @@ pub struct SeriesState {
     pub is_whole: bool,
     /// Own order statistics, in deviations; follow from `codes`.
     own: [f64; 2],
+    /// How far above the 0.9 quantile demand was lately in most hours, and in nearly all, in deviations, where it was;
+    /// follow from `codes`.
+    risen: [Option<f64>; 2],
     /// Residuals at each level; follows from `codes`.
     count: usize,
 }
@@ -71,6 +81,7 @@ impl SeriesState {
             error_hours: 0.0,
             is_whole: true,
             own: [0.0; 2],
+            risen: [None; 2],
             count: 0,
         }
     }
@@ -134,8 +145,8 @@ impl SeriesState {
         self.codes.iter().all(|code| *code == MISSING)
     }
 
-    /// Works out what follows from the residuals. `counts` is room to count in.
-    pub fn settle(&mut self, counts: &mut Counts) {
+    /// Works out what follows from the residuals, the last of them those of `newest`. `counts` is room to count in.
+    pub fn settle(&mut self, newest: HourStart, counts: &mut Counts) {
         let recorded = self.recorded();
         for (level, (_, p)) in LEVELS.iter().enumerate() {
             counts.clear();
@@ -144,6 +155,18 @@ impl SeriesState {
             self.own[level] = counts.order_statistic(*p).unwrap_or(0.0);
             self.count = counts.total();
         }
+        self.risen = self.risen(newest, counts);
+    }
+
+    fn risen(&self, newest: HourStart, counts: &mut Counts) -> [Option<f64>; 2] {
+        let (recorded, width) = (self.recorded(), self.codes.len() / WINDOW_HOURS);
+        counts.clear();
+        for back in 0..LATELY_ISSUES {
+            let start = slot(newest.plus_hours(-(back as i64))) * width;
+            self.codes[start..start + recorded].iter().for_each(|code| counts.add(*code));
+        }
+        let enough = counts.total() as f64 >= LATELY_SHARE * (LATELY_ISSUES * recorded) as f64;
+        [MOST, NEARLY_ALL].map(|share| counts.order_statistic(1.0 - share).filter(|above| enough && *above > 0.0))
     }
 
     pub const fn residuals(&self) -> usize {
@@ -160,14 +183,17 @@ impl SeriesState {
         let prior = ERROR_PRIOR_ISSUES * horizon.steps() as f64;
         let error = ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior);
         let [mut q50, mut q90, mut q95] = step.quantiles_gpus;
-        q50 += self.median * deviation;
+        // Where the level has risen, demand is where that puts it, and the distribution moves as far as its median does.
+        let [upper, centre] =
+            self.risen.map(|risen| risen.map_or(f64::NEG_INFINITY, |risen| q90 - q50 + risen * deviation));
+        q50 += (self.median * deviation).max(centre);
         let scale = deviation * (self.count as f64 / (ENOUGH_ISSUES * self.recorded()) as f64).min(1.0);
-        q90 += (OWN_WEIGHT * self.own[0] + (1.0 - OWN_WEIGHT) * shared[0]) * scale;
-        q95 += (OWN_WEIGHT * self.own[1] + (1.0 - OWN_WEIGHT) * shared[1]) * scale;
+        q90 += ((OWN_WEIGHT * self.own[0] + (1.0 - OWN_WEIGHT) * shared[0]) * scale).max(upper);
+        q95 += ((OWN_WEIGHT * self.own[1] + (1.0 - OWN_WEIGHT) * shared[1]) * scale).max(upper);
         let [q50, q90, q95] = [q50, q90, q95].map(|quantile| self.snapped(quantile.max(0.0)));
         let q90 = q90.max(q50);
         StepForecast {
-            mean_gpus: (step.mean_gpus + error).max(0.0),
+            mean_gpus: (step.mean_gpus + error.max(centre)).max(0.0),
             stddev_gpus: step.stddev_gpus,
             quantiles_gpus: [q50, q90, q95.max(q90)],
         }

@@ -13,7 +13,7 @@ const FORMAT: u8 = 1;
 /// A series that was not measured in any of so many hours is not waited for.
 const SILENT_HOURS: usize = 24;
 const NUMBERS_PER_STEP: usize = 5;
-const ORIGINS: [ForecastOrigin; 2] = [ForecastOrigin::Model, ForecastOrigin::ColdStart];
+const ORIGINS: [ForecastOrigin; 3] = [ForecastOrigin::Model, ForecastOrigin::ColdStart, ForecastOrigin::Left];
 
 /// The bound of a pool's demand, as it was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,8 @@ impl Issued {
         for ((forecast, last_gpus), corrected) in self.forecasts.iter().zip(&self.last_gpus).zip(&self.corrected_gpus) {
             to.name(forecast.series().pool.gpu_model.as_str());
             to.name(forecast.series().organization.as_str());
-            to.u8(u8::from(forecast.origin() == ForecastOrigin::ColdStart));
+            let origin = ORIGINS.iter().position(|origin| *origin == forecast.origin()).unwrap_or(0);
+            to.u8(origin as u8);
             to.f32(*last_gpus);
             for step in forecast.steps() {
                 to.f32(step.mean_gpus);

@@ -4,7 +4,7 @@ mod features;
 mod samples;
 
 pub use features::{FeatureGroup, Features};
-pub use samples::{Samples, sized_series};
+pub use samples::{Samples, series_scale_gpus, sized_series};
 
 /// Numbers that a model of rows says of each step, in the order mean, quantiles 0.5, 0.9 and 0.95, spread: differences to
 /// the last value in deviations of the series, the last one a deviation.

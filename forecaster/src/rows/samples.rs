@@ -31,16 +31,21 @@ pub fn sized_series(what: &Fit<'_>) -> Vec<(SeriesId, f64)> {
     let scale = |place: usize| {
         let one = &what.panel.series()[place];
         let measured = one.demand_gpus()[..until].iter().zip(one.measured()).filter(|(_, measured)| **measured);
-        let seen: Vec<f64> = measured.map(|(gpus, _)| *gpus).collect();
-        let count = seen.len().max(1) as f64;
-        let mean = seen.iter().sum::<f64>() / count;
-        let variance = seen.iter().map(|gpus| (gpus - mean).powi(2)).sum::<f64>() / count;
-        (one.id().clone(), variance.sqrt().max(LEAST_SCALE_GPUS))
+        (one.id().clone(), series_scale_gpus(measured.map(|(gpus, _)| *gpus)))
     };
     let learned = learned_series(what.panel, what.split.train, &what.spec);
     let mut series: Vec<_> = learned.into_iter().map(scale).collect();
     series.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
     series
+}
+
+/// The deviation of measured demand, as features and targets are divided by it.
+pub fn series_scale_gpus(measured_gpus: impl Iterator<Item = f64>) -> f64 {
+    let seen: Vec<f64> = measured_gpus.collect();
+    let count = seen.len().max(1) as f64;
+    let mean = seen.iter().sum::<f64>() / count;
+    let variance = seen.iter().map(|gpus| (gpus - mean).powi(2)).sum::<f64>() / count;
+    variance.sqrt().max(LEAST_SCALE_GPUS)
 }
 
 impl Samples {

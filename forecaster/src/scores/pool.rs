@@ -3,6 +3,7 @@
 use super::TOLERANCE_GPUS;
 use super::series::pinball;
 use crate::gaussian::empirical_quantile;
+use crate::left::LEFT_AFTER_HOURS;
 use datasets::{Panel, Series};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,8 +14,6 @@ use vocab::{GuaranteeRate, HorizonHours, HourStart, PoolId};
 const DRAWS: usize = 500;
 const BOOTSTRAP_SEED: u64 = 0;
 const HOURS_PER_DAY: i64 = 24;
-/// An organization without a measurement for so long has left.
-const GONE_AFTER_HOURS: usize = 168;
 
 /// A bound and the peak that came, in GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +43,7 @@ pub struct PoolScores {
 
 /// The largest demand of the pool over the hours from `issue`: of its own hourly peak (`*`) where the pool has one, else
 /// of the sum over its organizations. `None` where an hour was not measured whole. An organization that was not measured
-/// for a week before, nor in these hours, has left, or has not come yet: it does not count.
+/// for two days before, nor in these hours, has left, or has not come yet: it does not count.
 #[must_use]
 pub fn actual_peak_gpus(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Option<f64> {
     let start = panel.index_of(issue)?;
@@ -53,7 +52,7 @@ pub fn actual_peak_gpus(panel: &Panel, pool: &PoolId, issue: HourStart, horizon:
         return None;
     }
     let own = panel.pool_peaks().iter().find(|series| series.id().pool == *pool);
-    let lately = start.saturating_sub(GONE_AFTER_HOURS)..hours.end;
+    let lately = start.saturating_sub(LEFT_AFTER_HOURS)..hours.end;
     let is_there = |series: &&Series| series.measured()[lately.clone()].contains(&true);
     let members: Vec<_> =
         own.map_or_else(|| panel.series_of(pool).iter().filter(is_there).collect(), |peak| vec![peak]);
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_organization_that_left_a_week_ago_does_not_hide_the_peak_of_the_others() {
+    fn an_organization_that_left_two_days_ago_does_not_hide_the_peak_of_the_others() {
         let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
         let start = HourStart::from_unix_s(0).unwrap();
         let mut builder =
@@ -166,7 +165,7 @@ mod tests {
         }
         let panel = builder.finish().unwrap();
         let peak = |hour| actual_peak_gpus(&panel, &pool, start.plus_hours(hour), HorizonHours::ONE);
-        assert_eq!([peak(99), peak(150), peak(267), peak(268)], [Some(8.0), None, None, Some(5.0)]);
+        assert_eq!([peak(99), peak(100), peak(147), peak(148)], [Some(8.0), None, None, Some(5.0)]);
         let other = PoolId::parse("earth:A100").unwrap();
         assert_eq!(
             actual_peak_gpus(&panel, &other, start, HorizonHours::ONE),

@@ -19,7 +19,8 @@ pub struct StepBody {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OrganizationForecast {
     pub organization: String,
-    /// `model`, or `cold_start` where the organization is new to the model.
+    /// `model`, `cold_start` where the organization is new to the model, or `left` where it has neither demand nor rows for
+    /// two days.
     pub origin: String,
     pub steps: Vec<StepBody>,
 }
@@ -41,6 +42,7 @@ impl From<&DemandForecast> for OrganizationForecast {
         let origin = match forecast.origin() {
             ForecastOrigin::Model => "model",
             ForecastOrigin::ColdStart => "cold_start",
+            ForecastOrigin::Left => "left",
         };
         let steps = forecast.steps().iter().enumerate().map(|(index, step)| {
             let [q50_gpus, q90_gpus, q95_gpus] = step.quantiles_gpus;
