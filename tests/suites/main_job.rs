@@ -229,7 +229,12 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
         ),
         ("train", &["--horizon", "4h", "--max-mae", "NaN"], 2, "write a number of GPUs"),
         ("train", &["--horizon", "4h", "--min-coverage", "2"], 2, "write a share between 0 and 1"),
-        ("train", &["--horizon", "168h", "--database", &url], 3, "168 h lookback, and 191 h each"),
+        (
+            "train",
+            &["--horizon", "168h", "--until", "2024-03-10T00:00:00Z", "--database", &url],
+            3,
+            "72 h lookback, and 191 h each",
+        ),
         ("train", &[&backtest[..], &["--out", "same.csv", "--pool-out", "same.csv"]].concat(), 2, "name the same file"),
         ("train", &["--horizon", "4h", "--config", &config], 4, "did you mean \"seed\"?"),
         ("train", &["runs", "rollback", "--cluster", "mars", "--database", &url], 2, "there are demo"),
@@ -334,5 +339,5 @@ fn a_history_that_is_too_short_says_how_much_is_missing() {
     let url = sqlite_with_usage(&folder, &folder.path().join("usage.csv"));
     let ran = program("train", &["--horizon", "4h", "--database", &url]);
     assert_eq!(ran.code, 3);
-    assert!(ran.stderr.contains("has 120 h, and training needs 222 h"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("has 120 h, and training needs 126 h"), "{}", ran.stderr);
 }

@@ -27,10 +27,13 @@ enum Begin {
 
 impl Sizes {
     /// Inputs that are amounts, with a mean and a deviation.
+    #[must_use]
     pub const fn amounts(self) -> usize {
         self.inputs - super::CALENDAR_INPUTS
     }
 
+    /// What a network says of a row.
+    #[must_use]
     pub const fn outputs(self) -> usize {
         self.steps * OUTPUTS
     }
@@ -64,6 +67,9 @@ pub struct Member(pub Vec<Tensor>);
 
 impl Member {
     /// Draws parameters as variables that training moves.
+    ///
+    /// # Errors
+    /// The arithmetic fails.
     pub fn draw(sizes: Sizes, rng: &mut ChaCha8Rng) -> Result<Vec<Var>, candle_core::Error> {
         let var = |(_, shape, begin): (&str, [usize; 2], Begin)| {
             let count = shape[0] * shape[1];
@@ -78,6 +84,9 @@ impl Member {
 
     /// `[rows, steps × outputs]` of inputs `[rows, inputs]` and places of series `[rows]`. `drop` has, for each hidden
     /// layer, what its units are multiplied by while training.
+    ///
+    /// # Errors
+    /// Shapes do not fit, or a place is that of no series.
     pub fn forward(
         &self,
         inputs: &Tensor,

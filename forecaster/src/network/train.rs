@@ -44,7 +44,7 @@ impl Lesson {
         weight_decay: 0.05,
         dropout: 0.15,
         memory: 0.99,
-        rows_per_epoch: 40_000,
+        rows_per_epoch: 20_000,
     };
 }
 
@@ -90,7 +90,7 @@ impl Network {
             Self { standard: Self::standard(learn, features), members: Vec::new(), epochs: Vec::new(), sizes };
         // Errors of large series weigh more, as they do in the scores, but small series teach, too.
         let weights = weights(learn, 0.5);
-        let judged_weights = validate.map(|samples| weights_of(samples));
+        let judged_weights = validate.map(weights_of);
         let judged = match (validate, &judged_weights) {
             (Some(samples), Some(weights)) => {
                 let inputs = network.inputs(&samples.rows, features);

@@ -7,7 +7,7 @@ use datasets::{HourRange, window};
 use vocab::SeriesId;
 
 /// Rows above this are thinned: hours of a long history resemble each other.
-const ROWS_MOST: usize = 200_000;
+const ROWS_MOST: usize = 80_000;
 const HOURS_PER_DAY: usize = 24;
 /// Deviations of series below this, in GPUs, count as this.
 const LEAST_SCALE_GPUS: f64 = 1.0;

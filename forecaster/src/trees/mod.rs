@@ -47,7 +47,9 @@ impl Forests {
     pub fn say(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
         let mut all = self.compiled.say(rows, features);
         for spreads in all.iter_mut().skip(SPREAD).step_by(OUTPUTS) {
-            spreads.iter_mut().for_each(|spread| *spread = spread.max(0.0) * self.spread_factor);
+            for spread in spreads {
+                *spread = spread.max(0.0) * self.spread_factor;
+            }
         }
         all
     }
