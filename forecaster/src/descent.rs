@@ -1,4 +1,5 @@
-//! Gradient descent with the validation part choosing the epoch: what every model of tensors learns by.
+//! Gradient descent with the validation part choosing the epoch: what OrgLinear as published and the peers learn by. The
+//! network of the default model learns from rows instead of windows, and has [its own](crate::network).
 
 use crate::fit::{Fit, FitError, FitProgress};
 use crate::orglinear::{Batch, Begin, Source, Weights, draw};

@@ -8,6 +8,7 @@ mod deploy;
 mod generate;
 mod main_job;
 mod manners;
+mod of_models;
 mod peers;
 mod public_data;
 mod service;

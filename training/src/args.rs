@@ -155,7 +155,7 @@ pub struct Train {
     /// Model to train
     #[arg(long, value_name = "MODEL", default_value_t = ModelKind::DEFAULT, value_parser = model())]
     pub model: ModelKind,
-    /// Settings of the model, as `train tune --out` writes them
+    /// Settings of orglinear, trees or network, as `train tune --out` writes them
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
     /// Learn from hours before this one only
@@ -197,7 +197,7 @@ pub struct Backtest {
     /// Hours that the models see
     #[arg(long, value_name = "HOURS", default_value = "auto")]
     pub lookback: Lookback,
-    /// Settings of the models, as `train tune --out` writes them
+    /// Settings of orglinear, trees and network, as `train tune --out` writes them
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     pub settings: Option<PathBuf>,
     /// Test the model of this run instead of training one; its data must end before --from

@@ -3,7 +3,7 @@
 use command_line::{Exit, Failure};
 use datasets::{CalendarError, PanelError, SplitError};
 use forecaster::checkpoint::CheckpointError;
-use forecaster::{PredictError, TrainError};
+use forecaster::{ModelKind, PredictError, TrainError};
 use std::path::PathBuf;
 use store::{RunId, StoreError};
 use vocab::{ClusterName, HourStart, RateError};
@@ -34,6 +34,8 @@ pub enum TrainingError {
     WhichCluster { known: String },
     #[error("{}: {why}", file.display())]
     SettingsFile { file: PathBuf, why: String },
+    #[error("{model} has settings of its own: --settings is for {}", blends().join(", "))]
+    SettingsOfOther { model: ModelKind },
     #[error("{run} is {model}, whose forecasts are not explained: only those of orglinear, trees and network are")]
     NotExplained { run: RunId, model: String },
     #[error("{run} knows no series {series}; it knows {known}")]
@@ -76,6 +78,11 @@ pub enum TrainingError {
     Write { file: PathBuf, source: std::io::Error },
 }
 
+/// The models that `--settings` is for.
+fn blends() -> Vec<&'static str> {
+    ModelKind::ALL.into_iter().filter(|kind| kind.recipe().is_some()).map(ModelKind::as_str).collect()
+}
+
 impl From<TrainingError> for Failure {
     fn from(fault: TrainingError) -> Self {
         use TrainingError as E;
@@ -85,6 +92,7 @@ impl From<TrainingError> for Failure {
             | E::WhichCluster { .. }
             | E::NoSeries { .. }
             | E::NotExplained { .. }
+            | E::SettingsOfOther { .. }
             | E::OtherHorizon { .. }
             | E::OneFileForTwo { .. }
             | E::RunsDiffer { .. }

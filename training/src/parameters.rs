@@ -2,17 +2,31 @@
 
 use crate::error::TrainingError;
 use datasets::Calendar;
-use forecaster::ModelSpec;
 use forecaster::blend::Settings;
 use forecaster::orglinear::Config;
+use forecaster::{ModelKind, ModelSpec};
 use serde_json::{Value, json};
 use std::path::Path;
+
+/// The settings of a training: those of the file that `--settings` names, else the default ones.
+///
+/// # Errors
+/// The file cannot be read or holds something else, or none of the models has such settings.
+pub fn chosen(file: Option<&Path>, models: &[ModelKind]) -> Result<Settings, TrainingError> {
+    let Some(file) = file else { return Ok(Settings::DEFAULT) };
+    match models {
+        [model, ..] if models.iter().all(|model| model.recipe().is_none()) => {
+            Err(TrainingError::SettingsOfOther { model: *model })
+        }
+        _ => read(file),
+    }
+}
 
 /// Settings of a blend from a file, as `train tune --out` writes them; what it does not name stays as it is by default.
 ///
 /// # Errors
 /// The file cannot be read, or holds something else.
-pub fn read(file: &Path) -> Result<Settings, TrainingError> {
+fn read(file: &Path) -> Result<Settings, TrainingError> {
     let text = std::fs::read_to_string(file)
         .map_err(|fault| TrainingError::SettingsFile { file: file.to_owned(), why: fault.to_string() })?;
     let refused = |why: String| TrainingError::SettingsFile { file: file.to_owned(), why };

@@ -119,7 +119,7 @@ pub async fn train_cluster(
     let calendar_warning = history::uncovered(&panel, horizon).inspect(|said| eprintln!("warning: {said}"));
     let (spec, split) = plan(&panel, cluster, what, horizon, seed)?;
     let started = Instant::now();
-    let settings = what.settings.as_deref().map_or(Ok(Settings::DEFAULT), parameters::read)?;
+    let settings = parameters::chosen(what.settings.as_deref(), &[what.model])?;
     let lesson = Lesson { spec, settings, calibration: Switch::Auto, split, rate };
     let (trained, scores) = learn(&panel, cluster, &lesson)?;
     let train_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

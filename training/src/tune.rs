@@ -3,13 +3,14 @@
 use crate::args::{Config, Tune};
 use crate::error::TrainingError;
 use crate::history;
-use command_line::{Progress, print_json, print_text, table};
+use command_line::{OutputFile, Progress, print_json, print_text, table};
 use datasets::Panel;
 use forecaster::blend::Settings;
 use forecaster::{Fit, ModelKind, ModelSpec, fit, roll, scores, trained};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
+use std::io::Write;
 use std::time::Instant;
 use store::Cluster;
 use vocab::HourStart;
@@ -36,7 +37,7 @@ struct Report {
     cluster: String,
     trials: Vec<Trial>,
     best: usize,
-    /// Why the best one is not written, where it is not.
+    /// Whether none was better than the default settings by more than chance, so that nothing is written.
     kept_default: bool,
 }
 
@@ -58,7 +59,9 @@ pub async fn run(what: &Tune, config: &Config, json: bool) -> Result<(), Trainin
     if let (Some(file), false) = (&what.out, report.kept_default) {
         let text = serde_json::to_string_pretty(&report.trials[report.best].settings).expect("settings are plain data");
         let write = |source| TrainingError::Write { file: file.clone(), source };
-        std::fs::write(file, text + "\n").map_err(write)?;
+        let mut output = OutputFile::create(file).map_err(write)?;
+        output.write_all((text + "\n").as_bytes()).map_err(write)?;
+        output.finish().map_err(write)?;
     }
     if json {
         print_json(&report);

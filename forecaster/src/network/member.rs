@@ -1,10 +1,9 @@
 //! One network: two hidden layers over the inputs of a row, and a straight way past them.
 
+use crate::orglinear::normal;
 use crate::rows::OUTPUTS;
 use candle_core::{Device, Tensor, Var};
-use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use std::f64::consts::TAU;
 
 /// Units of the hidden layers.
 pub const HIDDEN: [usize; 2] = [64, 32];
@@ -75,7 +74,7 @@ impl Member {
             let count = shape[0] * shape[1];
             let values: Vec<f32> = match begin {
                 Begin::Zero => vec![0.0; count],
-                Begin::Normal(inputs) => (0..count).map(|_| normal(rng) / (inputs as f32).sqrt()).collect(),
+                Begin::Normal(inputs) => (0..count).map(|_| normal(rng) as f32 / (inputs as f32).sqrt()).collect(),
             };
             Var::from_vec(values, &shape, &Device::Cpu)
         };
@@ -110,10 +109,4 @@ impl Member {
         let outputs = hidden.matmul(output)?.broadcast_add(output_bias)?;
         (outputs + inputs.matmul(straight)?)? + output_series.index_select(places, 0)?
     }
-}
-
-/// Box and Muller; 1 − u is in (0, 1], so that the logarithm is finite.
-fn normal(rng: &mut ChaCha8Rng) -> f32 {
-    let (radius, angle): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
-    ((-2.0 * radius.ln()).sqrt() * (TAU * angle).cos()) as f32
 }

@@ -89,9 +89,9 @@ impl Network {
         let mut network =
             Self { standard: Self::standard(learn, features), members: Vec::new(), epochs: Vec::new(), sizes };
         // Errors of large series weigh more, as they do in the scores, but small series teach, too.
-        let weights = weights(learn, 0.5);
-        let judged_weights = validate.map(weights_of);
-        let judged = match (validate, &judged_weights) {
+        let weights_learned = weights(learn, 0.5);
+        let weights_judged = validate.map(|samples| weights(samples, 1.0));
+        let judged = match (validate, &weights_judged) {
             (Some(samples), Some(weights)) => {
                 let inputs = network.inputs(&samples.rows, features);
                 let count = inputs.places.len();
@@ -104,7 +104,7 @@ impl Network {
             _ => None,
         };
         let inputs = network.inputs(&learn.rows, features);
-        let targets = Targets { steps: &learn.targets, weights: &weights };
+        let targets = Targets { steps: &learn.targets, weights: &weights_learned };
         let ground = Ground { lesson, sizes, inputs, targets, judged };
         let member = |member: usize| {
             let stream = seed.wrapping_mul(1_000_003).wrapping_add(0x6e65_7400 + member as u64);
@@ -117,10 +117,6 @@ impl Network {
         }
         Ok(network)
     }
-}
-
-fn weights_of(samples: &Samples) -> Vec<f32> {
-    weights(samples, 1.0)
 }
 
 /// Scales of the rows' series to a power, one on average.

@@ -27,10 +27,12 @@ fn draw_one(begin: Begin, rng: &mut ChaCha8Rng) -> f64 {
     match begin {
         Begin::Constant { value } => value,
         Begin::Uniform { inputs } => (2.0 * rng.random::<f64>() - 1.0) / (inputs as f64).sqrt(),
-        // Box and Muller; 1 − u is in (0, 1], so that the logarithm is finite.
-        Begin::Normal => {
-            let (radius, angle): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
-            (-2.0 * radius.ln()).sqrt() * (TAU * angle).cos()
-        }
+        Begin::Normal => normal(rng),
     }
+}
+
+/// Box and Muller; 1 − u is in (0, 1], so that the logarithm is finite.
+pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    let (radius, angle): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+    (-2.0 * radius.ln()).sqrt() * (TAU * angle).cos()
 }

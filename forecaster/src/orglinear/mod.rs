@@ -13,7 +13,7 @@ mod train;
 mod weights;
 
 pub(crate) use decompose::transposed as moving_average_transposed;
-pub(crate) use init::draw;
+pub(crate) use init::{draw, normal};
 pub(crate) use samples::{Batch, Source, learned_series};
 pub(crate) use scaling::scales;
 pub(crate) use weights::Begin;

@@ -59,7 +59,7 @@ fn on_helios_the_bound_keeps_its_promise_and_corrected_quantiles_are_nearer_to_t
     let name = "on_helios_the_bound_keeps_its_promise_and_corrected_quantiles_are_nearer_to_their_level";
     let Some(folder) = public_data(name, "helios-earth") else { return };
     let panel = panel("earth", &helios(&folder));
-    let played = play(&panel, ModelKind::Trees, 856.0, ["2020-05-14T00:00:00+08:00", "2020-05-17T23:00:00+08:00"]);
+    let played = play(&panel, ModelKind::DEFAULT, 856.0, ["2020-05-14T00:00:00+08:00", "2020-05-17T23:00:00+08:00"]);
     let (broken, count) = played.pools[&PoolId::parse("earth:V100").unwrap()];
     assert_eq!(count, 93);
     assert!((broken as f64) < 0.12 * count as f64, "{broken} of {count} bounds broken");

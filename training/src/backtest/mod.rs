@@ -17,7 +17,6 @@ use crate::{history, parameters};
 use command_line::{is_stdout, print_text};
 use datasets::{HourRange, split};
 use files::Files;
-use forecaster::blend::Settings;
 use forecaster::{ModelKind, Trained, checkpoint};
 use play::{Candidate, Variant, play};
 use report::Report;
@@ -92,7 +91,7 @@ async fn candidates(
         let name = trained.spec.kind.to_string();
         return Ok(vec![Candidate::Kept { trained: Box::new(trained), name }]);
     }
-    let settings = what.settings.as_deref().map_or(Ok(Settings::DEFAULT), parameters::read)?;
+    let settings = parameters::chosen(what.settings.as_deref(), &what.model)?;
     let calibration = what.calibration;
     let fresh =
         |kind: ModelKind| Candidate::Fresh(Variant { name: kind.to_string(), kind, settings, calibration, seed });
