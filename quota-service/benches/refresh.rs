@@ -85,11 +85,11 @@ fn blend(series: &[SeriesId], horizon: HorizonHours) -> Model {
     let outputs = [0.5; 5];
     let forests = (0..horizon.steps()).map(|_| outputs.iter().map(|_| forest()).collect()).collect();
     let sizes = Blend::sizes_of(LOOKBACK_HOURS, horizon, series.len());
-    let tensor = |shape: [usize; 2]| {
-        let values: Vec<f32> = (0..shape[0] * shape[1]).map(|k| ((k * 37 % 101) as f32 / 101.0 - 0.5) * 0.05).collect();
-        Tensor::from_vec(values, &shape, &Device::Cpu).expect("a tensor")
+    let values = |[rows, columns]: [usize; 2]| -> Vec<f32> {
+        (0..rows * columns).map(|k| ((k * 37 % 101) as f32 / 101.0 - 0.5) * 0.05).collect()
     };
-    let member = || Member(sizes.shapes().map(|(_, shape)| tensor(shape)).collect());
+    let parameters = || sizes.shapes().map(|(_, shape)| values(shape)).collect();
+    let member = || Member::new(sizes, parameters()).expect("the shapes are those of a network");
     let members: Vec<_> = (0..Lesson::DEFAULT.members).map(|_| member()).collect();
     let network =
         Network { standard: vec![[0.0, 1.0]; sizes.amounts()], epochs: vec![10; members.len()], members, sizes };

@@ -37,20 +37,19 @@ impl Payload {
             self.put_forests(forests);
         }
         if let Some(network) = &parts.network {
-            self.put_networks(network)?;
+            self.put_networks(network);
         }
         Ok(series)
     }
 
-    fn put_networks(&mut self, network: &Network) -> Result<(), CheckpointError> {
+    fn put_networks(&mut self, network: &Network) {
         self.put_f32(STANDARD, &[network.standard.len(), 2], network.standard.concat());
         self.put_f64(EPOCHS, &[network.epochs.len()], network.epochs.iter().map(|epochs| *epochs as f64).collect());
-        for (number, Member(parameters)) in network.members.iter().enumerate() {
-            for ((name, shape), tensor) in network.sizes.shapes().zip(parameters) {
-                self.put_f32(&member_name(number, name), &shape, tensor.flatten_all()?.to_vec1()?);
+        for (number, member) in network.members.iter().enumerate() {
+            for ((name, shape), values) in network.sizes.shapes().zip(member.parameters()) {
+                self.put_f32(&member_name(number, name), &shape, values.clone());
             }
         }
-        Ok(())
     }
 
     pub fn blend(
@@ -78,8 +77,8 @@ impl Payload {
     fn networks(&self, sizes: Sizes) -> Result<Network, CheckpointError> {
         let epochs: Vec<usize> = self.f64_row(EPOCHS)?.into_iter().map(|epochs| epochs as usize).collect();
         let member = |number: usize| {
-            let parameters = sizes.shapes().map(|(name, shape)| self.tensor(&member_name(number, name), &shape));
-            parameters.collect::<Result<_, _>>().map(Member)
+            let parameters = sizes.shapes().map(|(name, shape)| self.f32s(&member_name(number, name), &shape));
+            Ok(Member::new(sizes, parameters.collect::<Result<_, CheckpointError>>()?)?)
         };
         let members = (0..epochs.len()).map(member).collect::<Result<_, CheckpointError>>()?;
         let standard = self.f32_rows(STANDARD)?;

@@ -143,17 +143,18 @@ impl Payload {
     pub fn f32_rows<const N: usize>(&self, name: &str) -> Result<Vec<[f32; N]>, CheckpointError> {
         let missing = || CheckpointError::MissingTensor { name: name.to_owned() };
         let rows = self.0.get(name).and_then(|stored| stored.shape.first()).ok_or_else(missing)?;
-        let (numbers, _) = self.stored(name, Dtype::F32, &[*rows, N])?.bytes.as_chunks();
-        let values: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        finite(name, values.iter().map(|value| f64::from(*value)))?;
-        Ok(values.as_chunks().0.to_vec())
+        Ok(self.f32s(name, &[*rows, N])?.as_chunks().0.to_vec())
     }
 
-    pub fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor, CheckpointError> {
+    pub fn f32s(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, CheckpointError> {
         let (numbers, _) = self.stored(name, Dtype::F32, shape)?.bytes.as_chunks();
         let values: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
         finite(name, values.iter().map(|value| f64::from(*value)))?;
-        Ok(Tensor::from_vec(values, shape, &Device::Cpu)?)
+        Ok(values)
+    }
+
+    pub fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor, CheckpointError> {
+        Ok(Tensor::from_vec(self.f32s(name, shape)?, shape, &Device::Cpu)?)
     }
 
     pub fn scales(&self, name: &str, series: usize) -> Result<Vec<Scale>, CheckpointError> {

@@ -24,16 +24,16 @@ pub struct Targets<'a> {
 }
 
 impl Targets<'_> {
-    /// The derivatives of the weighted mean loss by each output, `[rows, steps × outputs]`.
-    pub fn gradients(&self, rows: &[usize], outputs: &[f32]) -> Vec<f32> {
+    /// Turns outputs `[rows, steps × outputs]` into the derivatives of the weighted mean loss by each of them.
+    pub fn gradients(&self, rows: &[usize], outputs: &mut [f32]) {
         let share = 1.0 / rows.len() as f64;
-        let of_row = |(row, said): (&usize, &[f32])| {
+        for (row, outputs) in rows.iter().zip(outputs.chunks_exact_mut(self.steps.len() * OUTPUTS)) {
             let weight = f64::from(self.weights[*row]) * share;
-            let steps = self.steps.iter().zip(said.chunks_exact(OUTPUTS));
-            let all = steps.flat_map(|(targets, said)| gradient(targets[*row], said));
-            all.map(|slope| (slope * weight) as f32).collect::<Vec<_>>()
-        };
-        rows.iter().zip(outputs.chunks_exact(self.steps.len() * OUTPUTS)).flat_map(of_row).collect()
+            for (targets, said) in self.steps.iter().zip(outputs.chunks_exact_mut(OUTPUTS)) {
+                let slopes = gradient(targets[*row], said);
+                said.iter_mut().zip(slopes).for_each(|(said, slope)| *said = (slope * weight) as f32);
+            }
+        }
     }
 
     /// Mean losses of CRPS and each quantile, weighted; their geometric mean is what chooses, so that none outweighs the

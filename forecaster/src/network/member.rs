@@ -1,8 +1,9 @@
 //! One network: two hidden layers over the inputs of a row, and a straight way past them.
 
+use super::fused;
 use crate::orglinear::normal;
 use crate::rows::OUTPUTS;
-use candle_core::{Device, Tensor, Var};
+use candle_core::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
 /// Units of the hidden layers.
@@ -60,53 +61,111 @@ impl Sizes {
     }
 }
 
-/// Parameters in the order of [`Sizes::shapes`].
+/// Places of the parameters among [`Sizes::shapes`].
+pub mod place {
+    pub const FIRST: usize = 0;
+    pub const FIRST_BIAS: usize = 1;
+    pub const FIRST_SERIES: usize = 2;
+    pub const SECOND: usize = 3;
+    pub const SECOND_BIAS: usize = 4;
+    pub const OUTPUT: usize = 5;
+    pub const OUTPUT_BIAS: usize = 6;
+    pub const OUTPUT_SERIES: usize = 7;
+    pub const STRAIGHT: usize = 8;
+    /// Those that others are multiplied by.
+    pub const FACTORS: [usize; 4] = [FIRST, SECOND, OUTPUT, STRAIGHT];
+}
+
+/// A network. Products of matrices are candle's; what lies between them is one pass over memory each ([`fused`]).
 #[derive(Debug, Clone)]
-pub struct Member(pub Vec<Tensor>);
+pub struct Member {
+    /// In the order of [`Sizes::shapes`], row after row.
+    parameters: Vec<Vec<f32>>,
+    /// The parameters of [`place::FACTORS`] once more, ready to be multiplied by.
+    factors: [Tensor; 4],
+}
 
 impl Member {
-    /// Draws parameters as variables that training moves.
+    /// A network of parameters in the order of [`Sizes::shapes`], row after row.
     ///
     /// # Errors
-    /// The arithmetic fails.
-    pub fn draw(sizes: Sizes, rng: &mut ChaCha8Rng) -> Result<Vec<Var>, candle_core::Error> {
-        let var = |(_, shape, begin): (&str, [usize; 2], Begin)| {
-            let count = shape[0] * shape[1];
-            let values: Vec<f32> = match begin {
-                Begin::Zero => vec![0.0; count],
-                Begin::Normal(inputs) => (0..count).map(|_| normal(rng) as f32 / (inputs as f32).sqrt()).collect(),
-            };
-            Var::from_vec(values, &shape, &Device::Cpu)
-        };
-        sizes.parameters().into_iter().map(var).collect()
+    /// There are more or fewer of them than their shapes say.
+    pub fn new(sizes: Sizes, parameters: Vec<Vec<f32>>) -> Result<Self, candle_core::Error> {
+        let shapes: Vec<[usize; 2]> = sizes.shapes().map(|(_, shape)| shape).collect();
+        if parameters.len() != shapes.len()
+            || parameters.iter().zip(&shapes).any(|(values, [rows, columns])| values.len() != rows * columns)
+        {
+            candle_core::bail!("parameters of a network do not have the shapes {shapes:?}")
+        }
+        let factor = |place: usize| Tensor::from_slice(&parameters[place], &shapes[place], &Device::Cpu);
+        let [first, second, output, straight] = place::FACTORS.map(factor);
+        Ok(Self { factors: [first?, second?, output?, straight?], parameters })
     }
 
-    /// `[rows, steps × outputs]` of inputs `[rows, inputs]` and places of series `[rows]`. `drop` has, for each hidden
-    /// layer, what its units are multiplied by while training.
+    /// Draws the parameters that a network begins to learn with.
+    #[must_use]
+    pub fn draw(sizes: Sizes, rng: &mut ChaCha8Rng) -> Vec<Vec<f32>> {
+        let values = |(_, shape, begin): (&str, [usize; 2], Begin)| {
+            let count = shape[0] * shape[1];
+            match begin {
+                Begin::Zero => vec![0.0; count],
+                Begin::Normal(inputs) => (0..count).map(|_| normal(rng) as f32 / (inputs as f32).sqrt()).collect(),
+            }
+        };
+        sizes.parameters().into_iter().map(values).collect()
+    }
+
+    #[must_use]
+    pub fn parameters(&self) -> &[Vec<f32>] {
+        &self.parameters
+    }
+
+    /// The factor at a place of [`place::FACTORS`].
+    #[must_use]
+    pub const fn factor(&self, place: usize) -> &Tensor {
+        &self.factors[place]
+    }
+
+    /// `[rows, steps × outputs]` of inputs `[rows, inputs]` and the place of each row's series.
     ///
     /// # Errors
     /// Shapes do not fit, or a place is that of no series.
-    pub fn forward(
-        &self,
-        inputs: &Tensor,
-        places: &Tensor,
-        drop: Option<&[Tensor; 2]>,
-    ) -> Result<Tensor, candle_core::Error> {
-        let [first, first_bias, first_series, second, second_bias, output, output_bias, output_series, straight] =
-            &self.0[..]
-        else {
-            candle_core::bail!("a network has nine parameters, not {}", self.0.len())
-        };
-        let of_series = first_series.index_select(places, 0)?;
-        let mut hidden = (inputs.matmul(first)?.broadcast_add(first_bias)? + of_series)?.silu()?;
-        if let Some([mask, _]) = drop {
-            hidden = (hidden * mask)?;
-        }
-        hidden = hidden.matmul(second)?.broadcast_add(second_bias)?.silu()?;
-        if let Some([_, mask]) = drop {
-            hidden = (hidden * mask)?;
-        }
-        let outputs = hidden.matmul(output)?.broadcast_add(output_bias)?;
-        (outputs + inputs.matmul(straight)?)? + output_series.index_select(places, 0)?
+    pub fn forward(&self, inputs: &Tensor, places: &[u32]) -> Result<Vec<f32>, candle_core::Error> {
+        let mut first = self.first_sums(inputs, places)?;
+        fused::silu(&mut first);
+        let mut second = self.second_sums(&fused::matrix(first, HIDDEN[0])?)?;
+        fused::silu(&mut second);
+        self.outputs(&fused::matrix(second, HIDDEN[1])?, inputs, places)
+    }
+
+    /// What the first hidden layer adds up, `[rows, units]`.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn first_sums(&self, inputs: &Tensor, places: &[u32]) -> Result<Vec<f32>, candle_core::Error> {
+        let (bias, of_series) = (&self.parameters[place::FIRST_BIAS], &self.parameters[place::FIRST_SERIES]);
+        let mut sums = fused::product(inputs, &self.factors[0])?;
+        fused::add_series(&mut sums, bias, of_series, places)?;
+        Ok(sums)
+    }
+
+    /// What the second one adds up.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn second_sums(&self, first: &Tensor) -> Result<Vec<f32>, candle_core::Error> {
+        let mut sums = fused::product(first, &self.factors[1])?;
+        fused::add_row(&mut sums, &self.parameters[place::SECOND_BIAS]);
+        Ok(sums)
+    }
+
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn outputs(&self, second: &Tensor, inputs: &Tensor, places: &[u32]) -> Result<Vec<f32>, candle_core::Error> {
+        let (bias, of_series) = (&self.parameters[place::OUTPUT_BIAS], &self.parameters[place::OUTPUT_SERIES]);
+        let mut sums = fused::product(second, &self.factors[2])?;
+        fused::add(&mut sums, &fused::product(inputs, &self.factors[3])?);
+        fused::add_series(&mut sums, bias, of_series, places)?;
+        Ok(sums)
     }
 }

@@ -1,6 +1,7 @@
 //! A small network over the rows of all series, several of them averaged: centre, spread and quantiles of every step at
 //! once.
 
+mod fused;
 mod loss;
 mod member;
 mod train;
@@ -9,7 +10,6 @@ pub use member::{HIDDEN, Member, Sizes};
 pub use train::Lesson;
 
 use crate::rows::{Features, OUTPUTS, SPREAD, Samples};
-use candle_core::{Device, Tensor};
 use std::f32::consts::TAU;
 
 /// Waves of the day and of the week that hour and weekday become: sine and cosine of each.
@@ -96,12 +96,12 @@ impl Network {
         for rows in rows.chunks(ROWS_AT_ONCE * features.count()) {
             let inputs = self.inputs(rows, features);
             let count = inputs.places.len();
-            let places = Tensor::from_vec(inputs.places, count, &Device::Cpu)?;
-            let inputs = Tensor::from_vec(inputs.values, (count, self.sizes.inputs), &Device::Cpu)?;
+            let places = inputs.places;
+            let inputs = fused::matrix(inputs.values, self.sizes.inputs)?;
             let start = said.len();
             said.resize(start + count * outputs, 0.0);
             for member in &self.members {
-                let of_member = member.forward(&inputs, &places, None)?.flatten_all()?.to_vec1::<f32>()?;
+                let of_member = member.forward(&inputs, &places)?;
                 for (place, (sum, one)) in said[start..].iter_mut().zip(of_member).enumerate() {
                     *sum += share * if place % OUTPUTS == SPREAD { loss::spread(one) as f32 } else { one };
                 }

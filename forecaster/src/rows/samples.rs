@@ -93,7 +93,8 @@ impl Samples {
         }
     }
 
-    pub fn row(&self, place: usize) -> &[f32] {
-        &self.rows[place * self.features..][..self.features]
+    /// Features of a row.
+    pub const fn features(&self) -> usize {
+        self.features
     }
 }

@@ -45,8 +45,9 @@ impl Binned {
         &self.columns[feature]
     }
 
-    pub fn bin(&self, feature: usize, row: usize) -> u8 {
-        self.columns[feature][row]
+    /// The cuts of each feature, rising.
+    pub fn cuts(&self) -> &[Vec<f32>] {
+        &self.cuts
     }
 
     /// The largest value of a bin; of the last one, the largest that there is.
@@ -65,11 +66,11 @@ mod tests {
         let binned = Binned::cut(&rows, 1);
         for (row, value) in rows.iter().enumerate() {
             for bin in 0..Binned::BINS as u8 {
-                assert_eq!(binned.bin(0, row) <= bin, *value <= binned.threshold(0, bin), "{value} {bin}");
+                assert_eq!(binned.column(0)[row] <= bin, *value <= binned.threshold(0, bin), "{value} {bin}");
             }
         }
         let more = binned.alike(&[-5.0, 1_000.0]);
-        assert_eq!(more.bin(0, 0), 0);
-        assert_eq!(binned.threshold(0, more.bin(0, 1)), f32::MAX);
+        assert_eq!(more.column(0)[0], 0);
+        assert_eq!(binned.threshold(0, more.column(0)[1]), f32::MAX);
     }
 }

@@ -7,10 +7,10 @@
 use super::forest::{Forest, Node};
 
 /// Rows that pass all trees together: their columns stay in the cache.
-const ROWS_AT_ONCE: usize = 1_024;
+pub const ROWS_AT_ONCE: usize = 1_024;
 
 /// The leaves of a tree that a row may still reach, the left-most one in the lowest bit.
-type Leaves = u16;
+pub type Leaves = u16;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Split {
@@ -21,8 +21,9 @@ struct Split {
     takes: Leaves,
 }
 
+/// A tree as splits by ranks.
 #[derive(Debug, Clone, PartialEq)]
-struct Tree {
+pub struct Tree {
     splits: Vec<Split>,
     leaves: Vec<f32>,
 }
@@ -69,7 +70,7 @@ impl Compiled {
             for ((_, trees), said) in self.forests.iter().zip(&mut said) {
                 let said = &mut said[block * ROWS_AT_ONCE..][..count];
                 for tree in trees {
-                    tree.add_to(&ranks, &mut open[..count], said);
+                    tree.add_to(|feature| &ranks[feature * ROWS_AT_ONCE..], &mut open[..count], said);
                 }
             }
         }
@@ -87,7 +88,8 @@ impl Compiled {
 }
 
 impl Tree {
-    fn of(nodes: &[Node], thresholds: &[Vec<f32>]) -> Self {
+    /// A tree whose thresholds are among those of each feature.
+    pub fn of(nodes: &[Node], thresholds: &[Vec<f32>]) -> Self {
         let mut tree = Self { splits: Vec::new(), leaves: Vec::new() };
         tree.grow(nodes, 0, thresholds);
         tree
@@ -111,13 +113,19 @@ impl Tree {
         }
     }
 
-    fn add_to(&self, ranks: &[u16], open: &mut [Leaves], said: &mut [f64]) {
+    /// Adds the leaf that each row reaches. `ranks` answers the ranks of a feature, as many as `said` at least; `open` is
+    /// room to work in, as long as `said`.
+    pub fn add_to<'a, T: Copy + Into<u16> + 'a>(
+        &self,
+        ranks: impl Fn(usize) -> &'a [T],
+        open: &mut [Leaves],
+        said: &mut [f64],
+    ) {
         open.fill(Leaves::MAX);
         for &Split { feature, rank: most, takes } in &self.splits {
-            let column = &ranks[usize::from(feature) * ROWS_AT_ONCE..][..open.len()];
-            for (open, rank) in open.iter_mut().zip(column) {
+            for (open, rank) in open.iter_mut().zip(ranks(usize::from(feature))) {
                 // All ones or all zeros, without a branch, so that the compiler takes many rows at once.
-                let goes_right = Leaves::from(*rank > most).wrapping_neg();
+                let goes_right = Leaves::from((*rank).into() > most).wrapping_neg();
                 *open &= !(goes_right & takes);
             }
         }

@@ -3,6 +3,7 @@
 use super::Forests;
 use super::binned::Binned;
 use super::booster::{Growth, Rows, Target, grow};
+use super::compiled::Compiled;
 use super::forest::Forest;
 use crate::gaussian::crps;
 use crate::rows::{OUTPUTS, SPREAD, Samples};
@@ -107,10 +108,10 @@ impl Ground<'_> {
 /// The factor of the spread with the least CRPS.
 fn best_factor(forests: &[Vec<Forest>], samples: &Samples) -> f64 {
     let mut sums = [0.0; FACTORS.len()];
-    for (place, scale) in samples.scales.iter().enumerate() {
-        let row = samples.row(place);
-        for (forests, targets) in forests.iter().zip(&samples.targets) {
-            let (mean, spread) = (forests[0].predict(row), forests[SPREAD].predict(row).max(0.0));
+    for (forests, targets) in forests.iter().zip(&samples.targets) {
+        let (means, spreads) = (samples.said(&forests[0]), samples.said(&forests[SPREAD]));
+        for (place, scale) in samples.scales.iter().enumerate() {
+            let (mean, spread) = (means[place], spreads[place].max(0.0));
             for (sum, factor) in sums.iter_mut().zip(FACTORS) {
                 *sum += crps(targets[place] * scale, mean * scale, (spread * factor * scale).max(1e-3));
             }
@@ -120,9 +121,14 @@ fn best_factor(forests: &[Vec<Forest>], samples: &Samples) -> f64 {
 }
 
 impl Samples {
+    /// What a forest says of each row.
+    fn said(&self, forest: &Forest) -> Vec<f64> {
+        Compiled::new(std::iter::once(forest)).say(&self.rows, self.features()).remove(0)
+    }
+
     /// How far the mean was off, as a deviation of a Gaussian.
     fn errors(&self, step: usize, mean: &Forest) -> Vec<f64> {
-        let targets = self.targets[step].iter().enumerate();
-        targets.map(|(place, target)| (target - mean.predict(self.row(place))).abs() * DEVIATION_PER_ERROR).collect()
+        let targets = self.targets[step].iter().zip(self.said(mean));
+        targets.map(|(target, mean)| (target - mean).abs() * DEVIATION_PER_ERROR).collect()
     }
 }

@@ -1,0 +1,152 @@
+//! What lies between the products of a network, each in one pass: on a CPU, candle's operations of one kind at a time write
+//! and read every intermediate once more.
+
+use candle_core::{Device, Tensor};
+
+/// Values as a matrix of so many columns.
+///
+/// # Errors
+/// They are no whole number of rows.
+pub fn matrix(values: Vec<f32>, columns: usize) -> Result<Tensor, candle_core::Error> {
+    let rows = values.len() / columns.max(1);
+    Tensor::from_vec(values, (rows, columns), &Device::Cpu)
+}
+
+/// The product of two matrices, row after row.
+///
+/// # Errors
+/// Their shapes do not fit.
+pub fn product(left: &Tensor, right: &Tensor) -> Result<Vec<f32>, candle_core::Error> {
+    left.matmul(right)?.flatten_all()?.to_vec1()
+}
+
+/// Adds values place by place.
+pub fn add(sums: &mut [f32], values: &[f32]) {
+    for (sum, value) in sums.iter_mut().zip(values) {
+        *sum += value;
+    }
+}
+
+/// Multiplies by values place by place.
+pub fn multiply(values: &mut [f32], factors: &[f32]) {
+    for (value, factor) in values.iter_mut().zip(factors) {
+        *value *= factor;
+    }
+}
+
+/// Adds a row to every row.
+pub fn add_row(sums: &mut [f32], row: &[f32]) {
+    for sums in sums.chunks_exact_mut(row.len()) {
+        add(sums, row);
+    }
+}
+
+/// Adds a bias and the row of its series to each row.
+///
+/// # Errors
+/// A place is that of no series.
+pub fn add_series(sums: &mut [f32], bias: &[f32], of_series: &[f32], places: &[u32]) -> Result<(), candle_core::Error> {
+    let width = bias.len();
+    for (sums, place) in sums.chunks_exact_mut(width).zip(places) {
+        let Some(row) = of_series.get(*place as usize * width..).and_then(|rest| rest.get(..width)) else {
+            candle_core::bail!("there is no series {place} among {}", of_series.len() / width)
+        };
+        for ((sum, bias), value) in sums.iter_mut().zip(bias).zip(row) {
+            *sum += bias + value;
+        }
+    }
+    Ok(())
+}
+
+/// Sums of the columns.
+pub fn column_sums(values: &[f32], columns: usize) -> Vec<f32> {
+    let mut sums = vec![0.0; columns];
+    values.chunks_exact(columns).for_each(|row| add(&mut sums, row));
+    sums
+}
+
+/// Sums of the rows of each series: `[series, columns]`.
+pub fn series_sums(values: &[f32], columns: usize, places: &[u32], series: usize) -> Vec<f32> {
+    let mut sums = vec![0.0; series * columns];
+    for (row, place) in values.chunks_exact(columns).zip(places) {
+        add(&mut sums[*place as usize * columns..][..columns], row);
+    }
+    sums
+}
+
+/// x σ(x) in place.
+pub fn silu(values: &mut [f32]) {
+    for value in values {
+        *value *= sigmoid(*value);
+    }
+}
+
+/// x σ(x) times a factor in place; the factors become what their derivatives are.
+pub fn silu_with_slopes(values: &mut [f32], factors: &mut [f32]) {
+    for (value, factor) in values.iter_mut().zip(factors) {
+        let share = sigmoid(*value);
+        let slope = share * (1.0 + *value * (1.0 - share));
+        *value *= share * *factor;
+        *factor *= slope;
+    }
+}
+
+fn sigmoid(value: f32) -> f32 {
+    1.0 / (1.0 + exp(-value))
+}
+
+/// eˣ to a few units in the last place, by arithmetic that the compiler does for many values at once: 2 to the nearest whole
+/// number through the exponent's bits, the rest by its series. Below -87 and above 88 it stays what it is there.
+fn exp(value: f32) -> f32 {
+    /// Adding and subtracting this rounds to whole numbers.
+    const ROUNDING: f32 = 12_582_912.0;
+    /// ln 2 in two parts, so that the difference loses nothing.
+    const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
+    let value = value.clamp(-87.0, 88.0);
+    let shifted = value * std::f32::consts::LOG2_E + ROUNDING;
+    let whole = shifted - ROUNDING;
+    let rest = value - whole * LN_2[0] - whole * LN_2[1];
+    let series = [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0];
+    let mantissa = series.into_iter().fold(0.0, |sum, factor| sum * rest + factor);
+    // The low bits of the shifted value are the whole number itself.
+    let power = shifted.to_bits().wrapping_sub(ROUNDING.to_bits()).wrapping_add(127) << 23;
+    mantissa * f32::from_bits(power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_e_are_near_to_those_of_the_library() {
+        for step in -8_700_i16..=8_800 {
+            let value = f32::from(step) / 100.0;
+            let exact = f64::from(value).exp();
+            assert!((f64::from(exp(value)) - exact).abs() <= 3e-7 * exact, "{value}: {} is not {exact}", exp(value));
+        }
+        assert_eq!(exp(-1_000.0), exp(-87.0));
+        assert!(sigmoid(f32::INFINITY) == 1.0 && sigmoid(f32::NEG_INFINITY) < 1e-37 && sigmoid(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn the_slope_is_that_of_the_curve() {
+        for step in -80_i16..=80 {
+            let value = f32::from(step) / 10.0;
+            let (mut there, mut slope) = ([value], [2.0]);
+            silu_with_slopes(&mut there, &mut slope);
+            let curve = |value: f64| 2.0 * value / (1.0 + (-value).exp());
+            let exact = (curve(f64::from(value) + 1e-5) - curve(f64::from(value) - 1e-5)) / 2e-5;
+            assert!((f64::from(slope[0]) - exact).abs() < 1e-5, "{value}: {slope:?} is not {exact}");
+            assert!((f64::from(there[0]) - curve(f64::from(value))).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn a_series_that_there_is_not_is_refused() {
+        let mut sums = vec![0.0; 4];
+        add_series(&mut sums, &[1.0, 2.0], &[10.0, 20.0, 30.0, 40.0], &[1, 0]).unwrap();
+        assert_eq!(sums, [31.0, 42.0, 11.0, 22.0]);
+        let fault = add_series(&mut sums, &[1.0, 2.0], &[10.0, 20.0], &[0, 1]).unwrap_err();
+        assert!(fault.to_string().contains("no series 1 among 1"), "{fault}");
+    }
+}
