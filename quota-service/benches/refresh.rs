@@ -29,8 +29,8 @@ const POOLS: usize = 100;
 const ORGANIZATIONS: usize = 100;
 const LOOKBACK_HOURS: usize = 672;
 const ROUNDS: usize = 15;
-/// As many as a history of 140 days of six series grows on average, two members together.
-const TREES_PER_FOREST: usize = 175;
+/// As many as 84 series over 184 days grow on average, two members together; six over 163 days grow a third of that.
+const TREES_PER_FOREST: usize = 310;
 const BUDGET_MS: f64 = 250.0;
 
 fn pool(number: usize) -> PoolId {

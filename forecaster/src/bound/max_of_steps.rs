@@ -4,9 +4,10 @@ use crate::gaussian;
 
 /// Correlations above this are one variable for our purpose, and would divide by zero below.
 const MOST_CORRELATION: f64 = 0.999_9;
-/// The integrand is below 1e-14 outside ±8, and smooth inside: 400 steps are exact to 1e-9.
+/// The integrand is below 1e-14 outside ±8.
 const HALF_WIDTH: f64 = 8.0;
-const STEPS: usize = 400;
+/// Widest step of the integration, for what is as smooth as the normal density itself.
+const WIDEST_STEP: f64 = 0.25;
 /// The regula falsi below gains a digit or more a turn.
 const MOST_TURNS: usize = 60;
 const CLOSE_ENOUGH: f64 = 1e-10;
@@ -49,15 +50,22 @@ fn root(rising: &dyn Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     high
 }
 
-/// P(max ≤ z), by the trapezoidal rule, which is spectrally exact for an integrand that vanishes at both ends.
+/// P(max ≤ z), by the trapezoidal rule, which is spectrally exact for a smooth integrand that vanishes at both ends: its
+/// error falls as e^(−2π²/h²) for a density of width one, and for Φ(u/s)^H as if that had the width s/√H.
 fn probability(z: f64, steps: usize, correlation: f64) -> f64 {
     let (shared, own) = (correlation.sqrt(), (1.0 - correlation).sqrt());
-    let width = 2.0 * HALF_WIDTH / STEPS as f64;
+    let step = WIDEST_STEP.min(own / shared.max(own) / (steps as f64).sqrt());
+    integral(z, steps, [shared, own], (2.0 * HALF_WIDTH / step).ceil() as usize)
+}
+
+/// The integral over so many intervals.
+fn integral(z: f64, steps: usize, [shared, own]: [f64; 2], intervals: usize) -> f64 {
+    let width = 2.0 * HALF_WIDTH / intervals as f64;
     let at = |index: usize| {
         let factor = -HALF_WIDTH + index as f64 * width;
         gaussian::pdf(factor) * gaussian::cdf((z - shared * factor) / own).powi(steps as i32)
     };
-    (0..=STEPS).map(at).sum::<f64>() * width
+    (0..=intervals).map(at).sum::<f64>() * width
 }
 
 #[cfg(test)]
@@ -77,6 +85,19 @@ mod tests {
         for (correlation, z) in [(0.3, 1.896_5), (0.5, 1.838_3), (0.9, 1.574_4)] {
             let ours = quantile(0.9, 4, correlation);
             assert!((ours - z).abs() < 1e-4, "at {correlation}: {ours} against {z}");
+        }
+    }
+
+    #[test]
+    fn a_finer_integration_says_the_same() {
+        for correlation in [0.0, 0.1, 0.5, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999] {
+            for steps in [2, 4, 8, 24, 168] {
+                for z in [-1.0, 0.0, 1.28, 1.9, 3.0, 4.5] {
+                    let ours = probability(z, steps, correlation);
+                    let finer = integral(z, steps, [correlation.sqrt(), (1.0 - correlation).sqrt()], 50_000);
+                    assert!((ours - finer).abs() < 1e-9, "{correlation} {steps} {z}: {ours} against {finer}");
+                }
+            }
         }
     }
 

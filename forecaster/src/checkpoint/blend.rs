@@ -27,7 +27,7 @@ impl Payload {
     ///
     /// `series_scale` `[series]`, `left_out` `[1]`, `network_share` `[5]`, the forests, and of the networks `network_standard` `[amounts, 2]`
     /// (mean and deviation), `network_epochs` `[members]` and the parameters of each, `network.MEMBER.NAME`.
-    pub fn put_blend(&mut self, parts: Parts) -> Result<Vec<SeriesId>, CheckpointError> {
+    pub fn put_blend(&mut self, parts: Parts) -> Vec<SeriesId> {
         let (series, scales): (Vec<SeriesId>, Vec<f64>) = parts.series.into_iter().unzip();
         self.put_f64(SERIES_SCALE, &[scales.len()], scales);
         self.put_f64(SHARE, &[OUTPUTS], parts.network_share.to_vec());
@@ -39,7 +39,7 @@ impl Payload {
         if let Some(network) = &parts.network {
             self.put_networks(network);
         }
-        Ok(series)
+        series
     }
 
     fn put_networks(&mut self, network: &Network) {

@@ -77,7 +77,7 @@ pub fn save(trained: &Trained, code_version: &str) -> Result<Vec<u8>, Checkpoint
             payload.put_scales(model.scales());
             model.series().to_vec()
         }
-        Model::Blend(model) => payload.put_blend(model.parts())?,
+        Model::Blend(model) => payload.put_blend(model.parts()),
         Model::Peer(model) => payload.put_network(model.parts())?,
         Model::AutoEts(model) => payload.put_smoothing(model),
         Model::Baseline(model) => {

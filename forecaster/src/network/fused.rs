@@ -76,27 +76,34 @@ pub fn series_sums(values: &[f32], columns: usize, places: &[u32], series: usize
 
 /// x σ(x) in place.
 pub fn silu(values: &mut [f32]) {
-    for value in values {
-        *value *= sigmoid(*value);
-    }
+    pulp::Arch::new().dispatch(|| {
+        for value in &mut *values {
+            *value *= sigmoid(*value);
+        }
+    });
 }
 
 /// x σ(x) times a factor in place; the factors become what their derivatives are.
 pub fn silu_with_slopes(values: &mut [f32], factors: &mut [f32]) {
-    for (value, factor) in values.iter_mut().zip(factors) {
-        let share = sigmoid(*value);
-        let slope = share * (1.0 + *value * (1.0 - share));
-        *value *= share * *factor;
-        *factor *= slope;
-    }
+    pulp::Arch::new().dispatch(|| {
+        for (value, factor) in values.iter_mut().zip(&mut *factors) {
+            let share = sigmoid(*value);
+            let slope = share * (1.0 + *value * (1.0 - share));
+            *value *= share * *factor;
+            *factor *= slope;
+        }
+    });
 }
 
+#[expect(clippy::inline_always, reason = "it is compiled once for each width of registers, in the caller")]
+#[inline(always)]
 fn sigmoid(value: f32) -> f32 {
     1.0 / (1.0 + exp(-value))
 }
 
 /// eˣ to a few units in the last place, by arithmetic that the compiler does for many values at once: 2 to the nearest whole
 /// number through the exponent's bits, the rest by its series. Below -87 and above 88 it stays what it is there.
+#[inline(always)]
 fn exp(value: f32) -> f32 {
     /// Adding and subtracting this rounds to whole numbers.
     const ROUNDING: f32 = 12_582_912.0;

@@ -158,7 +158,9 @@ impl Ground<'_> {
     fn batch(&self, rows: &[usize]) -> Result<(Tensor, Vec<u32>), candle_core::Error> {
         let width = self.sizes.inputs;
         let mut values = Vec::with_capacity(rows.len() * width);
-        rows.iter().for_each(|row| values.extend_from_slice(&self.inputs.values[row * width..][..width]));
+        for row in rows {
+            values.extend_from_slice(&self.inputs.values[row * width..][..width]);
+        }
         Ok((fused::matrix(values, width)?, rows.iter().map(|row| self.inputs.places[*row]).collect()))
     }
 }

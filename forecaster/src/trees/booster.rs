@@ -125,11 +125,13 @@ fn loss(target: Target, rows: &Rows<'_>, guesses: &[f64]) -> f64 {
 
 /// Adds what a tree says of each row. The rank of a value among the cuts is its bin.
 fn add(tree: &Tree, binned: &Binned, guesses: &mut [f64]) {
-    let mut open = [0; ROWS_AT_ONCE];
-    for (block, guesses) in guesses.chunks_mut(ROWS_AT_ONCE).enumerate() {
-        let (start, open) = (block * ROWS_AT_ONCE, &mut open[..guesses.len()]);
-        tree.add_to(|feature| &binned.column(feature)[start..], open, guesses);
-    }
+    pulp::Arch::new().dispatch(|| {
+        let mut open = [0; ROWS_AT_ONCE];
+        for (block, guesses) in guesses.chunks_mut(ROWS_AT_ONCE).enumerate() {
+            let (start, open) = (block * ROWS_AT_ONCE, &mut open[..guesses.len()]);
+            tree.add_to(|feature| &binned.column(feature)[start..], open, guesses);
+        }
+    });
 }
 
 /// Gradients of rows in one number each: the gradient as a whole number of grains above, a count of one in the lowest bits.

@@ -25,7 +25,7 @@ struct Split {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     splits: Vec<Split>,
-    leaves: Vec<f32>,
+    leaves: [f32; Compiled::LEAVES_MOST],
 }
 
 /// Forests over the same rows.
@@ -60,6 +60,13 @@ impl Compiled {
 
     /// What each forest says of each row: `[forest][row]`.
     pub fn say(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
+        // Instructions of the widest registers that the processor has; the numbers are the same with any.
+        pulp::Arch::new().dispatch(|| self.say_here(rows, features))
+    }
+
+    #[expect(clippy::inline_always, reason = "it is compiled once for each width of registers, in the caller")]
+    #[inline(always)]
+    fn say_here(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
         let count = rows.len() / features;
         let mut said: Vec<Vec<f64>> = self.forests.iter().map(|(base, _)| vec![*base; count]).collect();
         let mut ranks = vec![0_u16; self.thresholds.len() * ROWS_AT_ONCE];
@@ -90,21 +97,21 @@ impl Compiled {
 impl Tree {
     /// A tree whose thresholds are among those of each feature.
     pub fn of(nodes: &[Node], thresholds: &[Vec<f32>]) -> Self {
-        let mut tree = Self { splits: Vec::new(), leaves: Vec::new() };
-        tree.grow(nodes, 0, thresholds);
+        let mut tree = Self { splits: Vec::new(), leaves: [0.0; Compiled::LEAVES_MOST] };
+        tree.grow(nodes, 0, 0, thresholds);
         tree
     }
 
-    /// Adds the leaves below a node, from left to right; answers which those are.
-    fn grow(&mut self, nodes: &[Node], place: usize, thresholds: &[Vec<f32>]) -> std::ops::Range<usize> {
+    /// Adds the leaves below a node, from left to right, from `first` on; answers which those are.
+    fn grow(&mut self, nodes: &[Node], place: usize, first: usize, thresholds: &[Vec<f32>]) -> std::ops::Range<usize> {
         match nodes[place] {
             Node::Leaf(value) => {
-                self.leaves.push(value);
-                self.leaves.len() - 1..self.leaves.len()
+                self.leaves[first] = value;
+                first..first + 1
             }
             Node::Split { feature, threshold, left } => {
-                let below = self.grow(nodes, left as usize, thresholds);
-                let above = self.grow(nodes, left as usize + 1, thresholds);
+                let below = self.grow(nodes, left as usize, first, thresholds);
+                let above = self.grow(nodes, left as usize + 1, below.end, thresholds);
                 let rank = thresholds[usize::from(feature)].partition_point(|one| *one < threshold) as u16;
                 let takes: Leaves = below.clone().map(|leaf| 1 << leaf).sum();
                 self.splits.push(Split { feature, rank, takes });
@@ -115,6 +122,8 @@ impl Tree {
 
     /// Adds the leaf that each row reaches. `ranks` answers the ranks of a feature, as many as `said` at least; `open` is
     /// room to work in, as long as `said`.
+    #[expect(clippy::inline_always, reason = "it is compiled once for each width of registers, in the caller")]
+    #[inline(always)]
     pub fn add_to<'a, T: Copy + Into<u16> + 'a>(
         &self,
         ranks: impl Fn(usize) -> &'a [T],
@@ -130,7 +139,8 @@ impl Tree {
             }
         }
         for (said, open) in said.iter_mut().zip(open) {
-            *said += f64::from(self.leaves[open.trailing_zeros() as usize]);
+            // A leaf remains to every row, so the remainder only spares a check.
+            *said += f64::from(self.leaves[open.trailing_zeros() as usize % Compiled::LEAVES_MOST]);
         }
     }
 }
