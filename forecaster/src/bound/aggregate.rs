@@ -127,7 +127,7 @@ impl Aggregator<'_> {
         let conformal = self.conformal.and_then(|known| known.hours.get(hours.steps() - 1)).copied();
         if let Some(known) = conformal {
             bound_gpus = known.bound_gpus(bound_gpus);
-            (multiplier, step) = (Some((bound_gpus - known.centre_gpus) / known.deviation_gpus), None);
+            (multiplier, step) = (Some((bound_gpus - known.centre.centre_gpus) / known.deviation_gpus), None);
         }
         let bound = MilliGpus::ZERO;
         Ok(PoolBound { hours, bound, bound_gpus, raised_from_gpus: None, multiplier, step, totals, shares, conformal })

@@ -1,9 +1,9 @@
 //! A calibrator as bytes: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRCAL" 1 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
+//! "HRCAL" 2 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
 //! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8 }
-//! │ pools u32 × { cluster, gpu model │ 168 × hours residuals f32, NaN: none }
+//! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual f32, total f32 }, NaN: none }
 //! ```
 
 use super::Calibrator;
@@ -13,7 +13,7 @@ use super::series::{LEVELS, SeriesState, recorded_steps};
 use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, Organization, PoolId, SeriesId};
 
 /// With the number of the format at its end.
-const MAGIC: &[u8; 6] = b"HRCAL\x01";
+const MAGIC: &[u8; 6] = b"HRCAL\x02";
 const NEVER: i64 = i64::MIN;
 
 /// Why bytes are no calibrator.
@@ -47,7 +47,7 @@ impl Calibrator {
         bytes.extend((self.pools.len() as u32).to_le_bytes());
         for pool in &self.pools {
             put_pool(&mut bytes, &pool.id);
-            bytes.extend(pool.residuals.iter().flat_map(|residual| residual.to_le_bytes()));
+            bytes.extend(pool.residuals.iter().flatten().flat_map(|residual| residual.to_le_bytes()));
         }
         bytes
     }
@@ -179,9 +179,14 @@ impl<'a> Reader<'a> {
 
     fn pool_state(&mut self, horizon: HorizonHours) -> Result<PoolState, CalibratorError> {
         let mut state = PoolState::new(self.pool()?, horizon);
-        let (numbers, _) = self.take(4 * WINDOW_HOURS * horizon.steps())?.as_chunks();
-        state.residuals = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        if state.residuals.iter().any(|residual| residual.is_infinite()) {
+        let (numbers, _) = self.take(2 * 4 * WINDOW_HOURS * horizon.steps())?.as_chunks();
+        let numbers: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        state.residuals = numbers.as_chunks().0.to_vec();
+        if state
+            .residuals
+            .iter()
+            .any(|[one, other]| one.is_infinite() || one.is_nan() != other.is_nan() || other.is_infinite())
+        {
             return Err(self.damaged("a residual that is not finite"));
         }
         if state.is_forgotten() {

@@ -20,7 +20,7 @@ mod tests;
 
 pub use bytes::CalibratorError;
 pub use online::{Issued, Online, Switch, replay};
-pub use pool::{Conformal, ConformalHours};
+pub use pool::{Centre, Conformal, ConformalHours};
 
 use datasets::{Panel, window};
 use pool::PoolState;

@@ -4,6 +4,7 @@
 use super::binned::Binned;
 use super::compiled::{ROWS_AT_ONCE, Tree};
 use super::forest::{Forest, Node};
+use super::grains::Grains;
 use rand::seq::index;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -132,38 +133,6 @@ fn add(tree: &Tree, binned: &Binned, guesses: &mut [f64]) {
             tree.add_to(|feature| &binned.column(feature)[start..], open, guesses);
         }
     });
-}
-
-/// Gradients of rows in one number each: the gradient as a whole number of grains above, a count of one in the lowest bits.
-/// So one addition counts a row, sums are exact, and what one side of a split has is what the other one lacks.
-#[derive(Clone, Copy)]
-struct Grains {
-    per_unit: f64,
-}
-
-impl Grains {
-    const COUNT_BITS: u32 = 24;
-    /// Rows at most, so that they can be counted.
-    const ROWS_MOST: usize = (1 << Self::COUNT_BITS) - 1;
-
-    /// As fine as sums of that many gradients allow.
-    fn new(gradients: &[f64]) -> Self {
-        let largest = gradients.iter().fold(0.0_f64, |largest, one| largest.max(one.abs()));
-        let sum_most = (1_u64 << (i64::BITS - Self::COUNT_BITS - 2)) as f64;
-        Self { per_unit: sum_most / (largest.max(f64::MIN_POSITIVE) * gradients.len().max(1) as f64).max(1e-300) }
-    }
-
-    fn pack(self, gradient: f64) -> i64 {
-        ((gradient * self.per_unit).round() as i64) << Self::COUNT_BITS | 1
-    }
-
-    fn sum(self, packed: i64) -> f64 {
-        (packed >> Self::COUNT_BITS) as f64 / self.per_unit
-    }
-
-    const fn count(packed: i64) -> u32 {
-        (packed & Self::ROWS_MOST as i64) as u32
-    }
 }
 
 /// Packed sums of one leaf: `[feature of the tree][bin]`.

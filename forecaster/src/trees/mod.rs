@@ -5,6 +5,7 @@ mod booster;
 mod compiled;
 mod fit;
 mod forest;
+mod grains;
 
 pub use booster::Growth;
 pub use forest::{Forest, Node};

@@ -173,7 +173,7 @@ fn conformal_sentence(bound: &PoolBound) -> String {
     let said = known.map(|known| {
         format!(
             "{:.3} + {multiplier:.4} × {:.3}, where {} measured peaks of the last week say by how much to move",
-            known.centre_gpus, known.deviation_gpus, known.residuals
+            known.centre.centre_gpus, known.deviation_gpus, known.residuals
         )
     });
     said.unwrap_or_default()
@@ -259,9 +259,13 @@ fn trial(one: &AggregationScore) -> AggregationTrial {
 
 fn conformal(known: &ConformalHours) -> ConformalExplanation {
     ConformalExplanation {
-        centre_gpus: known.centre_gpus,
+        sum_gpus: known.centre.sum_gpus,
+        total_gpus: known.centre.total_gpus,
+        total_share: known.centre.total_share,
+        centre_gpus: known.centre.centre_gpus,
         deviation_gpus: known.deviation_gpus,
         own_order_statistic: known.own,
+        own_weight: ConformalHours::OWN_WEIGHT,
         shared_order_statistic: known.shared,
         residuals: known.residuals as u64,
         coverage: known.coverage,

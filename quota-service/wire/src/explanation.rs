@@ -120,19 +120,27 @@ pub struct BoundExplanation {
 }
 
 /// What the residuals of a pool's measured peaks over the last week say: B_H is the centre and `multiplier` deviations. The
-/// multiplier is the mean of the two order statistics; with less than a day of residuals it leans on `pooled`.
+/// multiplier is the weighted mean of the two order statistics; with less than a day of residuals it leans on `pooled`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConformalExplanation {
     /// Sum over organizations of their largest 0.9 quantile.
+    pub sum_gpus: f64,
+    /// The largest 0.9 quantile of their total, were they independent Gaussians.
+    pub total_gpus: f64,
+    /// The share of the total in the centre: the one whose bounds would have lost least over the last week.
+    pub total_share: f64,
+    /// (1 − share) × sum + share × total.
     pub centre_gpus: f64,
     pub deviation_gpus: f64,
     /// ⌈(n+1)p⌉-th smallest of the pool's own residuals, in deviations.
     pub own_order_statistic: f64,
+    /// Its weight; the shared one has the rest.
+    pub own_weight: f64,
     /// The same of all pools of the cluster.
     pub shared_order_statistic: f64,
     /// Own residuals in the window.
     pub residuals: u64,
-    /// The share of them that the mean of the two covers.
+    /// The share of them that the weighted mean of the two covers.
     pub coverage: f64,
 }
 

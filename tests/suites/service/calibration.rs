@@ -69,6 +69,10 @@ async fn forecasts_that_were_too_low_are_corrected_and_the_explanation_shows_how
     }
     let conformal = &explained["bound"]["conformal"];
     assert!(number(&conformal["residuals"]) > 24.0, "{conformal}");
+    let (share, [sum, total]) =
+        (number(&conformal["total_share"]), ["sum_gpus", "total_gpus"].map(|name| number(&conformal[name])));
+    let centre = (1.0 - share) * sum + share * total;
+    assert!((0.0..=1.0).contains(&share) && (number(&conformal["centre_gpus"]) - centre).abs() < 1e-6, "{conformal}");
     let expected = number(&conformal["centre_gpus"])
         + number(&explained["bound"]["multiplier"]) * number(&conformal["deviation_gpus"]);
     assert!((number(&explained["bound"]["demand_bound_gpus"]) - expected).abs() < 2e-3, "{explained}");
