@@ -7,7 +7,7 @@ help:
 	@echo 'make demo   the main job on made-up usage: generate, ingest, train, backtest, serve, report'
 	@echo 'make test   every test, on SQLite and on a Postgres of its own'
 	@echo 'make lint   formatting, and clippy with warnings as errors'
-	@echo 'make bench  quota answers, refresh and append, each beside a peer or a bound'
+	@echo 'make bench  quota answers, refresh, append and decisions, each beside a peer or a bound'
 	@echo 'make doc    documentation of the public items'
 
 demo:
@@ -25,7 +25,7 @@ lint:
 
 bench:
 	HEADROOM_TEST_FSYNC=on tests/with-postgres.sh $(CARGO) bench --workspace --bench append --locked
-	$(CARGO) bench --workspace --bench quota --bench refresh --locked
+	$(CARGO) bench --workspace --bench quota --bench refresh --bench decide --locked
 
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked

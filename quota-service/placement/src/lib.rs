@@ -2,9 +2,12 @@
 //!
 //! What is known of a pool becomes its [`Supply`]; supply, bounds and [`Eta`] become a [`Quota`] for each offered number
 //! of hours, with the reasons that explain it; outcomes move eta ([`eta::decide`]); age turns a quota conservative
-//! ([`staleness`]). The service and the simulator call the same functions.
+//! ([`staleness`]). A [`Fleet`](fleet::Fleet) is a pool's nodes with the tasks on them: [`decide`] says whether and where a
+//! gang starts, and which spot tasks have to go for it. The service and the simulator call the same functions.
 
+mod decide;
 pub mod eta;
+pub mod fleet;
 pub mod invariants;
 mod quota;
 mod reason;
@@ -12,6 +15,7 @@ mod settings;
 pub mod staleness;
 mod supply;
 
+pub use decide::{Circumstances, Decision, Limit, QueueOrder, Refusal, decide};
 pub use eta::{Eta, EtaError};
 pub use quota::{Bound, Quota, quotas};
 pub use reason::Reason;

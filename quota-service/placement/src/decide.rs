@@ -1,0 +1,247 @@
+//! One task, one decision (GFS Algorithm 3): quota first, then idle GPUs, then, for HP alone, the cheapest evictions.
+
+use crate::fleet::{Fleet, Gang, GpuRequest, Guarantee, History, Plan, PreemptionSettings};
+use crate::invariants;
+use std::cmp::Reverse;
+use std::fmt;
+use vocab::{HorizonHours, MilliGpus, TaskClass, TaskId, UnixSeconds};
+
+/// Place in the queue: HP before spot; of each class larger requests first, then more pods, then earlier ones (DESIGN §4.9).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QueueOrder {
+    class: TaskClass,
+    gpus_per_pod: Reverse<u32>,
+    pods: Reverse<u32>,
+    submitted: UnixSeconds,
+    task: TaskId,
+}
+
+impl QueueOrder {
+    #[must_use]
+    pub fn of(gang: &Gang, submitted: UnixSeconds) -> Self {
+        let (gpus_per_pod, pods) = (Reverse(gang.pod.gpus.milli()), Reverse(gang.pods));
+        Self { class: gang.class, gpus_per_pod, pods, submitted, task: gang.task.clone() }
+    }
+}
+
+/// Q_H of one offered number of hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    pub hours: HorizonHours,
+    pub quota: MilliGpus,
+}
+
+/// Why a task waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nobody offers so long a guarantee.
+    NotOffered { hours: HorizonHours, longest: Option<HorizonHours> },
+    /// A promise of these hours would not be kept at the guarantee rate.
+    OverQuota { hours: HorizonHours, quota: MilliGpus, promised: MilliGpus, asked: MilliGpus },
+    /// Not even if the pool were empty.
+    FitsNever { gpus: GpuRequest, pods: u32 },
+    /// Not now: there are not enough idle GPUs where they would have to be.
+    NothingIdle { asked: MilliGpus },
+    /// Not now: even without any spot task there is no room.
+    HeldByHp { asked: MilliGpus },
+}
+
+impl Refusal {
+    /// Stable name for programs.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NotOffered { .. } => "guarantee_not_offered",
+            Self::OverQuota { .. } => "over_quota",
+            Self::FitsNever { .. } => "fits_never",
+            Self::NothingIdle { .. } => "nothing_idle",
+            Self::HeldByHp { .. } => "held_by_hp",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOffered { hours, longest: Some(longest) } => {
+                write!(f, "a guarantee of {hours} is not offered: the longest is {longest}")
+            }
+            Self::NotOffered { hours, longest: None } => {
+                write!(f, "a guarantee of {hours} is not offered: there is no quota yet")
+            }
+            Self::OverQuota { hours, quota, promised, asked } => write!(
+                f,
+                "{asked} GPUs more than the {promised} that are promised for {hours} would exceed the quota of {quota}"
+            ),
+            Self::FitsNever { gpus, pods } => {
+                let each = match gpus {
+                    GpuRequest::Whole(gpus) => format!("{gpus} GPUs"),
+                    GpuRequest::Share(milli) => format!("0.{milli:03} of a GPU"),
+                };
+                write!(f, "{pods} pods of {each} do not fit even if the pool were empty: too few nodes are that large")
+            }
+            Self::NothingIdle { asked } => write!(f, "{asked} GPUs do not fit on what is idle now"),
+            Self::HeldByHp { asked } => {
+                write!(f, "{asked} GPUs do not fit beside the HP tasks that run, even without spot")
+            }
+        }
+    }
+}
+
+/// What becomes of a task now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It starts as planned, with this promise if it is spot with one.
+    Start {
+        plan: Plan,
+        guarantee: Option<Guarantee>,
+    },
+    Wait(Refusal),
+}
+
+/// Everything that a decision rests on beside the fleet.
+#[derive(Debug, Clone, Copy)]
+pub struct Circumstances<'a> {
+    pub now: UnixSeconds,
+    /// By rising hours.
+    pub limits: &'a [Limit],
+    pub history: History,
+    pub preemption: &'a PreemptionSettings,
+}
+
+/// Decides on one task; `hours` is the guarantee that a spot task asks for, none for one at will. Leaves the fleet as it
+/// was: [`Fleet::apply`] does what was decided.
+pub fn decide(fleet: &mut Fleet, gang: &Gang, hours: Option<HorizonHours>, on: &Circumstances<'_>) -> Decision {
+    let hours = hours.filter(|_| gang.class == TaskClass::Spot);
+    if let Some(refusal) = hours.and_then(|hours| over_quota(fleet, gang, hours, on.limits)) {
+        return Decision::Wait(refusal);
+    }
+    let asked = asked(gang);
+    let plan = fleet.plan(gang).or_else(|| fleet.plan_preempting(gang, on.now, on.history, on.preemption));
+    let Some(plan) = plan else {
+        return Decision::Wait(match gang.class {
+            _ if !fleet.could_ever_hold(gang) => Refusal::FitsNever { gpus: gang.pod.gpus, pods: gang.pods },
+            TaskClass::Hp => Refusal::HeldByHp { asked },
+            TaskClass::Spot => Refusal::NothingIdle { asked },
+        });
+    };
+    invariants::gangs_are_whole(&plan);
+    if let Some(hours) = hours {
+        invariants::quota_is_kept_at_admission(fleet, gang, hours, on.limits);
+    }
+    Decision::Start { plan, guarantee: hours.map(|hours| Guarantee::from(on.now, hours)) }
+}
+
+/// A task counts among all guarantees up to its own: S_a(h') + request ≤ Q_h' for every offered h' ≤ h (DESIGN §4.8).
+fn over_quota(fleet: &Fleet, gang: &Gang, hours: HorizonHours, limits: &[Limit]) -> Option<Refusal> {
+    if !limits.iter().any(|limit| limit.hours == hours) {
+        return Some(Refusal::NotOffered { hours, longest: limits.last().map(|limit| limit.hours) });
+    }
+    let asked = asked(gang);
+    let shorter = limits.iter().filter(|limit| limit.hours <= hours);
+    let mut over = shorter.filter_map(|limit| {
+        let promised = fleet.promised(limit.hours);
+        let is_kept = promised.checked_add(asked).is_some_and(|sum| sum <= limit.quota);
+        (!is_kept).then_some(Refusal::OverQuota { hours: limit.hours, quota: limit.quota, promised, asked })
+    });
+    over.next()
+}
+
+/// GPUs over all pods. More than an amount holds fits nowhere, and counts as the most there is.
+fn asked(gang: &Gang) -> MilliGpus {
+    let milli = u64::from(gang.pod.gpus.milli()) * u64::from(gang.pods);
+    MilliGpus::from_milli(milli).unwrap_or(MilliGpus::from_gpus(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::{EvictionSettings, PodRequest};
+    use vocab::NodeId;
+
+    fn fleet() -> Fleet {
+        let mut fleet = Fleet::new(EvictionSettings::default());
+        for number in 0..2 {
+            fleet.add(NodeId::parse(&format!("node-{number}")).unwrap(), 8, Some(64_000), Some(512)).unwrap();
+        }
+        fleet
+    }
+
+    fn gang(name: &str, class: TaskClass, gpus: u16, pods: u32) -> Gang {
+        let pod = PodRequest { gpus: GpuRequest::Whole(gpus), cpu_milli: 1_000, memory_mib: 1 };
+        Gang { task: TaskId::parse(name).unwrap(), class, pod, pods }
+    }
+
+    fn hours(hours: u64) -> HorizonHours {
+        HorizonHours::new(hours).unwrap()
+    }
+
+    fn limits(quotas: [u32; 3]) -> Vec<Limit> {
+        let each = [1, 2, 4].into_iter().zip(quotas);
+        each.map(|(of, quota)| Limit { hours: hours(of), quota: MilliGpus::from_gpus(quota) }).collect()
+    }
+
+    fn decided(fleet: &mut Fleet, gang: &Gang, of: Option<u64>, limits: &[Limit]) -> Decision {
+        let now = UnixSeconds::new(1_700_000_000);
+        let preemption = PreemptionSettings::default();
+        let on = Circumstances { now, limits, history: History::default(), preemption: &preemption };
+        let decision = decide(fleet, gang, of.map(hours), &on);
+        if let Decision::Start { plan, guarantee } = &decision {
+            fleet.apply(plan, now, *guarantee).unwrap();
+        }
+        decision
+    }
+
+    fn code(decision: &Decision) -> &'static str {
+        match decision {
+            Decision::Start { .. } => "starts",
+            Decision::Wait(refusal) => refusal.code(),
+        }
+    }
+
+    #[test]
+    fn a_promise_counts_among_all_shorter_ones() {
+        use TaskClass::Spot;
+        let (mut fleet, limits) = (fleet(), limits([8, 6, 2]));
+        assert_eq!(code(&decided(&mut fleet, &gang("a", Spot, 2, 1), Some(4), &limits)), "starts");
+        let refused = decided(&mut fleet, &gang("b", Spot, 1, 1), Some(4), &limits);
+        let Decision::Wait(refusal) = &refused else { panic!("{refused:?}") };
+        let sentence = "1.000 GPUs more than the 2.000 that are promised for 4h would exceed the quota of 2.000";
+        assert_eq!(refusal.to_string(), sentence);
+        assert_eq!(code(&decided(&mut fleet, &gang("c", Spot, 4, 1), Some(2), &limits)), "starts");
+        assert_eq!(code(&decided(&mut fleet, &gang("d", Spot, 3, 1), Some(1), &limits)), "over_quota");
+        assert_eq!(code(&decided(&mut fleet, &gang("d", Spot, 2, 1), Some(1), &limits)), "starts");
+        assert_eq!(fleet.promised(hours(1)), MilliGpus::from_gpus(8));
+        assert_eq!(code(&decided(&mut fleet, &gang("e", Spot, 4, 1), None, &limits)), "starts", "at will is apart");
+        assert_eq!(code(&decided(&mut fleet, &gang("f", Spot, 1, 1), Some(3), &limits)), "guarantee_not_offered");
+    }
+
+    #[test]
+    fn hp_needs_no_quota_and_evicts_spot_does_not() {
+        use TaskClass::{Hp, Spot};
+        let (mut fleet, limits) = (fleet(), limits([16, 16, 16]));
+        assert_eq!(code(&decided(&mut fleet, &gang("spot", Spot, 8, 2), Some(1), &limits)), "starts");
+        assert_eq!(code(&decided(&mut fleet, &gang("late", Spot, 8, 1), None, &limits)), "nothing_idle");
+        let hp = decided(&mut fleet, &gang("hp", Hp, 8, 1), None, &[]);
+        let Decision::Start { plan, guarantee: None } = &hp else { panic!("{hp:?}") };
+        assert_eq!(plan.victims, [TaskId::parse("spot").unwrap()]);
+        assert_eq!(code(&decided(&mut fleet, &gang("more", Hp, 8, 2), None, &[])), "held_by_hp");
+        assert_eq!(code(&decided(&mut fleet, &gang("wide", Hp, 9, 1), None, &[])), "fits_never");
+        assert_eq!(code(&decided(&mut fleet, &gang("long", Hp, 8, 3), None, &[])), "fits_never");
+    }
+
+    #[test]
+    fn the_queue_has_hp_first_then_the_largest_then_the_oldest() {
+        use TaskClass::{Hp, Spot};
+        let at = |seconds: i64| UnixSeconds::new(1_700_000_000 + seconds);
+        let mut queue = vec![
+            (QueueOrder::of(&gang("e", Spot, 8, 4), at(0)), "e"),
+            (QueueOrder::of(&gang("d", Hp, 1, 1), at(1)), "d"),
+            (QueueOrder::of(&gang("c", Hp, 1, 1), at(0)), "c"),
+            (QueueOrder::of(&gang("a", Hp, 8, 2), at(9)), "a"),
+            (QueueOrder::of(&gang("b", Hp, 8, 1), at(2)), "b"),
+        ];
+        queue.sort();
+        assert_eq!(queue.into_iter().map(|(_, name)| name).collect::<String>(), "abcde");
+    }
+}

@@ -1,0 +1,57 @@
+//! What spot tasks were promised, and when each promise ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{HorizonHours, MilliGpus, TaskId, UnixSeconds};
+
+/// A promise to run for some hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guarantee {
+    pub hours: HorizonHours,
+    pub until: UnixSeconds,
+}
+
+impl Guarantee {
+    /// So many hours from now.
+    #[must_use]
+    pub const fn from(now: UnixSeconds, hours: HorizonHours) -> Self {
+        Self { hours, until: now.plus_s(hours.seconds()) }
+    }
+}
+
+/// The promises that last.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guarantees {
+    ends: BTreeSet<(UnixSeconds, TaskId, HorizonHours)>,
+    /// Thousandths of a GPU by the hours that were promised; none of them is zero.
+    milli: BTreeMap<HorizonHours, u64>,
+}
+
+impl Guarantees {
+    /// Adds a promise, or takes it away.
+    pub fn count(&mut self, task: &TaskId, guarantee: Guarantee, gpus_milli: u64, adds: bool) {
+        let end = (guarantee.until, task.clone(), guarantee.hours);
+        let held = self.milli.remove(&guarantee.hours).unwrap_or(0);
+        let held = if adds {
+            self.ends.insert(end);
+            held + gpus_milli
+        } else {
+            self.ends.remove(&end);
+            held - gpus_milli
+        };
+        if held > 0 {
+            self.milli.insert(guarantee.hours, held);
+        }
+    }
+
+    pub fn promised(&self, hours: HorizonHours) -> MilliGpus {
+        let milli: u64 = self.milli.range(hours..).map(|(_, milli)| milli).sum();
+        // Nodes of a pool hold far less than an amount can.
+        MilliGpus::from_milli(milli).unwrap_or(MilliGpus::from_gpus(u32::MAX))
+    }
+
+    /// Promises that end now or ended before, the first one first. They stay until they are taken away.
+    pub fn ended(&self, now: UnixSeconds) -> Vec<(TaskId, Guarantee)> {
+        let over = self.ends.iter().take_while(|(until, ..)| *until <= now);
+        over.map(|(until, task, hours)| (task.clone(), Guarantee { hours: *hours, until: *until })).collect()
+    }
+}

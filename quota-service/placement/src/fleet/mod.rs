@@ -1,0 +1,255 @@
+//! The nodes of a pool and the tasks on them.
+
+mod evictions;
+mod guarantees;
+mod index;
+mod node;
+mod place;
+mod preempt;
+mod request;
+#[cfg(test)]
+mod tests;
+
+pub use evictions::EvictionSettings;
+pub use guarantees::Guarantee;
+pub use node::{Gpu, GpuPlace, NodeState, WHOLE_MILLI};
+pub use place::{Plan, PlanFault};
+pub use preempt::{History, PreemptionSettings};
+pub use request::{GpuRequest, PodRequest, RequestError};
+
+use evictions::Evictions;
+use guarantees::Guarantees;
+use index::{Index, Key};
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, UnixSeconds};
+
+/// Why a node was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NodeError {
+    #[error("node {node} has {gpus} GPUs: 0 to {most} are possible", most = GpuRequest::MOST)]
+    Gpus { node: NodeId, gpus: u32 },
+    #[error("node {node} is there already")]
+    Known { node: NodeId },
+}
+
+/// A pod on its node, by the node's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodPlace {
+    pub node: usize,
+    pub gpus: GpuPlace,
+}
+
+/// What placement needs of a task: its pods, all or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gang {
+    pub task: TaskId,
+    pub class: TaskClass,
+    pub pod: PodRequest,
+    pub pods: u32,
+}
+
+/// A task on its nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    pub class: TaskClass,
+    pub pod: PodRequest,
+    pub places: Vec<PodPlace>,
+    pub since: UnixSeconds,
+    /// When its work was saved last; what came after is lost if it is evicted.
+    pub saved: UnixSeconds,
+    /// What it is promised, while that lasts; none for HP, and for spot at will.
+    pub guarantee: Option<Guarantee>,
+}
+
+impl Running {
+    /// Thousandths of a GPU over all pods.
+    #[must_use]
+    pub fn gpus_milli(&self) -> u64 {
+        u64::from(self.pod.gpus.milli()) * self.places.len() as u64
+    }
+
+    /// ϑ, what would be lost if it were evicted now, in thousandths of a GPU-second (GFS Eq. 17).
+    #[must_use]
+    pub fn waste_milli_gpu_s(&self, now: UnixSeconds) -> u64 {
+        self.gpus_milli() * u64::try_from(now.since_s(self.saved)).unwrap_or(0)
+    }
+
+    #[must_use]
+    pub fn is_guaranteed(&self, now: UnixSeconds) -> bool {
+        self.guarantee.is_some_and(|guarantee| now < guarantee.until)
+    }
+}
+
+/// Nodes, tasks, and the order in which nodes are asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fleet {
+    nodes: Vec<NodeState>,
+    by_id: BTreeMap<NodeId, usize>,
+    index: Index,
+    tasks: BTreeMap<TaskId, Running>,
+    /// Spot tasks with a pod on each node.
+    spot: Vec<BTreeSet<TaskId>>,
+    evictions: Evictions,
+    guarantees: Guarantees,
+    gpus: u64,
+}
+
+impl Fleet {
+    #[must_use]
+    pub fn new(settings: EvictionSettings) -> Self {
+        Self {
+            nodes: Vec::new(),
+            by_id: BTreeMap::new(),
+            index: Index::default(),
+            tasks: BTreeMap::new(),
+            spot: Vec::new(),
+            evictions: Evictions::new(settings),
+            guarantees: Guarantees::default(),
+            gpus: 0,
+        }
+    }
+
+    /// Adds a node; where CPU or memory are not known they bind nobody.
+    ///
+    /// # Errors
+    /// It is there already, or has more GPUs than fit.
+    pub fn add(
+        &mut self,
+        id: NodeId,
+        gpus: u32,
+        cpu_milli: Option<u64>,
+        memory_mib: Option<u64>,
+    ) -> Result<usize, NodeError> {
+        if gpus > u32::from(GpuRequest::MOST) {
+            return Err(NodeError::Gpus { node: id, gpus });
+        }
+        if self.by_id.contains_key(&id) {
+            return Err(NodeError::Known { node: id });
+        }
+        let number = self.nodes.len();
+        self.by_id.insert(id.clone(), number);
+        self.nodes.push(NodeState::new(id, gpus as usize, cpu_milli, memory_mib));
+        self.spot.push(BTreeSet::new());
+        self.gpus += u64::from(gpus);
+        self.index.insert(self.key(number));
+        Ok(number)
+    }
+
+    /// Lets new pods come to a node, or no longer.
+    pub fn open(&mut self, node: usize, is_open: bool) {
+        self.nodes[node].is_open = is_open;
+    }
+
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeState] {
+        &self.nodes
+    }
+
+    #[must_use]
+    pub fn number_of(&self, node: &NodeId) -> Option<usize> {
+        self.by_id.get(node).copied()
+    }
+
+    #[must_use]
+    pub const fn tasks(&self) -> &BTreeMap<TaskId, Running> {
+        &self.tasks
+    }
+
+    /// All GPUs of the pool.
+    #[must_use]
+    pub const fn gpus(&self) -> u64 {
+        self.gpus
+    }
+
+    /// Lets old evictions leave their windows.
+    pub fn pass_to(&mut self, now: UnixSeconds) {
+        for (node, counts) in self.evictions.pass_to(now) {
+            self.change(node, |state| state.evictions = counts);
+        }
+    }
+
+    /// A task's work is saved.
+    pub fn saved(&mut self, task: &TaskId, at: UnixSeconds) {
+        if let Some(running) = self.tasks.get_mut(task) {
+            running.saved = running.saved.max(at);
+        }
+    }
+
+    /// Takes a task off its nodes: it has finished, failed, or was deleted.
+    pub fn finish(&mut self, task: &TaskId) -> Option<Running> {
+        let running = self.tasks.remove(task)?;
+        self.hold(task, &running, false);
+        Some(running)
+    }
+
+    /// Whether all pods would fit if the pool were empty.
+    #[must_use]
+    pub fn could_ever_hold(&self, gang: &Gang) -> bool {
+        let mut missing = u64::from(gang.pods);
+        self.nodes.iter().any(|node| {
+            missing = missing.saturating_sub(node.pods_when_empty(&gang.pod));
+            missing == 0
+        })
+    }
+
+    /// S_a(H): what spot tasks inside a guarantee of at least so many hours hold.
+    #[must_use]
+    pub fn promised(&self, hours: HorizonHours) -> MilliGpus {
+        self.guarantees.promised(hours)
+    }
+
+    /// Guarantees that have ended by now, in the order of their ends: kept. Their tasks run on at will, until they are
+    /// promised more.
+    pub fn ended_guarantees(&mut self, now: UnixSeconds) -> Vec<(TaskId, Guarantee)> {
+        let ended = self.guarantees.ended(now);
+        for (task, _) in &ended {
+            self.promise(task, None);
+        }
+        ended
+    }
+
+    /// Promises a spot task that runs something else than before. Answers whether there is one.
+    pub fn promise(&mut self, task: &TaskId, guarantee: Option<Guarantee>) -> bool {
+        let Some(running) = self.tasks.get_mut(task).filter(|running| running.class == TaskClass::Spot) else {
+            return false;
+        };
+        let (before, milli) = (std::mem::replace(&mut running.guarantee, guarantee), running.gpus_milli());
+        if let Some(before) = before {
+            self.guarantees.count(task, before, milli, false);
+        }
+        if let Some(guarantee) = guarantee {
+            self.guarantees.count(task, guarantee, milli, true);
+        }
+        true
+    }
+
+    fn key(&self, node: usize) -> Key {
+        Key::of(&self.nodes[node], node as u32, self.evictions.weight(self.nodes[node].evictions))
+    }
+
+    fn change(&mut self, node: usize, change: impl FnOnce(&mut NodeState)) {
+        self.index.remove(self.key(node));
+        change(&mut self.nodes[node]);
+        self.index.insert(self.key(node));
+    }
+
+    fn hold_pod(&mut self, place: PodPlace, pod: &PodRequest, class: TaskClass, takes: bool) {
+        self.change(place.node, |node| node.hold(place.gpus, pod, class, takes));
+    }
+
+    fn hold(&mut self, task: &TaskId, running: &Running, takes: bool) {
+        for place in &running.places {
+            self.hold_pod(*place, &running.pod, running.class, takes);
+            if running.class == TaskClass::Spot {
+                if takes {
+                    self.spot[place.node].insert(task.clone());
+                } else {
+                    self.spot[place.node].remove(task);
+                }
+            }
+        }
+        if let Some(guarantee) = running.guarantee {
+            self.guarantees.count(task, guarantee, running.gpus_milli(), takes);
+        }
+    }
+}

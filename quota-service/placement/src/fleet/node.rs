@@ -1,0 +1,181 @@
+//! One node: its GPUs, and what of them is taken by which class.
+
+use super::request::{GpuRequest, PodRequest};
+use vocab::{NodeId, TaskClass};
+
+/// Thousandths of one GPU.
+pub const WHOLE_MILLI: u16 = 1_000;
+
+/// Where a pod's GPUs are on its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GpuPlace {
+    /// Thousandths of the GPU of this number.
+    Share { gpu: u8, milli: u16 },
+    /// One bit for each GPU, the first one lowest.
+    Whole { mask: u64 },
+}
+
+/// What of one GPU is taken, in thousandths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gpu {
+    pub hp: u16,
+    pub spot: u16,
+}
+
+impl Gpu {
+    #[must_use]
+    pub const fn free(self) -> u16 {
+        WHOLE_MILLI - self.hp - self.spot
+    }
+
+    #[must_use]
+    pub const fn is_idle(self) -> bool {
+        self.hp == 0 && self.spot == 0
+    }
+}
+
+/// A node while tasks come and go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeState {
+    pub id: NodeId,
+    pub gpus: Vec<Gpu>,
+    /// CPU and memory in all; `u64::MAX` where they are not known, and bind nobody.
+    pub cpu_milli: u64,
+    pub memory_mib: u64,
+    pub free_cpu_milli: u64,
+    pub free_memory_mib: u64,
+    /// Whether new pods may come: not while it drains.
+    pub is_open: bool,
+    /// Evictions within the short window and the long one.
+    pub evictions: [u32; 2],
+    pub idle: u8,
+    /// Thousandths over all GPUs.
+    pub hp_milli: u32,
+    pub spot_milli: u32,
+}
+
+impl NodeState {
+    #[must_use]
+    pub fn new(id: NodeId, gpus: usize, cpu_milli: Option<u64>, memory_mib: Option<u64>) -> Self {
+        let (cpu_milli, memory_mib) = (cpu_milli.unwrap_or(u64::MAX), memory_mib.unwrap_or(u64::MAX));
+        Self {
+            id,
+            gpus: vec![Gpu::default(); gpus],
+            cpu_milli,
+            memory_mib,
+            free_cpu_milli: cpu_milli,
+            free_memory_mib: memory_mib,
+            is_open: true,
+            evictions: [0; 2],
+            idle: gpus as u8,
+            hp_milli: 0,
+            spot_milli: 0,
+        }
+    }
+
+    /// The largest free part of a GPU that is already shared.
+    #[must_use]
+    pub fn largest_part(&self) -> u16 {
+        self.gpus.iter().filter(|gpu| !gpu.is_idle()).map(|gpu| gpu.free()).max().unwrap_or(0)
+    }
+
+    #[must_use]
+    pub fn idle_mask(&self) -> u64 {
+        self.mask(Gpu::is_idle)
+    }
+
+    pub fn mask(&self, which: impl Fn(Gpu) -> bool) -> u64 {
+        let bits = self.gpus.iter().enumerate().filter(|(_, gpu)| which(**gpu));
+        bits.fold(0, |mask, (number, _)| mask | 1 << number)
+    }
+
+    /// Whether CPU and memory suffice, where they are known.
+    #[must_use]
+    pub const fn has_room_beside_gpus(&self, pod: &PodRequest) -> bool {
+        self.free_cpu_milli >= pod.cpu_milli && self.free_memory_mib >= pod.memory_mib
+    }
+
+    /// How many such pods would fit if nobody else were here.
+    #[must_use]
+    pub fn pods_when_empty(&self, pod: &PodRequest) -> u64 {
+        let gpus = self.gpus.len() as u64;
+        let by_gpus = match pod.gpus {
+            GpuRequest::Share(milli) => gpus * u64::from(WHOLE_MILLI / milli.max(1)),
+            GpuRequest::Whole(asked) => gpus.checked_div(u64::from(asked)).unwrap_or(u64::MAX),
+        };
+        let by = |all: u64, asked: u64| all.checked_div(asked).unwrap_or(u64::MAX);
+        by_gpus.min(by(self.cpu_milli, pod.cpu_milli)).min(by(self.memory_mib, pod.memory_mib))
+    }
+
+    /// The GPUs that a pod would get now: a share goes to the fullest GPU that fits, then to an idle one; whole GPUs are
+    /// idle ones, the lowest numbers first.
+    #[must_use]
+    pub fn place(&self, request: GpuRequest) -> Option<GpuPlace> {
+        match request {
+            GpuRequest::Whole(count) => lowest(self.idle_mask(), count).map(|mask| GpuPlace::Whole { mask }),
+            GpuRequest::Share(milli) => {
+                let fits = self.gpus.iter().enumerate().filter(|(_, gpu)| gpu.free() >= milli);
+                let (number, _) = fits.min_by_key(|(number, gpu)| (gpu.free(), *number))?;
+                Some(GpuPlace::Share { gpu: number as u8, milli })
+            }
+        }
+    }
+
+    /// Whether these GPUs are free for it.
+    #[must_use]
+    pub fn can_hold(&self, place: GpuPlace) -> bool {
+        match place {
+            GpuPlace::Whole { mask } => mask & !self.idle_mask() == 0,
+            GpuPlace::Share { gpu, milli } => self.gpus.get(usize::from(gpu)).is_some_and(|gpu| gpu.free() >= milli),
+        }
+    }
+
+    /// Takes GPUs, CPU and memory, or gives them back.
+    pub fn hold(&mut self, place: GpuPlace, pod: &PodRequest, class: TaskClass, takes: bool) {
+        let shares: Vec<(usize, u16)> = match place {
+            GpuPlace::Share { gpu, milli } => vec![(usize::from(gpu), milli)],
+            GpuPlace::Whole { mask } => numbers(mask).map(|number| (number, WHOLE_MILLI)).collect(),
+        };
+        for (number, milli) in shares {
+            let gpu = &mut self.gpus[number];
+            let (part, total) = match class {
+                TaskClass::Hp => (&mut gpu.hp, &mut self.hp_milli),
+                TaskClass::Spot => (&mut gpu.spot, &mut self.spot_milli),
+            };
+            if takes {
+                *part += milli;
+                *total += u32::from(milli);
+            } else {
+                *part -= milli;
+                *total -= u32::from(milli);
+            }
+        }
+        self.idle = self.idle_mask().count_ones() as u8;
+        // What is not known stays so.
+        for (free, all, asked) in [
+            (&mut self.free_cpu_milli, self.cpu_milli, pod.cpu_milli),
+            (&mut self.free_memory_mib, self.memory_mib, pod.memory_mib),
+        ] {
+            if all != u64::MAX {
+                *free = if takes { *free - asked } else { *free + asked };
+            }
+        }
+    }
+}
+
+/// So many of the lowest bits, if there are as many.
+#[must_use]
+pub fn lowest(mask: u64, count: u16) -> Option<u64> {
+    if mask.count_ones() < u32::from(count) {
+        return None;
+    }
+    let mut rest = mask;
+    // Takes the lowest bit away, as often as wanted.
+    (0..count).for_each(|_| rest &= rest.wrapping_sub(1));
+    Some(mask & !rest)
+}
+
+/// Numbers of the bits that are set, rising.
+pub fn numbers(mask: u64) -> impl Iterator<Item = usize> {
+    (0..64).filter(move |number| mask >> number & 1 == 1)
+}

@@ -1,0 +1,122 @@
+//! Non-preemptive placement (GFS Algorithm 1), and how a plan becomes real.
+
+use super::{Fleet, Gang, Guarantee, PodPlace, Running};
+use crate::invariants;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{TaskClass, TaskId, UnixSeconds};
+
+/// Where the pods of a task go, and which tasks have to go for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub gang: Gang,
+    pub places: Vec<PodPlace>,
+    /// Spot tasks, the first chosen first; none where idle GPUs suffice.
+    pub victims: Vec<TaskId>,
+}
+
+/// Why a plan no longer holds. Nothing of it was done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanFault {
+    #[error("task {task} runs already")]
+    Runs { task: TaskId },
+    #[error("task {task}, which was to be evicted, no longer runs")]
+    VictimGone { task: TaskId },
+    #[error("task {task} is not spot: it cannot be evicted")]
+    VictimNotSpot { task: TaskId },
+    #[error("node number {node} no longer has what pod {pod} was to get")]
+    Taken { node: usize, pod: usize },
+    #[error("the plan has {have} places for {pods} pods")]
+    NotWhole { have: usize, pods: u32 },
+}
+
+impl Fleet {
+    /// Places a gang on what is idle, pod after pod, each on the first node of Algorithm 1 that fits; none if not all fit.
+    /// Leaves everything as it was.
+    pub fn plan(&mut self, gang: &Gang) -> Option<Plan> {
+        let mut places = Vec::with_capacity(gang.pods as usize);
+        for _ in 0..gang.pods {
+            let Some(place) = self.first_place(gang) else { break };
+            self.hold_pod(place, &gang.pod, gang.class, true);
+            places.push(place);
+        }
+        for place in places.iter().rev() {
+            self.hold_pod(*place, &gang.pod, gang.class, false);
+        }
+        (places.len() == gang.pods as usize).then(|| Plan { gang: gang.clone(), places, victims: Vec::new() })
+    }
+
+    /// The place of one pod, by Algorithm 1.
+    pub(super) fn first_place(&self, gang: &Gang) -> Option<PodPlace> {
+        let node = self.index.first(&self.nodes, &gang.pod, gang.class, self.evictions.breaker())?;
+        let gpus = self.nodes[node].place(gang.pod.gpus)?;
+        Some(PodPlace { node, gpus })
+    }
+
+    /// Does what a plan says, all of it or nothing: it is held against what is there now. Answers the tasks that were
+    /// evicted for it, in the plan's order.
+    ///
+    /// # Errors
+    /// The plan no longer holds.
+    pub fn apply(
+        &mut self,
+        plan: &Plan,
+        now: UnixSeconds,
+        guarantee: Option<Guarantee>,
+    ) -> Result<Vec<(TaskId, Running)>, PlanFault> {
+        self.check(plan)?;
+        invariants::only_spot_is_evicted(self, plan);
+        let mut evicted = Vec::with_capacity(plan.victims.len());
+        for victim in &plan.victims {
+            let Some(running) = self.finish(victim) else { continue };
+            // An eviction counts once on each of its nodes.
+            let nodes: BTreeSet<usize> = running.places.iter().map(|place| place.node).collect();
+            for node in nodes {
+                let counts = self.evictions.count(node, now);
+                self.change(node, |state| state.evictions = counts);
+            }
+            evicted.push((victim.clone(), running));
+        }
+        let Plan { gang: Gang { task, class, pod, .. }, places, .. } = plan;
+        let running = Running { class: *class, pod: *pod, places: places.clone(), since: now, saved: now, guarantee };
+        self.hold(task, &running, true);
+        self.tasks.insert(task.clone(), running);
+        Ok(evicted)
+    }
+
+    /// Whether a plan holds now.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(&self, plan: &Plan) -> Result<(), PlanFault> {
+        let gang = &plan.gang;
+        if self.tasks.contains_key(&gang.task) {
+            return Err(PlanFault::Runs { task: gang.task.clone() });
+        }
+        if plan.places.len() != gang.pods as usize {
+            return Err(PlanFault::NotWhole { have: plan.places.len(), pods: gang.pods });
+        }
+        // The nodes as they will be: without the victims, then with one pod after the other.
+        let mut after = BTreeMap::new();
+        for victim in &plan.victims {
+            let task = victim.clone();
+            let Some(running) = self.tasks.get(victim) else { return Err(PlanFault::VictimGone { task }) };
+            if running.class != TaskClass::Spot {
+                return Err(PlanFault::VictimNotSpot { task });
+            }
+            for place in &running.places {
+                let node = after.entry(place.node).or_insert_with(|| self.nodes[place.node].clone());
+                node.hold(place.gpus, &running.pod, running.class, false);
+            }
+        }
+        for (pod, place) in plan.places.iter().enumerate() {
+            let taken = PlanFault::Taken { node: place.node, pod };
+            let Some(now) = self.nodes.get(place.node) else { return Err(taken) };
+            let node = after.entry(place.node).or_insert_with(|| now.clone());
+            if !node.is_open || !node.can_hold(place.gpus) || !node.has_room_beside_gpus(&gang.pod) {
+                return Err(taken);
+            }
+            node.hold(place.gpus, &gang.pod, gang.class, true);
+        }
+        Ok(())
+    }
+}

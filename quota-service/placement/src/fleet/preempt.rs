@@ -1,0 +1,260 @@
+//! Preemptive placement of HP work (GFS Algorithm 2): which spot tasks go, and on which node.
+
+use super::index::Key;
+use super::node::{NodeState, WHOLE_MILLI, lowest, numbers};
+use super::{Fleet, Gang, GpuPlace, GpuRequest, Plan, PodPlace, PodRequest, Running};
+use crate::invariants;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{TaskClass, TaskId, UnixSeconds};
+
+/// G and F of Eq. 18: spot runs of the last hours that ended well, and that were evicted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct History {
+    pub finished: u64,
+    pub evicted: u64,
+}
+
+/// What an eviction costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PreemptionSettings {
+    /// β of Eq. 18: 0.5, GFS table 4.
+    pub usage_weight: f64,
+    /// Over which GPU time is counted in Eq. 18: 24 h.
+    pub usage_window_s: u64,
+    /// Whether a task inside its guarantee is kept before one outside. Not in the paper.
+    pub keeps_guarantees: bool,
+}
+
+impl Default for PreemptionSettings {
+    fn default() -> Self {
+        Self { usage_weight: 0.5, usage_window_s: 86_400, keeps_guarantees: true }
+    }
+}
+
+/// A node that would do, and what it takes.
+struct Candidate {
+    victims: Vec<TaskId>,
+    waste_milli_gpu_s: u64,
+    gpus: GpuPlace,
+}
+
+/// What is the same for all nodes of one decision.
+struct Costs<'a> {
+    now: UnixSeconds,
+    history: History,
+    settings: &'a PreemptionSettings,
+    /// GPUs of the pool × window, in thousandths of a GPU-second.
+    pool_milli_gpu_s: f64,
+}
+
+impl Costs<'_> {
+    /// Of a victim: what is kept first is largest.
+    fn worth(&self, task: &Running) -> (bool, u64) {
+        (self.settings.keeps_guarantees && task.is_guaranteed(self.now), task.waste_milli_gpu_s(self.now))
+    }
+
+    /// Eq. 19, whose victims are counted as tasks; a node that needs none costs nothing.
+    fn of(&self, victims: usize, waste_milli_gpu_s: u64) -> f64 {
+        if victims == 0 {
+            return 0.0;
+        }
+        let (failed, finished) = (self.history.evicted + victims as u64, self.history.finished);
+        let rate = failed as f64 / (finished + failed) as f64;
+        rate + self.settings.usage_weight * waste_milli_gpu_s as f64 / self.pool_milli_gpu_s.max(1.0)
+    }
+}
+
+impl Fleet {
+    /// Places an HP gang where evictions cost least, pod after pod; after each pod its victims count as gone, on all their
+    /// nodes. None if not all pods fit even so. Victims that turn out not to be needed are spared. Leaves everything as it
+    /// was.
+    pub fn plan_preempting(
+        &mut self,
+        gang: &Gang,
+        now: UnixSeconds,
+        history: History,
+        settings: &PreemptionSettings,
+    ) -> Option<Plan> {
+        if gang.class != TaskClass::Hp {
+            return None;
+        }
+        let pool_milli_gpu_s = self.gpus as f64 * settings.usage_window_s as f64 * 1_000.0;
+        let costs = Costs { now, history, settings, pool_milli_gpu_s };
+        let mut gone: Vec<(TaskId, Running)> = Vec::new();
+        let mut places = Vec::with_capacity(gang.pods as usize);
+        for _ in 0..gang.pods {
+            let Some((node, candidate)) = self.cheapest(gang, &costs) else { break };
+            for victim in candidate.victims {
+                if let Some(running) = self.finish(&victim) {
+                    gone.push((victim, running));
+                }
+            }
+            let place = PodPlace { node, gpus: candidate.gpus };
+            self.hold_pod(place, &gang.pod, gang.class, true);
+            places.push(place);
+        }
+        let is_whole = places.len() == gang.pods as usize;
+        let spared = if is_whole { self.spare(&gone, &costs) } else { BTreeSet::new() };
+        for place in places.iter().rev() {
+            self.hold_pod(*place, &gang.pod, gang.class, false);
+        }
+        let mut victims = Vec::new();
+        for (task, running) in gone {
+            if !spared.contains(&task) {
+                self.hold(&task, &running, true);
+                victims.push(task.clone());
+                self.tasks.insert(task, running);
+            }
+        }
+        let plan = Plan { gang: gang.clone(), places, victims };
+        is_whole.then(|| {
+            invariants::only_spot_is_evicted(self, &plan);
+            plan
+        })
+    }
+
+    /// Puts back those that fit beside the plan, the most worth first, and answers them.
+    fn spare(&mut self, gone: &[(TaskId, Running)], costs: &Costs<'_>) -> BTreeSet<TaskId> {
+        let mut by_worth: Vec<&(TaskId, Running)> = gone.iter().collect();
+        by_worth.sort_by_key(|(task, running)| (Reverse(costs.worth(running)), task.clone()));
+        let mut spared = BTreeSet::new();
+        for (task, running) in by_worth {
+            if self.can_hold_all(running) {
+                self.hold(task, running, true);
+                self.tasks.insert(task.clone(), running.clone());
+                spared.insert(task.clone());
+            }
+        }
+        spared
+    }
+
+    fn can_hold_all(&self, running: &Running) -> bool {
+        let mut after: BTreeMap<usize, NodeState> = BTreeMap::new();
+        running.places.iter().all(|place| {
+            let node = after.entry(place.node).or_insert_with(|| self.nodes[place.node].clone());
+            let fits = node.can_hold(place.gpus) && node.has_room_beside_gpus(&running.pod);
+            if fits {
+                node.hold(place.gpus, &running.pod, running.class, true);
+            }
+            fits
+        })
+    }
+
+    /// The node with the least cost; ties go by the order of Algorithm 1, then by number.
+    fn cheapest(&self, gang: &Gang, costs: &Costs<'_>) -> Option<(usize, Candidate)> {
+        if let Some(place) = self.first_place(gang) {
+            return Some((place.node, Candidate { victims: Vec::new(), waste_milli_gpu_s: 0, gpus: place.gpus }));
+        }
+        let mut best: Option<(f64, Key, usize, Candidate)> = None;
+        for (number, node) in self.nodes.iter().enumerate() {
+            if !node.is_open || self.spot[number].is_empty() {
+                continue;
+            }
+            let Some(candidate) = self.candidate(number, node, gang, costs) else { continue };
+            let (cost, key) = (costs.of(candidate.victims.len(), candidate.waste_milli_gpu_s), self.key(number));
+            let is_better = best
+                .as_ref()
+                .is_none_or(|(least, other, ..)| cost.total_cmp(least).then(key.order(other, gang.class)).is_lt());
+            if is_better {
+                best = Some((cost, key, number, candidate));
+            }
+        }
+        best.map(|(_, _, node, candidate)| (node, candidate))
+    }
+
+    /// The victims that a pod needs on a node: from all of its spot tasks, those worth most are kept while the rest suffices.
+    fn candidate(&self, number: usize, node: &NodeState, gang: &Gang, costs: &Costs<'_>) -> Option<Candidate> {
+        let mut room = Room::of(node);
+        let mut spot: Vec<(&TaskId, &Running)> =
+            self.spot[number].iter().map(|task| (task, &self.tasks[task])).collect();
+        for (_, running) in &spot {
+            room.hold(running, number, false);
+        }
+        if !room.satisfies(&gang.pod) {
+            return None;
+        }
+        spot.sort_by_key(|(task, running)| (Reverse(costs.worth(running)), *task));
+        let mut victims = Vec::new();
+        let mut waste_milli_gpu_s = 0;
+        for (task, running) in spot {
+            room.hold(running, number, true);
+            if !room.satisfies(&gang.pod) {
+                room.hold(running, number, false);
+                waste_milli_gpu_s += running.waste_milli_gpu_s(costs.now);
+                victims.push(task.clone());
+            }
+        }
+        let gpus = room.chosen(node, gang.pod.gpus)?;
+        Some(Candidate { victims, waste_milli_gpu_s, gpus })
+    }
+}
+
+/// What is free on a node while its victims are chosen.
+struct Room {
+    free: [u16; GpuRequest::MOST as usize],
+    cpu_milli: u64,
+    memory_mib: u64,
+}
+
+impl Room {
+    fn of(node: &NodeState) -> Self {
+        let mut free = [0; GpuRequest::MOST as usize];
+        free.iter_mut().zip(&node.gpus).for_each(|(free, gpu)| *free = gpu.free());
+        Self { free, cpu_milli: node.free_cpu_milli, memory_mib: node.free_memory_mib }
+    }
+
+    /// Takes what the pods of a task hold on this node, or gives it back.
+    fn hold(&mut self, running: &Running, number: usize, takes: bool) {
+        let moved = |free: u16, milli: u16| if takes { free - milli } else { free + milli };
+        for place in running.places.iter().filter(|place| place.node == number) {
+            match place.gpus {
+                GpuPlace::Share { gpu, milli } => {
+                    let free = &mut self.free[usize::from(gpu)];
+                    *free = moved(*free, milli);
+                }
+                GpuPlace::Whole { mask } => {
+                    numbers(mask).for_each(|gpu| self.free[gpu] = moved(self.free[gpu], WHOLE_MILLI));
+                }
+            }
+            for (free, asked) in
+                [(&mut self.cpu_milli, running.pod.cpu_milli), (&mut self.memory_mib, running.pod.memory_mib)]
+            {
+                // What is not known is never less.
+                if *free != u64::MAX {
+                    *free = if takes { *free - asked } else { *free + asked };
+                }
+            }
+        }
+    }
+
+    fn satisfies(&self, pod: &PodRequest) -> bool {
+        let has_gpus = match pod.gpus {
+            GpuRequest::Whole(count) => self.idle().count_ones() >= u32::from(count),
+            GpuRequest::Share(milli) => self.free.iter().any(|free| *free >= milli),
+        };
+        has_gpus && self.cpu_milli >= pod.cpu_milli && self.memory_mib >= pod.memory_mib
+    }
+
+    fn idle(&self) -> u64 {
+        let bits = self.free.iter().enumerate().filter(|(_, free)| **free == WHOLE_MILLI);
+        bits.fold(0, |mask, (gpu, _)| mask | 1 << gpu)
+    }
+
+    /// GPUs for the pod: those that were idle before come first, or the fullest one with room for a share.
+    fn chosen(&self, before: &NodeState, request: GpuRequest) -> Option<GpuPlace> {
+        match request {
+            GpuRequest::Share(milli) => {
+                let fits = self.free.iter().enumerate().filter(|(_, free)| **free >= milli);
+                let (gpu, _) = fits.min_by_key(|(gpu, free)| (**free, *gpu))?;
+                Some(GpuPlace::Share { gpu: gpu as u8, milli })
+            }
+            GpuRequest::Whole(count) => {
+                let idle = before.idle_mask();
+                let first = lowest(idle, count.min(idle.count_ones() as u16))?;
+                let rest = lowest(self.idle() & !idle, count - first.count_ones() as u16)?;
+                Some(GpuPlace::Whole { mask: first | rest })
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a pod asks of a node.
+
+use vocab::MilliGpus;
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    #[error("{gpus} GPUs a pod are neither a share below one GPU nor whole GPUs: ask for {next} or split the pods")]
+    Broken { gpus: MilliGpus, next: u64 },
+    #[error("{gpus} GPUs a pod are more than a node may have, {most}", most = GpuRequest::MOST)]
+    TooMany { gpus: MilliGpus },
+}
+
+/// GPUs of one pod: a share of one, or whole ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GpuRequest {
+    /// Thousandths, 1 to 999, all on one GPU.
+    Share(u16),
+    Whole(u16),
+}
+
+impl GpuRequest {
+    /// GPUs of a node at most: one bit each.
+    pub const MOST: u16 = 64;
+
+    /// # Errors
+    /// More than one GPU and not whole, or more than a node may have.
+    pub fn of(gpus: MilliGpus) -> Result<Self, RequestError> {
+        let milli = gpus.milli();
+        match (milli / 1_000, milli % 1_000) {
+            (0, share @ 1..) => Ok(Self::Share(share as u16)),
+            (whole, 0) if whole <= u64::from(Self::MOST) => Ok(Self::Whole(whole as u16)),
+            (_, 0) => Err(RequestError::TooMany { gpus }),
+            (whole, _) => Err(RequestError::Broken { gpus, next: whole + 1 }),
+        }
+    }
+
+    /// Thousandths of a GPU.
+    #[must_use]
+    pub const fn milli(self) -> u32 {
+        match self {
+            Self::Share(milli) => milli as u32,
+            Self::Whole(gpus) => gpus as u32 * 1_000,
+        }
+    }
+}
+
+/// What one pod asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PodRequest {
+    pub gpus: GpuRequest,
+    /// Zero where the task does not say.
+    pub cpu_milli: u64,
+    /// Zero where the task does not say.
+    pub memory_mib: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_whole_gpus_are_requests_and_nothing_between() {
+        let of = |text: &str| GpuRequest::of(MilliGpus::parse(text).unwrap());
+        assert_eq!(of("0.25"), Ok(GpuRequest::Share(250)));
+        assert_eq!(of("8"), Ok(GpuRequest::Whole(8)));
+        assert_eq!(of("0"), Ok(GpuRequest::Whole(0)));
+        assert_eq!(of("64"), Ok(GpuRequest::Whole(64)));
+        assert!(of("1.5").unwrap_err().to_string().contains("ask for 2 or split"));
+        assert!(of("65").unwrap_err().to_string().contains("more than a node may have, 64"));
+    }
+}
