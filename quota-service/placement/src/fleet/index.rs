@@ -56,10 +56,16 @@ pub struct Key {
     idle: Idle,
     places: [Place; 2],
     is_shared: bool,
+    /// GPUs without HP work: what the node has for HP at most, whoever goes.
+    without_hp: u8,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Index(BTreeMap<Idle, Bucket>);
+pub struct Index {
+    buckets: BTreeMap<Idle, Bucket>,
+    /// How many nodes have so many GPUs without HP.
+    without_hp: BTreeMap<u8, u32>,
+}
 
 const fn number(class: TaskClass) -> usize {
     match class {
@@ -75,7 +81,8 @@ impl Key {
         let weight = i64::from(weight);
         let hp = Place { alike: Reverse(node.hp_milli), evictions: -weight, node: number };
         let spot = Place { alike: Reverse(node.spot_milli), evictions: weight, node: number };
-        Self { idle, places: [hp, spot], is_shared: node.largest_part() > 0 }
+        let without_hp = node.gpus.iter().filter(|gpu| gpu.hp == 0).count() as u8;
+        Self { idle, places: [hp, spot], is_shared: node.largest_part() > 0, without_hp }
     }
 
     /// Which node comes first in Algorithm 1.
@@ -87,7 +94,8 @@ impl Key {
 
 impl Index {
     pub fn insert(&mut self, key: Key) {
-        let bucket = self.0.entry(key.idle).or_default();
+        *self.without_hp.entry(key.without_hp).or_default() += 1;
+        let bucket = self.buckets.entry(key.idle).or_default();
         for (class, place) in key.places.into_iter().enumerate() {
             bucket.all[class].insert(place);
             if key.is_shared {
@@ -97,14 +105,25 @@ impl Index {
     }
 
     pub fn remove(&mut self, key: Key) {
-        let Some(bucket) = self.0.get_mut(&key.idle) else { return };
+        let Some(bucket) = self.buckets.get_mut(&key.idle) else { return };
         for (class, place) in key.places.into_iter().enumerate() {
             bucket.all[class].remove(&place);
             bucket.shared[class].remove(&place);
         }
         if bucket.all[0].is_empty() {
-            self.0.remove(&key.idle);
+            self.buckets.remove(&key.idle);
         }
+        if let Some(nodes) = self.without_hp.get_mut(&key.without_hp) {
+            *nodes -= 1;
+            if *nodes == 0 {
+                self.without_hp.remove(&key.without_hp);
+            }
+        }
+    }
+
+    /// The most GPUs without HP on one node.
+    pub fn most_without_hp(&self) -> u8 {
+        self.without_hp.last_key_value().map_or(0, |(gpus, _)| *gpus)
     }
 
     /// The first node of Algorithm 1 on which a pod fits. Spot leaves out nodes whose evictions weigh `breaker` or more
@@ -120,7 +139,7 @@ impl Index {
             node.is_open && !is_broken && has_gpus && node.has_room_beside_gpus(pod)
         };
         let mut best: Option<(Idle, Place)> = None;
-        for (idle, bucket) in &self.0 {
+        for (idle, bucket) in &self.buckets {
             if best.is_some_and(|(found, _)| found.same_quotient(*idle).is_ne()) {
                 break;
             }

@@ -20,6 +20,7 @@ pub use request::{GpuRequest, PodRequest, RequestError};
 use evictions::Evictions;
 use guarantees::Guarantees;
 use index::{Index, Key};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, UnixSeconds};
 
@@ -74,13 +75,26 @@ impl Running {
         self.gpus_milli() * u64::try_from(now.since_s(self.saved)).unwrap_or(0)
     }
 
-    #[must_use]
-    pub fn is_guaranteed(&self, now: UnixSeconds) -> bool {
-        self.guarantee.is_some_and(|guarantee| now < guarantee.until)
+    /// Where the task stands among those that could be evicted.
+    fn waste_class(&self) -> WasteClass {
+        WasteClass { is_guaranteed: self.guarantee.is_some(), gpus_milli: self.gpus_milli() }
     }
 }
 
+/// Spot tasks whose waste grows alike: of two of them the one that was saved later has less to lose, at any time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct WasteClass {
+    is_guaranteed: bool,
+    gpus_milli: u64,
+}
+
+/// Spot tasks by class, those with the least to lose first.
+type ByWaste = BTreeMap<WasteClass, BTreeSet<(Reverse<UnixSeconds>, TaskId)>>;
+
 /// Nodes, tasks, and the order in which nodes are asked.
+///
+/// Time does not pass by itself: [`pass_to`](Self::pass_to) and [`ended_guarantees`](Self::ended_guarantees) come before a
+/// decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fleet {
     nodes: Vec<NodeState>,
@@ -89,6 +103,7 @@ pub struct Fleet {
     tasks: BTreeMap<TaskId, Running>,
     /// Spot tasks with a pod on each node.
     spot: Vec<BTreeSet<TaskId>>,
+    by_waste: ByWaste,
     evictions: Evictions,
     guarantees: Guarantees,
     gpus: u64,
@@ -103,6 +118,7 @@ impl Fleet {
             index: Index::default(),
             tasks: BTreeMap::new(),
             spot: Vec::new(),
+            by_waste: ByWaste::new(),
             evictions: Evictions::new(settings),
             guarantees: Guarantees::default(),
             gpus: 0,
@@ -170,9 +186,7 @@ impl Fleet {
 
     /// A task's work is saved.
     pub fn saved(&mut self, task: &TaskId, at: UnixSeconds) {
-        if let Some(running) = self.tasks.get_mut(task) {
-            running.saved = running.saved.max(at);
-        }
+        self.change_task(task, |running| running.saved = running.saved.max(at));
     }
 
     /// Takes a task off its nodes: it has finished, failed, or was deleted.
@@ -210,17 +224,39 @@ impl Fleet {
 
     /// Promises a spot task that runs something else than before. Answers whether there is one.
     pub fn promise(&mut self, task: &TaskId, guarantee: Option<Guarantee>) -> bool {
-        let Some(running) = self.tasks.get_mut(task).filter(|running| running.class == TaskClass::Spot) else {
+        if self.tasks.get(task).is_none_or(|running| running.class != TaskClass::Spot) {
             return false;
-        };
-        let (before, milli) = (std::mem::replace(&mut running.guarantee, guarantee), running.gpus_milli());
-        if let Some(before) = before {
-            self.guarantees.count(task, before, milli, false);
         }
-        if let Some(guarantee) = guarantee {
-            self.guarantees.count(task, guarantee, milli, true);
-        }
+        self.change_task(task, |running| running.guarantee = guarantee);
         true
+    }
+
+    /// Changes what a running task is promised or has saved, and its places in what follows from that.
+    fn change_task(&mut self, task: &TaskId, change: impl FnOnce(&mut Running)) {
+        let Some(mut running) = self.tasks.remove(task) else { return };
+        self.count(task, &running, false);
+        change(&mut running);
+        self.count(task, &running, true);
+        self.tasks.insert(task.clone(), running);
+    }
+
+    /// Adds a task to the guarantees and the order by waste, or takes it away.
+    fn count(&mut self, task: &TaskId, running: &Running, adds: bool) {
+        if let Some(guarantee) = running.guarantee {
+            self.guarantees.count(task, guarantee, running.gpus_milli(), adds);
+        }
+        if running.class != TaskClass::Spot {
+            return;
+        }
+        let (class, place) = (running.waste_class(), (Reverse(running.saved), task.clone()));
+        if adds {
+            self.by_waste.entry(class).or_default().insert(place);
+        } else if let Some(tasks) = self.by_waste.get_mut(&class) {
+            tasks.remove(&place);
+            if tasks.is_empty() {
+                self.by_waste.remove(&class);
+            }
+        }
     }
 
     fn key(&self, node: usize) -> Key {
@@ -248,8 +284,6 @@ impl Fleet {
                 }
             }
         }
-        if let Some(guarantee) = running.guarantee {
-            self.guarantees.count(task, guarantee, running.gpus_milli(), takes);
-        }
+        self.count(task, running, takes);
     }
 }

@@ -4,8 +4,8 @@ use super::index::Key;
 use super::node::{NodeState, WHOLE_MILLI, lowest, numbers};
 use super::{Fleet, Gang, GpuPlace, GpuRequest, Plan, PodPlace, PodRequest, Running};
 use crate::invariants;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use vocab::{TaskClass, TaskId, UnixSeconds};
 
 /// G and F of Eq. 18: spot runs of the last hours that ended well, and that were evicted.
@@ -35,7 +35,7 @@ impl Default for PreemptionSettings {
 /// A node that would do, and what it takes.
 struct Candidate {
     victims: Vec<TaskId>,
-    waste_milli_gpu_s: u64,
+    cost: Cost,
     gpus: GpuPlace,
 }
 
@@ -49,19 +49,36 @@ struct Costs<'a> {
 }
 
 impl Costs<'_> {
-    /// Of a victim: what is kept first is largest.
-    fn worth(&self, task: &Running) -> (bool, u64) {
-        (self.settings.keeps_guarantees && task.is_guaranteed(self.now), task.waste_milli_gpu_s(self.now))
+    /// Whether a task's promise counts.
+    fn is_promised(&self, task: &Running) -> bool {
+        self.settings.keeps_guarantees && task.guarantee.is_some()
     }
 
-    /// Eq. 19, whose victims are counted as tasks; a node that needs none costs nothing.
-    fn of(&self, victims: usize, waste_milli_gpu_s: u64) -> f64 {
-        if victims == 0 {
-            return 0.0;
-        }
+    /// Of a victim: what is kept first is largest.
+    fn worth(&self, task: &Running) -> (bool, u64) {
+        (self.is_promised(task), task.waste_milli_gpu_s(self.now))
+    }
+
+    /// Eq. 19, whose victims are counted as tasks; broken promises come before it.
+    fn of(&self, victims: usize, promised: usize, waste_milli_gpu_s: u64) -> Cost {
         let (failed, finished) = (self.history.evicted + victims as u64, self.history.finished);
-        let rate = failed as f64 / (finished + failed) as f64;
-        rate + self.settings.usage_weight * waste_milli_gpu_s as f64 / self.pool_milli_gpu_s.max(1.0)
+        let rate = failed as f64 / ((finished + failed) as f64).max(1.0);
+        let usage = self.settings.usage_weight * waste_milli_gpu_s as f64 / self.pool_milli_gpu_s.max(1.0);
+        Cost { promised, price: rate + usage }
+    }
+}
+
+/// What a candidate costs, least first.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    /// Promises that would be broken.
+    promised: usize,
+    price: f64,
+}
+
+impl Cost {
+    fn order(&self, other: &Self) -> Ordering {
+        self.promised.cmp(&other.promised).then(self.price.total_cmp(&other.price))
     }
 }
 
@@ -141,26 +158,61 @@ impl Fleet {
         })
     }
 
-    /// The node with the least cost; ties go by the order of Algorithm 1, then by number.
+    /// The node with the least cost; a node that needs no victim costs nothing. Ties go by the order of Algorithm 1.
+    ///
+    /// Nodes are looked at in the order of what their cheapest task would lose. A node that was not looked at yet evicts a
+    /// task that loses more, so the search ends where one such task alone costs more than the best candidate.
     fn cheapest(&self, gang: &Gang, costs: &Costs<'_>) -> Option<(usize, Candidate)> {
         if let Some(place) = self.first_place(gang) {
-            return Some((place.node, Candidate { victims: Vec::new(), waste_milli_gpu_s: 0, gpus: place.gpus }));
+            return Some((place.node, Candidate { victims: Vec::new(), cost: costs.of(0, 0, 0), gpus: place.gpus }));
         }
-        let mut best: Option<(f64, Key, usize, Candidate)> = None;
-        for (number, node) in self.nodes.iter().enumerate() {
-            if !node.is_open || self.spot[number].is_empty() {
-                continue;
+        if u32::from(self.index.most_without_hp()) * 1_000 < gang.pod.gpus.milli()
+            && matches!(gang.pod.gpus, GpuRequest::Whole(_))
+        {
+            return None;
+        }
+        let mut looked_at = BTreeSet::new();
+        let mut best: Option<(Key, usize, Candidate)> = None;
+        for (promised, waste, task) in self.by_rising_waste(costs) {
+            let least = costs.of(1, usize::from(promised), waste);
+            if best.as_ref().is_some_and(|(.., candidate)| candidate.cost.order(&least).is_lt()) {
+                break;
             }
-            let Some(candidate) = self.candidate(number, node, gang, costs) else { continue };
-            let (cost, key) = (costs.of(candidate.victims.len(), candidate.waste_milli_gpu_s), self.key(number));
-            let is_better = best
-                .as_ref()
-                .is_none_or(|(least, other, ..)| cost.total_cmp(least).then(key.order(other, gang.class)).is_lt());
-            if is_better {
-                best = Some((cost, key, number, candidate));
+            for place in &self.tasks[task].places {
+                let node = &self.nodes[place.node];
+                if !looked_at.insert(place.node) || !node.is_open {
+                    continue;
+                }
+                let Some(candidate) = self.candidate(place.node, node, gang, costs) else { continue };
+                let key = self.key(place.node);
+                let is_better = best.as_ref().is_none_or(|(other, _, found)| {
+                    candidate.cost.order(&found.cost).then(key.order(other, gang.class)).is_lt()
+                });
+                if is_better {
+                    best = Some((key, place.node, candidate));
+                }
             }
         }
-        best.map(|(_, _, node, candidate)| (node, candidate))
+        best.map(|(_, node, candidate)| (node, candidate))
+    }
+
+    /// Spot tasks with whether they are promised and their waste, in thousandths of a GPU-second: those without a promise
+    /// first, then by waste.
+    fn by_rising_waste<'a>(&'a self, costs: &'a Costs<'_>) -> impl Iterator<Item = (bool, u64, &'a TaskId)> {
+        let of = |task: &'a TaskId| {
+            let (promised, waste) = costs.worth(&self.tasks[task]);
+            (promised, waste, task)
+        };
+        let mut classes: Vec<_> = self.by_waste.values().map(|tasks| tasks.iter()).collect();
+        let mut heads: BinaryHeap<Reverse<((bool, u64, &TaskId), usize)>> = BinaryHeap::new();
+        for (number, tasks) in classes.iter_mut().enumerate() {
+            heads.extend(tasks.next().map(|(_, task)| Reverse((of(task), number))));
+        }
+        std::iter::from_fn(move || {
+            let Reverse((head, number)) = heads.pop()?;
+            heads.extend(classes[number].next().map(|(_, task)| Reverse((of(task), number))));
+            Some(head)
+        })
     }
 
     /// The victims that a pod needs on a node: from all of its spot tasks, those worth most are kept while the rest suffices.
@@ -176,17 +228,19 @@ impl Fleet {
         }
         spot.sort_by_key(|(task, running)| (Reverse(costs.worth(running)), *task));
         let mut victims = Vec::new();
-        let mut waste_milli_gpu_s = 0;
+        let (mut waste_milli_gpu_s, mut promised) = (0, 0);
         for (task, running) in spot {
             room.hold(running, number, true);
             if !room.satisfies(&gang.pod) {
                 room.hold(running, number, false);
                 waste_milli_gpu_s += running.waste_milli_gpu_s(costs.now);
+                promised += usize::from(costs.is_promised(running));
                 victims.push(task.clone());
             }
         }
         let gpus = room.chosen(node, gang.pod.gpus)?;
-        Some(Candidate { victims, waste_milli_gpu_s, gpus })
+        let cost = costs.of(victims.len(), promised, waste_milli_gpu_s);
+        Some(Candidate { victims, cost, gpus })
     }
 }
 
@@ -256,5 +310,28 @@ impl Room {
                 Some(GpuPlace::Whole { mask: first | rest })
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl Fleet {
+    /// [`cheapest`](Self::cheapest) by a look at every node.
+    pub(super) fn agrees_with_a_look_at_every_node(&self, gang: &Gang, now: UnixSeconds, history: History) -> bool {
+        let settings = &PreemptionSettings::default();
+        let pool_milli_gpu_s = self.gpus as f64 * settings.usage_window_s as f64 * 1_000.0;
+        let costs = Costs { now, history, settings, pool_milli_gpu_s };
+        let searched = self.cheapest(gang, &costs);
+        if searched.as_ref().is_some_and(|(_, candidate)| candidate.victims.is_empty()) {
+            return self.first_place(gang).is_some();
+        }
+        let each =
+            self.nodes.iter().enumerate().filter(|(number, node)| node.is_open && !self.spot[*number].is_empty());
+        let all = each.filter_map(|(number, node)| Some((number, self.candidate(number, node, gang, &costs)?)));
+        let order = |(a, one): &(usize, Candidate), (b, other): &(usize, Candidate)| {
+            one.cost.order(&other.cost).then(self.key(*a).order(&self.key(*b), gang.class))
+        };
+        let least = all.min_by(order);
+        searched.map(|(node, candidate)| (node, candidate.victims, candidate.gpus))
+            == least.map(|(node, candidate)| (node, candidate.victims, candidate.gpus))
     }
 }

@@ -194,6 +194,9 @@ fn submit(fleet: &mut Fleet, gang: &Gang, now: UnixSeconds, guarantee: Option<Gu
     let before = fleet.clone();
     assert_eq!(fleet.first_place(gang).map(|place| place.node), first_by_looking(fleet, gang));
     let history = History { finished: 20, evicted: 2 };
+    if gang.class == TaskClass::Hp {
+        assert!(fleet.agrees_with_a_look_at_every_node(gang, now, history), "{gang:?}");
+    }
     let idle = fleet.plan(gang);
     let plan = idle.or_else(|| fleet.plan_preempting(gang, now, history, &PreemptionSettings::default()));
     assert_eq!(*fleet, before, "planning leaves everything as it was");
