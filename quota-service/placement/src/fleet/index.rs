@@ -132,11 +132,11 @@ impl Index {
         let fits = |place: &&Place| {
             let node = &nodes[place.node as usize];
             let is_broken = class == TaskClass::Spot && place.evictions >= i64::from(breaker);
-            let has_gpus = match pod.gpus {
+            let gpus_fit = match pod.gpus {
                 GpuRequest::Whole(_) => true,
                 GpuRequest::Share(milli) => node.idle > 0 || node.largest_part() >= milli,
             };
-            node.is_open && !is_broken && has_gpus && node.has_room_beside_gpus(pod)
+            node.is_open && !is_broken && gpus_fit && node.has_room_beside_gpus(pod)
         };
         let mut best: Option<(Idle, Place)> = None;
         for (idle, bucket) in &self.buckets {

@@ -68,6 +68,9 @@ impl Costs<'_> {
     }
 }
 
+/// Whether a task is promised, what it would lose, and its name: the order in which tasks are looked at.
+type Loss<'a> = (bool, u64, &'a TaskId);
+
 /// What a candidate costs, least first.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
@@ -198,13 +201,13 @@ impl Fleet {
 
     /// Spot tasks with whether they are promised and their waste, in thousandths of a GPU-second: those without a promise
     /// first, then by waste.
-    fn by_rising_waste<'a>(&'a self, costs: &'a Costs<'_>) -> impl Iterator<Item = (bool, u64, &'a TaskId)> {
+    fn by_rising_waste<'a>(&'a self, costs: &'a Costs<'_>) -> impl Iterator<Item = Loss<'a>> {
         let of = |task: &'a TaskId| {
             let (promised, waste) = costs.worth(&self.tasks[task]);
             (promised, waste, task)
         };
         let mut classes: Vec<_> = self.by_waste.values().map(|tasks| tasks.iter()).collect();
-        let mut heads: BinaryHeap<Reverse<((bool, u64, &TaskId), usize)>> = BinaryHeap::new();
+        let mut heads: BinaryHeap<Reverse<(Loss<'_>, usize)>> = BinaryHeap::new();
         for (number, tasks) in classes.iter_mut().enumerate() {
             heads.extend(tasks.next().map(|(_, task)| Reverse((of(task), number))));
         }
@@ -283,11 +286,11 @@ impl Room {
     }
 
     fn satisfies(&self, pod: &PodRequest) -> bool {
-        let has_gpus = match pod.gpus {
+        let gpus_fit = match pod.gpus {
             GpuRequest::Whole(count) => self.idle().count_ones() >= u32::from(count),
             GpuRequest::Share(milli) => self.free.iter().any(|free| *free >= milli),
         };
-        has_gpus && self.cpu_milli >= pod.cpu_milli && self.memory_mib >= pod.memory_mib
+        gpus_fit && self.cpu_milli >= pod.cpu_milli && self.memory_mib >= pod.memory_mib
     }
 
     fn idle(&self) -> u64 {
