@@ -2,7 +2,7 @@
 
 use crate::decide::Limit;
 use crate::eta::{Eta, EtaState};
-use crate::fleet::{Fleet, Gang, Gpu, GpuPlace, Plan, Running, WHOLE_MILLI};
+use crate::fleet::{Fleet, Gang, Gpu, GpuPlace, Plan, Running, WHOLE_MILLI, numbers};
 use crate::quota::Quota;
 use crate::settings::PoolSettings;
 use vocab::{HorizonHours, TaskClass};
@@ -65,9 +65,7 @@ pub fn books_balance(fleet: &Fleet) {
         for place in &running.places {
             let shares: Vec<(usize, u16)> = match place.gpus {
                 GpuPlace::Share { gpu, milli } => vec![(usize::from(gpu), milli)],
-                GpuPlace::Whole { mask } => {
-                    (0..64).filter(|gpu| mask >> gpu & 1 == 1).map(|gpu| (gpu, WHOLE_MILLI)).collect()
-                }
+                GpuPlace::Whole { mask } => numbers(mask).map(|gpu| (gpu, WHOLE_MILLI)).collect(),
             };
             for (gpu, milli) in shares {
                 let gpu = &mut taken[place.node][gpu];

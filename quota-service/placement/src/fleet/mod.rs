@@ -12,7 +12,7 @@ mod tests;
 
 pub use evictions::EvictionSettings;
 pub use guarantees::Guarantee;
-pub use node::{Gpu, GpuPlace, NodeState, WHOLE_MILLI};
+pub use node::{Gpu, GpuPlace, NodeState, WHOLE_MILLI, numbers};
 pub use place::{Plan, PlanFault};
 pub use preempt::{History, PreemptionSettings};
 pub use request::{GpuRequest, PodRequest, RequestError};

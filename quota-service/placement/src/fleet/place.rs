@@ -33,7 +33,7 @@ impl Fleet {
     /// Places a gang on what is idle, pod after pod, each on the first node of Algorithm 1 that fits; none if not all fit.
     /// Leaves everything as it was.
     pub fn plan(&mut self, gang: &Gang) -> Option<Plan> {
-        let mut places = Vec::with_capacity(gang.pods as usize);
+        let mut places = Vec::new();
         for _ in 0..gang.pods {
             let Some(place) = self.first_place(gang) else { break };
             self.hold_pod(place, &gang.pod, gang.class, true);

@@ -102,7 +102,7 @@ impl Fleet {
         let pool_milli_gpu_s = self.gpus as f64 * settings.usage_window_s as f64 * 1_000.0;
         let costs = Costs { now, history, settings, pool_milli_gpu_s };
         let mut gone: Vec<(TaskId, Running)> = Vec::new();
-        let mut places = Vec::with_capacity(gang.pods as usize);
+        let mut places = Vec::new();
         for _ in 0..gang.pods {
             let Some((node, candidate)) = self.cheapest(gang, &costs) else { break };
             for victim in candidate.victims {

@@ -74,6 +74,14 @@ fn shares_fill_the_fullest_shared_gpu_and_whole_gpus_stay_whole() {
 }
 
 #[test]
+fn a_gang_of_billions_is_refused_at_once() {
+    let mut fleet = fleet(&[8]);
+    let all = u32::MAX;
+    assert_eq!(fleet.plan(&gang("spot", TaskClass::Spot, "1", all)), None);
+    assert_eq!(preempting(&mut fleet, "hp", "1", all, 0), None);
+}
+
+#[test]
 fn the_least_waste_goes_and_what_is_promised_stays() {
     use TaskClass::Spot;
     let mut fleet = fleet(&[8]);
