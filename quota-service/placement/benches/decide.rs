@@ -1,8 +1,8 @@
 //! One decision on a pool of 4,278 and of 100,000 nodes: whole GPUs, shares, gangs of 16, with and without preemption;
 //! beside a look at every node, which is what an index saves. Prints p50 and p99 and their part of the budget.
 
-use placement::fleet::{EvictionSettings, Fleet, Gang, GpuRequest, History, PodRequest, PreemptionSettings};
-use placement::{Circumstances, Decision, decide};
+use placement::fleet::{EvictionSettings, Fleet, Gang, GpuRequest, History, PodRequest, Workload};
+use placement::{Circumstances, Decision, Policy, decide};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use vocab::{NodeId, TaskClass, TaskId, UnixSeconds};
@@ -65,9 +65,8 @@ fn report(what: &str, mut times: Vec<Duration>, budget_us: f64) {
 
 /// Decides, and starts and ends what was decided outside of the time.
 fn timed(fleet: &mut Fleet, gangs: impl Iterator<Item = Gang>, is_preempting: Option<bool>) -> Vec<Duration> {
-    let settings = PreemptionSettings::default();
     let history = History { finished: 10_000, evicted: 500 };
-    let on = Circumstances { now: now(), limits: &[], history, preemption: &settings };
+    let on = Circumstances { now: now(), limits: &[], history, policy: &Policy::GFS, workload: &Workload::new() };
     let mut times = Vec::new();
     for gang in gangs {
         let started = Instant::now();

@@ -1,7 +1,8 @@
 //! One task, one decision (GFS Algorithm 3): quota first, then idle GPUs, then, for HP alone, the cheapest evictions.
 
-use crate::fleet::{Fleet, Gang, GpuRequest, Guarantee, History, Plan, PreemptionSettings};
+use crate::fleet::{Fleet, Gang, GpuRequest, Guarantee, History, Plan, Workload};
 use crate::invariants;
+use crate::policy::{Admission, Policy};
 use std::cmp::Reverse;
 use std::fmt;
 use vocab::{HorizonHours, MilliGpus, TaskClass, TaskId, UnixSeconds};
@@ -106,19 +107,21 @@ pub struct Circumstances<'a> {
     /// By rising hours.
     pub limits: &'a [Limit],
     pub history: History,
-    pub preemption: &'a PreemptionSettings,
+    pub policy: &'a Policy,
+    /// What fragmentation is measured against, under policies that look at it.
+    pub workload: &'a Workload,
 }
 
 /// Decides on one task; `hours` is the guarantee that a spot task asks for, none for one at will. Leaves the fleet as it
 /// was: [`Fleet::apply`] does what was decided.
 pub fn decide(fleet: &mut Fleet, gang: &Gang, hours: Option<HorizonHours>, on: &Circumstances<'_>) -> Decision {
     let hours = hours.filter(|_| gang.class == TaskClass::Spot);
-    if let Some(refusal) = hours.and_then(|hours| over_quota(fleet, gang, hours, on.limits)) {
+    let limited = hours.filter(|_| on.policy.admission == Admission::Quota);
+    if let Some(refusal) = limited.and_then(|hours| over_quota(fleet, gang, hours, on.limits)) {
         return Decision::Wait(refusal);
     }
     let asked = asked(gang);
-    let plan = fleet.plan(gang).or_else(|| fleet.plan_preempting(gang, on.now, on.history, on.preemption));
-    let Some(plan) = plan else {
+    let Some(plan) = plan(fleet, gang, on) else {
         return Decision::Wait(match gang.class {
             _ if !fleet.could_ever_hold(gang) => Refusal::FitsNever { gpus: gang.pod.gpus, pods: gang.pods },
             TaskClass::Hp => Refusal::HeldByHp { asked },
@@ -126,14 +129,26 @@ pub fn decide(fleet: &mut Fleet, gang: &Gang, hours: Option<HorizonHours>, on: &
         });
     };
     invariants::gangs_are_whole(&plan);
-    if let Some(hours) = hours {
+    if let Some(hours) = limited {
         invariants::quota_is_kept_at_admission(fleet, gang, hours, on.limits);
     }
     Decision::Start { plan, guarantee: hours.map(|hours| Guarantee::from(on.now, hours)) }
 }
 
+/// Idle GPUs first, or at once whatever HP may have, as the policy says.
+fn plan(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<Plan> {
+    let Policy { nodes, victims, idle_first, preemption, .. } = on.policy;
+    if *idle_first || gang.class == TaskClass::Spot {
+        let idle = fleet.plan_by(gang, *nodes, on.workload);
+        if idle.is_some() {
+            return idle;
+        }
+    }
+    fleet.plan_evicting(gang, *victims, *idle_first, (on.now, on.history, preemption))
+}
+
 /// A task counts among all guarantees up to its own: S_a(h') + request ≤ Q_h' for every offered h' ≤ h (DESIGN §4.8).
-fn over_quota(fleet: &Fleet, gang: &Gang, hours: HorizonHours, limits: &[Limit]) -> Option<Refusal> {
+pub fn over_quota(fleet: &Fleet, gang: &Gang, hours: HorizonHours, limits: &[Limit]) -> Option<Refusal> {
     if !limits.iter().any(|limit| limit.hours == hours) {
         return Some(Refusal::NotOffered { hours, longest: limits.last().map(|limit| limit.hours) });
     }
@@ -183,8 +198,8 @@ mod tests {
 
     fn decided(fleet: &mut Fleet, gang: &Gang, of: Option<u64>, limits: &[Limit]) -> Decision {
         let now = UnixSeconds::new(1_700_000_000);
-        let preemption = PreemptionSettings::default();
-        let on = Circumstances { now, limits, history: History::default(), preemption: &preemption };
+        let (policy, workload) = (&Policy::GFS, &Workload::new());
+        let on = Circumstances { now, limits, history: History::default(), policy, workload };
         let decision = decide(fleet, gang, of.map(hours), &on);
         if let Decision::Start { plan, guarantee } = &decision {
             fleet.apply(plan, now, *guarantee).unwrap();

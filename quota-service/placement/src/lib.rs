@@ -3,12 +3,14 @@
 //! What is known of a pool becomes its [`Supply`]; supply, bounds and [`Eta`] become a [`Quota`] for each offered number
 //! of hours, with the reasons that explain it; outcomes move eta ([`eta::decide`]); age turns a quota conservative
 //! ([`staleness`]). A [`Fleet`](fleet::Fleet) is a pool's nodes with the tasks on them: [`decide`] says whether and where a
-//! gang starts, and which spot tasks have to go for it. The service and the simulator call the same functions.
+//! gang starts, and which spot tasks have to go for it; a [`Pool`](pool::Pool) does so for its queue, event by event. The service and the simulator call the same functions.
 
 mod decide;
 pub mod eta;
 pub mod fleet;
 pub mod invariants;
+pub mod policy;
+pub mod pool;
 mod quota;
 mod reason;
 mod settings;
@@ -17,6 +19,7 @@ mod supply;
 
 pub use decide::{Circumstances, Decision, Limit, QueueOrder, Refusal, decide};
 pub use eta::{Eta, EtaError};
+pub use policy::Policy;
 pub use quota::{Bound, Quota, quotas};
 pub use reason::Reason;
 pub use settings::{PoolSettings, SettingsError};

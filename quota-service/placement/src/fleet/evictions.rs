@@ -49,6 +49,12 @@ impl Evictions {
         self.counts[node]
     }
 
+    /// Those within the long window, oldest first.
+    pub fn counted(&self) -> impl Iterator<Item = (UnixSeconds, usize)> {
+        let long = self.leave.iter().filter(|(_, window, ..)| *window == 1);
+        long.map(|(leaves, _, _, node)| (leaves.plus_s(-self.settings.long_window_s), *node))
+    }
+
     /// Nodes of which evictions have left a window, with what remains.
     pub fn pass_to(&mut self, now: UnixSeconds) -> Vec<(usize, [u32; 2])> {
         let mut changed = BTreeSet::new();

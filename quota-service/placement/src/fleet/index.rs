@@ -136,7 +136,7 @@ impl Index {
                 GpuRequest::Whole(_) => true,
                 GpuRequest::Share(milli) => node.idle > 0 || node.largest_part() >= milli,
             };
-            node.is_open && !is_broken && gpus_fit && node.has_room_beside_gpus(pod)
+            node.takes_pods() && !is_broken && gpus_fit && node.has_room_beside_gpus(pod)
         };
         let mut best: Option<(Idle, Place)> = None;
         for (idle, bucket) in &self.buckets {

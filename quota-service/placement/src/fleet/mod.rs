@@ -7,6 +7,7 @@ mod node;
 mod place;
 mod preempt;
 mod request;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ pub use node::{Gpu, GpuPlace, NodeState, WHOLE_MILLI, numbers};
 pub use place::{Plan, PlanFault};
 pub use preempt::{History, PreemptionSettings};
 pub use request::{GpuRequest, PodRequest, RequestError};
+pub use rules::{NodeRule, VictimRule, Workload};
 
 use evictions::Evictions;
 use guarantees::Guarantees;
@@ -139,16 +141,47 @@ impl Fleet {
         if gpus > u32::from(GpuRequest::MOST) {
             return Err(NodeError::Gpus { node: id, gpus });
         }
-        if self.by_id.contains_key(&id) {
+        if self.number_of(&id).is_some() {
             return Err(NodeError::Known { node: id });
         }
-        let number = self.nodes.len();
-        self.by_id.insert(id.clone(), number);
-        self.nodes.push(NodeState::new(id, gpus as usize, cpu_milli, memory_mib));
-        self.spot.push(BTreeSet::new());
+        let number = self.by_id.get(&id).copied().unwrap_or(self.nodes.len());
+        let node = NodeState::new(id.clone(), gpus as usize, cpu_milli, memory_mib);
+        if number < self.nodes.len() {
+            // It was here before, and keeps its number and its evictions.
+            let evictions = self.nodes[number].evictions;
+            self.nodes[number] = NodeState { evictions, ..node };
+        } else {
+            self.by_id.insert(id, number);
+            self.nodes.push(node);
+            self.spot.push(BTreeSet::new());
+        }
         self.gpus += u64::from(gpus);
         self.index.insert(self.key(number));
         Ok(number)
+    }
+
+    /// Takes a node away with everything on it; answers the tasks that were, whole, by their names. Its number stays its
+    /// own if it comes back.
+    pub fn remove(&mut self, node: usize) -> Vec<(TaskId, Running)> {
+        let here = |running: &Running| running.places.iter().any(|place| place.node == node);
+        let tasks: Vec<TaskId> =
+            self.tasks.iter().filter(|(_, running)| here(running)).map(|(task, _)| task.clone()).collect();
+        let gone = tasks.into_iter().filter_map(|task| self.finish(&task).map(|running| (task, running))).collect();
+        self.index.remove(self.key(node));
+        self.gpus -= self.nodes[node].gpus.len() as u64;
+        self.nodes[node].is_gone = true;
+        gone
+    }
+
+    /// Evictions that still count, oldest first: when, and on which node.
+    pub fn evictions(&self) -> impl Iterator<Item = (UnixSeconds, &NodeId)> {
+        self.evictions.counted().map(|(at, node)| (at, &self.nodes[node].id))
+    }
+
+    /// Counts an eviction that was seen before.
+    pub fn recall_eviction(&mut self, node: usize, at: UnixSeconds) {
+        let counts = self.evictions.count(node, at);
+        self.change(node, |state| state.evictions = counts);
     }
 
     /// Lets new pods come to a node, or no longer.
@@ -163,7 +196,7 @@ impl Fleet {
 
     #[must_use]
     pub fn number_of(&self, node: &NodeId) -> Option<usize> {
-        self.by_id.get(node).copied()
+        self.by_id.get(node).copied().filter(|number| !self.nodes[*number].is_gone)
     }
 
     #[must_use]
@@ -200,7 +233,7 @@ impl Fleet {
     #[must_use]
     pub fn could_ever_hold(&self, gang: &Gang) -> bool {
         let mut missing = u64::from(gang.pods);
-        self.nodes.iter().any(|node| {
+        self.nodes.iter().filter(|node| !node.is_gone).any(|node| {
             missing = missing.saturating_sub(node.pods_when_empty(&gang.pod));
             missing == 0
         })
@@ -264,6 +297,10 @@ impl Fleet {
     }
 
     fn change(&mut self, node: usize, change: impl FnOnce(&mut NodeState)) {
+        if self.nodes[node].is_gone {
+            change(&mut self.nodes[node]);
+            return;
+        }
         self.index.remove(self.key(node));
         change(&mut self.nodes[node]);
         self.index.insert(self.key(node));

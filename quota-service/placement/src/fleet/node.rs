@@ -46,6 +46,8 @@ pub struct NodeState {
     pub free_memory_mib: u64,
     /// Whether new pods may come: not while it drains.
     pub is_open: bool,
+    /// Whether the node was taken away.
+    pub is_gone: bool,
     /// Evictions within the short window and the long one.
     pub evictions: [u32; 2],
     pub idle: u8,
@@ -66,11 +68,18 @@ impl NodeState {
             free_cpu_milli: cpu_milli,
             free_memory_mib: memory_mib,
             is_open: true,
+            is_gone: false,
             evictions: [0; 2],
             idle: gpus as u8,
             hp_milli: 0,
             spot_milli: 0,
         }
+    }
+
+    /// Whether new pods may come.
+    #[must_use]
+    pub const fn takes_pods(&self) -> bool {
+        self.is_open && !self.is_gone
     }
 
     /// The largest free part of a GPU that is already shared.

@@ -1,5 +1,6 @@
 //! Non-preemptive placement (GFS Algorithm 1), and how a plan becomes real.
 
+use super::rules::{NodeRule, Workload};
 use super::{Fleet, Gang, Guarantee, PodPlace, Running};
 use crate::invariants;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,9 +34,14 @@ impl Fleet {
     /// Places a gang on what is idle, pod after pod, each on the first node of Algorithm 1 that fits; none if not all fit.
     /// Leaves everything as it was.
     pub fn plan(&mut self, gang: &Gang) -> Option<Plan> {
+        self.plan_by(gang, NodeRule::Gfs, &Workload::new())
+    }
+
+    /// [`plan`](Self::plan) by another order of nodes.
+    pub fn plan_by(&mut self, gang: &Gang, rule: NodeRule, workload: &Workload) -> Option<Plan> {
         let mut places = Vec::new();
         for _ in 0..gang.pods {
-            let Some(place) = self.first_place(gang) else { break };
+            let Some(place) = self.place_by(gang, rule, workload) else { break };
             self.hold_pod(place, &gang.pod, gang.class, true);
             places.push(place);
         }
@@ -112,7 +118,7 @@ impl Fleet {
             let taken = PlanFault::Taken { node: place.node, pod };
             let Some(now) = self.nodes.get(place.node) else { return Err(taken) };
             let node = after.entry(place.node).or_insert_with(|| now.clone());
-            if !node.is_open || !node.can_hold(place.gpus) || !node.has_room_beside_gpus(&gang.pod) {
+            if !node.takes_pods() || !node.can_hold(place.gpus) || !node.has_room_beside_gpus(&gang.pod) {
                 return Err(taken);
             }
             node.hold(place.gpus, &gang.pod, gang.class, true);

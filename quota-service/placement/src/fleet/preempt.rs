@@ -2,6 +2,7 @@
 
 use super::index::Key;
 use super::node::{NodeState, WHOLE_MILLI, lowest, numbers};
+use super::rules::{Draw, VictimRule};
 use super::{Fleet, Gang, GpuPlace, GpuRequest, Plan, PodPlace, PodRequest, Running};
 use crate::invariants;
 use std::cmp::{Ordering, Reverse};
@@ -33,14 +34,14 @@ impl Default for PreemptionSettings {
 }
 
 /// A node that would do, and what it takes.
-struct Candidate {
-    victims: Vec<TaskId>,
-    cost: Cost,
-    gpus: GpuPlace,
+pub(super) struct Candidate {
+    pub victims: Vec<TaskId>,
+    pub cost: Cost,
+    pub gpus: GpuPlace,
 }
 
 /// What is the same for all nodes of one decision.
-struct Costs<'a> {
+pub(super) struct Costs<'a> {
     now: UnixSeconds,
     history: History,
     settings: &'a PreemptionSettings,
@@ -60,7 +61,7 @@ impl Costs<'_> {
     }
 
     /// Eq. 19, whose victims are counted as tasks; broken promises come before it.
-    fn of(&self, victims: usize, promised: usize, waste_milli_gpu_s: u64) -> Cost {
+    pub fn of(&self, victims: usize, promised: usize, waste_milli_gpu_s: u64) -> Cost {
         let (failed, finished) = (self.history.evicted + victims as u64, self.history.finished);
         let rate = failed as f64 / ((finished + failed) as f64).max(1.0);
         let usage = self.settings.usage_weight * waste_milli_gpu_s as f64 / self.pool_milli_gpu_s.max(1.0);
@@ -73,7 +74,7 @@ type Loss<'a> = (bool, u64, &'a TaskId);
 
 /// What a candidate costs, least first.
 #[derive(Debug, Clone, Copy)]
-struct Cost {
+pub(super) struct Cost {
     /// Promises that would be broken.
     promised: usize,
     price: f64,
@@ -96,6 +97,17 @@ impl Fleet {
         history: History,
         settings: &PreemptionSettings,
     ) -> Option<Plan> {
+        self.plan_evicting(gang, VictimRule::LeastWaste, true, (now, history, settings))
+    }
+
+    /// [`plan_preempting`](Self::plan_preempting) by another choice of victims.
+    pub fn plan_evicting(
+        &mut self,
+        gang: &Gang,
+        rule: VictimRule,
+        idle_first: bool,
+        (now, history, settings): (UnixSeconds, History, &PreemptionSettings),
+    ) -> Option<Plan> {
         if gang.class != TaskClass::Hp {
             return None;
         }
@@ -103,8 +115,14 @@ impl Fleet {
         let costs = Costs { now, history, settings, pool_milli_gpu_s };
         let mut gone: Vec<(TaskId, Running)> = Vec::new();
         let mut places = Vec::new();
+        let mut draw = Draw::new(rule.seed(), &gang.task, now.get());
         for _ in 0..gang.pods {
-            let Some((node, candidate)) = self.cheapest(gang, &costs) else { break };
+            let chosen = match rule {
+                VictimRule::LeastWaste => self.cheapest(gang, &costs),
+                VictimRule::Tightest => self.tightest(gang, &costs, idle_first),
+                VictimRule::Random { .. } => self.drawn(gang, &costs, &mut draw),
+            };
+            let Some((node, candidate)) = chosen else { break };
             for victim in candidate.victims {
                 if let Some(running) = self.finish(&victim) {
                     gone.push((victim, running));
@@ -183,7 +201,7 @@ impl Fleet {
             }
             for place in &self.tasks[task].places {
                 let node = &self.nodes[place.node];
-                if !looked_at.insert(place.node) || !node.is_open {
+                if !looked_at.insert(place.node) || !node.takes_pods() {
                     continue;
                 }
                 let Some(candidate) = self.candidate(place.node, node, gang, costs) else { continue };
@@ -248,21 +266,21 @@ impl Fleet {
 }
 
 /// What is free on a node while its victims are chosen.
-struct Room {
+pub(super) struct Room {
     free: [u16; GpuRequest::MOST as usize],
     cpu_milli: u64,
     memory_mib: u64,
 }
 
 impl Room {
-    fn of(node: &NodeState) -> Self {
+    pub fn of(node: &NodeState) -> Self {
         let mut free = [0; GpuRequest::MOST as usize];
         free.iter_mut().zip(&node.gpus).for_each(|(free, gpu)| *free = gpu.free());
         Self { free, cpu_milli: node.free_cpu_milli, memory_mib: node.free_memory_mib }
     }
 
     /// Takes what the pods of a task hold on this node, or gives it back.
-    fn hold(&mut self, running: &Running, number: usize, takes: bool) {
+    pub fn hold(&mut self, running: &Running, number: usize, takes: bool) {
         let moved = |free: u16, milli: u16| if takes { free - milli } else { free + milli };
         for place in running.places.iter().filter(|place| place.node == number) {
             match place.gpus {
@@ -285,12 +303,16 @@ impl Room {
         }
     }
 
-    fn satisfies(&self, pod: &PodRequest) -> bool {
+    pub fn satisfies(&self, pod: &PodRequest) -> bool {
         let gpus_fit = match pod.gpus {
             GpuRequest::Whole(count) => self.idle().count_ones() >= u32::from(count),
             GpuRequest::Share(milli) => self.free.iter().any(|free| *free >= milli),
         };
-        gpus_fit && self.cpu_milli >= pod.cpu_milli && self.memory_mib >= pod.memory_mib
+        gpus_fit && self.has_room_beside_gpus(pod)
+    }
+
+    pub const fn has_room_beside_gpus(&self, pod: &PodRequest) -> bool {
+        self.cpu_milli >= pod.cpu_milli && self.memory_mib >= pod.memory_mib
     }
 
     fn idle(&self) -> u64 {
@@ -299,7 +321,7 @@ impl Room {
     }
 
     /// GPUs for the pod: those that were idle before come first, or the fullest one with room for a share.
-    fn chosen(&self, before: &NodeState, request: GpuRequest) -> Option<GpuPlace> {
+    pub fn chosen(&self, before: &NodeState, request: GpuRequest) -> Option<GpuPlace> {
         match request {
             GpuRequest::Share(milli) => {
                 let fits = self.free.iter().enumerate().filter(|(_, free)| **free >= milli);
@@ -328,7 +350,7 @@ impl Fleet {
             return self.first_place(gang).is_some();
         }
         let each =
-            self.nodes.iter().enumerate().filter(|(number, node)| node.is_open && !self.spot[*number].is_empty());
+            self.nodes.iter().enumerate().filter(|(number, node)| node.takes_pods() && !self.spot[*number].is_empty());
         let all = each.filter_map(|(number, node)| Some((number, self.candidate(number, node, gang, &costs)?)));
         let order = |(a, one): &(usize, Candidate), (b, other): &(usize, Candidate)| {
             one.cost.order(&other.cost).then(self.key(*a).order(&self.key(*b), gang.class))

@@ -1,0 +1,201 @@
+//! Other rules than those of GFS, for rivals and ablations: each looks at every node.
+
+use super::node::{NodeState, WHOLE_MILLI};
+use super::preempt::{Candidate, Costs, Room};
+use super::{Fleet, Gang, GpuPlace, GpuRequest, PodPlace};
+use vocab::{TaskClass, TaskId};
+
+/// On which node a pod goes, where idle GPUs suffice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeRule {
+    /// Algorithm 1 of GFS: fullest, then most of the same class, then evictions.
+    Gfs,
+    /// The fullest alone.
+    BestFit,
+    /// Where fragmentation grows least (FGD), measured against the requests that came so far.
+    Fgd,
+}
+
+/// Who goes for an HP pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VictimRule {
+    /// Algorithm 2 of GFS: where evictions cost least.
+    LeastWaste,
+    /// Whoever holds the first GPUs without HP on the node that has fewest of them.
+    Tightest,
+    /// Anybody anywhere, drawn.
+    Random { seed: u64 },
+}
+
+impl VictimRule {
+    pub(super) const fn seed(self) -> u64 {
+        match self {
+            Self::Random { seed } => seed,
+            Self::LeastWaste | Self::Tightest => 0,
+        }
+    }
+}
+
+/// Requests that came, by how often: what fragmentation is measured against.
+pub type Workload = std::collections::BTreeMap<GpuRequest, u64>;
+
+/// A share in millionths, so that nodes of any size compare.
+fn millionths(part: u32, of: usize) -> u64 {
+    u64::from(part) * 1_000 / of.max(1) as u64
+}
+
+impl Fleet {
+    /// The place of one pod on what is idle.
+    pub(super) fn place_by(&self, gang: &Gang, rule: NodeRule, workload: &Workload) -> Option<PodPlace> {
+        if rule == NodeRule::Gfs {
+            return self.first_place(gang);
+        }
+        let fits = |(number, node): (usize, &NodeState)| {
+            let gpus =
+                node.place(gang.pod.gpus).filter(|_| node.takes_pods() && node.has_room_beside_gpus(&gang.pod))?;
+            let free: u32 = node.gpus.iter().map(|gpu| u32::from(gpu.free())).sum();
+            let score = match rule {
+                NodeRule::Fgd => growth(node, gpus, gang, workload),
+                _ => i128::from(millionths(free, node.gpus.len())),
+            };
+            Some((score, number, gpus))
+        };
+        let best = self.nodes.iter().enumerate().filter_map(fits).min_by_key(|(score, number, _)| (*score, *number));
+        best.map(|(_, node, gpus)| PodPlace { node, gpus })
+    }
+
+    /// The first GPUs without HP on the node that has fewest of them, whoever holds them; idle ones come first where
+    /// `idle_first` says so.
+    pub(super) fn tightest(&self, gang: &Gang, costs: &Costs<'_>, idle_first: bool) -> Option<(usize, Candidate)> {
+        let candidate = |(number, node): (usize, &NodeState)| {
+            let without_hp = node.gpus.iter().filter(|gpu| gpu.hp == 0).count();
+            let candidate = self.holders(number, node, gang, costs, idle_first)?;
+            Some((millionths(without_hp as u32 * u32::from(WHOLE_MILLI), node.gpus.len()), number, candidate))
+        };
+        let open = self.nodes.iter().enumerate().filter(|(_, node)| node.takes_pods());
+        let best = open.filter_map(candidate).min_by_key(|(score, number, _)| (*score, *number));
+        best.map(|(_, node, candidate)| (node, candidate))
+    }
+
+    /// The spot tasks on the first GPUs that suffice.
+    fn holders(
+        &self,
+        number: usize,
+        node: &NodeState,
+        gang: &Gang,
+        costs: &Costs<'_>,
+        idle_first: bool,
+    ) -> Option<Candidate> {
+        let wanted = match gang.pod.gpus {
+            GpuRequest::Whole(gpus) => usize::from(gpus),
+            GpuRequest::Share(_) => 1,
+        };
+        if let GpuRequest::Share(_) = gang.pod.gpus
+            && let Some(gpus) = node.place(gang.pod.gpus).filter(|_| node.has_room_beside_gpus(&gang.pod))
+        {
+            return Some(Candidate { victims: Vec::new(), cost: costs.of(0, 0, 0), gpus });
+        }
+        let mut takes: Vec<usize> = (0..node.gpus.len()).filter(|gpu| node.gpus[*gpu].hp == 0).collect();
+        if idle_first {
+            takes.sort_by_key(|gpu| !node.gpus[*gpu].is_idle());
+        }
+        takes.truncate(wanted);
+        if takes.len() < wanted {
+            return None;
+        }
+        let mask = takes.iter().fold(0_u64, |mask, gpu| mask | 1 << gpu);
+        let (mut room, mut victims) = (Room::of(node), Vec::new());
+        // Those on the GPUs first; others of the node where CPU or memory are still short.
+        let (on_them, others): (Vec<_>, Vec<_>) =
+            self.spot[number].iter().partition(|task| self.holds_any(task, number, mask));
+        for task in &on_them {
+            room.hold(&self.tasks[*task], number, false);
+            victims.push((*task).clone());
+        }
+        for task in others {
+            if room.has_room_beside_gpus(&gang.pod) {
+                break;
+            }
+            room.hold(&self.tasks[task], number, false);
+            victims.push(task.clone());
+        }
+        let gpus = match gang.pod.gpus {
+            GpuRequest::Whole(_) => GpuPlace::Whole { mask },
+            GpuRequest::Share(milli) => GpuPlace::Share { gpu: *takes.first()? as u8, milli },
+        };
+        room.has_room_beside_gpus(&gang.pod).then(|| Candidate { victims, cost: costs.of(0, 0, 0), gpus })
+    }
+
+    fn holds_any(&self, task: &TaskId, node: usize, mask: u64) -> bool {
+        let here = self.tasks[task].places.iter().filter(|place| place.node == node);
+        here.into_iter().any(|place| match place.gpus {
+            GpuPlace::Whole { mask: held } => held & mask != 0,
+            GpuPlace::Share { gpu, .. } => mask >> gpu & 1 == 1,
+        })
+    }
+
+    /// A node that would do, drawn, and tasks of it, drawn, until the pod fits.
+    pub(super) fn drawn(&self, gang: &Gang, costs: &Costs<'_>, draw: &mut Draw) -> Option<(usize, Candidate)> {
+        let would_do = |(number, node): &(usize, &NodeState)| {
+            let mut room = Room::of(node);
+            self.spot[*number].iter().for_each(|task| room.hold(&self.tasks[task], *number, false));
+            node.takes_pods() && room.satisfies(&gang.pod)
+        };
+        let nodes: Vec<_> = self.nodes.iter().enumerate().filter(would_do).collect();
+        let (number, node) = *nodes.get(draw.below(nodes.len())?)?;
+        let mut tasks: Vec<&TaskId> = self.spot[number].iter().collect();
+        let (mut room, mut victims) = (Room::of(node), Vec::new());
+        while !room.satisfies(&gang.pod) {
+            let task = tasks.swap_remove(draw.below(tasks.len())?);
+            room.hold(&self.tasks[task], number, false);
+            victims.push(task.clone());
+        }
+        let gpus = room.chosen(node, gang.pod.gpus)?;
+        Some((number, Candidate { victims, cost: costs.of(0, 0, 0), gpus }))
+    }
+}
+
+/// How much the fragmentation of a node grows with a pod: thousandths of a GPU that a request of the workload could not
+/// use, weighed by how often it came.
+fn growth(node: &NodeState, gpus: GpuPlace, gang: &Gang, workload: &Workload) -> i128 {
+    let before = fragmentation(node, workload);
+    let mut after = node.clone();
+    after.hold(gpus, &gang.pod, TaskClass::Spot, true);
+    fragmentation(&after, workload) - before
+}
+
+fn fragmentation(node: &NodeState, workload: &Workload) -> i128 {
+    let unusable = |request: &GpuRequest| -> u64 {
+        let free = |least: u16| node.gpus.iter().filter(move |gpu| gpu.free() < least).map(|gpu| u64::from(gpu.free()));
+        match request {
+            GpuRequest::Share(milli) => free(*milli).sum(),
+            GpuRequest::Whole(gpus) if u16::from(node.idle) >= *gpus => free(WHOLE_MILLI).sum(),
+            GpuRequest::Whole(_) => free(u16::MAX).sum(),
+        }
+    };
+    workload.iter().map(|(request, count)| i128::from(unusable(request)) * i128::from(*count)).sum()
+}
+
+/// Numbers that follow from a seed (SplitMix64).
+#[derive(Debug, Clone, Copy)]
+pub struct Draw(u64);
+
+impl Draw {
+    /// Of one task at one time.
+    #[must_use]
+    pub fn new(seed: u64, task: &TaskId, at_s: i64) -> Self {
+        let name = task
+            .as_str()
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        Self(seed ^ name.rotate_left(17) ^ (at_s as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn below(&mut self, count: usize) -> Option<usize> {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31).checked_rem(count as u64).map(|number| number as usize)
+    }
+}

@@ -1,0 +1,95 @@
+//! A policy by its name: the order of tasks, what admits spot, where tasks go, and who goes for HP (DESIGN §5).
+
+use crate::fleet::{NodeRule, PreemptionSettings, VictimRule};
+
+/// In which order tasks are tried; HP before spot in each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueRule {
+    /// Larger requests first, then more pods, then earlier ones (GFS §3.4.2).
+    Size,
+    /// Earlier ones first.
+    Arrival,
+}
+
+/// Who waits behind a task that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocking {
+    /// Nobody: smaller tasks fill what is left.
+    Nobody,
+    /// Its class.
+    Class,
+    /// All that come after it, of either class.
+    Everybody,
+}
+
+/// What a spot task needs to start, besides idle GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// Room in the quota of its guarantee hours.
+    Quota,
+    /// Nothing: Q = S0 + S_a, the control.
+    Idle,
+}
+
+/// How tasks are placed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Policy {
+    pub queue: QueueRule,
+    pub blocking: Blocking,
+    pub admission: Admission,
+    pub nodes: NodeRule,
+    pub victims: VictimRule,
+    /// Whether HP looks for idle GPUs before it evicts.
+    pub idle_first: bool,
+    pub preemption: PreemptionSettings,
+}
+
+impl Policy {
+    /// GFS as DESIGN §4 has it.
+    pub const GFS: Self = Self {
+        queue: QueueRule::Size,
+        blocking: Blocking::Nobody,
+        admission: Admission::Quota,
+        nodes: NodeRule::Gfs,
+        victims: VictimRule::LeastWaste,
+        idle_first: true,
+        preemption: PreemptionSettings { usage_weight: 0.5, usage_window_s: 86_400, keeps_guarantees: true },
+    };
+
+    /// The rules of a policy; the ablations `gfs-e` and `gfs-d` differ from `gfs` in forecast and eta alone.
+    #[must_use]
+    pub fn parse(id: &str) -> Option<Self> {
+        let gfs = Self::GFS;
+        let blind = PreemptionSettings { keeps_guarantees: false, ..gfs.preemption };
+        let arrival = Self { queue: QueueRule::Arrival, blocking: Blocking::Class, admission: Admission::Idle, ..gfs };
+        let fair = Self { nodes: NodeRule::BestFit, victims: VictimRule::Tightest, ..arrival };
+        Some(match id {
+            "gfs" | "gfs-e" | "gfs-d" => gfs,
+            "gfs-paper" => Self { preemption: blind, ..gfs },
+            "gfs-noquota" => Self { admission: Admission::Idle, ..gfs },
+            "gfs-s" => Self { nodes: NodeRule::BestFit, ..gfs },
+            "gfs-p" => Self { victims: VictimRule::Random { seed: 0 }, ..gfs },
+            "gfs-sp" => Self { nodes: NodeRule::BestFit, victims: VictimRule::Random { seed: 0 }, ..gfs },
+            "yarn-cs" => Self { idle_first: false, ..fair },
+            "fifo-fair" => fair,
+            "fgd" => Self { nodes: NodeRule::Fgd, ..fair },
+            "lyra" => Self {
+                blocking: Blocking::Everybody,
+                admission: Admission::Idle,
+                nodes: NodeRule::BestFit,
+                preemption: blind,
+                ..gfs
+            },
+            _ => return None,
+        })
+    }
+
+    /// The same with this seed, where something is drawn.
+    #[must_use]
+    pub const fn seeded(self, seed: u64) -> Self {
+        match self.victims {
+            VictimRule::Random { .. } => Self { victims: VictimRule::Random { seed }, ..self },
+            _ => self,
+        }
+    }
+}

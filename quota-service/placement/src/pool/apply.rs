@@ -1,0 +1,218 @@
+//! Facts change the state; nothing else does but the time.
+
+use super::{Admitted, Consequences, Cut, CutReason, Ending, Fact, Fault, NodeLoss, PeriodEnd, Pool, Request, Waiting};
+use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace, Running};
+use vocab::{NodeId, OutcomeKind, TaskClass, TaskId, UnixSeconds};
+
+impl Pool {
+    /// Lets time pass to when a fact was decided, and applies it.
+    ///
+    /// # Errors
+    /// The fact does not follow from the state: it belongs to another pool, or one is missing before it.
+    pub fn apply(&mut self, at: UnixSeconds, fact: &Fact) -> Result<Consequences, Fault> {
+        let mut then = self.pass_to(at);
+        self.apply_now(fact, &mut then)?;
+        Ok(then)
+    }
+
+    /// Ends what ends by itself: guarantees, rests, hours, and the memory of evictions.
+    pub(super) fn pass_to(&mut self, now: UnixSeconds) -> Consequences {
+        let mut then = Consequences::default();
+        self.now = self.now.max(now);
+        then.demand = self.demand.pass_to(self.now);
+        self.fleet.pass_to(self.now);
+        for (task, guarantee) in self.fleet.ended_guarantees(self.now) {
+            let since = self.fleet.tasks().get(&task).map_or(guarantee.until, |running| running.since);
+            let (hours, at) = (guarantee.hours, guarantee.until);
+            then.ends.push(PeriodEnd { task, hours, kind: OutcomeKind::Kept, since, at });
+            self.is_stale = true;
+        }
+        while let Some((until, task)) = self.resting.pop_first() {
+            if until > self.now {
+                self.resting.insert((until, task));
+                break;
+            }
+            if let Some(waiting) = self.queue.remove(&task) {
+                self.queue.insert(Waiting { rests_until: None, ..waiting });
+                self.is_stale = true;
+            }
+        }
+        let old = self.now.plus_s(-(self.policy.preemption.usage_window_s as i64));
+        while let Some((_, was_evicted)) = self.runs.pop_front_if(|(at, _)| *at <= old) {
+            let count = if was_evicted { &mut self.history.evicted } else { &mut self.history.finished };
+            *count -= 1;
+        }
+        then
+    }
+
+    pub(super) fn apply_now(&mut self, fact: &Fact, then: &mut Consequences) -> Result<(), Fault> {
+        match fact {
+            Fact::NodeAdded { node, gpus, cpu_milli, memory_mib } => {
+                self.fleet.add(node.clone(), *gpus, *cpu_milli, *memory_mib)?;
+                self.is_stale = true;
+            }
+            Fact::NodeOpened { node, is_open } => {
+                let number = self.number_of(node)?;
+                self.fleet.open(number, *is_open);
+                self.is_stale |= is_open;
+            }
+            Fact::NodeRemoved { node, cause } => self.remove_node(node, *cause, then)?,
+            Fact::LimitsSet { limits } => {
+                self.limits.clone_from(limits);
+                self.is_stale = true;
+            }
+            Fact::Submitted { request } => self.submit(request)?,
+            Fact::Started { task, places, guarantee, victims, starts } => {
+                self.start(task, places, *guarantee, victims, *starts, then)?;
+            }
+            Fact::Renewed { task, guarantee } => {
+                if !self.fleet.promise(task, Some(*guarantee)) {
+                    return Err(Fault::NotRunning { task: task.clone() });
+                }
+            }
+            Fact::Saved { task } => {
+                if !self.requests.contains_key(task) {
+                    return Err(Fault::NotRunning { task: task.clone() });
+                }
+                self.fleet.saved(task, self.now);
+            }
+            Fact::Ended { task, ending } => self.end(task, *ending, then)?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn number_of(&self, node: &NodeId) -> Result<usize, Fault> {
+        self.fleet.number_of(node).ok_or_else(|| Fault::UnknownNode { node: node.clone() })
+    }
+
+    fn submit(&mut self, request: &Request) -> Result<(), Fault> {
+        let task = &request.gang.task;
+        if self.requests.contains_key(task) || self.queue.get(task).is_some() {
+            return Err(Fault::Known { task: task.clone() });
+        }
+        if request.gang.pods == 0 {
+            return Err(Fault::NoPods { task: task.clone() });
+        }
+        if request.gang.class == TaskClass::Hp {
+            self.demand.change(&request.organization, gpus_milli(request), true);
+        }
+        *self.workload.entry(request.gang.pod.gpus).or_default() += u64::from(request.gang.pods);
+        let (request, queued) = (request.clone(), self.now);
+        self.queue.insert(Waiting { request, queued, rests_until: None, evicted: Vec::new() });
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        task: &TaskId,
+        places: &[(NodeId, GpuPlace)],
+        guarantee: Option<Guarantee>,
+        victims: &[TaskId],
+        starts: UnixSeconds,
+        then: &mut Consequences,
+    ) -> Result<(), Fault> {
+        let waiting = self.queue.get(task).ok_or_else(|| Fault::UnknownTask { task: task.clone() })?;
+        let place = |(node, gpus): &(NodeId, GpuPlace)| Ok(PodPlace { node: self.number_of(node)?, gpus: *gpus });
+        let places = places.iter().map(place).collect::<Result<_, Fault>>()?;
+        let plan = Plan { gang: waiting.request.gang.clone(), places, victims: victims.to_vec() };
+        for (victim, run) in self.fleet.apply(&plan, self.now, guarantee)? {
+            self.count_run(true);
+            let why = CutReason::EvictedBy { task: task.clone() };
+            self.back_to_queue(&victim, &run, OutcomeKind::Broken, starts, then);
+            then.cuts.push(Cut { task: victim, run, why });
+        }
+        if let Some(Waiting { request, evicted, .. }) = self.queue.remove(task) {
+            self.requests.insert(task.clone(), Admitted { request, starts, evicted });
+        }
+        Ok(())
+    }
+
+    /// A task whose run was cut waits again, and rests where that happened too often. `free` is when it has left its GPUs.
+    fn back_to_queue(
+        &mut self,
+        task: &TaskId,
+        run: &Running,
+        kind: OutcomeKind,
+        free: UnixSeconds,
+        then: &mut Consequences,
+    ) {
+        if let Some(Guarantee { hours, .. }) = run.guarantee {
+            then.ends.push(PeriodEnd { task: task.clone(), hours, kind, since: run.since, at: self.now });
+        }
+        let Some(Admitted { request, mut evicted, .. }) = self.requests.remove(task) else { return };
+        let mut rests_until = (free > self.now).then_some(free);
+        if kind == OutcomeKind::Broken {
+            evicted.push(self.now);
+            let since = self.now.plus_s(-self.rules.rest_window_s);
+            evicted.retain(|at| *at > since);
+            if evicted.len() >= self.rules.evictions_before_rest as usize {
+                evicted.clear();
+                self.rests += 1;
+                rests_until = Some(self.now.plus_s(self.rules.rest_s).max(free));
+            }
+        }
+        if let Some(until) = rests_until {
+            self.resting.insert((until, task.clone()));
+        }
+        self.queue.insert(Waiting { request, queued: self.now, rests_until, evicted });
+        self.is_stale = true;
+    }
+
+    fn remove_node(&mut self, node: &NodeId, cause: NodeLoss, then: &mut Consequences) -> Result<(), Fault> {
+        let number = self.number_of(node)?;
+        let kind = match cause {
+            NodeLoss::Failed => OutcomeKind::NodeFailure,
+            NodeLoss::Drained => OutcomeKind::Drain,
+        };
+        for (task, run) in self.fleet.remove(number) {
+            self.back_to_queue(&task, &run, kind, self.now, then);
+            then.cuts.push(Cut { task, run, why: CutReason::Lost { node: node.clone(), cause } });
+        }
+        self.is_stale = true;
+        Ok(())
+    }
+
+    fn end(&mut self, task: &TaskId, ending: Ending, then: &mut Consequences) -> Result<(), Fault> {
+        let request = if let Some(run) = self.fleet.finish(task) {
+            let kind = match ending {
+                Ending::Finished => OutcomeKind::Kept,
+                Ending::Deleted => OutcomeKind::UserDeleted,
+            };
+            if let Some(Guarantee { hours, .. }) = run.guarantee {
+                then.ends.push(PeriodEnd { task: task.clone(), hours, kind, since: run.since, at: self.now });
+            }
+            if run.class == TaskClass::Spot && ending == Ending::Finished {
+                self.count_run(false);
+            }
+            then.ended = Some((task.clone(), run));
+            self.is_stale = true;
+            self.requests.remove(task).map(|admitted| admitted.request)
+        } else if ending == Ending::Deleted {
+            let waiting = self.queue.remove(task);
+            if let Some(until) = waiting.as_ref().and_then(|waiting| waiting.rests_until) {
+                self.resting.remove(&(until, task.clone()));
+            }
+            // Those behind it may have waited for it alone.
+            self.is_stale |= waiting.is_some();
+            waiting.map(|waiting| waiting.request)
+        } else {
+            return Err(Fault::NotRunning { task: task.clone() });
+        };
+        let request = request.ok_or_else(|| Fault::UnknownTask { task: task.clone() })?;
+        if request.gang.class == TaskClass::Hp {
+            self.demand.change(&request.organization, gpus_milli(&request), false);
+        }
+        Ok(())
+    }
+
+    /// Counts a spot run that ended (F and G of Eq. 18).
+    fn count_run(&mut self, was_evicted: bool) {
+        self.runs.push_back((self.now, was_evicted));
+        let count = if was_evicted { &mut self.history.evicted } else { &mut self.history.finished };
+        *count += 1;
+    }
+}
+
+pub(super) fn gpus_milli(request: &Request) -> u64 {
+    u64::from(request.gang.pod.gpus.milli()) * u64::from(request.gang.pods)
+}

@@ -1,0 +1,155 @@
+//! Commands become facts.
+
+use super::queue::Shape;
+use super::{Command, Consequences, Ending, Fact, Fault, Pool, Report};
+use crate::decide::{Circumstances, Decision, decide, over_quota};
+use crate::fleet::{Gang, Guarantee, Plan};
+use crate::policy::{Admission, Blocking};
+use std::collections::BTreeSet;
+use vocab::{HorizonHours, TaskClass, TaskId, UnixSeconds};
+
+impl Pool {
+    /// Lets time pass, does what the command asks, and starts every waiting task that then fits. Time does not go back: an
+    /// earlier `now` counts as the latest one seen.
+    ///
+    /// # Errors
+    /// The command does not fit the state. Time has passed all the same, and what followed from that is in the report.
+    pub fn handle(&mut self, now: UnixSeconds, command: &Command) -> (Report, Result<(), Fault>) {
+        let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
+        self.renew(&mut report);
+        let submitted = self.is_new_alone(command);
+        let done = self.fact_of(command).and_then(|fact| fact.map_or(Ok(()), |fact| self.record(fact, &mut report)));
+        if self.is_stale {
+            self.walk(&mut report);
+        } else if let Some(task) = submitted.filter(|_| done.is_ok()) {
+            self.try_new(&task, &mut report);
+        }
+        (report, done)
+    }
+
+    fn fact_of(&self, command: &Command) -> Result<Option<Fact>, Fault> {
+        Ok(Some(match command.clone() {
+            Command::Submit(request) => Fact::Submitted { request },
+            Command::Finish { task } => Fact::Ended { task, ending: Ending::Finished },
+            Command::Delete { task } => Fact::Ended { task, ending: Ending::Deleted },
+            Command::Save { task } => Fact::Saved { task },
+            Command::AddNode { node, gpus, cpu_milli, memory_mib } => {
+                Fact::NodeAdded { node, gpus, cpu_milli, memory_mib }
+            }
+            Command::OpenNode { node, is_open } => {
+                self.number_of(&node)?;
+                Fact::NodeOpened { node, is_open }
+            }
+            Command::RemoveNode { node, cause } => Fact::NodeRemoved { node, cause },
+            Command::SetLimits(limits) if limits == self.limits => return Ok(None),
+            Command::SetLimits(limits) => Fact::LimitsSet { limits },
+            Command::Pass => return Ok(None),
+        }))
+    }
+
+    /// The submitted task, where it alone can have changed anything.
+    fn is_new_alone(&self, command: &Command) -> Option<TaskId> {
+        match command {
+            Command::Submit(request) if self.policy.blocking == Blocking::Nobody => Some(request.gang.task.clone()),
+            _ => None,
+        }
+    }
+
+    fn record(&mut self, fact: Fact, report: &mut Report) -> Result<(), Fault> {
+        self.apply_now(&fact, &mut report.consequences)?;
+        if matches!(fact, Fact::Submitted { .. }) && self.policy.blocking != Blocking::Nobody {
+            self.is_stale = true;
+        }
+        report.facts.push(fact);
+        Ok(())
+    }
+
+    /// Tasks whose guarantee is over get another one where the quota has room (DESIGN §4.7).
+    fn renew(&mut self, report: &mut Report) {
+        let ended: Vec<(TaskId, HorizonHours)> =
+            report.consequences.ends.iter().map(|end| (end.task.clone(), end.hours)).collect();
+        for (task, hours) in ended {
+            let Some(gang) = self.requests.get(&task).map(|admitted| admitted.request.gang.clone()) else { continue };
+            let is_free = self.policy.admission == Admission::Idle;
+            if is_free || over_quota(&self.fleet, &gang, hours, &self.limits).is_none() {
+                let guarantee = Guarantee::from(self.now, hours);
+                // It runs: nothing can refuse it.
+                let _ = self.record(Fact::Renewed { task, guarantee }, report);
+            }
+        }
+    }
+
+    /// What would become of a gang now. Changes nothing.
+    pub fn decide(&mut self, gang: &Gang, hours: Option<HorizonHours>) -> Decision {
+        let Self { policy, history, limits, workload, now, .. } = self;
+        let on = Circumstances { now: *now, limits, history: *history, policy, workload };
+        decide(&mut self.fleet, gang, hours, &on)
+    }
+
+    fn try_new(&mut self, task: &TaskId, report: &mut Report) {
+        let Some(shape) = self.queue.get(task).map(Shape::of) else { return };
+        // Where others wait for the same, it does not fit either: nothing has changed since they were tried.
+        if !self.queue.has_alike(&shape) && self.try_to_start(task, report) && self.is_stale {
+            self.walk(report);
+        }
+    }
+
+    /// Tries waiting tasks in their order until none fits.
+    fn walk(&mut self, report: &mut Report) {
+        // Whoever is evicted below waits again, and may fit elsewhere: it has its turn, later in this walk or in another.
+        let (mut rounds, most_rounds) = (0, 2);
+        while self.is_stale && rounds < most_rounds {
+            self.is_stale = false;
+            rounds += 1;
+            self.walk_once(report);
+        }
+        self.is_stale = false;
+    }
+
+    fn walk_once(&mut self, report: &mut Report) {
+        let (mut failed, mut blocked, mut from) = (BTreeSet::new(), [false; 2], None);
+        while let Some((key, task, shape)) = self.queue.next(from, &failed, blocked) {
+            from = Some(key);
+            if self.try_to_start(&task, report) {
+                continue;
+            }
+            failed.insert(shape);
+            match self.policy.blocking {
+                Blocking::Nobody => {}
+                Blocking::Class => blocked[usize::from(shape.class == TaskClass::Spot)] = true,
+                Blocking::Everybody => return,
+            }
+        }
+    }
+
+    fn try_to_start(&mut self, task: &TaskId, report: &mut Report) -> bool {
+        let Some(waiting) = self.queue.get(task) else { return false };
+        let (gang, hours) = (waiting.request.gang.clone(), waiting.request.hours);
+        let Decision::Start { plan, guarantee } = self.decide(&gang, hours) else { return false };
+        let fact = self.started(plan, guarantee);
+        self.record(fact, report).is_ok()
+    }
+
+    fn started(&self, plan: Plan, guarantee: Option<Guarantee>) -> Fact {
+        let Plan { gang, places, victims } = plan;
+        let grace_s = if victims.is_empty() { 0 } else { self.rules.grace_s };
+        let id = |node: usize| self.fleet.nodes()[node].id.clone();
+        let places = places.iter().map(|place| (id(place.node), place.gpus)).collect();
+        Fact::Started { task: gang.task, places, guarantee, victims, starts: self.now.plus_s(grace_s) }
+    }
+
+    /// Time alone, for callers that have nothing else to say.
+    pub fn pass(&mut self, now: UnixSeconds) -> Report {
+        self.handle(now, &Command::Pass).0
+    }
+}
+
+impl Consequences {
+    /// Adds what followed later.
+    pub fn extend(&mut self, later: Self) {
+        self.cuts.extend(later.cuts);
+        self.ends.extend(later.ends);
+        self.demand.extend(later.demand);
+        self.ended = later.ended.or(self.ended.take());
+    }
+}

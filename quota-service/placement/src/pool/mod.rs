@@ -1,0 +1,404 @@
+//! A pool with its queue: every command becomes facts, and facts alone change its state.
+//!
+//! [`Pool::handle`] decides: it answers the facts that follow from a command, already applied. Whoever keeps those facts
+//! rebuilds the same state with [`Pool::apply`], without deciding again; a [`Snapshot`] stands for all facts before it.
+//! The service and the simulator drive this one type, so that they decide alike.
+
+mod apply;
+mod demand;
+mod handle;
+mod queue;
+mod snapshot;
+
+pub use demand::{DemandMeter, HourOfDemand, Level};
+pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun};
+
+use crate::decide::{Limit, Refusal};
+use crate::fleet::{
+    EvictionSettings, Fleet, Gang, GpuPlace, Guarantee, History, NodeError, PlanFault, Running, Workload,
+};
+use crate::policy::{Admission, Policy};
+use queue::Queue;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use vocab::{HorizonHours, MilliGpus, NodeId, Organization, OutcomeKind, TaskId, UnixSeconds};
+
+/// A task as it was submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    pub gang: Gang,
+    pub organization: Organization,
+    pub submitted: UnixSeconds,
+    /// The guarantee that a spot task asks for; none for one at will, and for HP.
+    pub hours: Option<HorizonHours>,
+}
+
+/// A task that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    pub request: Request,
+    /// When it came, or came back.
+    pub queued: UnixSeconds,
+    /// Until when it rests, having been evicted too often.
+    pub rests_until: Option<UnixSeconds>,
+    /// When it was evicted lately, oldest first.
+    pub evicted: Vec<UnixSeconds>,
+}
+
+/// What can happen to a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    Submit(Request),
+    /// A running task came to its end by itself.
+    Finish {
+        task: TaskId,
+    },
+    /// A user takes a task back, wherever it is.
+    Delete {
+        task: TaskId,
+    },
+    /// A running task has saved its work.
+    Save {
+        task: TaskId,
+    },
+    AddNode {
+        node: NodeId,
+        gpus: u32,
+        cpu_milli: Option<u64>,
+        memory_mib: Option<u64>,
+    },
+    /// Lets new pods come to a node, or no longer.
+    OpenNode {
+        node: NodeId,
+        is_open: bool,
+    },
+    /// A node is gone, with what ran on it.
+    RemoveNode {
+        node: NodeId,
+        cause: NodeLoss,
+    },
+    /// New quotas, by rising hours.
+    SetLimits(Vec<Limit>),
+    /// Time alone.
+    Pass,
+}
+
+/// Why a node went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeLoss {
+    Failed,
+    Drained,
+}
+
+/// How a task left for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Finished,
+    Deleted,
+}
+
+/// What was decided, or happened. Facts in their order are the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact {
+    NodeAdded {
+        node: NodeId,
+        gpus: u32,
+        cpu_milli: Option<u64>,
+        memory_mib: Option<u64>,
+    },
+    NodeOpened {
+        node: NodeId,
+        is_open: bool,
+    },
+    NodeRemoved {
+        node: NodeId,
+        cause: NodeLoss,
+    },
+    LimitsSet {
+        limits: Vec<Limit>,
+    },
+    Submitted {
+        request: Request,
+    },
+    /// A waiting task has its places; `victims` went back to the queue for it.
+    Started {
+        task: TaskId,
+        places: Vec<(NodeId, GpuPlace)>,
+        guarantee: Option<Guarantee>,
+        victims: Vec<TaskId>,
+        /// When its GPUs are free: later than the fact where victims have a grace period.
+        starts: UnixSeconds,
+    },
+    /// A guarantee was over, and there was room for another one.
+    Renewed {
+        task: TaskId,
+        guarantee: Guarantee,
+    },
+    Saved {
+        task: TaskId,
+    },
+    Ended {
+        task: TaskId,
+        ending: Ending,
+    },
+}
+
+/// A guarantee period that ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeriodEnd {
+    pub task: TaskId,
+    pub hours: HorizonHours,
+    pub kind: OutcomeKind,
+    /// When the run began, and when the period ended: together with the task they name the period.
+    pub since: UnixSeconds,
+    pub at: UnixSeconds,
+}
+
+/// A run that was cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    pub task: TaskId,
+    pub run: Running,
+    pub why: CutReason,
+}
+
+/// Why a run was cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CutReason {
+    /// An HP task needs its GPUs.
+    EvictedBy {
+        task: TaskId,
+    },
+    Lost {
+        node: NodeId,
+        cause: NodeLoss,
+    },
+}
+
+/// What follows from facts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Consequences {
+    /// Runs that were cut; their tasks wait again.
+    pub cuts: Vec<Cut>,
+    /// Guarantee periods that ended, however they did.
+    pub ends: Vec<PeriodEnd>,
+    /// Demand of hours that are over.
+    pub demand: Vec<HourOfDemand>,
+    /// The run of the task that finished or was deleted, if it ran.
+    pub ended: Option<(TaskId, Running)>,
+}
+
+/// The facts of a command, applied, and what followed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    pub facts: Vec<Fact>,
+    pub consequences: Consequences,
+}
+
+/// Why a command, or a fact, was refused. Nothing changed but the time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    #[error("task {task} is there already")]
+    Known { task: TaskId },
+    #[error("no task {task} waits or runs")]
+    UnknownTask { task: TaskId },
+    #[error("task {task} does not run")]
+    NotRunning { task: TaskId },
+    #[error("task {task} has no pods")]
+    NoPods { task: TaskId },
+    #[error("there is no node {node}")]
+    UnknownNode { node: NodeId },
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    #[error("the plan no longer holds: {0}")]
+    Plan(#[from] PlanFault),
+}
+
+/// How a pool treats tasks, besides its policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolRules {
+    /// How long victims have to save their work before HP gets their GPUs. 0 in the simulator, as in the traces.
+    pub grace_s: i64,
+    /// A task that is evicted so often within [`rest_window_s`](Self::rest_window_s) rests before it may start again: two
+    /// tasks that keep pushing each other out would otherwise do nothing else.
+    pub evictions_before_rest: u32,
+    pub rest_window_s: i64,
+    pub rest_s: i64,
+    pub evictions: EvictionSettings,
+}
+
+impl Default for PoolRules {
+    fn default() -> Self {
+        let evictions = EvictionSettings::default();
+        Self { grace_s: 0, evictions_before_rest: 4, rest_window_s: 3_600, rest_s: 900, evictions }
+    }
+}
+
+/// Nodes, tasks that run, tasks that wait.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    policy: Policy,
+    rules: PoolRules,
+    now: UnixSeconds,
+    fleet: Fleet,
+    queue: Queue,
+    /// Those that run.
+    requests: BTreeMap<TaskId, Admitted>,
+    limits: Vec<Limit>,
+    /// Runs of spot that ended within the usage window, and whether by eviction, oldest first.
+    runs: VecDeque<(UnixSeconds, bool)>,
+    history: History,
+    workload: Workload,
+    demand: DemandMeter,
+    resting: BTreeSet<(UnixSeconds, TaskId)>,
+    /// Times that a task was sent to rest.
+    rests: u64,
+    /// Something that a waiting task waits for may have changed.
+    is_stale: bool,
+}
+
+/// What a running task was submitted as, and how often it was evicted lately.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Admitted {
+    request: Request,
+    starts: UnixSeconds,
+    evicted: Vec<UnixSeconds>,
+}
+
+impl Pool {
+    #[must_use]
+    pub fn new(policy: Policy, rules: PoolRules) -> Self {
+        Self {
+            policy,
+            rules,
+            now: UnixSeconds::new(i64::MIN / 4),
+            fleet: Fleet::new(rules.evictions),
+            queue: Queue::new(policy.queue),
+            requests: BTreeMap::new(),
+            limits: Vec::new(),
+            runs: VecDeque::new(),
+            history: History::default(),
+            workload: Workload::new(),
+            demand: DemandMeter::default(),
+            resting: BTreeSet::new(),
+            rests: 0,
+            is_stale: false,
+        }
+    }
+
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    #[must_use]
+    pub const fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
+    /// The latest time that the pool has seen. It does not go back.
+    #[must_use]
+    pub const fn now(&self) -> UnixSeconds {
+        self.now
+    }
+
+    /// Tasks that wait, in no order that means anything.
+    pub fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+        self.queue.all()
+    }
+
+    #[must_use]
+    pub fn waiting_task(&self, task: &TaskId) -> Option<&Waiting> {
+        self.queue.get(task)
+    }
+
+    #[must_use]
+    pub fn running(&self, task: &TaskId) -> Option<(&Request, &Running)> {
+        Some((&self.requests.get(task)?.request, self.fleet.tasks().get(task)?))
+    }
+
+    /// When the GPUs of a task that has its places are, or were, free.
+    #[must_use]
+    pub fn starts(&self, task: &TaskId) -> Option<UnixSeconds> {
+        self.requests.get(task).map(|running| running.starts)
+    }
+
+    /// HP GPUs, running and waiting, now.
+    #[must_use]
+    pub const fn hp_demand_milli(&self) -> u64 {
+        self.demand.total_milli()
+    }
+
+    #[must_use]
+    pub const fn demand(&self) -> &DemandMeter {
+        &self.demand
+    }
+
+    /// GPUs that nobody has, shares of GPUs in use included.
+    #[must_use]
+    pub fn idle_milli(&self) -> u64 {
+        let of = |node: &crate::fleet::NodeState| {
+            node.gpus.len() as u64 * 1_000 - u64::from(node.hp_milli + node.spot_milli)
+        };
+        self.fleet.nodes().iter().filter(|node| !node.is_gone).map(of).sum()
+    }
+
+    /// GPUs of nodes that take pods.
+    #[must_use]
+    pub fn capacity(&self) -> MilliGpus {
+        let open = self.fleet.nodes().iter().filter(|node| node.takes_pods());
+        let gpus: u64 = open.map(|node| node.gpus.len() as u64).sum();
+        MilliGpus::from_milli(gpus * 1_000).unwrap_or(MilliGpus::ZERO)
+    }
+
+    /// How often tasks were sent to rest.
+    #[must_use]
+    pub const fn rests(&self) -> u64 {
+        self.rests
+    }
+
+    /// Why a task waits; none where it could start, or does not wait.
+    pub fn why_it_waits(&mut self, task: &TaskId) -> Option<WaitReason> {
+        let waiting = self.queue.get(task)?;
+        if let Some(until) = waiting.rests_until {
+            return Some(WaitReason::Rests { until });
+        }
+        let (gang, hours) = (waiting.request.gang.clone(), waiting.request.hours);
+        match self.decide(&gang, hours) {
+            crate::Decision::Wait(refusal) => Some(WaitReason::Refused(refusal)),
+            crate::Decision::Start { .. } => None,
+        }
+    }
+
+    /// l of DESIGN §4.2: how long the task has waited that waits longest because of quota alone, in seconds.
+    pub fn longest_quota_wait_s(&mut self) -> u64 {
+        if self.policy.admission == Admission::Idle {
+            return 0;
+        }
+        let oldest: Vec<(Gang, Option<HorizonHours>, UnixSeconds)> = self.queue.oldest_of_each_shape().collect();
+        let mut longest_s = 0;
+        for (gang, hours, queued) in oldest {
+            let Some(hours) = hours else { continue };
+            if crate::decide::over_quota(&self.fleet, &gang, hours, &self.limits).is_some()
+                && self.fleet.plan_by(&gang, self.policy.nodes, &self.workload).is_some()
+            {
+                longest_s = longest_s.max(u64::try_from(self.now.since_s(queued)).unwrap_or(0));
+            }
+        }
+        longest_s
+    }
+}
+
+/// Why a task waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitReason {
+    /// It was evicted too often in a short time.
+    Rests {
+        until: UnixSeconds,
+    },
+    Refused(Refusal),
+}

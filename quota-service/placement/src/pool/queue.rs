@@ -1,0 +1,120 @@
+//! Tasks that wait, those that ask for the same together: if one of them does not fit, none does.
+
+use super::Waiting;
+use crate::fleet::{Gang, GpuRequest, PodRequest};
+use crate::policy::QueueRule;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{HorizonHours, TaskClass, TaskId, UnixSeconds};
+
+/// Everything that decides whether a task fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shape {
+    pub class: TaskClass,
+    gpus: GpuRequest,
+    pods: u32,
+    cpu_milli: u64,
+    memory_mib: u64,
+    hours: Option<HorizonHours>,
+}
+
+impl Shape {
+    pub const fn of(waiting: &Waiting) -> Self {
+        let Gang { class, pod: PodRequest { gpus, cpu_milli, memory_mib }, pods, .. } = waiting.request.gang;
+        Self { class, gpus, pods, cpu_milli, memory_mib, hours: waiting.request.hours }
+    }
+}
+
+/// Tasks of one key come in the order of their submission, whatever else they ask for (DESIGN §4.9).
+type Key = (TaskClass, Reverse<u32>, Reverse<u32>);
+type Group = BTreeMap<Shape, BTreeSet<(UnixSeconds, TaskId)>>;
+
+#[derive(Debug, Clone)]
+pub struct Queue {
+    rule: QueueRule,
+    groups: BTreeMap<Key, Group>,
+    tasks: BTreeMap<TaskId, Waiting>,
+}
+
+impl Queue {
+    pub const fn new(rule: QueueRule) -> Self {
+        Self { rule, groups: BTreeMap::new(), tasks: BTreeMap::new() }
+    }
+
+    fn key(&self, shape: &Shape) -> Key {
+        match self.rule {
+            QueueRule::Size => (shape.class, Reverse(shape.gpus.milli()), Reverse(shape.pods)),
+            QueueRule::Arrival => (shape.class, Reverse(0), Reverse(0)),
+        }
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Waiting> {
+        self.tasks.values()
+    }
+
+    pub fn get(&self, task: &TaskId) -> Option<&Waiting> {
+        self.tasks.get(task)
+    }
+
+    /// Adds a task; one that rests is not tried.
+    pub fn insert(&mut self, waiting: Waiting) {
+        if waiting.rests_until.is_none() {
+            let (shape, task) = (Shape::of(&waiting), waiting.request.gang.task.clone());
+            let group = self.groups.entry(self.key(&shape)).or_default();
+            group.entry(shape).or_default().insert((waiting.request.submitted, task));
+        }
+        self.tasks.insert(waiting.request.gang.task.clone(), waiting);
+    }
+
+    pub fn remove(&mut self, task: &TaskId) -> Option<Waiting> {
+        let waiting = self.tasks.remove(task)?;
+        let shape = Shape::of(&waiting);
+        let key = self.key(&shape);
+        if let Some(group) = self.groups.get_mut(&key) {
+            if let Some(tasks) = group.get_mut(&shape) {
+                tasks.remove(&(waiting.request.submitted, task.clone()));
+                if tasks.is_empty() {
+                    group.remove(&shape);
+                }
+            }
+            if group.is_empty() {
+                self.groups.remove(&key);
+            }
+        }
+        Some(waiting)
+    }
+
+    /// Whether others wait for the very same.
+    pub fn has_alike(&self, shape: &Shape) -> bool {
+        self.groups.get(&self.key(shape)).and_then(|group| group.get(shape)).is_some_and(|tasks| tasks.len() > 1)
+    }
+
+    /// The next task in the order of the queue at or after a key, none of the shapes that failed and none of the classes
+    /// that are blocked.
+    pub fn next(
+        &self,
+        from: Option<Key>,
+        failed: &BTreeSet<Shape>,
+        blocked: [bool; 2],
+    ) -> Option<(Key, TaskId, Shape)> {
+        let least = from.unwrap_or((TaskClass::Hp, Reverse(u32::MAX), Reverse(u32::MAX)));
+        self.groups.range(least..).find_map(|(key, group)| {
+            if blocked[usize::from(key.0 == TaskClass::Spot)] {
+                return None;
+            }
+            let heads = group.iter().filter(|(shape, _)| !failed.contains(shape));
+            let first = heads.filter_map(|(shape, tasks)| tasks.first().map(|head| (head, shape))).min()?;
+            Some((*key, first.0.1.clone(), *first.1))
+        })
+    }
+
+    /// Of each shape what it asks for and since when its longest waiting task waits.
+    pub fn oldest_of_each_shape(&self) -> impl Iterator<Item = (Gang, Option<HorizonHours>, UnixSeconds)> {
+        let shapes = self.groups.values().flat_map(BTreeMap::values);
+        shapes.filter_map(|tasks| {
+            let all = tasks.iter().map(|(_, task)| &self.tasks[task]);
+            let oldest = all.min_by_key(|waiting| waiting.queued)?;
+            Some((oldest.request.gang.clone(), oldest.request.hours, oldest.queued))
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! The whole state as plain parts: to keep, to compare, and to replay elsewhere.
+
+use super::demand::{DemandMeter, Level};
+use super::{Admitted, Fault, Pool, PoolRules, Request, Waiting};
+use crate::decide::Limit;
+use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace};
+use crate::policy::Policy;
+use std::collections::BTreeMap;
+use vocab::{HourStart, NodeId, Organization, TaskId, UnixSeconds};
+
+/// A node with its number: that of its place in the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotNode {
+    pub node: NodeId,
+    pub gpus: u32,
+    pub cpu_milli: Option<u64>,
+    pub memory_mib: Option<u64>,
+    pub is_open: bool,
+    pub is_gone: bool,
+}
+
+/// A task that has its places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotRun {
+    pub request: Request,
+    pub places: Vec<(NodeId, GpuPlace)>,
+    pub since: UnixSeconds,
+    pub starts: UnixSeconds,
+    pub saved: UnixSeconds,
+    pub guarantee: Option<Guarantee>,
+    pub evicted: Vec<UnixSeconds>,
+}
+
+/// Everything that a pool knows, its policy and rules apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    pub at: UnixSeconds,
+    pub nodes: Vec<SnapshotNode>,
+    pub limits: Vec<Limit>,
+    /// By their names.
+    pub waiting: Vec<Waiting>,
+    /// By their names.
+    pub running: Vec<SnapshotRun>,
+    /// Evictions that still count, on which node.
+    pub evictions: Vec<(UnixSeconds, NodeId)>,
+    /// Spot runs that ended, and whether by eviction.
+    pub runs: Vec<(UnixSeconds, bool)>,
+    /// Requests that came, by how many pods.
+    pub workload: Vec<(crate::fleet::GpuRequest, u64)>,
+    pub demand_hour: Option<HourStart>,
+    pub demand: Vec<(Organization, Level)>,
+    pub demand_total: Level,
+    pub rests: u64,
+}
+
+impl Pool {
+    /// The state as it is now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let node = |node: &crate::fleet::NodeState| SnapshotNode {
+            node: node.id.clone(),
+            gpus: node.gpus.len() as u32,
+            cpu_milli: (node.cpu_milli != u64::MAX).then_some(node.cpu_milli),
+            memory_mib: (node.memory_mib != u64::MAX).then_some(node.memory_mib),
+            is_open: node.is_open,
+            is_gone: node.is_gone,
+        };
+        let id = |number: usize| self.fleet.nodes()[number].id.clone();
+        let run = |(task, admitted): (&TaskId, &Admitted)| {
+            let running = &self.fleet.tasks()[task];
+            SnapshotRun {
+                request: admitted.request.clone(),
+                places: running.places.iter().map(|place| (id(place.node), place.gpus)).collect(),
+                since: running.since,
+                starts: admitted.starts,
+                saved: running.saved,
+                guarantee: running.guarantee,
+                evicted: admitted.evicted.clone(),
+            }
+        };
+        let (demand_hour, organizations, demand_total) = self.demand.parts();
+        Snapshot {
+            at: self.now,
+            nodes: self.fleet.nodes().iter().map(node).collect(),
+            limits: self.limits.clone(),
+            waiting: self.queue.all().cloned().collect(),
+            running: self.requests.iter().map(run).collect(),
+            evictions: self.fleet.evictions().map(|(at, node)| (at, node.clone())).collect(),
+            runs: self.runs.iter().copied().collect(),
+            workload: self.workload.iter().map(|(request, count)| (*request, *count)).collect(),
+            demand_hour,
+            demand: organizations.iter().map(|(name, level)| (name.clone(), *level)).collect(),
+            demand_total,
+            rests: self.rests,
+        }
+    }
+
+    /// A pool in the state of a snapshot.
+    ///
+    /// # Errors
+    /// The snapshot contradicts itself: two tasks hold the same GPU, or a node is missing.
+    pub fn restore(snapshot: &Snapshot, policy: Policy, rules: PoolRules) -> Result<Self, Fault> {
+        let mut pool = Self::new(policy, rules);
+        for one in &snapshot.nodes {
+            pool.fleet.add(one.node.clone(), one.gpus, one.cpu_milli, one.memory_mib)?;
+        }
+        for (at, node) in &snapshot.evictions {
+            let number = pool.number_of(node)?;
+            pool.fleet.recall_eviction(number, *at);
+        }
+        snapshot.running.iter().try_for_each(|run| pool.restore_run(run))?;
+        for (number, one) in snapshot.nodes.iter().enumerate() {
+            pool.fleet.open(number, one.is_open);
+            if one.is_gone {
+                pool.fleet.remove(number);
+            }
+        }
+        for waiting in &snapshot.waiting {
+            if let Some(until) = waiting.rests_until {
+                pool.resting.insert((until, waiting.request.gang.task.clone()));
+            }
+            pool.queue.insert(waiting.clone());
+        }
+        pool.limits.clone_from(&snapshot.limits);
+        pool.runs = snapshot.runs.iter().copied().collect();
+        let evicted = pool.runs.iter().filter(|(_, was_evicted)| *was_evicted).count() as u64;
+        pool.history = crate::fleet::History { evicted, finished: pool.runs.len() as u64 - evicted };
+        pool.workload = snapshot.workload.iter().copied().collect();
+        let organizations: BTreeMap<_, _> = snapshot.demand.iter().cloned().collect();
+        pool.demand = DemandMeter::from_parts(snapshot.demand_hour, organizations, snapshot.demand_total);
+        pool.rests = snapshot.rests;
+        pool.now = snapshot.at;
+        pool.fleet.pass_to(snapshot.at);
+        Ok(pool)
+    }
+
+    fn restore_run(&mut self, run: &SnapshotRun) -> Result<(), Fault> {
+        let place = |(node, gpus): &(NodeId, GpuPlace)| Ok(PodPlace { node: self.number_of(node)?, gpus: *gpus });
+        let places = run.places.iter().map(place).collect::<Result<_, Fault>>()?;
+        let gang = run.request.gang.clone();
+        let task = gang.task.clone();
+        self.fleet.apply(&Plan { gang, places, victims: Vec::new() }, run.since, run.guarantee)?;
+        self.fleet.saved(&task, run.saved);
+        let admitted = Admitted { request: run.request.clone(), starts: run.starts, evicted: run.evicted.clone() };
+        self.requests.insert(task, admitted);
+        Ok(())
+    }
+}
