@@ -9,6 +9,8 @@ mod demand;
 mod handle;
 mod queue;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 pub use demand::{DemandMeter, HourOfDemand, Level};
 pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun};
