@@ -59,7 +59,37 @@ impl Series {
         self.first_measured
     }
 
+    fn empty(id: SeriesId, hours: usize) -> Self {
+        let measured = vec![false; hours];
+        Self { id, demand_gpus: vec![0.0; hours], recorded: measured.clone(), measured, first_measured: None }
+    }
+
+    /// Adds an hour without a row.
+    fn push_empty(&mut self) {
+        self.demand_gpus.push(0.0);
+        self.recorded.push(false);
+        self.measured.push(false);
+    }
+
+    fn record_last(&mut self, demand_gpus: f64) {
+        if let (Some(last), Some(recorded)) = (self.demand_gpus.last_mut(), self.recorded.last_mut()) {
+            (*last, *recorded) = (demand_gpus, true);
+        }
+    }
+
+    /// [`seal`](Self::seal) for the last hour alone.
+    fn seal_last(&mut self, is_gap: bool) {
+        let Some(last) = self.demand_gpus.len().checked_sub(1) else { return };
+        self.measured[last] = self.recorded[last] && !is_gap;
+        if self.measured[last] {
+            self.first_measured.get_or_insert(last);
+        } else {
+            self.demand_gpus[last] = last.checked_sub(1).filter(|_| self.first_measured.is_some()).map_or(0.0, |before| self.demand_gpus[before]);
+        }
+    }
+
     fn seal(&mut self, recording_gap: &[bool]) {
+        self.first_measured = None;
         self.measured.clone_from(&self.recorded);
         let mut last = 0.0;
         for (hour, gap) in recording_gap.iter().enumerate() {
@@ -164,6 +194,51 @@ impl Panel {
         self.start.plus_hours(index as i64)
     }
 
+    /// Adds the hour after the last one: `demand` holds the organizations and pools that were measured in it, each once.
+    /// The panel is then the same as if it had been built with this hour, at the cost of the hour alone.
+    ///
+    /// # Errors
+    /// A series belongs to another cluster.
+    pub fn push_hour(&mut self, demand: &[(SeriesId, f64)]) -> Result<(), PanelError> {
+        let other = demand.iter().find(|(id, _)| id.pool.cluster != self.cluster);
+        if let Some((series, _)) = other.cloned() {
+            return Err(PanelError::OtherCluster { series, cluster: self.cluster.clone() });
+        }
+        let is_only = |one: &[Series]| one.len() < 2;
+        let was_single = is_only(&self.series);
+        for (id, _) in demand {
+            let hours = self.hours;
+            let all = if id.is_pool_peak() { &mut self.pool_peaks } else { &mut self.series };
+            if let Err(place) = all.binary_search_by(|one| one.id.cmp(id)) {
+                all.insert(place, Series::empty(id.clone(), hours));
+            }
+        }
+        for one in self.series.iter_mut().chain(&mut self.pool_peaks) {
+            one.push_empty();
+        }
+        for (id, demand_gpus) in demand {
+            let all = if id.is_pool_peak() { &mut self.pool_peaks } else { &mut self.series };
+            if let Ok(place) = all.binary_search_by(|one| one.id.cmp(id)) {
+                all[place].record_last(*demand_gpus);
+            }
+        }
+        self.hours += 1;
+        let last = self.hours - 1;
+        let silent = |one: &Series| !one.recorded[last] || one.demand_gpus[last] == 0.0;
+        self.recording_gap.push(!is_only(&self.series) && self.series.iter().all(silent));
+        self.features.push(self.calendar.at(self.start.plus_hours((self.hours + usize::from(HorizonHours::MAX)) as i64 - 1)));
+        if was_single && !is_only(&self.series) {
+            // With a second series it can be told which earlier hours were not recorded.
+            self.recording_gap = recording_gaps(&self.series, self.hours);
+            let gaps = self.recording_gap.clone();
+            self.series.iter_mut().chain(&mut self.pool_peaks).for_each(|one| one.seal(&gaps));
+            return Ok(());
+        }
+        let gap = self.recording_gap[last];
+        self.series.iter_mut().chain(&mut self.pool_peaks).for_each(|one| one.seal_last(gap));
+        Ok(())
+    }
+
     /// The last hour in which any organization was measured.
     #[must_use]
     pub fn newest_measured(&self) -> Option<HourStart> {
@@ -230,14 +305,7 @@ impl PanelBuilder {
         if id.pool.cluster != self.cluster {
             return Err(PanelError::OtherCluster { series: id.clone(), cluster: self.cluster.clone() });
         }
-        let empty = Series {
-            id: id.clone(),
-            demand_gpus: vec![0.0; self.hours],
-            recorded: vec![false; self.hours],
-            measured: Vec::new(),
-            first_measured: None,
-        };
-        self.series.insert(id.clone(), empty);
+        self.series.insert(id.clone(), Series::empty(id.clone(), self.hours));
         Ok(())
     }
 
@@ -337,6 +405,28 @@ mod tests {
         assert!(matches!(PanelBuilder::from_rows(earth, calendar.clone(), &twice), Err(PanelError::Twice { .. })));
         let mars = ClusterName::parse("mars").unwrap();
         assert!(matches!(PanelBuilder::from_rows(mars, calendar, &twice), Err(PanelError::OtherCluster { .. })));
+    }
+
+    #[test]
+    fn a_panel_that_grows_hour_by_hour_is_the_one_that_is_built_at_once() {
+        let pictures = [
+            "a 3 0 0 2\nb 2 0 1 .\n* 4 0 1 2",
+            "a 3 0 1 4",
+            "a 3 . 0 2 1\nb . . 2 0 .\nc . . . 0 7",
+            "a 0 2 0\n* 1 2 0",
+        ];
+        for picture in pictures {
+            let (whole, rows) = (panel(picture), rows(picture));
+            let hours = |hour: i64| -> Vec<(SeriesId, f64)> {
+                let at = rows.iter().filter(|row| row.hour.unix_s() == hour * 3_600);
+                at.map(|row| (row.series.clone(), row.demand.as_gpus())).collect()
+            };
+            let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+            let first: Vec<UsageRow> = rows.iter().filter(|row| row.hour.unix_s() == 0).cloned().collect();
+            let mut grown = PanelBuilder::from_rows(ClusterName::parse("earth").unwrap(), calendar, &first).unwrap();
+            (1..whole.hours() as i64).for_each(|hour| grown.push_hour(&hours(hour)).unwrap());
+            assert_eq!(grown, whole, "{picture}");
+        }
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn parse(row: &Row<'_>, epoch: UnixSeconds) -> Result<Task, RowFault> {
     };
     let workers = row.integer("worker_num", 1)?;
     let too_many = || RowFault::Integer { column: "worker_num".to_owned(), text: workers.to_string(), least: 1 };
-    Task::new(
+    let mut task = Task::new(
         row.name("job_name", TaskId::parse)?,
         row.tenant("organization")?,
         row.name("gpu_model", GpuModel::parse)?,
@@ -68,5 +68,7 @@ fn parse(row: &Row<'_>, epoch: UnixSeconds) -> Result<Task, RowFault> {
         row.gpus("gpu_request")?,
         u32::try_from(workers).map_err(|_| too_many())?,
     )
-    .map_err(RowFault::Task)
+    .map_err(RowFault::Task)?;
+    task.cpu_milli_per_pod = row.given("cpu_request").map_or(Ok(0), |_| row.thousandths("cpu_request"))?;
+    Ok(task)
 }

@@ -172,6 +172,11 @@ impl Row<'_> {
         gpus(column, self.text(column))
     }
 
+    /// Thousandths of a decimal that is not negative.
+    pub fn thousandths(&self, column: &str) -> Result<u64, RowFault> {
+        self.gpus(column).map(MilliGpus::milli)
+    }
+
     /// A whole number of `least` to `most`.
     pub fn within(&self, column: &str, least: u64, most: u64) -> Result<u64, RowFault> {
         let text = self.text(column);

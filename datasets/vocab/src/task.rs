@@ -30,6 +30,8 @@ pub struct Task {
     pub submitted: UnixSeconds,
     /// How long it runs; `None` where nobody knows.
     pub duration_s: Option<u64>,
+    /// Thousandths of a virtual CPU that each pod asks for; zero where the source does not say.
+    pub cpu_milli_per_pod: u64,
     gpus_per_pod: MilliGpus,
     pods: u32,
     gpus: MilliGpus,
@@ -53,7 +55,8 @@ impl Task {
             return Err(TaskError::NoPods);
         }
         let gpus = gpus_per_pod.checked_mul(pods).ok_or(TaskError::TooLarge { gpus_per_pod, pods })?;
-        Ok(Self { id, organization, gpu_model, class, submitted, duration_s, gpus_per_pod, pods, gpus })
+        let cpu_milli_per_pod = 0;
+        Ok(Self { id, organization, gpu_model, class, submitted, duration_s, cpu_milli_per_pod, gpus_per_pod, pods, gpus })
     }
 
     #[must_use]

@@ -1,0 +1,187 @@
+//! What the program does.
+
+use crate::args::{Arguments, Compare, Config, Trace};
+use crate::predictor::{Plan, PredictorKind};
+use crate::quota::QuotaSettings;
+use crate::run::{Losses, Outcome, RunError, Settings, run};
+use crate::tally::Summary;
+use crate::world::{Shape, World, WorldError};
+use command_line::{Exit, Failure, print_json, print_text, say, table};
+use datasets::Calendar;
+use datasets::read::ReadOptions;
+use forecaster::ModelKind;
+use forecaster::bound::Aggregation;
+use placement::pool::PoolRules;
+use placement::{Policy, PoolSettings};
+use std::collections::BTreeMap;
+use vocab::{GuaranteeRate, HorizonHours};
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulatorError {
+    #[error(transparent)]
+    World(#[from] WorldError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error("{name:?} is no policy; there are {}", POLICIES.join(", "))]
+    NoPolicy { name: String },
+    #[error("{0}")]
+    Predictor(String),
+    #[error("--nodes and --jobs name the trace that is to be replayed")]
+    NoTrace,
+    #[error("{0}")]
+    Value(String),
+}
+
+/// All that can be named.
+pub const POLICIES: [&str; 13] = [
+    "gfs", "gfs-paper", "gfs-noquota", "gfs-e", "gfs-d", "gfs-s", "gfs-p", "gfs-sp", "yarn-cs", "fifo-fair", "lyra", "fgd",
+    "chronus",
+];
+
+impl From<SimulatorError> for Failure {
+    fn from(fault: SimulatorError) -> Self {
+        let exit = match &fault {
+            SimulatorError::World(WorldError::Read(_) | WorldError::Copy { .. } | WorldError::Node(_)) => Exit::DataInvalid,
+            SimulatorError::Run(_) => Exit::Failure,
+            _ => Exit::Usage,
+        };
+        Self::new(exit, fault)
+    }
+}
+
+/// `simulate`.
+///
+/// # Errors
+/// The trace cannot be read or the run broke off.
+pub fn one(arguments: &Arguments, config: &Config, json: bool) -> Result<(), SimulatorError> {
+    let trace = arguments.trace.as_ref().ok_or(SimulatorError::NoTrace)?;
+    let world = world(trace, config)?;
+    let outcome = run(&world, &settings(&arguments.policy, trace, config)?)?;
+    let named = [(arguments.policy.clone(), outcome)];
+    show(&named, json);
+    Ok(())
+}
+
+/// `simulate compare`.
+///
+/// # Errors
+/// The trace cannot be read, a run broke off, or the folder cannot be written.
+pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), SimulatorError> {
+    let world = world(&what.trace, config)?;
+    let runs = what.policies.iter().map(|name| Ok((name.clone(), settings(name, &what.trace, config)?)));
+    let runs: Vec<(String, Settings)> = runs.collect::<Result<_, SimulatorError>>()?;
+    let mut named = Vec::new();
+    for (name, settings) in runs {
+        named.push((name, run(&world, &settings)?));
+    }
+    show(&named, json);
+    Ok(())
+}
+
+fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorError> {
+    let calendar = calendar(trace)?;
+    let options = ReadOptions {
+        cluster: trace.cluster.clone(),
+        gpu_model: vocab::GpuModel::parse("any").map_err(|fault| SimulatorError::Value(fault.to_string()))?,
+        calendar,
+        skip_bad_rows: trace.skip_bad_rows,
+    };
+    let hours = HorizonHours::new(trace.guarantee_hours).map_err(|fault| SimulatorError::Value(fault.to_string()))?;
+    let shape = Shape {
+        epoch: trace.epoch,
+        hours: Some(hours),
+        spot_scale: trace.spot_scale,
+        nodes_minus: trace.nodes_minus,
+        seed: config.seed,
+    };
+    let world = World::read(&trace.nodes, &trace.jobs, &options, &shape)?;
+    if !world.left_out.is_empty() {
+        let (task, why) = &world.left_out[0];
+        eprintln!("warning: {} jobs are left out, the first one {task}: {why}", world.left_out.len());
+    }
+    Ok(world)
+}
+
+fn calendar(trace: &Trace) -> Result<Calendar, SimulatorError> {
+    Calendar::parse(&trace.time_zone, &trace.calendar).map_err(|fault| SimulatorError::Value(fault.to_string()))
+}
+
+/// POLICY, or POLICY:PREDICTOR.
+fn settings(name: &str, trace: &Trace, config: &Config) -> Result<Settings, SimulatorError> {
+    let (id, predictor) = match name.split_once(':') {
+        Some((id, predictor)) => (id, PredictorKind::parse(predictor).map_err(SimulatorError::Predictor)?),
+        None => (name, trace.predictor),
+    };
+    let policy = Policy::parse(id).ok_or_else(|| SimulatorError::NoPolicy { name: id.to_owned() })?;
+    let (predictor, aggregation) = match (id, predictor) {
+        ("gfs-e", _) => (PredictorKind::Model(ModelKind::PeakWeek), Some(Aggregation::SumOfBounds)),
+        ("gfs-paper", PredictorKind::Model(ModelKind::OrgLinear)) => {
+            (PredictorKind::Model(ModelKind::OrgLinearPaper), Some(Aggregation::SumOfBounds))
+        }
+        (_, predictor) => (predictor, None),
+    };
+    let rate = GuaranteeRate::new(trace.guarantee_rate).map_err(|fault| SimulatorError::Value(fault.to_string()))?;
+    let offered: Vec<HorizonHours> = [1, 2, 4, trace.guarantee_hours]
+        .into_iter()
+        .filter(|hours| *hours <= trace.guarantee_hours)
+        .filter_map(|hours| HorizonHours::new(hours).ok())
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    let longest = offered.last().copied().unwrap_or(HorizonHours::ONE);
+    let horizon = HorizonHours::new(u64::from(longest.get()).max(4)).unwrap_or(longest);
+    let kind = if let PredictorKind::Model(kind) = predictor { kind } else { ModelKind::LastValue };
+    Ok(Settings {
+        policy,
+        predictor,
+        plan: Plan { kind, horizon, rate, seed: config.seed, refit_hours: i64::from(trace.refit.get()), aggregation },
+        calendar: calendar(trace)?,
+        quota: QuotaSettings {
+            pool: PoolSettings { guarantee_rate: rate, offered_hours: offered.clone(), ..PoolSettings::default() },
+            refresh_s: 300,
+            eta_fixed: id == "gfs-d",
+            live: true,
+        },
+        offered,
+        losses: Losses {
+            checkpoint_s: trace.checkpoint_s,
+            restart_s: trace.restart_s,
+            restart_large_s: trace.restart_large_s,
+        },
+        rules: PoolRules::default(),
+        seed: config.seed,
+    })
+}
+
+fn show(named: &[(String, Outcome)], json: bool) {
+    if json {
+        let all: BTreeMap<&str, &Summary> = named.iter().map(|(name, run)| (name.as_str(), &run.summary)).collect();
+        print_json(&all);
+        return;
+    }
+    let header = [
+        "policy", "HP queue s", "HP JCT s", "spot JCT s", "spot queue s", "evictions", "e", "broken", "lost GPU h", "allocation",
+        "finished", "CPU s", "train CPU s",
+    ];
+    let row = |(name, run): &(String, Outcome)| {
+        let one = &run.summary;
+        vec![
+            name.clone(),
+            format!("{:.1}", one.hp_queue_mean_s),
+            format!("{:.0}", one.hp_jct_mean_s),
+            format!("{:.0}", one.spot_jct_mean_s),
+            format!("{:.0}", one.spot_queue_mean_s),
+            one.evictions.to_string(),
+            format!("{:.3}", one.eviction_rate),
+            format!("{:.4}", one.guarantee_eviction_rate),
+            format!("{:.0}", one.lost_gpu_hours),
+            format!("{:.3}", one.allocation_rate),
+            one.finished.to_string(),
+            format!("{:.2}", one.cpu_s),
+            format!("{:.2}", one.train_cpu_s),
+        ]
+    };
+    print_text(&table(&header, &named.iter().map(row).collect::<Vec<_>>()));
+    say("times are means in seconds; e: evictions of runs; broken: of the guarantee periods");
+}

@@ -1,0 +1,10 @@
+//! The simulator: a trace on a virtual clock around `placement` and `forecaster`, with no decision of its own.
+
+pub mod args;
+pub mod commands;
+pub mod cpu;
+pub mod predictor;
+pub mod quota;
+pub mod run;
+pub mod tally;
+pub mod world;

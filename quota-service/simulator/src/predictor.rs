@@ -1,0 +1,242 @@
+//! Where a simulated pool's demand bounds come from: the forecaster, fitted as the service would, or the future itself.
+
+use datasets::{Calendar, Panel, PanelBuilder, TimeSplit};
+use forecaster::blend::Settings;
+use forecaster::bound::{Aggregation, bounds};
+use forecaster::calibration::{Calibrator, Issued, Online, Switch};
+use forecaster::{Fit, ModelKind, ModelSpec, Predict, PredictError, TrainError, Trained, forecast, train};
+use placement::Bound;
+use placement::pool::HourOfDemand;
+use std::time::Duration;
+use vocab::{
+    ClusterName, DemandForecast, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, SeriesId, UnixSeconds,
+    UsageRow,
+};
+
+/// History before which nothing is trained: a week.
+const COLD_START_HOURS: usize = 168;
+/// Measured peaks from which an order statistic at 0.9 exists, and a few more.
+const LEAST_RESIDUALS: usize = 12;
+/// Below 60 days of history a model looks back a week, else four (DESIGN §5).
+const SHORT_HISTORY_HOURS: usize = 60 * 24;
+
+/// Who says how much HP will need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PredictorKind {
+    Model(ModelKind),
+    /// The demand that comes: what no forecast can beat.
+    Oracle,
+}
+
+impl PredictorKind {
+    /// # Errors
+    /// The name is no model, and not `oracle`.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "oracle" => Ok(Self::Oracle),
+            _ => ModelKind::parse(name).map(Self::Model).map_err(|fault| format!("{fault}, oracle")),
+        }
+    }
+
+    /// As it is written on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Model(kind) => kind.as_str(),
+            Self::Oracle => "oracle",
+        }
+    }
+}
+
+/// How forecasts are made.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    pub kind: ModelKind,
+    pub horizon: HorizonHours,
+    pub rate: GuaranteeRate,
+    pub seed: u64,
+    pub refit_hours: i64,
+    /// For all pools; else as validation chooses.
+    pub aggregation: Option<Aggregation>,
+}
+
+/// Knows no series: every forecast is that of the cold-start rule.
+struct Cold(HorizonHours);
+
+impl Predict for Cold {
+    fn lookback_hours(&self) -> usize {
+        1
+    }
+
+    fn horizon(&self) -> HorizonHours {
+        self.0
+    }
+
+    fn knows(&self, _: &SeriesId) -> bool {
+        false
+    }
+
+    fn predict(&self, _: &[datasets::window::Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {
+        Ok(Vec::new())
+    }
+}
+
+/// The forecasts of a cluster, hour by hour.
+pub struct Forecasts {
+    plan: Plan,
+    cluster: ClusterName,
+    calendar: Calendar,
+    panel: Option<Panel>,
+    trained: Option<(HourStart, Trained)>,
+    online: Online,
+    issued: Option<(HourStart, Issued)>,
+    /// CPU time that training took.
+    pub train_cpu: Duration,
+}
+
+impl Forecasts {
+    #[must_use]
+    pub fn new(plan: Plan, cluster: ClusterName, calendar: Calendar) -> Self {
+        let online = Online::new(Calibrator::new(plan.horizon, false));
+        let (panel, trained, issued, train_cpu) = (None, None, None, Duration::ZERO);
+        Self { plan, cluster, calendar, panel, trained, online, issued, train_cpu }
+    }
+
+    /// Learns the demand of an hour that is over, refits where it is time, and forecasts from the hour after it.
+    ///
+    /// # Errors
+    /// A forecast is none. A model that cannot be fitted yet is no error: the last one stays.
+    pub fn learn(&mut self, hour: HourStart, demand: &[(PoolId, Vec<HourOfDemand>)]) -> Result<(), PredictError> {
+        let series = |pool: &PoolId, one: &HourOfDemand| {
+            let id = SeriesId { pool: pool.clone(), organization: one.organization.clone() };
+            (id, one.demand)
+        };
+        let rows = demand.iter().flat_map(|(pool, hours)| hours.iter().map(move |one| series(pool, one)));
+        match &mut self.panel {
+            Some(panel) => {
+                let rows: Vec<_> = rows.map(|(id, demand)| (id, demand.as_gpus())).collect();
+                // Every series is one of this cluster.
+                let _ = panel.push_hour(&rows);
+            }
+            None => {
+                let rows: Vec<_> = rows.map(|(series, demand)| UsageRow { series, hour, demand }).collect();
+                self.panel = PanelBuilder::from_rows(self.cluster.clone(), self.calendar.clone(), &rows).ok();
+            }
+        }
+        let issue = hour.plus_hours(1);
+        self.refit(issue);
+        let Some(panel) = &self.panel else { return Ok(()) };
+        let cold = Cold(self.plan.horizon);
+        let model: &dyn Predict = self.trained.as_ref().map_or(&cold as &dyn Predict, |(_, trained)| trained);
+        let raw = forecast(model, panel, issue)?;
+        self.issued = Some((issue, self.online.issue(panel, issue, raw, self.plan.rate)));
+        Ok(())
+    }
+
+    fn refit(&mut self, issue: HourStart) {
+        let Some(panel) = &self.panel else { return };
+        let due = self.trained.as_ref().is_none_or(|(last, _)| issue.hours_since(*last) >= self.plan.refit_hours);
+        if panel.hours() < COLD_START_HOURS || !due {
+            return;
+        }
+        let before = crate::cpu::used();
+        if let Ok(trained) = self.fit(panel, issue) {
+            self.online = Online::new(trained.calibrator.clone());
+            self.trained = Some((issue, trained));
+        }
+        self.train_cpu += crate::cpu::used().saturating_sub(before);
+    }
+
+    fn fit(&self, panel: &Panel, until: HourStart) -> Result<Trained, TrainError> {
+        let kind = self.plan.kind;
+        let least = kind.rule().map_or(0, forecaster::baseline::Rule::lookback_hours);
+        let usual = if panel.hours() < SHORT_HISTORY_HOURS { 168 } else { 672 };
+        let lookback_hours = if kind.rule().is_some() { least } else { usual };
+        let spec = ModelSpec { kind, horizon: self.plan.horizon, lookback_hours, seed: self.plan.seed };
+        let split: TimeSplit = forecaster::trained::split(panel, until, &spec)
+            .map_err(|_| forecaster::FitError::ShortLookback { have: panel.hours(), need: lookback_hours })?;
+        let fit = Fit { panel, split, spec, settings: Settings::default() };
+        train(&fit, self.plan.rate, Switch::Auto, &mut |_| ()).map(|(trained, _)| trained)
+    }
+
+    /// B_H of a pool for each of `offered`, by the forecast of this hour; none before the first hour is over.
+    ///
+    /// # Errors
+    /// A bound is no amount.
+    pub fn bounds(
+        &self,
+        pool: &PoolId,
+        now: UnixSeconds,
+        offered: &[HorizonHours],
+    ) -> Result<Option<Vec<Bound>>, PredictError> {
+        let (Some(panel), Some((issue, issued))) = (&self.panel, &self.issued) else { return Ok(None) };
+        let members: Vec<&DemandForecast> = issued.forecasts[panel.places_of(pool)].iter().collect();
+        let conformal = issued.conformal.get(pool);
+        let calibration = self.trained.as_ref().and_then(|(_, trained)| trained.calibration(pool));
+        let chosen = match calibration {
+            Some(calibration) => calibration.chosen,
+            // Before anything is trained: the pool's own measured peaks, as soon as there are some.
+            None if conformal.is_some_and(|known| known.hours.iter().all(|one| one.residuals >= LEAST_RESIDUALS)) => Aggregation::Conformal,
+            None => Aggregation::SumOfBounds,
+        };
+        let more = u8::from(issue.instant() != now);
+        let covered = |hours: &HorizonHours| {
+            HorizonHours::new(u64::from(hours.get() + more)).map_or(self.plan.horizon, |steps| steps.min(self.plan.horizon))
+        };
+        let steps: Vec<_> = offered.iter().map(covered).collect();
+        let aggregation = self.plan.aggregation.unwrap_or(chosen);
+        let all = bounds(&members, aggregation, calibration, conformal, self.plan.rate, &steps)?;
+        Ok(Some(offered.iter().zip(all).map(|(hours, bound)| Bound { hours: *hours, bound: bound.bound }).collect()))
+    }
+}
+
+/// The demand that comes, as the trace has it.
+#[derive(Debug, Clone)]
+pub struct Oracle {
+    start_s: i64,
+    /// The largest demand in thousandths within each five minutes.
+    peaks: Vec<u64>,
+}
+
+/// Peaks are kept for so many seconds each.
+const GRAIN_S: i64 = 300;
+
+impl Oracle {
+    /// From submissions and durations of HP jobs: `(submitted, duration, thousandths)`.
+    #[must_use]
+    pub fn new(jobs: &[(i64, i64, u64)]) -> Self {
+        let mut steps: Vec<(i64, bool, u64)> = Vec::with_capacity(2 * jobs.len());
+        for &(submitted, duration_s, milli) in jobs {
+            steps.push((submitted, true, milli));
+            steps.push((submitted.saturating_add(duration_s), false, milli));
+        }
+        steps.sort_unstable();
+        let start_s = steps.first().map_or(0, |(at, ..)| at.div_euclid(GRAIN_S) * GRAIN_S);
+        let last = jobs.iter().map(|(submitted, ..)| *submitted).max().unwrap_or(start_s);
+        let count = ((last - start_s) / GRAIN_S + 1) as usize;
+        let (mut peaks, mut level, mut next) = (Vec::with_capacity(count), 0_u64, 0);
+        for grain in 0..count {
+            let end = start_s + (grain as i64 + 1) * GRAIN_S;
+            let mut peak = level;
+            while let Some((_, adds, milli)) = steps.get(next).filter(|(at, ..)| *at < end) {
+                level = if *adds { level + milli } else { level - milli };
+                peak = peak.max(level);
+                next += 1;
+            }
+            peaks.push(peak);
+        }
+        Self { start_s, peaks }
+    }
+
+    /// The largest demand within the next hours, for each of `offered`.
+    #[must_use]
+    pub fn bounds(&self, now: UnixSeconds, offered: &[HorizonHours]) -> Vec<Bound> {
+        let first = usize::try_from((now.get() - self.start_s).div_euclid(GRAIN_S)).unwrap_or(0).min(self.peaks.len());
+        let one = |hours: &HorizonHours| {
+            let end = (first + (hours.seconds() / GRAIN_S) as usize).min(self.peaks.len());
+            let peak = self.peaks[first..end].iter().copied().max().unwrap_or(0);
+            Bound { hours: *hours, bound: MilliGpus::from_milli(peak).unwrap_or(MilliGpus::ZERO) }
+        };
+        offered.iter().map(one).collect()
+    }
+}

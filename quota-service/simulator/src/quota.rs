@@ -1,0 +1,155 @@
+//! The quota of a simulated pool, renewed as the service does: supply, bounds, eta, quotas.
+
+use crate::predictor::{Forecasts, Oracle};
+use crate::run::Settings;
+use forecaster::PredictError;
+use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback};
+use placement::pool::{PeriodEnd, Pool};
+use placement::{Bound, CapacitySource, Limit, PoolSettings, Quota, Supply, quotas};
+use std::collections::{BTreeMap, VecDeque};
+use vocab::{HorizonHours, MilliGpus, OutcomeKind, PoolId, UnixSeconds};
+
+/// How quotas are renewed.
+#[derive(Debug, Clone)]
+pub struct QuotaSettings {
+    pub pool: PoolSettings,
+    /// Between two renewals: 300 s, GFS table 4.
+    pub refresh_s: i64,
+    /// Whether eta stays 1 (the ablation `gfs-d`).
+    pub eta_fixed: bool,
+    /// Whether live demand takes part in the bounds.
+    pub live: bool,
+}
+
+/// Outcomes beyond this many are never looked at.
+const MOST_OUTCOMES: usize = 20_000;
+
+/// The state of one pool's quota.
+#[derive(Debug)]
+pub struct QuotaLoop {
+    settings: QuotaSettings,
+    offered: Vec<HorizonHours>,
+    oracle: Option<Oracle>,
+    eta: EtaState,
+    /// Newest first.
+    unspent: VecDeque<Ended>,
+    newest: Option<UnixSeconds>,
+    last: Vec<Quota>,
+}
+
+impl QuotaLoop {
+    #[must_use]
+    pub fn new(settings: &Settings, start: UnixSeconds, oracle: Option<Oracle>) -> Self {
+        let (quota, offered) = (settings.quota.clone(), settings.offered.clone());
+        let eta = EtaState { eta: quota.pool.eta_start, moved_at: start };
+        Self { settings: quota, offered, oracle, eta, unspent: VecDeque::new(), newest: None, last: Vec::new() }
+    }
+
+    /// A guarantee period ended.
+    pub fn outcome(&mut self, end: &PeriodEnd) {
+        let broken = match end.kind {
+            OutcomeKind::Kept => false,
+            OutcomeKind::Broken => true,
+            OutcomeKind::NodeFailure | OutcomeKind::Drain | OutcomeKind::UserDeleted => return,
+        };
+        self.unspent.push_front(Ended { at: end.at, broken });
+        self.unspent.truncate(MOST_OUTCOMES);
+        self.newest = self.newest.max(Some(end.at));
+    }
+
+    /// GPUs of the shortest guarantee, as last renewed.
+    #[must_use]
+    pub fn quota_gpus(&self) -> f64 {
+        self.last.first().map_or(0.0, |quota| quota.quota.as_gpus())
+    }
+
+    #[must_use]
+    pub fn eta(&self) -> f64 {
+        self.eta.eta.as_f64()
+    }
+
+    /// The quotas from now on. What is idle limits them through placement itself, at every moment: a limit is f · η.
+    ///
+    /// # Errors
+    /// A bound is no amount.
+    pub fn renew(
+        &mut self,
+        id: &PoolId,
+        pool: &mut Pool,
+        forecasts: Option<&Forecasts>,
+        now: UnixSeconds,
+    ) -> Result<Vec<Limit>, PredictError> {
+        let supply = supply(pool, &self.offered);
+        let bounds = match (&self.oracle, forecasts) {
+            (Some(oracle), _) => Some(oracle.bounds(now, &self.offered)),
+            (None, Some(forecasts)) => forecasts.bounds(id, now, &self.offered)?,
+            (None, None) => None,
+        };
+        let Some(bounds) = bounds else { return Ok(self.nothing()) };
+        let bounds = not_below(bounds, supply.latest_demand);
+        let unmoved = quotas(&supply, &bounds, self.eta.eta);
+        self.last = match self.decide_eta(&unmoved, &supply, now) {
+            true => quotas(&supply, &bounds, self.eta.eta),
+            false => unmoved,
+        };
+        Ok(self.last.iter().map(|quota| Limit { hours: quota.hours, quota: quota.scaled_inventory }).collect())
+    }
+
+    /// Before the first hour is over nothing is known.
+    fn nothing(&self) -> Vec<Limit> {
+        self.offered.iter().map(|hours| Limit { hours: *hours, quota: MilliGpus::ZERO }).collect()
+    }
+
+    /// Whether eta moved.
+    fn decide_eta(&mut self, unmoved: &[Quota], supply: &Supply, now: UnixSeconds) -> bool {
+        if self.settings.eta_fixed {
+            return false;
+        }
+        let recent = eta::recent(self.unspent.make_contiguous(), &self.settings.pool, now);
+        let broken = recent.iter().filter(|ended| ended.broken).count() as u64;
+        let feedback = Feedback {
+            kept: recent.len() as u64 - broken,
+            broken,
+            newest_outcome: self.newest,
+            longest_quota_wait_s: supply.longest_quota_wait_s,
+            more_would_help: unmoved.iter().any(Quota::grows_with_eta),
+        };
+        let state = self.eta.within(&self.settings.pool);
+        match eta::decide(&state, &feedback, &self.settings.pool, now) {
+            EtaDecision::Move { to, spends, .. } => {
+                self.eta = EtaState { eta: to, moved_at: now };
+                if spends {
+                    self.unspent.clear();
+                }
+                true
+            }
+            EtaDecision::Hold(_) => false,
+        }
+    }
+}
+
+/// A bound below what is already needed is wrong.
+fn not_below(bounds: Vec<Bound>, demand: MilliGpus) -> Vec<Bound> {
+    bounds.into_iter().map(|one| Bound { bound: one.bound.max(demand), ..one }).collect()
+}
+
+fn supply(pool: &mut Pool, offered: &[HorizonHours]) -> Supply {
+    let amount = |milli: u64| MilliGpus::from_milli(milli).unwrap_or(MilliGpus::ZERO);
+    let fleet = pool.fleet();
+    let mut spot_by_guarantee = BTreeMap::new();
+    let mut longer = MilliGpus::ZERO;
+    for hours in offered.iter().rev() {
+        let held = fleet.promised(*hours);
+        spot_by_guarantee.insert(*hours, held.left_after(longer));
+        longer = held;
+    }
+    Supply {
+        capacity: pool.capacity(),
+        capacity_source: CapacitySource::Nodes,
+        idle: amount(pool.idle_milli()),
+        spot_by_guarantee,
+        estimated: false,
+        latest_demand: amount(pool.hp_demand_milli()),
+        longest_quota_wait_s: pool.longest_quota_wait_s(),
+    }
+}

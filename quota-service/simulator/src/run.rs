@@ -1,0 +1,305 @@
+//! One run: events in the order of their time, every decision made by `placement`.
+
+use crate::cpu;
+use crate::predictor::{Forecasts, Oracle, Plan, PredictorKind};
+use crate::quota::QuotaLoop;
+use crate::tally::{Sample, Summary, Tally};
+use crate::world::{Job, World};
+use datasets::Calendar;
+use forecaster::PredictError;
+use placement::Policy;
+use placement::pool::{Command, Consequences, Fact, Fault, Pool, PoolRules, Report};
+use placement::policy::Admission;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+use vocab::{HorizonHours, SECONDS_PER_HOUR, TaskClass, TaskId, UnixSeconds};
+
+/// Why a run broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Forecast(#[from] PredictError),
+    #[error("the pool refused what the trace says: {0}")]
+    Pool(#[from] Fault),
+}
+
+/// What happens to tasks that run, beside the policy (DESIGN §5).
+#[derive(Debug, Clone, Copy)]
+pub struct Losses {
+    /// Between two checkpoints of a spot run.
+    pub checkpoint_s: i64,
+    /// What a restarted run needs before it works again.
+    pub restart_s: i64,
+    /// The same for tasks above 8 GPUs.
+    pub restart_large_s: i64,
+}
+
+/// Everything that a run depends on beside the world.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub policy: Policy,
+    pub predictor: PredictorKind,
+    pub plan: Plan,
+    pub calendar: Calendar,
+    pub offered: Vec<HorizonHours>,
+    pub losses: Losses,
+    pub rules: PoolRules,
+    pub quota: crate::quota::QuotaSettings,
+    pub seed: u64,
+}
+
+/// A run's figures and its course.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub summary: Summary,
+    /// Hour by hour.
+    pub course: Vec<Sample>,
+}
+
+/// Where a job stands.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    left_s: i64,
+    queued: i64,
+    /// When the present run got its GPUs; what ran before it is over.
+    run_start: i64,
+    /// What the present run has to make up for before it works.
+    run_loss_s: i64,
+    runs: u32,
+    waited_s: i64,
+    runs_now: bool,
+}
+
+/// What comes, by its time; at the same time in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Finish { job: u32, run: u32 },
+    Checkpoint { job: u32, run: u32 },
+    Tick,
+}
+
+struct Simulation<'a> {
+    world: &'a World,
+    settings: &'a Settings,
+    pools: Vec<Pool>,
+    jobs: Vec<Progress>,
+    number_of: BTreeMap<&'a TaskId, u32>,
+    events: BinaryHeap<Reverse<(i64, Event)>>,
+    forecasts: Option<Forecasts>,
+    quotas: Vec<QuotaLoop>,
+    closed: BTreeMap<i64, Vec<(usize, Vec<placement::pool::HourOfDemand>)>>,
+    tally: Tally,
+}
+
+/// Runs a world to the end of its last job.
+///
+/// # Errors
+/// A forecast is none; a trace that `World` let through is refused.
+pub fn run(world: &World, settings: &Settings) -> Result<Outcome, RunError> {
+    let before = cpu::used();
+    let mut simulation = Simulation::new(world, settings)?;
+    simulation.play()?;
+    let train_cpu = simulation.forecasts.as_ref().map_or(Duration::ZERO, |forecasts| forecasts.train_cpu);
+    let cpu = cpu::used().saturating_sub(before).saturating_sub(train_cpu);
+    let rests = simulation.pools.iter().map(Pool::rests).sum();
+    Ok(simulation.tally.finish(world, cpu, train_cpu, rests))
+}
+
+impl<'a> Simulation<'a> {
+    fn new(world: &'a World, settings: &'a Settings) -> Result<Self, RunError> {
+        let start = world.jobs.first().map_or(UnixSeconds::new(0), |job| job.request.submitted);
+        let mut pools = Vec::new();
+        for (_, nodes) in &world.pools {
+            let mut pool = Pool::new(settings.policy.seeded(settings.seed), settings.rules);
+            for node in nodes {
+                let (gpus, cpu_milli) = (node.gpus, node.cpu_milli);
+                let add = Command::AddNode { node: node.id.clone(), gpus, cpu_milli, memory_mib: None };
+                pool.handle(start, &add).1?;
+            }
+            pools.push(pool);
+        }
+        let limited = settings.policy.admission == Admission::Quota;
+        let forecasts = matches!(settings.predictor, PredictorKind::Model(_)).then(|| {
+            Forecasts::new(settings.plan, world.cluster.clone(), settings.calendar.clone())
+        });
+        let oracle = |number: usize| match settings.predictor {
+            PredictorKind::Oracle => Some(oracle(world, number)),
+            PredictorKind::Model(_) => None,
+        };
+        let quotas = if limited { (0..pools.len()).map(|pool| QuotaLoop::new(settings, start, oracle(pool))).collect() } else { Vec::new() };
+        let jobs = world.jobs.iter().map(|job| Progress { left_s: job.duration_s, ..Progress::default() }).collect();
+        let number_of = world.jobs.iter().zip(0..).map(|(job, number)| (&job.request.gang.task, number)).collect();
+        let tally = Tally::new(world, start);
+        let forecasts = forecasts.filter(|_| limited);
+        let (events, closed) = (BinaryHeap::new(), BTreeMap::new());
+        Ok(Self { world, settings, pools, jobs, number_of, events, forecasts, quotas, closed, tally })
+    }
+
+    fn play(&mut self) -> Result<(), RunError> {
+        let Some(first) = self.world.jobs.first() else { return Ok(()) };
+        self.events.push(Reverse((first.request.submitted.get(), Event::Tick)));
+        let mut next_job = 0;
+        loop {
+            let arrival = self.world.jobs.get(next_job).map(|job| job.request.submitted.get());
+            let event = self.events.peek().map(|Reverse((at, _))| *at);
+            match (arrival, event) {
+                (None, None) => return Ok(()),
+                (Some(arrival), event) if event.is_none_or(|event| arrival < event) => {
+                    self.arrive(next_job)?;
+                    next_job += 1;
+                }
+                _ => {
+                    let Some(Reverse((at, event))) = self.events.pop() else { return Ok(()) };
+                    self.happen(at, event, next_job < self.world.jobs.len())?;
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, number: usize) -> Result<(), RunError> {
+        let Job { request, .. } = &self.world.jobs[number];
+        let at = request.submitted;
+        self.jobs[number].queued = at.get();
+        self.tally.arrived(at.get(), request);
+        self.command(self.world.pool_of[number] as usize, at.get(), &Command::Submit(request.clone()))
+    }
+
+    fn happen(&mut self, at: i64, event: Event, more_jobs: bool) -> Result<(), RunError> {
+        match event {
+            Event::Tick => self.tick(at, more_jobs),
+            Event::Finish { job, run } if self.is_present(job, run) => self.finish(at, job),
+            Event::Checkpoint { job, run } if self.is_present(job, run) => {
+                self.events.push(Reverse((at + self.settings.losses.checkpoint_s, event)));
+                let task = self.world.jobs[job as usize].request.gang.task.clone();
+                self.command(self.world.pool_of[job as usize] as usize, at, &Command::Save { task })
+            }
+            // Of a run that was cut.
+            Event::Finish { .. } | Event::Checkpoint { .. } => Ok(()),
+        }
+    }
+
+    fn is_present(&self, job: u32, run: u32) -> bool {
+        let progress = &self.jobs[job as usize];
+        progress.runs_now && progress.runs == run
+    }
+
+    fn finish(&mut self, at: i64, job: u32) -> Result<(), RunError> {
+        let Job { request, .. } = &self.world.jobs[job as usize];
+        let progress = &mut self.jobs[job as usize];
+        progress.runs_now = false;
+        self.tally.finished(at, request, progress.waited_s);
+        let task = request.gang.task.clone();
+        self.command(self.world.pool_of[job as usize] as usize, at, &Command::Finish { task })
+    }
+
+    fn command(&mut self, pool: usize, at: i64, command: &Command) -> Result<(), RunError> {
+        let (report, done) = self.pools[pool].handle(UnixSeconds::new(at), command);
+        self.follow(pool, at, report);
+        Ok(done?)
+    }
+
+    /// Carries the facts over to the jobs.
+    fn follow(&mut self, pool: usize, at: i64, report: Report) {
+        let Consequences { ends, demand, .. } = report.consequences;
+        for end in &ends {
+            self.tally.ended(end.kind);
+            if let Some(quota) = self.quotas.get_mut(pool) {
+                quota.outcome(end);
+            }
+        }
+        if self.forecasts.is_some() && !demand.is_empty() {
+            for one in demand {
+                let hours = self.closed.entry(one.hour.unix_s()).or_default();
+                match hours.last_mut() {
+                    Some((of, hours)) if *of == pool => hours.push(one),
+                    _ => hours.push((pool, vec![one])),
+                }
+            }
+        }
+        for fact in report.facts {
+            if let Fact::Started { task, victims, starts, .. } = fact {
+                victims.iter().for_each(|victim| self.evicted(at, starts.get(), victim));
+                self.started(starts.get(), &task);
+            }
+        }
+    }
+
+    fn started(&mut self, starts: i64, task: &TaskId) {
+        let number = self.number_of[task];
+        let Job { request, .. } = &self.world.jobs[number as usize];
+        let Losses { checkpoint_s, restart_s, restart_large_s } = self.settings.losses;
+        let gpus = u64::from(request.gang.pod.gpus.milli()) * u64::from(request.gang.pods);
+        let progress = &mut self.jobs[number as usize];
+        progress.waited_s += starts - progress.queued;
+        let loss = if gpus > 8_000 { restart_large_s } else { restart_s };
+        progress.run_loss_s = if progress.runs > 0 { loss } else { 0 };
+        progress.runs += 1;
+        (progress.run_start, progress.runs_now) = (starts, true);
+        let work_from = starts + progress.run_loss_s;
+        let (finish, run) = (work_from.saturating_add(progress.left_s), progress.runs);
+        self.events.push(Reverse((finish, Event::Finish { job: number, run })));
+        if request.gang.class == TaskClass::Spot && progress.left_s > checkpoint_s {
+            self.events.push(Reverse((work_from + checkpoint_s, Event::Checkpoint { job: number, run })));
+        }
+        self.tally.started(starts, request);
+    }
+
+    /// Work since the last checkpoint is lost.
+    fn evicted(&mut self, at: i64, leaves: i64, task: &TaskId) {
+        let number = self.number_of[task];
+        let Job { request, .. } = &self.world.jobs[number as usize];
+        let progress = &mut self.jobs[number as usize];
+        let ran = (at - progress.run_start).max(0);
+        let worked = (ran - progress.run_loss_s).max(0);
+        let saved = worked / self.settings.losses.checkpoint_s * self.settings.losses.checkpoint_s;
+        progress.left_s -= saved;
+        (progress.queued, progress.runs_now) = (leaves.max(at), false);
+        self.tally.evicted(at, request, ran - saved);
+    }
+
+    /// Every five minutes: hours that are over teach, and quotas follow.
+    fn tick(&mut self, at: i64, more_jobs: bool) -> Result<(), RunError> {
+        for pool in 0..self.pools.len() {
+            let report = self.pools[pool].pass(UnixSeconds::new(at));
+            self.follow(pool, at, report);
+        }
+        while let Some((hour, hours)) = self.closed.pop_first() {
+            self.learn(hour, hours)?;
+        }
+        for number in 0..self.quotas.len() {
+            let pool = &mut self.pools[number];
+            let forecasts = self.forecasts.as_ref();
+            let limits = self.quotas[number].renew(&self.world.pools[number].0, pool, forecasts, UnixSeconds::new(at))?;
+            let (report, _) = pool.handle(UnixSeconds::new(at), &Command::SetLimits(limits));
+            self.follow(number, at, report);
+        }
+        if at.rem_euclid(SECONDS_PER_HOUR) < self.settings.quota.refresh_s {
+            let quota = self.quotas.iter().map(QuotaLoop::quota_gpus).sum();
+            let eta = self.quotas.first().map_or(1.0, QuotaLoop::eta);
+            self.tally.sample(at, &self.pools, quota, eta);
+        }
+        let is_alive = more_jobs || self.pools.iter().any(|pool| !pool.fleet().tasks().is_empty() || pool.waiting().next().is_some());
+        if is_alive {
+            self.events.push(Reverse((at + self.settings.quota.refresh_s, Event::Tick)));
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, hour: i64, hours: Vec<(usize, Vec<placement::pool::HourOfDemand>)>) -> Result<(), RunError> {
+        let Some(forecasts) = &mut self.forecasts else { return Ok(()) };
+        let Ok(hour) = vocab::HourStart::from_unix_s(hour) else { return Ok(()) };
+        let named: Vec<_> = hours.into_iter().map(|(pool, hours)| (self.world.pools[pool].0.clone(), hours)).collect();
+        Ok(forecasts.learn(hour, &named)?)
+    }
+}
+
+fn oracle(world: &World, pool: usize) -> Oracle {
+    let of_pool = world.jobs.iter().zip(&world.pool_of).filter(|(_, of)| **of as usize == pool);
+    let hp = of_pool.filter(|(job, _)| job.request.gang.class == TaskClass::Hp);
+    let steps = hp.map(|(job, _)| {
+        let gang = &job.request.gang;
+        (job.request.submitted.get(), job.duration_s, u64::from(gang.pod.gpus.milli()) * u64::from(gang.pods))
+    });
+    Oracle::new(&steps.collect::<Vec<_>>())
+}

@@ -1,0 +1,187 @@
+//! What a run is judged by.
+
+use crate::cpu;
+use crate::run::Outcome;
+use crate::world::World;
+use placement::pool::{Pool, Request};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use vocab::{OutcomeKind, TaskClass, TaskId, UnixSeconds};
+
+/// The figures of a run; the names are those of the field (DESIGN §5). Times are in seconds.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    pub hp_queue_mean_s: f64,
+    pub hp_queue_p99_s: f64,
+    pub hp_jct_mean_s: f64,
+    pub hp_jct_p99_s: f64,
+    pub spot_jct_mean_s: f64,
+    pub spot_queue_mean_s: f64,
+    pub evictions: u64,
+    /// Evictions of runs.
+    pub eviction_rate: f64,
+    /// Broken of kept and broken guarantee periods.
+    pub guarantee_eviction_rate: f64,
+    pub guarantee_periods: u64,
+    pub lost_gpu_hours: f64,
+    /// Of all GPUs, from the first submission to the last.
+    pub allocation_rate: f64,
+    pub finished: u64,
+    pub left_out: u64,
+    pub rests: u64,
+    pub cpu_s: f64,
+    pub train_cpu_s: f64,
+    /// Of the process so far.
+    pub peak_rss_mib: Option<f64>,
+}
+
+/// A pool hour.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Sample {
+    pub at_s: i64,
+    pub hp_gpus: f64,
+    pub spot_gpus: f64,
+    pub hp_waiting: u64,
+    pub spot_waiting: u64,
+    pub quota_gpus: f64,
+    pub eta: f64,
+    /// Since the sample before.
+    pub evictions: u64,
+}
+
+/// Sums while a run goes on.
+#[derive(Debug, Default)]
+pub struct Tally {
+    start_s: i64,
+    until_s: i64,
+    queues: [Vec<i64>; 2],
+    jcts: [Vec<i64>; 2],
+    runs: u64,
+    evictions: u64,
+    kept: u64,
+    broken: u64,
+    lost_milli_gpu_s: u64,
+    /// Thousandths in use, since when, and their sum over time up to `until_s`.
+    in_use_milli: u64,
+    since_s: i64,
+    used_milli_gpu_s: u128,
+    running: BTreeMap<TaskId, ()>,
+    course: Vec<Sample>,
+    sampled_evictions: u64,
+}
+
+const fn class(request: &Request) -> usize {
+    match request.gang.class {
+        TaskClass::Hp => 0,
+        TaskClass::Spot => 1,
+    }
+}
+
+fn milli(request: &Request) -> u64 {
+    u64::from(request.gang.pod.gpus.milli()) * u64::from(request.gang.pods)
+}
+
+impl Tally {
+    #[must_use]
+    pub fn new(world: &World, start: UnixSeconds) -> Self {
+        let until_s = world.jobs.last().map_or(start.get(), |job| job.request.submitted.get());
+        Self { start_s: start.get(), since_s: start.get(), until_s, ..Self::default() }
+    }
+
+    pub fn arrived(&mut self, _: i64, _: &Request) {}
+
+    fn change(&mut self, at_s: i64, change: impl FnOnce(u64) -> u64) {
+        let end = at_s.min(self.until_s);
+        if end > self.since_s {
+            self.used_milli_gpu_s += u128::from(self.in_use_milli) * (end - self.since_s) as u128;
+            self.since_s = end;
+        }
+        self.in_use_milli = change(self.in_use_milli);
+    }
+
+    pub fn started(&mut self, at_s: i64, request: &Request) {
+        self.change(at_s, |used| used + milli(request));
+        self.runs += u64::from(request.gang.class == TaskClass::Spot);
+    }
+
+    pub fn evicted(&mut self, at_s: i64, request: &Request, lost_s: i64) {
+        self.change(at_s, |used| used - milli(request));
+        self.evictions += 1;
+        self.lost_milli_gpu_s += milli(request) * lost_s.max(0) as u64;
+    }
+
+    pub fn finished(&mut self, at_s: i64, request: &Request, waited_s: i64) {
+        self.change(at_s, |used| used - milli(request));
+        self.queues[class(request)].push(waited_s);
+        self.jcts[class(request)].push(at_s - request.submitted.get());
+    }
+
+    pub fn ended(&mut self, kind: OutcomeKind) {
+        match kind {
+            OutcomeKind::Kept => self.kept += 1,
+            OutcomeKind::Broken => self.broken += 1,
+            OutcomeKind::NodeFailure | OutcomeKind::Drain | OutcomeKind::UserDeleted => {}
+        }
+    }
+
+    pub fn sample(&mut self, at_s: i64, pools: &[Pool], quota_gpus: f64, eta: f64) {
+        let nodes = || pools.iter().flat_map(|pool| pool.fleet().nodes());
+        let waiting = |of: TaskClass| {
+            pools.iter().flat_map(Pool::waiting).filter(|waiting| waiting.request.gang.class == of).count() as u64
+        };
+        self.course.push(Sample {
+            at_s: at_s - self.start_s,
+            hp_gpus: nodes().map(|node| f64::from(node.hp_milli)).sum::<f64>() / 1_000.0,
+            spot_gpus: nodes().map(|node| f64::from(node.spot_milli)).sum::<f64>() / 1_000.0,
+            hp_waiting: waiting(TaskClass::Hp),
+            spot_waiting: waiting(TaskClass::Spot),
+            quota_gpus,
+            eta,
+            evictions: self.evictions - self.sampled_evictions,
+        });
+        self.sampled_evictions = self.evictions;
+    }
+
+    #[must_use]
+    pub fn finish(mut self, world: &World, cpu: Duration, train_cpu: Duration, rests: u64) -> Outcome {
+        self.change(self.until_s, |used| used);
+        let window_s = (self.until_s - self.start_s).max(1);
+        let all = u128::from(world.gpus()) * 1_000 * window_s as u128;
+        let [hp_queue, spot_queue] = &mut self.queues;
+        let [hp_jct, spot_jct] = &mut self.jcts;
+        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        let summary = Summary {
+            hp_queue_mean_s: mean(hp_queue),
+            hp_queue_p99_s: percentile(hp_queue, 99),
+            hp_jct_mean_s: mean(hp_jct),
+            hp_jct_p99_s: percentile(hp_jct, 99),
+            spot_jct_mean_s: mean(spot_jct),
+            spot_queue_mean_s: mean(spot_queue),
+            evictions: self.evictions,
+            eviction_rate: share(self.evictions, self.runs),
+            guarantee_eviction_rate: share(self.broken, self.kept + self.broken),
+            guarantee_periods: self.kept + self.broken,
+            lost_gpu_hours: self.lost_milli_gpu_s as f64 / 3_600_000.0,
+            allocation_rate: self.used_milli_gpu_s as f64 / (all as f64).max(1.0),
+            finished: (hp_jct.len() + spot_jct.len()) as u64,
+            left_out: world.left_out.len() as u64,
+            rests,
+            cpu_s: cpu.as_secs_f64(),
+            train_cpu_s: train_cpu.as_secs_f64(),
+            peak_rss_mib: cpu::peak_rss_mib(),
+        };
+        Outcome { summary, course: self.course }
+    }
+}
+
+fn mean(values: &[i64]) -> f64 {
+    values.iter().map(|value| *value as f64).sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The least value that at least so many hundredths do not exceed.
+fn percentile(values: &mut [i64], hundredths: usize) -> f64 {
+    values.sort_unstable();
+    let rank = (values.len() * hundredths).div_ceil(100).max(1) - 1;
+    values.get(rank).map_or(0.0, |value| *value as f64)
+}
