@@ -18,6 +18,7 @@ pub mod drift;
 pub mod fit;
 pub mod gaussian;
 mod left;
+pub mod live;
 pub mod model;
 pub mod network;
 pub mod orglinear;

@@ -31,6 +31,8 @@ pub enum SimulatorError {
     NoTrace,
     #[error("{0}")]
     Value(String),
+    #[error("{}: {fault}", file.display())]
+    Write { file: std::path::PathBuf, fault: std::io::Error },
 }
 
 /// All that can be named.
@@ -43,7 +45,7 @@ impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
         let exit = match &fault {
             SimulatorError::World(WorldError::Read(_) | WorldError::Copy { .. } | WorldError::Node(_)) => Exit::DataInvalid,
-            SimulatorError::Run(_) => Exit::Failure,
+            SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
             _ => Exit::Usage,
         };
         Self::new(exit, fault)
@@ -74,6 +76,9 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
     let mut named = Vec::new();
     for (name, settings) in runs {
         named.push((name, run(&world, &settings)?));
+    }
+    if let Some(folder) = &what.out {
+        crate::files::write(folder, &named)?;
     }
     show(&named, json);
     Ok(())

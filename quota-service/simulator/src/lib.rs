@@ -3,6 +3,7 @@
 pub mod args;
 pub mod commands;
 pub mod cpu;
+pub mod files;
 pub mod predictor;
 pub mod quota;
 pub mod run;

@@ -3,6 +3,7 @@
 use crate::predictor::{Forecasts, Oracle};
 use crate::run::Settings;
 use forecaster::PredictError;
+use forecaster::live::LiveBound;
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback};
 use placement::pool::{PeriodEnd, Pool};
 use placement::{Bound, CapacitySource, Limit, PoolSettings, Quota, Supply, quotas};
@@ -35,14 +36,16 @@ pub struct QuotaLoop {
     unspent: VecDeque<Ended>,
     newest: Option<UnixSeconds>,
     last: Vec<Quota>,
+    live: LiveBound,
 }
 
 impl QuotaLoop {
     #[must_use]
     pub fn new(settings: &Settings, start: UnixSeconds, oracle: Option<Oracle>) -> Self {
         let (quota, offered) = (settings.quota.clone(), settings.offered.clone());
+        let live = LiveBound::new(quota.pool.guarantee_rate, &offered);
         let eta = EtaState { eta: quota.pool.eta_start, moved_at: start };
-        Self { settings: quota, offered, oracle, eta, unspent: VecDeque::new(), newest: None, last: Vec::new() }
+        Self { settings: quota, offered, oracle, eta, unspent: VecDeque::new(), newest: None, last: Vec::new(), live }
     }
 
     /// A guarantee period ended.
@@ -85,6 +88,7 @@ impl QuotaLoop {
             (None, Some(forecasts)) => forecasts.bounds(id, now, &self.offered)?,
             (None, None) => None,
         };
+        let bounds = if self.oracle.is_none() && self.settings.live { self.mixed(bounds, pool.hp_demand_milli(), now) } else { bounds };
         let Some(bounds) = bounds else { return Ok(self.nothing()) };
         let bounds = not_below(bounds, supply.latest_demand);
         let unmoved = quotas(&supply, &bounds, self.eta.eta);
@@ -93,6 +97,20 @@ impl QuotaLoop {
             false => unmoved,
         };
         Ok(self.last.iter().map(|quota| Limit { hours: quota.hours, quota: quota.scaled_inventory }).collect())
+    }
+
+    /// Forecast bounds mixed with what demand does from moment to moment.
+    fn mixed(&mut self, forecast: Option<Vec<Bound>>, demand_milli: u64, now: UnixSeconds) -> Option<Vec<Bound>> {
+        let gpus: Option<Vec<f64>> = forecast.as_ref().map(|all| all.iter().map(|one| one.bound.as_gpus()).collect());
+        let mixed = self.live.mix(now, demand_milli, gpus.as_deref());
+        if mixed.is_empty() {
+            return forecast;
+        }
+        let one = |(hours, mixed): (&HorizonHours, forecaster::live::Mixed)| Bound {
+            hours: *hours,
+            bound: MilliGpus::rounded_up(mixed.bound_gpus.max(0.0)).unwrap_or(MilliGpus::from_gpus(u32::MAX)),
+        };
+        Some(self.offered.iter().zip(mixed).map(one).collect())
     }
 
     /// Before the first hour is over nothing is known.

@@ -1,0 +1,182 @@
+//! A bound that follows demand as it is measured from moment to moment, beside the hourly forecast.
+//!
+//! A forecast is issued once an hour from peaks of hours that are over; a pool that places its own tasks knows its HP
+//! demand at every moment. How far demand rises within the next H hours above what it is now is learned from the last
+//! week: an order statistic at p of what it did rise. Forecast and live bound are mixed in the proportion that would have
+//! lost least (pinball loss at p) over the same week.
+
+use std::collections::{BTreeMap, VecDeque};
+use vocab::{GuaranteeRate, HorizonHours, UnixSeconds};
+
+/// What is older is forgotten.
+const WINDOW_S: i64 = 7 * 86_400;
+/// Below so many measured rises there is no live bound.
+const LEAST_RISES: usize = 12;
+/// Shares of the live bound that are tried.
+const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
+/// Losses fade with this half-life: a model that was refitted is not judged by the one before it.
+const LOSS_HALF_LIFE_S: f64 = 2.0 * 86_400.0;
+
+/// Rises in thousandths of a GPU, by how often they were measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Rises {
+    counts: BTreeMap<i64, u32>,
+    all: usize,
+}
+
+impl Rises {
+    fn add(&mut self, rise_milli: i64) {
+        *self.counts.entry(rise_milli).or_default() += 1;
+        self.all += 1;
+    }
+
+    fn remove(&mut self, rise_milli: i64) {
+        if let Some(count) = self.counts.get_mut(&rise_milli) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&rise_milli);
+            }
+            self.all -= 1;
+        }
+    }
+
+    /// ⌈(n+1)p⌉-th smallest, or the largest.
+    fn order_statistic_gpus(&self, rate: GuaranteeRate) -> Option<f64> {
+        if self.all < LEAST_RISES {
+            return None;
+        }
+        let rank = (((self.all + 1) as f64 * rate.as_f64()).ceil() as usize).min(self.all);
+        let mut seen = 0;
+        self.counts.iter().find_map(|(rise, count)| {
+            seen += *count as usize;
+            (seen >= rank).then_some(*rise as f64 / 1_000.0)
+        })
+    }
+}
+
+/// What was said at one time about one number of hours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Said {
+    at: UnixSeconds,
+    demand_milli: i64,
+    forecast_gpus: Option<f64>,
+    live_gpus: Option<f64>,
+    /// The largest demand since, in thousandths.
+    peak_milli: i64,
+}
+
+/// One number of hours.
+#[derive(Debug, Clone, PartialEq)]
+struct Horizon {
+    hours: HorizonHours,
+    open: VecDeque<Said>,
+    closed: VecDeque<(UnixSeconds, i64)>,
+    rises: Rises,
+    losses: [f64; SHARES.len()],
+    judged_at: Option<UnixSeconds>,
+}
+
+/// The live bound of one pool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveBound {
+    rate: GuaranteeRate,
+    horizons: Vec<Horizon>,
+}
+
+/// A bound with what it was mixed from, in GPUs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mixed {
+    pub bound_gpus: f64,
+    pub forecast_gpus: f64,
+    /// None until enough rises were measured.
+    pub live_gpus: Option<f64>,
+    /// Of the live bound.
+    pub share: f64,
+}
+
+impl LiveBound {
+    #[must_use]
+    pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
+        let horizon = |hours: &HorizonHours| Horizon {
+            hours: *hours,
+            open: VecDeque::new(),
+            closed: VecDeque::new(),
+            rises: Rises::default(),
+            losses: [0.0; SHARES.len()],
+            judged_at: None,
+        };
+        Self { rate, horizons: offered.iter().map(horizon).collect() }
+    }
+
+    /// Learns the demand of this moment, in thousandths of a GPU, and mixes each forecast bound with the live one. Calls come in
+    /// the order of time and at even intervals; `forecast_gpus` has one bound for each of the offered hours, none where
+    /// there is no forecast. The result does not decrease with the hours; it is empty where nothing is known.
+    pub fn mix(&mut self, now: UnixSeconds, demand_milli: u64, forecast_gpus: Option<&[f64]>) -> Vec<Mixed> {
+        let demand_milli = i64::try_from(demand_milli).unwrap_or(i64::MAX / 4);
+        let mut all: Vec<Mixed> = Vec::with_capacity(self.horizons.len());
+        let rate = self.rate;
+        for (place, horizon) in self.horizons.iter_mut().enumerate() {
+            let forecast = forecast_gpus.and_then(|bounds| bounds.get(place)).copied();
+            let Some(mut mixed) = horizon.mix(now, demand_milli, forecast, rate) else { return Vec::new() };
+            if let Some(shorter) = all.last() {
+                mixed.bound_gpus = mixed.bound_gpus.max(shorter.bound_gpus);
+            }
+            all.push(mixed);
+        }
+        all
+    }
+}
+
+impl Horizon {
+    fn mix(&mut self, now: UnixSeconds, demand_milli: i64, forecast: Option<f64>, rate: GuaranteeRate) -> Option<Mixed> {
+        self.learn(now, demand_milli, rate);
+        let live = self.rises.order_statistic_gpus(rate).map(|rise| demand_milli as f64 / 1_000.0 + rise.max(0.0));
+        self.open.push_back(Said { at: now, demand_milli, forecast_gpus: forecast, live_gpus: live, peak_milli: demand_milli });
+        let share = self.share();
+        match (forecast, live) {
+            (Some(forecast_gpus), Some(live)) => {
+                let bound_gpus = share * live + (1.0 - share) * forecast_gpus;
+                Some(Mixed { bound_gpus, forecast_gpus, live_gpus: Some(live), share })
+            }
+            (Some(forecast_gpus), None) => {
+                Some(Mixed { bound_gpus: forecast_gpus, forecast_gpus, live_gpus: None, share: 0.0 })
+            }
+            (None, Some(live)) => Some(Mixed { bound_gpus: live, forecast_gpus: live, live_gpus: Some(live), share: 1.0 }),
+            (None, None) => None,
+        }
+    }
+
+    /// Closes what was said long enough ago.
+    fn learn(&mut self, now: UnixSeconds, demand_milli: i64, rate: GuaranteeRate) {
+        for said in &mut self.open {
+            said.peak_milli = said.peak_milli.max(demand_milli);
+        }
+        while let Some(said) = self.open.pop_front_if(|said| now.since_s(said.at) >= self.hours.seconds()) {
+            let rise = said.peak_milli - said.demand_milli;
+            self.rises.add(rise);
+            self.closed.push_back((now, rise));
+            self.judge(&said, now, rate);
+        }
+        while let Some((_, rise)) = self.closed.pop_front_if(|(at, _)| now.since_s(*at) > WINDOW_S) {
+            self.rises.remove(rise);
+        }
+    }
+
+    fn judge(&mut self, said: &Said, now: UnixSeconds, rate: GuaranteeRate) {
+        let (Some(forecast), Some(live)) = (said.forecast_gpus, said.live_gpus) else { return };
+        let passed_s = self.judged_at.map_or(0, |before| now.since_s(before)) as f64;
+        let fades = 0.5_f64.powf(passed_s / LOSS_HALF_LIFE_S);
+        self.judged_at = Some(now);
+        let peak = said.peak_milli as f64 / 1_000.0;
+        for (loss, share) in self.losses.iter_mut().zip(SHARES) {
+            let bound = share * live + (1.0 - share) * forecast;
+            *loss = *loss * fades + crate::scores::pinball(peak, bound, rate.as_f64());
+        }
+    }
+
+    /// The share that would have lost least; the live bound while none was judged.
+    fn share(&self) -> f64 {
+        let least = self.losses.iter().zip(SHARES).min_by(|one, other| one.0.total_cmp(other.0));
+        least.filter(|_| self.judged_at.is_some()).map_or(1.0, |(_, share)| share)
+    }
+}

@@ -1,0 +1,48 @@
+//! The files of a comparison.
+
+use crate::commands::SimulatorError;
+use crate::run::Outcome;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Writes compare.csv and course.csv, each whole or not at all.
+///
+/// # Errors
+/// The folder or a file cannot be written.
+pub fn write(folder: &Path, named: &[(String, Outcome)]) -> Result<(), SimulatorError> {
+    let fault = |fault| SimulatorError::Write { file: folder.to_owned(), fault };
+    std::fs::create_dir_all(folder).map_err(fault)?;
+    text(folder, "compare.csv", &figures(named))?;
+    text(folder, "course.csv", &course(named))
+}
+
+fn text(folder: &Path, name: &str, text: &str) -> Result<(), SimulatorError> {
+    let file = folder.join(name);
+    std::fs::write(&file, text).map_err(|fault| SimulatorError::Write { file, fault })
+}
+
+fn course(named: &[(String, Outcome)]) -> String {
+    let mut lines =
+        "policy,at_s,hp_gpus,spot_gpus,hp_waiting,spot_waiting,quota_gpus,eta,evictions\n".to_owned();
+    for (name, run) in named {
+        for one in &run.course {
+            let (at, hp, spot) = (one.at_s, one.hp_gpus, one.spot_gpus);
+            let (hp_waiting, spot_waiting, quota) = (one.hp_waiting, one.spot_waiting, one.quota_gpus);
+            let (eta, evictions) = (one.eta, one.evictions);
+            let _ = writeln!(lines, "{name},{at},{hp},{spot},{hp_waiting},{spot_waiting},{quota},{eta},{evictions}");
+        }
+    }
+    lines
+}
+
+/// One line a policy and figure.
+fn figures(named: &[(String, Outcome)]) -> String {
+    let mut lines = "policy,figure,value\n".to_owned();
+    for (name, run) in named {
+        let Ok(serde_json::Value::Object(figures)) = serde_json::to_value(&run.summary) else { continue };
+        for (figure, value) in figures {
+            let _ = writeln!(lines, "{name},{figure},{value}");
+        }
+    }
+    lines
+}
