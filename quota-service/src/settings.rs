@@ -43,6 +43,7 @@ impl ServedSettings {
             min_outcomes: body.min_outcomes,
             max_quota_wait_s: body.max_quota_wait_s,
             state_fresh_s: i64::from(body.state_fresh_s),
+            ..PoolSettings::default()
         };
         pool.check(horizon).map_err(|fault| FieldFault::new("", fault))?;
         Ok(Self { pool, aggregation, version: body.version })

@@ -107,11 +107,11 @@ pub struct Ended {
     pub broken: bool,
 }
 
-/// The outcomes that eta is judged by: those of the last H hours, as Eq. 11 says, or the newest `min_outcomes` where
-/// fewer ended in that time. Older ones would hide a burst behind a quiet month.
+/// The outcomes that eta is judged by: those of the last `outcome_window_s` (Eq. 11 has the last H hours), or the newest
+/// `min_outcomes` where fewer ended in that time. Older ones would hide a burst behind a quiet month.
 #[must_use]
 pub fn recent<'a>(newest_first: &'a [Ended], settings: &PoolSettings, now: UnixSeconds) -> &'a [Ended] {
-    let since = now.plus_s(-settings.longest_hours().seconds());
+    let since = now.plus_s(-settings.outcome_window_s);
     let lately = newest_first.partition_point(|ended| ended.at >= since);
     let enough = usize::try_from(settings.min_outcomes).unwrap_or(usize::MAX);
     &newest_first[..lately.max(enough).min(newest_first.len())]

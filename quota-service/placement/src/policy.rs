@@ -5,6 +5,9 @@ use crate::fleet::{NodeRule, PreemptionSettings, VictimRule};
 /// In which order tasks are tried; HP before spot in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueRule {
+    /// HP as it comes; spot with the fewest GPUs over all pods first, then earlier ones. What is left of a quota is small:
+    /// it starts many small tasks or keeps a large one waiting.
+    SmallSpotFirst,
     /// Larger requests first, then more pods, then earlier ones (GFS §3.4.2).
     Size,
     /// Earlier ones first.
@@ -42,30 +45,41 @@ pub struct Policy {
     /// Whether HP looks for idle GPUs before it evicts.
     pub idle_first: bool,
     pub preemption: PreemptionSettings,
+    /// Whether HP demand that comes between two renewals of the quota takes from it.
+    pub limits_follow_demand: bool,
 }
 
 impl Policy {
-    /// GFS as DESIGN §4 has it.
+    /// GFS as DESIGN §4 has it, with what the simulator showed to be better.
     pub const GFS: Self = Self {
-        queue: QueueRule::Size,
+        queue: QueueRule::SmallSpotFirst,
         blocking: Blocking::Nobody,
         admission: Admission::Quota,
-        nodes: NodeRule::Gfs,
+        nodes: NodeRule::Apart,
         victims: VictimRule::LeastWaste,
         idle_first: true,
         preemption: PreemptionSettings { usage_weight: 0.5, usage_window_s: 86_400, keeps_guarantees: true },
+        limits_follow_demand: true,
+    };
+
+    /// GFS as the paper prints it, where that makes sense (DESIGN §4).
+    pub const PAPER: Self = Self {
+        queue: QueueRule::Size,
+        nodes: NodeRule::Gfs,
+        preemption: PreemptionSettings { keeps_guarantees: false, ..Self::GFS.preemption },
+        limits_follow_demand: false,
+        ..Self::GFS
     };
 
     /// The rules of a policy; the ablations `gfs-e` and `gfs-d` differ from `gfs` in forecast and eta alone.
     #[must_use]
     pub fn parse(id: &str) -> Option<Self> {
         let gfs = Self::GFS;
-        let blind = PreemptionSettings { keeps_guarantees: false, ..gfs.preemption };
         let arrival = Self { queue: QueueRule::Arrival, blocking: Blocking::Class, admission: Admission::Idle, ..gfs };
         let fair = Self { nodes: NodeRule::BestFit, victims: VictimRule::Tightest, ..arrival };
         Some(match id {
             "gfs" | "gfs-e" | "gfs-d" => gfs,
-            "gfs-paper" => Self { preemption: blind, ..gfs },
+            "gfs-paper" => Self::PAPER,
             "gfs-noquota" => Self { admission: Admission::Idle, ..gfs },
             "gfs-s" => Self { nodes: NodeRule::BestFit, ..gfs },
             "gfs-p" => Self { victims: VictimRule::Random { seed: 0 }, ..gfs },
@@ -77,8 +91,7 @@ impl Policy {
                 blocking: Blocking::Everybody,
                 admission: Admission::Idle,
                 nodes: NodeRule::BestFit,
-                preemption: blind,
-                ..gfs
+                ..Self::PAPER
             },
             _ => return None,
         })

@@ -35,6 +35,9 @@ pub struct PoolSettings {
     pub eta_most: Eta,
     /// Outcomes that a move needs. 100: at a target of 0.1 the rate is then known to about ±0.05.
     pub min_outcomes: u64,
+    /// Outcomes so old no longer say how the eviction rate is. 24 h: outcomes come in bursts with HP work, and within an hour
+    /// or four there is either a burst or none.
+    pub outcome_window_s: i64,
     /// θ: waiting beyond this calls for more quota. 3,600 s, GFS table 4.
     pub max_quota_wait_s: u64,
     /// A reported state older than this counts for nothing. 600 s, as long as a quota is valid.
@@ -51,6 +54,7 @@ impl Default for PoolSettings {
             eta_least: Eta::from_micro(100_000),
             eta_most: Eta::from_micro(3_000_000),
             min_outcomes: 100,
+            outcome_window_s: 86_400,
             max_quota_wait_s: 3_600,
             state_fresh_s: 600,
         }
@@ -79,6 +83,19 @@ impl PoolSettings {
             return Err(SettingsError::NoOutcomes);
         }
         Ok(())
+    }
+
+    /// The settings under a bound that is calibrated on the pool's own measured peaks: eta only brakes then, between a half
+    /// and 1. The bound corrects itself by what came, and two that correct one error push each other to and fro. Bounds of
+    /// the operator's that leave nothing of this stay as they are.
+    #[must_use]
+    pub fn calibrated(&self) -> Self {
+        let least = self.eta_least.max(Eta::from_micro(500_000));
+        let most = self.eta_most.min(Eta::ONE);
+        if least > most {
+            return self.clone();
+        }
+        Self { eta_least: least, eta_most: most, eta_start: self.eta_start.clamp(least, most), ..self.clone() }
     }
 
     /// The longest offered guarantee: eta waits as long before it moves again, so that it sees what its last move did.

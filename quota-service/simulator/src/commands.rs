@@ -137,16 +137,18 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<Settings, Simu
     let longest = offered.last().copied().unwrap_or(HorizonHours::ONE);
     let horizon = HorizonHours::new(u64::from(longest.get()).max(4)).unwrap_or(longest);
     let kind = if let PredictorKind::Model(kind) = predictor { kind } else { ModelKind::LastValue };
+    let pool = PoolSettings { guarantee_rate: rate, offered_hours: offered.clone(), ..PoolSettings::default() };
+    let follows = policy.limits_follow_demand && predictor != PredictorKind::Oracle;
     Ok(Settings {
-        policy,
+        policy: Policy { limits_follow_demand: follows, ..policy },
         predictor,
         plan: Plan { kind, horizon, rate, seed: config.seed, refit_hours: i64::from(trace.refit.get()), aggregation },
         calendar: calendar(trace)?,
         quota: QuotaSettings {
-            pool: PoolSettings { guarantee_rate: rate, offered_hours: offered.clone(), ..PoolSettings::default() },
+            pool: if id == "gfs-paper" { pool } else { pool.calibrated() },
             refresh_s: 300,
             eta_fixed: id == "gfs-d",
-            live: true,
+            live: id != "gfs-paper" && id != "gfs-e",
         },
         offered,
         losses: Losses {

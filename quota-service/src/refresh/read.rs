@@ -173,7 +173,7 @@ async fn pool_inputs(
         table_capacity: store.capacity_at(&id, present).await?.map(|row| row.capacity),
         latest_demand: None,
     };
-    let lately = now.plus_s(-settings.pool.longest_hours().seconds());
+    let lately = now.plus_s(-settings.pool.outcome_window_s);
     let outcomes = store.eta_outcomes(&id, lately, settings.pool.min_outcomes).await?;
     let unspent = outcomes.unspent.iter().map(|one| (one.id, Ended { at: one.ended_at, broken: one.broken }));
     let eta = store.eta(&id).await?.map_or(

@@ -43,17 +43,21 @@ struct Place {
     node: u32,
 }
 
-/// Nodes with as many idle GPUs, by class; those with a shared GPU that has room once more.
+/// What comes before all else: the GPUs that could be had whoever goes, or else the idle ones; then the idle ones.
+type Lead = (Idle, Idle);
+
+/// Nodes that are equally full; those with a shared GPU that has room once more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Bucket {
-    all: [BTreeSet<Place>; 2],
-    shared: [BTreeSet<Place>; 2],
+    all: BTreeSet<Place>,
+    shared: BTreeSet<Place>,
 }
 
 /// What decides the place of a node, so that it can be found again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    idle: Idle,
+    /// By class.
+    leads: [Lead; 2],
     places: [Place; 2],
     is_shared: bool,
     /// GPUs without HP work: what the node has for HP at most, whoever goes.
@@ -62,7 +66,8 @@ pub struct Key {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Index {
-    buckets: BTreeMap<Idle, Bucket>,
+    /// By class.
+    buckets: [BTreeMap<Lead, Bucket>; 2],
     /// How many nodes have so many GPUs without HP.
     without_hp: BTreeMap<u8, u32>,
 }
@@ -75,43 +80,47 @@ const fn number(class: TaskClass) -> usize {
 }
 
 impl Key {
-    /// `weight` is what evictions count on this node, no more than the breaker's limit.
-    pub fn of(node: &NodeState, number: u32, weight: u32) -> Self {
-        let idle = Idle { gpus: node.idle, of: node.gpus.len() as u8 };
+    /// `weight` is what evictions count on this node, no more than the breaker's limit; `is_apart` says that HP looks first for
+    /// nodes with few GPUs without HP.
+    pub fn of(node: &NodeState, number: u32, weight: u32, is_apart: bool) -> Self {
+        let of = node.gpus.len() as u8;
+        let idle = Idle { gpus: node.idle, of };
         let weight = i64::from(weight);
         let hp = Place { alike: Reverse(node.hp_milli), evictions: -weight, node: number };
         let spot = Place { alike: Reverse(node.spot_milli), evictions: weight, node: number };
         let without_hp = node.gpus.iter().filter(|gpu| gpu.hp == 0).count() as u8;
-        Self { idle, places: [hp, spot], is_shared: node.largest_part() > 0, without_hp }
+        let lead = if is_apart { Idle { gpus: without_hp, of } } else { idle };
+        let is_shared = node.largest_part() > 0;
+        Self { leads: [(lead, idle), (idle, idle)], places: [hp, spot], is_shared, without_hp }
     }
 
-    /// Which node comes first in Algorithm 1.
+    /// Which node comes first.
     pub fn order(&self, other: &Self, class: TaskClass) -> Ordering {
-        let [here, there] = [self, other].map(|key| &key.places[number(class)]);
-        self.idle.same_quotient(other.idle).then_with(|| among_equally_full(self.idle, here, other.idle, there))
+        let class = number(class);
+        in_order((self.leads[class], &self.places[class]), (other.leads[class], &other.places[class]))
     }
 }
 
 impl Index {
     pub fn insert(&mut self, key: Key) {
         *self.without_hp.entry(key.without_hp).or_default() += 1;
-        let bucket = self.buckets.entry(key.idle).or_default();
-        for (class, place) in key.places.into_iter().enumerate() {
-            bucket.all[class].insert(place);
+        for (buckets, (lead, place)) in self.buckets.iter_mut().zip(key.leads.into_iter().zip(key.places)) {
+            let bucket = buckets.entry(lead).or_default();
+            bucket.all.insert(place);
             if key.is_shared {
-                bucket.shared[class].insert(place);
+                bucket.shared.insert(place);
             }
         }
     }
 
     pub fn remove(&mut self, key: Key) {
-        let Some(bucket) = self.buckets.get_mut(&key.idle) else { return };
-        for (class, place) in key.places.into_iter().enumerate() {
-            bucket.all[class].remove(&place);
-            bucket.shared[class].remove(&place);
-        }
-        if bucket.all[0].is_empty() {
-            self.buckets.remove(&key.idle);
+        for (buckets, (lead, place)) in self.buckets.iter_mut().zip(key.leads.into_iter().zip(key.places)) {
+            let Some(bucket) = buckets.get_mut(&lead) else { continue };
+            bucket.all.remove(&place);
+            bucket.shared.remove(&place);
+            if bucket.all.is_empty() {
+                buckets.remove(&lead);
+            }
         }
         if let Some(nodes) = self.without_hp.get_mut(&key.without_hp) {
             *nodes -= 1;
@@ -138,30 +147,33 @@ impl Index {
             };
             node.takes_pods() && !is_broken && gpus_fit && node.has_room_beside_gpus(pod)
         };
-        let mut best: Option<(Idle, Place)> = None;
-        for (idle, bucket) in &self.buckets {
-            if best.is_some_and(|(found, _)| found.same_quotient(*idle).is_ne()) {
+        let mut best: Option<(Lead, Place)> = None;
+        for (lead, bucket) in &self.buckets[number(class)] {
+            if best.is_some_and(|(found, _)| found.0.same_quotient(lead.0).is_ne()) {
                 break;
             }
-            let of_class = match pod.gpus {
-                GpuRequest::Whole(gpus) if u16::from(idle.gpus) < gpus => continue,
-                GpuRequest::Share(_) if idle.gpus == 0 => &bucket.shared,
+            let of_kind = match pod.gpus {
+                GpuRequest::Whole(gpus) if u16::from(lead.1.gpus) < gpus => continue,
+                GpuRequest::Share(_) if lead.1.gpus == 0 => &bucket.shared,
                 _ => &bucket.all,
             };
-            let Some(place) = of_class[number(class)].iter().find(fits) else { continue };
-            if best.is_none_or(|(found, other)| among_equally_full(*idle, place, found, &other).is_lt()) {
-                best = Some((*idle, *place));
+            let Some(place) = of_kind.iter().find(fits) else { continue };
+            if best.is_none_or(|(found, other)| in_order((*lead, place), (found, &other)).is_lt()) {
+                best = Some((*lead, *place));
             }
         }
         best.map(|(_, place)| place.node as usize)
     }
 }
 
-/// Among nodes that are equally full, of any size: more of the same class for their size, then as in a bucket.
-fn among_equally_full(idle: Idle, place: &Place, found: Idle, other: &Place) -> Ordering {
+/// The lead, then the idle share; among nodes that are equally full, of any size: more of the same class for their size,
+/// then as in a bucket.
+fn in_order((here, place): (Lead, &Place), (there, other): (Lead, &Place)) -> Ordering {
     let alike = |place: &Place, of: u8| u64::from(place.alike.0) * u64::from(of.max(1));
-    alike(other, idle.of)
-        .cmp(&alike(place, found.of))
+    here.0
+        .same_quotient(there.0)
+        .then(here.1.same_quotient(there.1))
+        .then(alike(other, here.1.of).cmp(&alike(place, there.1.of)))
         .then(place.evictions.cmp(&other.evictions))
         .then(place.node.cmp(&other.node))
 }

@@ -102,6 +102,8 @@ pub struct Fleet {
     nodes: Vec<NodeState>,
     by_id: BTreeMap<NodeId, usize>,
     index: Index,
+    /// Whether HP is kept apart ([`NodeRule::Apart`]).
+    is_apart: bool,
     tasks: BTreeMap<TaskId, Running>,
     /// Spot tasks with a pod on each node.
     spot: Vec<BTreeSet<TaskId>>,
@@ -114,7 +116,14 @@ pub struct Fleet {
 impl Fleet {
     #[must_use]
     pub fn new(settings: EvictionSettings) -> Self {
+        Self::ordered(settings, NodeRule::Gfs)
+    }
+
+    /// A fleet whose nodes are kept in the order of `rule`, where that is one that is kept.
+    #[must_use]
+    pub fn ordered(settings: EvictionSettings, rule: NodeRule) -> Self {
         Self {
+            is_apart: rule == NodeRule::Apart,
             nodes: Vec::new(),
             by_id: BTreeMap::new(),
             index: Index::default(),
@@ -293,7 +302,7 @@ impl Fleet {
     }
 
     fn key(&self, node: usize) -> Key {
-        Key::of(&self.nodes[node], node as u32, self.evictions.weight(self.nodes[node].evictions))
+        Key::of(&self.nodes[node], node as u32, self.evictions.weight(self.nodes[node].evictions), self.is_apart)
     }
 
     fn change(&mut self, node: usize, change: impl FnOnce(&mut NodeState)) {

@@ -10,6 +10,9 @@ use vocab::{TaskClass, TaskId};
 pub enum NodeRule {
     /// Algorithm 1 of GFS: fullest, then most of the same class, then evictions.
     Gfs,
+    /// The same for spot. HP goes first where the fewest GPUs are without HP, idle or not: spot can be evicted from a node,
+    /// HP cannot, so HP that spreads leaves no whole node for large HP.
+    Apart,
     /// The fullest alone.
     BestFit,
     /// Where fragmentation grows least (FGD), measured against the requests that came so far.
@@ -47,7 +50,7 @@ fn millionths(part: u32, of: usize) -> u64 {
 impl Fleet {
     /// The place of one pod on what is idle.
     pub(super) fn place_by(&self, gang: &Gang, rule: NodeRule, workload: &Workload) -> Option<PodPlace> {
-        if rule == NodeRule::Gfs {
+        if matches!(rule, NodeRule::Gfs | NodeRule::Apart) {
             return self.first_place(gang);
         }
         let fits = |(number, node): (usize, &NodeState)| {

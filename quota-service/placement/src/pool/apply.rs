@@ -59,6 +59,7 @@ impl Pool {
             Fact::NodeRemoved { node, cause } => self.remove_node(node, *cause, then)?,
             Fact::LimitsSet { limits } => {
                 self.limits.clone_from(limits);
+                self.limits_demand_milli = self.demand.total_milli();
                 self.is_stale = true;
             }
             Fact::Submitted { request } => self.submit(request)?,

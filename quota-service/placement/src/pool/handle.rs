@@ -41,10 +41,14 @@ impl Pool {
                 Fact::NodeOpened { node, is_open }
             }
             Command::RemoveNode { node, cause } => Fact::NodeRemoved { node, cause },
-            Command::SetLimits(limits) if limits == self.limits => return Ok(None),
+            Command::SetLimits(limits) if limits == self.limits && self.is_as_when_limited() => return Ok(None),
             Command::SetLimits(limits) => Fact::LimitsSet { limits },
             Command::Pass => return Ok(None),
         }))
+    }
+
+    fn is_as_when_limited(&self) -> bool {
+        self.demand.total_milli() == self.limits_demand_milli
     }
 
     /// The submitted task, where it alone can have changed anything.
@@ -71,7 +75,7 @@ impl Pool {
         for (task, hours) in ended {
             let Some(gang) = self.requests.get(&task).map(|admitted| admitted.request.gang.clone()) else { continue };
             let is_free = self.policy.admission == Admission::Idle;
-            if is_free || over_quota(&self.fleet, &gang, hours, &self.limits).is_none() {
+            if is_free || over_quota(&self.fleet, &gang, hours, &self.limits_now()).is_none() {
                 let guarantee = Guarantee::from(self.now, hours);
                 // It runs: nothing can refuse it.
                 let _ = self.record(Fact::Renewed { task, guarantee }, report);
@@ -81,7 +85,8 @@ impl Pool {
 
     /// What would become of a gang now. Changes nothing.
     pub fn decide(&mut self, gang: &Gang, hours: Option<HorizonHours>) -> Decision {
-        let Self { policy, history, limits, workload, now, .. } = self;
+        let limits = &self.limits_now();
+        let Self { policy, history, workload, now, .. } = self;
         let on = Circumstances { now: *now, limits, history: *history, policy, workload };
         decide(&mut self.fleet, gang, hours, &on)
     }

@@ -246,6 +246,8 @@ pub struct Pool {
     /// Those that run.
     requests: BTreeMap<TaskId, Admitted>,
     limits: Vec<Limit>,
+    /// HP demand when they were set, in thousandths of a GPU.
+    limits_demand_milli: u64,
     /// Runs of spot that ended within the usage window, and whether by eviction, oldest first.
     runs: VecDeque<(UnixSeconds, bool)>,
     history: History,
@@ -273,10 +275,11 @@ impl Pool {
             policy,
             rules,
             now: UnixSeconds::new(i64::MIN / 4),
-            fleet: Fleet::new(rules.evictions),
+            fleet: Fleet::ordered(rules.evictions, policy.nodes),
             queue: Queue::new(policy.queue),
             requests: BTreeMap::new(),
             limits: Vec::new(),
+            limits_demand_milli: 0,
             runs: VecDeque::new(),
             history: History::default(),
             workload: Workload::new(),
@@ -300,6 +303,18 @@ impl Pool {
     #[must_use]
     pub fn limits(&self) -> &[Limit] {
         &self.limits
+    }
+
+    /// The limits as they count now: HP demand that has come since they were set takes from them. They were cut from a bound
+    /// of what HP needs; where it needs more than it did then, the bound lies higher by as much.
+    #[must_use]
+    pub fn limits_now(&self) -> Vec<Limit> {
+        if !self.policy.limits_follow_demand {
+            return self.limits.clone();
+        }
+        let risen = self.demand.total_milli().saturating_sub(self.limits_demand_milli);
+        let risen = MilliGpus::from_milli(risen).unwrap_or(MilliGpus::from_gpus(u32::MAX));
+        self.limits.iter().map(|limit| Limit { quota: limit.quota.left_after(risen), ..*limit }).collect()
     }
 
     /// The latest time that the pool has seen. It does not go back.
@@ -382,10 +397,11 @@ impl Pool {
             return 0;
         }
         let oldest: Vec<(Gang, Option<HorizonHours>, UnixSeconds)> = self.queue.oldest_of_each_shape().collect();
+        let limits = self.limits_now();
         let mut longest_s = 0;
         for (gang, hours, queued) in oldest {
             let Some(hours) = hours else { continue };
-            if crate::decide::over_quota(&self.fleet, &gang, hours, &self.limits).is_some()
+            if crate::decide::over_quota(&self.fleet, &gang, hours, &limits).is_some()
                 && self.fleet.plan_by(&gang, self.policy.nodes, &self.workload).is_some()
             {
                 longest_s = longest_s.max(u64::try_from(self.now.since_s(queued)).unwrap_or(0));

@@ -23,10 +23,16 @@ impl Shape {
         let Gang { class, pod: PodRequest { gpus, cpu_milli, memory_mib }, pods, .. } = waiting.request.gang;
         Self { class, gpus, pods, cpu_milli, memory_mib, hours: waiting.request.hours }
     }
+
+    /// Over all pods.
+    fn gpus_milli(&self) -> u64 {
+        u64::from(self.gpus.milli()) * u64::from(self.pods)
+    }
 }
 
-/// Tasks of one key come in the order of their submission, whatever else they ask for (DESIGN §4.9).
-type Key = (TaskClass, Reverse<u32>, Reverse<u32>);
+/// Tasks of one key come in the order of their submission, whatever else they ask for (DESIGN §4.9). A range begins with the
+/// largest number under `Reverse`.
+type Key = (TaskClass, Reverse<u64>, Reverse<u32>);
 type Group = BTreeMap<Shape, BTreeSet<(UnixSeconds, TaskId)>>;
 
 #[derive(Debug, Clone)]
@@ -43,8 +49,11 @@ impl Queue {
 
     fn key(&self, shape: &Shape) -> Key {
         match self.rule {
-            QueueRule::Size => (shape.class, Reverse(shape.gpus.milli()), Reverse(shape.pods)),
-            QueueRule::Arrival => (shape.class, Reverse(0), Reverse(0)),
+            QueueRule::Size => (shape.class, Reverse(u64::from(shape.gpus.milli())), Reverse(shape.pods)),
+            QueueRule::SmallSpotFirst if shape.class == TaskClass::Spot => {
+                (shape.class, Reverse(u64::MAX - shape.gpus_milli()), Reverse(0))
+            }
+            QueueRule::Arrival | QueueRule::SmallSpotFirst => (shape.class, Reverse(0), Reverse(0)),
         }
     }
 
@@ -97,7 +106,7 @@ impl Queue {
         failed: &BTreeSet<Shape>,
         blocked: [bool; 2],
     ) -> Option<(Key, TaskId, Shape)> {
-        let least = from.unwrap_or((TaskClass::Hp, Reverse(u32::MAX), Reverse(u32::MAX)));
+        let least = from.unwrap_or((TaskClass::Hp, Reverse(u64::MAX), Reverse(u32::MAX)));
         self.groups.range(least..).find_map(|(key, group)| {
             if blocked[usize::from(key.0 == TaskClass::Spot)] {
                 return None;

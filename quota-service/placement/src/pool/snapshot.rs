@@ -37,6 +37,8 @@ pub struct Snapshot {
     pub at: UnixSeconds,
     pub nodes: Vec<SnapshotNode>,
     pub limits: Vec<Limit>,
+    /// HP demand when they were set.
+    pub limits_demand_milli: u64,
     /// By their names.
     pub waiting: Vec<Waiting>,
     /// By their names.
@@ -83,6 +85,7 @@ impl Pool {
             at: self.now,
             nodes: self.fleet.nodes().iter().map(node).collect(),
             limits: self.limits.clone(),
+            limits_demand_milli: self.limits_demand_milli,
             waiting: self.queue.all().cloned().collect(),
             running: self.requests.iter().map(run).collect(),
             evictions: self.fleet.evictions().map(|(at, node)| (at, node.clone())).collect(),
@@ -122,6 +125,7 @@ impl Pool {
             pool.queue.insert(waiting.clone());
         }
         pool.limits.clone_from(&snapshot.limits);
+        pool.limits_demand_milli = snapshot.limits_demand_milli;
         pool.runs = snapshot.runs.iter().copied().collect();
         let evicted = pool.runs.iter().filter(|(_, was_evicted)| *was_evicted).count() as u64;
         pool.history = crate::fleet::History { evicted, finished: pool.runs.len() as u64 - evicted };
