@@ -2,7 +2,7 @@
 //!
 //! A forecast is issued once an hour from peaks of hours that are over; a pool that places its own tasks knows its HP
 //! demand at every moment. How far demand rises within the next H hours above what it is now is learned from the last
-//! week: an order statistic at p of what it did rise. Forecast and live bound are mixed in the proportion that would have
+//! week: an order statistic at p of what it did rise, in units of how much demand moved lately. Forecast and live bound are mixed in the proportion that would have
 //! lost least (pinball loss at p) over the same week.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,7 +17,12 @@ const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 /// Losses fade with this half-life: a model that was refitted is not judged by the one before it.
 const LOSS_HALF_LIFE_S: f64 = 2.0 * 86_400.0;
 
-/// Rises in thousandths of a GPU, by how often they were measured.
+/// Moves fade with this half-life.
+const MOVE_HALF_LIFE_S: f64 = 6.0 * 3_600.0;
+/// Demand that never moved may still begin to, by thousandths of a GPU at a time.
+const LEAST_MOVE_MILLI: f64 = 2_000.0;
+
+/// Rises in thousandths of a mean move, by how often they were measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Rises {
     counts: BTreeMap<i64, u32>,
@@ -25,23 +30,23 @@ struct Rises {
 }
 
 impl Rises {
-    fn add(&mut self, rise_milli: i64) {
-        *self.counts.entry(rise_milli).or_default() += 1;
+    fn add(&mut self, rise: i64) {
+        *self.counts.entry(rise).or_default() += 1;
         self.all += 1;
     }
 
-    fn remove(&mut self, rise_milli: i64) {
-        if let Some(count) = self.counts.get_mut(&rise_milli) {
+    fn remove(&mut self, rise: i64) {
+        if let Some(count) = self.counts.get_mut(&rise) {
             *count -= 1;
             if *count == 0 {
-                self.counts.remove(&rise_milli);
+                self.counts.remove(&rise);
             }
             self.all -= 1;
         }
     }
 
     /// ⌈(n+1)p⌉-th smallest, or the largest.
-    fn order_statistic_gpus(&self, rate: GuaranteeRate) -> Option<f64> {
+    fn order_statistic(&self, rate: GuaranteeRate) -> Option<f64> {
         if self.all < LEAST_RISES {
             return None;
         }
@@ -59,6 +64,8 @@ impl Rises {
 struct Said {
     at: UnixSeconds,
     demand_milli: i64,
+    /// How much demand moved lately.
+    move_milli: f64,
     forecast_gpus: Option<f64>,
     live_gpus: Option<f64>,
     /// The largest demand since, in thousandths.
@@ -81,6 +88,11 @@ struct Horizon {
 pub struct LiveBound {
     rate: GuaranteeRate,
     horizons: Vec<Horizon>,
+    /// The demand before, and when it was measured.
+    last: Option<(UnixSeconds, i64)>,
+    /// The mean move between two calls, and the weight that it rests on.
+    moves_milli: f64,
+    weight: f64,
 }
 
 /// A bound with what it was mixed from, in GPUs.
@@ -105,7 +117,8 @@ impl LiveBound {
             losses: [0.0; SHARES.len()],
             judged_at: None,
         };
-        Self { rate, horizons: offered.iter().map(horizon).collect() }
+        let horizons = offered.iter().map(horizon).collect();
+        Self { rate, horizons, last: None, moves_milli: 0.0, weight: 0.0 }
     }
 
     /// Learns the demand of this moment, in thousandths of a GPU, and mixes each forecast bound with the live one. Calls come in
@@ -113,11 +126,13 @@ impl LiveBound {
     /// there is no forecast. The result does not decrease with the hours; it is empty where nothing is known.
     pub fn mix(&mut self, now: UnixSeconds, demand_milli: u64, forecast_gpus: Option<&[f64]>) -> Vec<Mixed> {
         let demand_milli = i64::try_from(demand_milli).unwrap_or(i64::MAX / 4);
+        let move_milli = self.watch(now, demand_milli);
         let mut all: Vec<Mixed> = Vec::with_capacity(self.horizons.len());
         let rate = self.rate;
         for (place, horizon) in self.horizons.iter_mut().enumerate() {
             let forecast = forecast_gpus.and_then(|bounds| bounds.get(place)).copied();
-            let Some(mut mixed) = horizon.mix(now, demand_milli, forecast, rate) else { return Vec::new() };
+            let seen = Said { at: now, demand_milli, move_milli, forecast_gpus: forecast, live_gpus: None, peak_milli: demand_milli };
+            let Some(mut mixed) = horizon.mix(seen, rate) else { return Vec::new() };
             if let Some(shorter) = all.last() {
                 mixed.bound_gpus = mixed.bound_gpus.max(shorter.bound_gpus);
             }
@@ -125,13 +140,25 @@ impl LiveBound {
         }
         all
     }
+
+    /// How much demand moves between two calls, lately.
+    fn watch(&mut self, now: UnixSeconds, demand_milli: i64) -> f64 {
+        if let Some((before, last_milli)) = self.last.replace((now, demand_milli)) {
+            let fades = 0.5_f64.powf(now.since_s(before) as f64 / MOVE_HALF_LIFE_S);
+            self.moves_milli = self.moves_milli * fades + (demand_milli - last_milli).abs() as f64;
+            self.weight = self.weight * fades + 1.0;
+        }
+        self.moves_milli / self.weight.max(1.0) + LEAST_MOVE_MILLI
+    }
 }
 
 impl Horizon {
-    fn mix(&mut self, now: UnixSeconds, demand_milli: i64, forecast: Option<f64>, rate: GuaranteeRate) -> Option<Mixed> {
-        self.learn(now, demand_milli, rate);
-        let live = self.rises.order_statistic_gpus(rate).map(|rise| demand_milli as f64 / 1_000.0 + rise.max(0.0));
-        self.open.push_back(Said { at: now, demand_milli, forecast_gpus: forecast, live_gpus: live, peak_milli: demand_milli });
+    fn mix(&mut self, seen: Said, rate: GuaranteeRate) -> Option<Mixed> {
+        self.learn(seen.at, seen.demand_milli, rate);
+        let rise = self.rises.order_statistic(rate);
+        let live = rise.map(|rise| (seen.demand_milli as f64 + rise.max(0.0) * seen.move_milli) / 1_000.0);
+        let forecast = seen.forecast_gpus;
+        self.open.push_back(Said { live_gpus: live, ..seen });
         let share = self.share();
         match (forecast, live) {
             (Some(forecast_gpus), Some(live)) => {
@@ -152,7 +179,7 @@ impl Horizon {
             said.peak_milli = said.peak_milli.max(demand_milli);
         }
         while let Some(said) = self.open.pop_front_if(|said| now.since_s(said.at) >= self.hours.seconds()) {
-            let rise = said.peak_milli - said.demand_milli;
+            let rise = ((said.peak_milli - said.demand_milli) as f64 / said.move_milli * 1_000.0).round() as i64;
             self.rises.add(rise);
             self.closed.push_back((now, rise));
             self.judge(&said, now, rate);

@@ -138,7 +138,7 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<Settings, Simu
     let horizon = HorizonHours::new(u64::from(longest.get()).max(4)).unwrap_or(longest);
     let kind = if let PredictorKind::Model(kind) = predictor { kind } else { ModelKind::LastValue };
     let pool = PoolSettings { guarantee_rate: rate, offered_hours: offered.clone(), ..PoolSettings::default() };
-    let follows = policy.limits_follow_demand && predictor != PredictorKind::Oracle;
+    let follows = policy.limits_follow_demand && predictor.is_live();
     Ok(Settings {
         policy: Policy { limits_follow_demand: follows, ..policy },
         predictor,
@@ -148,7 +148,7 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<Settings, Simu
             pool: if id == "gfs-paper" { pool } else { pool.calibrated() },
             refresh_s: 300,
             eta_fixed: id == "gfs-d",
-            live: id != "gfs-paper" && id != "gfs-e",
+            live: predictor.is_live(),
         },
         offered,
         losses: Losses {

@@ -1,10 +1,11 @@
 //! Where a simulated pool's demand bounds come from: the forecaster, fitted as the service would, or the future itself.
 
-use datasets::{Calendar, Panel, PanelBuilder, TimeSplit};
+use datasets::{Calendar, HourRange, Panel, PanelBuilder};
+use forecaster::baseline::{Baseline, Rule};
 use forecaster::blend::Settings;
-use forecaster::bound::{Aggregation, bounds};
+use forecaster::bound::{Aggregation, PoolCalibration, bounds};
 use forecaster::calibration::{Calibrator, Issued, Online, Switch};
-use forecaster::{Fit, ModelKind, ModelSpec, Predict, PredictError, TrainError, Trained, forecast, train};
+use forecaster::{Fit, ModelKind, ModelSpec, Predict, PredictError, Trained, forecast, train};
 use placement::Bound;
 use placement::pool::HourOfDemand;
 use std::time::Duration;
@@ -19,11 +20,14 @@ const COLD_START_HOURS: usize = 168;
 const LEAST_RESIDUALS: usize = 12;
 /// Below 60 days of history a model looks back a week, else four (DESIGN §5).
 const SHORT_HISTORY_HOURS: usize = 60 * 24;
+const LONG_LOOKBACK_HOURS: usize = 672;
 
 /// Who says how much HP will need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PredictorKind {
     Model(ModelKind),
+    /// Nothing but the live bound: no model at all.
+    Live,
     /// The demand that comes: what no forecast can beat.
     Oracle,
 }
@@ -33,8 +37,9 @@ impl PredictorKind {
     /// The name is no model, and not `oracle`.
     pub fn parse(name: &str) -> Result<Self, String> {
         match name {
+            "live" => Ok(Self::Live),
             "oracle" => Ok(Self::Oracle),
-            _ => ModelKind::parse(name).map(Self::Model).map_err(|fault| format!("{fault}, oracle")),
+            _ => ModelKind::parse(name).map(Self::Model).map_err(|fault| format!("{fault}, live, oracle")),
         }
     }
 
@@ -43,7 +48,18 @@ impl PredictorKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Model(kind) => kind.as_str(),
+            Self::Live => "live",
             Self::Oracle => "oracle",
+        }
+    }
+
+    /// Whether bounds follow demand between two forecasts. Peers and rules stay as they are, so that they show what they are.
+    #[must_use]
+    pub const fn is_live(self) -> bool {
+        match self {
+            Self::Model(kind) => kind.is_calibrated(),
+            Self::Live => true,
+            Self::Oracle => false,
         }
     }
 }
@@ -81,13 +97,35 @@ impl Predict for Cold {
     }
 }
 
+/// What was fitted last.
+enum Fitted {
+    Trained(Box<Trained>),
+    Rule(Baseline),
+}
+
+impl Fitted {
+    fn model(&self) -> &dyn Predict {
+        match self {
+            Self::Trained(trained) => trained.as_ref(),
+            Self::Rule(rule) => rule,
+        }
+    }
+
+    fn calibration(&self, pool: &PoolId) -> Option<&PoolCalibration> {
+        match self {
+            Self::Trained(trained) => trained.calibration(pool),
+            Self::Rule(_) => None,
+        }
+    }
+}
+
 /// The forecasts of a cluster, hour by hour.
 pub struct Forecasts {
     plan: Plan,
     cluster: ClusterName,
     calendar: Calendar,
     panel: Option<Panel>,
-    trained: Option<(HourStart, Trained)>,
+    fitted: Option<(HourStart, Fitted)>,
     online: Online,
     issued: Option<(HourStart, Issued)>,
     /// CPU time that training took.
@@ -98,8 +136,8 @@ impl Forecasts {
     #[must_use]
     pub fn new(plan: Plan, cluster: ClusterName, calendar: Calendar) -> Self {
         let online = Online::new(Calibrator::new(plan.horizon, false));
-        let (panel, trained, issued, train_cpu) = (None, None, None, Duration::ZERO);
-        Self { plan, cluster, calendar, panel, trained, online, issued, train_cpu }
+        let (panel, fitted, issued, train_cpu) = (None, None, None, Duration::ZERO);
+        Self { plan, cluster, calendar, panel, fitted, online, issued, train_cpu }
     }
 
     /// Learns the demand of an hour that is over, refits where it is time, and forecasts from the hour after it.
@@ -127,7 +165,7 @@ impl Forecasts {
         self.refit(issue);
         let Some(panel) = &self.panel else { return Ok(()) };
         let cold = Cold(self.plan.horizon);
-        let model: &dyn Predict = self.trained.as_ref().map_or(&cold as &dyn Predict, |(_, trained)| trained);
+        let model: &dyn Predict = self.fitted.as_ref().map_or(&cold as &dyn Predict, |(_, fitted)| fitted.model());
         let raw = forecast(model, panel, issue)?;
         self.issued = Some((issue, self.online.issue(panel, issue, raw, self.plan.rate)));
         Ok(())
@@ -135,28 +173,37 @@ impl Forecasts {
 
     fn refit(&mut self, issue: HourStart) {
         let Some(panel) = &self.panel else { return };
-        let due = self.trained.as_ref().is_none_or(|(last, _)| issue.hours_since(*last) >= self.plan.refit_hours);
+        let due = self.fitted.as_ref().is_none_or(|(last, _)| issue.hours_since(*last) >= self.plan.refit_hours);
         if panel.hours() < COLD_START_HOURS || !due {
             return;
         }
         let before = crate::cpu::used();
-        if let Ok(trained) = self.fit(panel, issue) {
-            self.online = Online::new(trained.calibrator.clone());
-            self.trained = Some((issue, trained));
+        match self.fit(panel, issue) {
+            Some(Fitted::Trained(trained)) => {
+                self.online = Online::new(trained.calibrator.clone());
+                self.fitted = Some((issue, Fitted::Trained(trained)));
+            }
+            Some(rule) => self.fitted = Some((issue, rule)),
+            // Not yet, or not this time: what was fitted before stays.
+            None => {}
         }
         self.train_cpu += crate::cpu::used().saturating_sub(before);
     }
 
-    fn fit(&self, panel: &Panel, until: HourStart) -> Result<Trained, TrainError> {
-        let kind = self.plan.kind;
-        let least = kind.rule().map_or(0, forecaster::baseline::Rule::lookback_hours);
-        let usual = if panel.hours() < SHORT_HISTORY_HOURS { 168 } else { 672 };
-        let lookback_hours = if kind.rule().is_some() { least } else { usual };
-        let spec = ModelSpec { kind, horizon: self.plan.horizon, lookback_hours, seed: self.plan.seed };
-        let split: TimeSplit = forecaster::trained::split(panel, until, &spec)
-            .map_err(|_| forecaster::FitError::ShortLookback { have: panel.hours(), need: lookback_hours })?;
+    fn fit(&self, panel: &Panel, until: HourStart) -> Option<Fitted> {
+        let (kind, horizon) = (self.plan.kind, self.plan.horizon);
+        let usual = if panel.hours() < SHORT_HISTORY_HOURS { COLD_START_HOURS } else { LONG_LOOKBACK_HOURS };
+        let lookback_hours = kind.rule().map_or(usual, Rule::lookback_hours);
+        let spec = ModelSpec { kind, horizon, lookback_hours, seed: self.plan.seed };
+        let split = forecaster::trained::split(panel, until, &spec).ok()?;
         let fit = Fit { panel, split, spec, settings: Settings::default() };
-        train(&fit, self.plan.rate, Switch::Auto, &mut |_| ()).map(|(trained, _)| trained)
+        if let Some(rule) = kind.rule() {
+            // A rule chooses nothing: it measures its spread over the last weeks.
+            let from = until.plus_hours(-(LONG_LOOKBACK_HOURS as i64)).max(split.train.from);
+            let issues = HourRange { from, to: until.plus_hours(1 - i64::from(horizon.get())) };
+            return Baseline::fit(rule, &fit, issues).ok().map(Fitted::Rule);
+        }
+        train(&fit, self.plan.rate, Switch::Auto, &mut |_| ()).ok().map(|(trained, _)| Fitted::Trained(Box::new(trained)))
     }
 
     /// B_H of a pool for each of `offered`, by the forecast of this hour; none before the first hour is over.
@@ -172,7 +219,7 @@ impl Forecasts {
         let (Some(panel), Some((issue, issued))) = (&self.panel, &self.issued) else { return Ok(None) };
         let members: Vec<&DemandForecast> = issued.forecasts[panel.places_of(pool)].iter().collect();
         let conformal = issued.conformal.get(pool);
-        let calibration = self.trained.as_ref().and_then(|(_, trained)| trained.calibration(pool));
+        let calibration = self.fitted.as_ref().and_then(|(_, fitted)| fitted.calibration(pool));
         let chosen = match calibration {
             Some(calibration) => calibration.chosen,
             // Before anything is trained: the pool's own measured peaks, as soon as there are some.

@@ -88,7 +88,7 @@ impl QuotaLoop {
             (None, Some(forecasts)) => forecasts.bounds(id, now, &self.offered)?,
             (None, None) => None,
         };
-        let bounds = if self.oracle.is_none() && self.settings.live { self.mixed(bounds, pool.hp_demand_milli(), now) } else { bounds };
+        let bounds = if self.settings.live { self.mixed(bounds, pool.hp_demand_milli(), now) } else { bounds };
         let Some(bounds) = bounds else { return Ok(self.nothing()) };
         let bounds = not_below(bounds, supply.latest_demand);
         let unmoved = quotas(&supply, &bounds, self.eta.eta);

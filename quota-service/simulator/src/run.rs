@@ -125,7 +125,7 @@ impl<'a> Simulation<'a> {
         });
         let oracle = |number: usize| match settings.predictor {
             PredictorKind::Oracle => Some(oracle(world, number)),
-            PredictorKind::Model(_) => None,
+            PredictorKind::Model(_) | PredictorKind::Live => None,
         };
         let quotas = if limited { (0..pools.len()).map(|pool| QuotaLoop::new(settings, start, oracle(pool))).collect() } else { Vec::new() };
         let jobs = world.jobs.iter().map(|job| Progress { left_s: job.duration_s, ..Progress::default() }).collect();
@@ -161,7 +161,6 @@ impl<'a> Simulation<'a> {
         let Job { request, .. } = &self.world.jobs[number];
         let at = request.submitted;
         self.jobs[number].queued = at.get();
-        self.tally.arrived(at.get(), request);
         self.command(self.world.pool_of[number] as usize, at.get(), &Command::Submit(request.clone()))
     }
 

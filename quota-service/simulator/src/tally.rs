@@ -5,9 +5,8 @@ use crate::run::Outcome;
 use crate::world::World;
 use placement::pool::{Pool, Request};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::time::Duration;
-use vocab::{OutcomeKind, TaskClass, TaskId, UnixSeconds};
+use vocab::{OutcomeKind, TaskClass, UnixSeconds};
 
 /// The figures of a run; the names are those of the field (DESIGN §5). Times are in seconds.
 #[derive(Debug, Clone, Serialize)]
@@ -66,7 +65,6 @@ pub struct Tally {
     in_use_milli: u64,
     since_s: i64,
     used_milli_gpu_s: u128,
-    running: BTreeMap<TaskId, ()>,
     course: Vec<Sample>,
     sampled_evictions: u64,
 }
@@ -88,8 +86,6 @@ impl Tally {
         let until_s = world.jobs.last().map_or(start.get(), |job| job.request.submitted.get());
         Self { start_s: start.get(), since_s: start.get(), until_s, ..Self::default() }
     }
-
-    pub fn arrived(&mut self, _: i64, _: &Request) {}
 
     fn change(&mut self, at_s: i64, change: impl FnOnce(u64) -> u64) {
         let end = at_s.min(self.until_s);

@@ -70,6 +70,22 @@ pub struct Index {
     buckets: [BTreeMap<Lead, Bucket>; 2],
     /// How many nodes have so many GPUs without HP.
     without_hp: BTreeMap<u8, u32>,
+    /// How many nodes have so many idle GPUs.
+    idle: BTreeMap<u8, u32>,
+}
+
+fn count(nodes: &mut BTreeMap<u8, u32>, gpus: u8, adds: bool) {
+    let count = nodes.entry(gpus).or_default();
+    *count = if adds { *count + 1 } else { *count - 1 };
+    if *count == 0 {
+        nodes.remove(&gpus);
+    }
+}
+
+/// Whether so many pods of so many whole GPUs could fit, CPU and memory aside.
+fn suffices(nodes: &BTreeMap<u8, u32>, gpus: u16, pods: u32) -> bool {
+    let pods_of = |have: u8| u64::from(u16::from(have).checked_div(gpus).unwrap_or(u16::MAX));
+    nodes.iter().map(|(have, count)| pods_of(*have) * u64::from(*count)).sum::<u64>() >= u64::from(pods)
 }
 
 const fn number(class: TaskClass) -> usize {
@@ -103,7 +119,8 @@ impl Key {
 
 impl Index {
     pub fn insert(&mut self, key: Key) {
-        *self.without_hp.entry(key.without_hp).or_default() += 1;
+        count(&mut self.without_hp, key.without_hp, true);
+        count(&mut self.idle, key.leads[1].1.gpus, true);
         for (buckets, (lead, place)) in self.buckets.iter_mut().zip(key.leads.into_iter().zip(key.places)) {
             let bucket = buckets.entry(lead).or_default();
             bucket.all.insert(place);
@@ -122,19 +139,18 @@ impl Index {
                 buckets.remove(&lead);
             }
         }
-        if let Some(nodes) = self.without_hp.get_mut(&key.without_hp) {
-            *nodes -= 1;
-            if *nodes == 0 {
-                self.without_hp.remove(&key.without_hp);
-            }
+        count(&mut self.without_hp, key.without_hp, false);
+        count(&mut self.idle, key.leads[1].1.gpus, false);
+    }
+
+    /// Whether whole GPUs of the pool could hold all pods of a gang: idle ones, or all that HP does not have. Where not, no
+    /// search is needed.
+    pub fn could_hold(&self, gpus: GpuRequest, pods: u32, whoever_goes: bool) -> bool {
+        match gpus {
+            GpuRequest::Whole(gpus) => suffices(if whoever_goes { &self.without_hp } else { &self.idle }, gpus, pods),
+            GpuRequest::Share(_) => true,
         }
     }
-
-    /// The most GPUs without HP on one node.
-    pub fn most_without_hp(&self) -> u8 {
-        self.without_hp.last_key_value().map_or(0, |(gpus, _)| *gpus)
-    }
-
     /// The first node of Algorithm 1 on which a pod fits. Spot leaves out nodes whose evictions weigh `breaker` or more
     /// (Eq. 16: Score 3 is zero there).
     pub fn first(&self, nodes: &[NodeState], pod: &PodRequest, class: TaskClass, breaker: u32) -> Option<usize> {

@@ -39,6 +39,9 @@ impl Fleet {
 
     /// [`plan`](Self::plan) by another order of nodes.
     pub fn plan_by(&mut self, gang: &Gang, rule: NodeRule, workload: &Workload) -> Option<Plan> {
+        if !self.index.could_hold(gang.pod.gpus, gang.pods, false) {
+            return None;
+        }
         let mut places = Vec::new();
         for _ in 0..gang.pods {
             let Some(place) = self.place_by(gang, rule, workload) else { break };

@@ -108,7 +108,7 @@ impl Fleet {
         idle_first: bool,
         (now, history, settings): (UnixSeconds, History, &PreemptionSettings),
     ) -> Option<Plan> {
-        if gang.class != TaskClass::Hp {
+        if gang.class != TaskClass::Hp || !self.index.could_hold(gang.pod.gpus, gang.pods, true) {
             return None;
         }
         let pool_milli_gpu_s = self.gpus as f64 * settings.usage_window_s as f64 * 1_000.0;
@@ -186,11 +186,6 @@ impl Fleet {
     fn cheapest(&self, gang: &Gang, costs: &Costs<'_>) -> Option<(usize, Candidate)> {
         if let Some(place) = self.first_place(gang) {
             return Some((place.node, Candidate { victims: Vec::new(), cost: costs.of(0, 0, 0), gpus: place.gpus }));
-        }
-        if u32::from(self.index.most_without_hp()) * 1_000 < gang.pod.gpus.milli()
-            && matches!(gang.pod.gpus, GpuRequest::Whole(_))
-        {
-            return None;
         }
         let mut looked_at = BTreeSet::new();
         let mut best: Option<(Key, usize, Candidate)> = None;
