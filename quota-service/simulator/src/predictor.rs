@@ -8,6 +8,7 @@ use forecaster::calibration::{Calibrator, Issued, Online, Switch};
 use forecaster::{Fit, ModelKind, ModelSpec, Predict, PredictError, Trained, forecast, train};
 use placement::Bound;
 use placement::pool::HourOfDemand;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use vocab::{
     ClusterName, DemandForecast, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, SeriesId, UnixSeconds,
@@ -128,6 +129,8 @@ pub struct Forecasts {
     fitted: Option<(HourStart, Fitted)>,
     online: Online,
     issued: Option<(HourStart, Issued)>,
+    /// Of the present hour, by pool and whether it has begun.
+    bounds: BTreeMap<(PoolId, bool), Vec<Bound>>,
     /// CPU time that training took.
     pub train_cpu: Duration,
 }
@@ -137,7 +140,7 @@ impl Forecasts {
     pub fn new(plan: Plan, cluster: ClusterName, calendar: Calendar) -> Self {
         let online = Online::new(Calibrator::new(plan.horizon, false));
         let (panel, fitted, issued, train_cpu) = (None, None, None, Duration::ZERO);
-        Self { plan, cluster, calendar, panel, fitted, online, issued, train_cpu }
+        Self { plan, cluster, calendar, panel, fitted, online, issued, bounds: BTreeMap::new(), train_cpu }
     }
 
     /// Learns the demand of an hour that is over, refits where it is time, and forecasts from the hour after it.
@@ -162,6 +165,7 @@ impl Forecasts {
             }
         }
         let issue = hour.plus_hours(1);
+        self.bounds.clear();
         self.refit(issue);
         let Some(panel) = &self.panel else { return Ok(()) };
         let cold = Cold(self.plan.horizon);
@@ -211,12 +215,31 @@ impl Forecasts {
     /// # Errors
     /// A bound is no amount.
     pub fn bounds(
-        &self,
+        &mut self,
         pool: &PoolId,
         now: UnixSeconds,
         offered: &[HorizonHours],
     ) -> Result<Option<Vec<Bound>>, PredictError> {
-        let (Some(panel), Some((issue, issued))) = (&self.panel, &self.issued) else { return Ok(None) };
+        let is_within = self.issued.as_ref().is_some_and(|(issue, _)| issue.instant() != now);
+        let key = (pool.clone(), is_within);
+        if let Some(known) = self.bounds.get(&key) {
+            return Ok(Some(known.clone()));
+        }
+        let bounds = self.bounds_now(pool, is_within, offered)?;
+        if let Some(bounds) = &bounds {
+            self.bounds.insert(key, bounds.clone());
+        }
+        Ok(bounds)
+    }
+
+    /// `is_within` the hour: a promise then reaches into one hour more.
+    fn bounds_now(
+        &self,
+        pool: &PoolId,
+        is_within: bool,
+        offered: &[HorizonHours],
+    ) -> Result<Option<Vec<Bound>>, PredictError> {
+        let (Some(panel), Some((_, issued))) = (&self.panel, &self.issued) else { return Ok(None) };
         let members: Vec<&DemandForecast> = issued.forecasts[panel.places_of(pool)].iter().collect();
         let conformal = issued.conformal.get(pool);
         let calibration = self.fitted.as_ref().and_then(|(_, fitted)| fitted.calibration(pool));
@@ -226,7 +249,7 @@ impl Forecasts {
             None if conformal.is_some_and(|known| known.hours.iter().all(|one| one.residuals >= LEAST_RESIDUALS)) => Aggregation::Conformal,
             None => Aggregation::SumOfBounds,
         };
-        let more = u8::from(issue.instant() != now);
+        let more = u8::from(is_within);
         let covered = |hours: &HorizonHours| {
             HorizonHours::new(u64::from(hours.get() + more)).map_or(self.plan.horizon, |steps| steps.min(self.plan.horizon))
         };

@@ -79,7 +79,7 @@ impl QuotaLoop {
         &mut self,
         id: &PoolId,
         pool: &mut Pool,
-        forecasts: Option<&Forecasts>,
+        forecasts: Option<&mut Forecasts>,
         now: UnixSeconds,
     ) -> Result<Vec<Limit>, PredictError> {
         let supply = supply(pool, &self.offered);

@@ -268,7 +268,7 @@ impl<'a> Simulation<'a> {
         }
         for number in 0..self.quotas.len() {
             let pool = &mut self.pools[number];
-            let forecasts = self.forecasts.as_ref();
+            let forecasts = self.forecasts.as_mut();
             let limits = self.quotas[number].renew(&self.world.pools[number].0, pool, forecasts, UnixSeconds::new(at))?;
             let (report, _) = pool.handle(UnixSeconds::new(at), &Command::SetLimits(limits));
             self.follow(number, at, report);

@@ -391,15 +391,16 @@ impl Pool {
         }
     }
 
-    /// l of DESIGN §4.2: how long the task has waited that waits longest because of quota alone, in seconds.
+    /// l of DESIGN §4.2: how long a task waits because of quota alone, in seconds: the longest among the first ones of all
+    /// that ask for the same.
     pub fn longest_quota_wait_s(&mut self) -> u64 {
         if self.policy.admission == Admission::Idle {
             return 0;
         }
-        let oldest: Vec<(Gang, Option<HorizonHours>, UnixSeconds)> = self.queue.oldest_of_each_shape().collect();
+        let first: Vec<(Gang, Option<HorizonHours>, UnixSeconds)> = self.queue.first_of_each_shape().collect();
         let limits = self.limits_now();
         let mut longest_s = 0;
-        for (gang, hours, queued) in oldest {
+        for (gang, hours, queued) in first {
             let Some(hours) = hours else { continue };
             if crate::decide::over_quota(&self.fleet, &gang, hours, &limits).is_some()
                 && self.fleet.plan_by(&gang, self.policy.nodes, &self.workload).is_some()

@@ -117,13 +117,12 @@ impl Queue {
         })
     }
 
-    /// Of each shape what it asks for and since when its longest waiting task waits.
-    pub fn oldest_of_each_shape(&self) -> impl Iterator<Item = (Gang, Option<HorizonHours>, UnixSeconds)> {
+    /// The first task of each shape: what it asks for, and since when it waits.
+    pub fn first_of_each_shape(&self) -> impl Iterator<Item = (Gang, Option<HorizonHours>, UnixSeconds)> {
         let shapes = self.groups.values().flat_map(BTreeMap::values);
         shapes.filter_map(|tasks| {
-            let all = tasks.iter().map(|(_, task)| &self.tasks[task]);
-            let oldest = all.min_by_key(|waiting| waiting.queued)?;
-            Some((oldest.request.gang.clone(), oldest.request.hours, oldest.queued))
+            let first = &self.tasks[&tasks.first()?.1];
+            Some((first.request.gang.clone(), first.request.hours, first.queued))
         })
     }
 }
