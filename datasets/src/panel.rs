@@ -84,7 +84,10 @@ impl Series {
         if self.measured[last] {
             self.first_measured.get_or_insert(last);
         } else {
-            self.demand_gpus[last] = last.checked_sub(1).filter(|_| self.first_measured.is_some()).map_or(0.0, |before| self.demand_gpus[before]);
+            self.demand_gpus[last] = last
+                .checked_sub(1)
+                .filter(|_| self.first_measured.is_some())
+                .map_or(0.0, |before| self.demand_gpus[before]);
         }
     }
 
@@ -226,7 +229,8 @@ impl Panel {
         let last = self.hours - 1;
         let silent = |one: &Series| !one.recorded[last] || one.demand_gpus[last] == 0.0;
         self.recording_gap.push(!is_only(&self.series) && self.series.iter().all(silent));
-        self.features.push(self.calendar.at(self.start.plus_hours((self.hours + usize::from(HorizonHours::MAX)) as i64 - 1)));
+        self.features
+            .push(self.calendar.at(self.start.plus_hours((self.hours + usize::from(HorizonHours::MAX)) as i64 - 1)));
         if was_single && !is_only(&self.series) {
             // With a second series it can be told which earlier hours were not recorded.
             self.recording_gap = recording_gaps(&self.series, self.hours);

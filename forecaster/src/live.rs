@@ -131,7 +131,14 @@ impl LiveBound {
         let rate = self.rate;
         for (place, horizon) in self.horizons.iter_mut().enumerate() {
             let forecast = forecast_gpus.and_then(|bounds| bounds.get(place)).copied();
-            let seen = Said { at: now, demand_milli, move_milli, forecast_gpus: forecast, live_gpus: None, peak_milli: demand_milli };
+            let seen = Said {
+                at: now,
+                demand_milli,
+                move_milli,
+                forecast_gpus: forecast,
+                live_gpus: None,
+                peak_milli: demand_milli,
+            };
             let Some(mut mixed) = horizon.mix(seen, rate) else { return Vec::new() };
             if let Some(shorter) = all.last() {
                 mixed.bound_gpus = mixed.bound_gpus.max(shorter.bound_gpus);
@@ -168,7 +175,9 @@ impl Horizon {
             (Some(forecast_gpus), None) => {
                 Some(Mixed { bound_gpus: forecast_gpus, forecast_gpus, live_gpus: None, share: 0.0 })
             }
-            (None, Some(live)) => Some(Mixed { bound_gpus: live, forecast_gpus: live, live_gpus: Some(live), share: 1.0 }),
+            (None, Some(live)) => {
+                Some(Mixed { bound_gpus: live, forecast_gpus: live, live_gpus: Some(live), share: 1.0 })
+            }
             (None, None) => None,
         }
     }

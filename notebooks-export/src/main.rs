@@ -3,7 +3,6 @@
 
 mod analysis;
 mod args;
-mod chart;
 mod error;
 mod forecasts;
 mod grid;

@@ -56,7 +56,18 @@ impl Task {
         }
         let gpus = gpus_per_pod.checked_mul(pods).ok_or(TaskError::TooLarge { gpus_per_pod, pods })?;
         let cpu_milli_per_pod = 0;
-        Ok(Self { id, organization, gpu_model, class, submitted, duration_s, cpu_milli_per_pod, gpus_per_pod, pods, gpus })
+        Ok(Self {
+            id,
+            organization,
+            gpu_model,
+            class,
+            submitted,
+            duration_s,
+            cpu_milli_per_pod,
+            gpus_per_pod,
+            pods,
+            gpus,
+        })
     }
 
     #[must_use]

@@ -2,8 +2,8 @@
 
 use super::{View, figure, gpus, legend, line_class};
 use crate::analysis::{Coverage, Curve, PIT_BINS, coverage, curve, pit};
-use crate::chart::{Axis, Chart, percent};
 use maud::{Markup, html};
+use pages::{Axis, Chart, percent};
 
 /// Organizations that get a line of the picture.
 const SHOWN: usize = 40;

@@ -2,8 +2,8 @@
 
 use super::{View, figure, gpus, legend};
 use crate::analysis::{Band, BandPoint, bands};
-use crate::chart::{Axis, Chart};
 use maud::{Markup, html};
+use pages::{Axis, Chart};
 
 /// Organizations that get a picture.
 const SHOWN: usize = 8;

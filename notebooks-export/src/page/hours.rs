@@ -2,8 +2,8 @@
 
 use super::{View, figure, gpus};
 use crate::analysis::{Share, WorstHour, hour_of_week};
-use crate::chart::{heat, signed_gpus};
 use maud::{Markup, html};
+use pages::{heat, signed_gpus};
 
 pub fn section(view: &View<'_>) -> Markup {
     let how = format!(

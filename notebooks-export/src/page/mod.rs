@@ -9,11 +9,9 @@ mod pools;
 mod summary;
 
 use crate::analysis::{self, Material, ModelView, PoolView, WorstHour};
-use crate::chart::{gpus, legend};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use pages::{STYLE, gpus, legend};
 use vocab::{HourStart, SeriesId};
-
-const STYLE: &str = include_str!("style.css");
 
 /// What the page shows.
 struct View<'a> {

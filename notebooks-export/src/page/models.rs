@@ -2,9 +2,9 @@
 
 use super::{View, figure, legend, line_class};
 use crate::analysis::ModelView;
-use crate::chart::{Axis, Chart, gpus, percent, signed_percent};
 use forecaster::scores::Scores;
 use maud::{Markup, html};
+use pages::{Axis, Chart, gpus, percent, signed_percent};
 
 /// A column of the table: heading, value, and whether the smallest is the best.
 type Column = (&'static str, fn(&Scores) -> f64, fn(f64) -> String, bool);

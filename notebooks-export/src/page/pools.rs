@@ -2,8 +2,8 @@
 
 use super::{View, figure, gpus, legend};
 use crate::analysis::{BoundLine, PoolView};
-use crate::chart::{Axis, Chart, percent};
 use maud::{Markup, html};
+use pages::{Axis, Chart, percent};
 
 /// Pools that get a picture.
 const SHOWN: usize = 6;
@@ -88,7 +88,7 @@ fn strips(chart: &Chart, lines: &[&BoundLine], at: impl Fn(vocab::HourStart) -> 
                 rect class="strip" x=(chart.x(chart.x.from)) y=(y) width=(chart.x(chart.x.to) - chart.x(chart.x.from)) height=(STRIP - 4.0) {}
                 @for pair in line.pairs.iter().filter(|pair| pair.peak_gpus > pair.bound_gpus + 1e-6) {
                     rect class=(format!("broken b{}", place % 3)) x=(chart.x(at(pair.issue))) y=(y) height=(STRIP - 4.0)
-                        width=(crate::chart::short((chart.x(1.0) - chart.x(0.0)).max(1.5))) {}
+                        width=(pages::short((chart.x(1.0) - chart.x(0.0)).max(1.5))) {}
                 }
             }
         }

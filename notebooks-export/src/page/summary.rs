@@ -2,8 +2,8 @@
 
 use super::{View, gpus};
 use crate::analysis::{BoundLine, PoolView};
-use crate::chart::percent;
 use maud::{Markup, html};
+use pages::percent;
 
 fn sentences(view: &View<'_>) -> Vec<String> {
     let mut all = Vec::new();

@@ -20,7 +20,7 @@ use vocab::{ClusterName, HorizonHours, UnixSeconds};
     simulate --nodes node_info_df.csv --jobs job_info_df.csv --policy gfs --predictor oracle --nodes-minus 25\n  \
     simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs:last-value,gfs-noquota,fifo-fair --out compared\n\n\
     Policies: gfs and its ablations gfs-e (peak of the last week instead of a forecast), gfs-d (eta stays 1), gfs-s (best fit\n\
-    alone), gfs-p (random victims), gfs-sp; gfs-paper; the control gfs-noquota; rivals yarn-cs, fifo-fair, fgd, lyra, chronus."
+    alone), gfs-p (random victims), gfs-sp; gfs-paper; the control gfs-noquota; rivals yarn-cs, fifo-fair, fgd, lyra."
 )]
 pub struct Arguments {
     #[command(subcommand)]

@@ -1,6 +1,7 @@
 //! What the program does.
 
 use crate::args::{Arguments, Compare, Config, Trace};
+use crate::page::Told;
 use crate::predictor::{Plan, PredictorKind};
 use crate::quota::QuotaSettings;
 use crate::run::{Losses, Outcome, RunError, Settings, run};
@@ -36,15 +37,27 @@ pub enum SimulatorError {
 }
 
 /// All that can be named.
-pub const POLICIES: [&str; 13] = [
-    "gfs", "gfs-paper", "gfs-noquota", "gfs-e", "gfs-d", "gfs-s", "gfs-p", "gfs-sp", "yarn-cs", "fifo-fair", "lyra", "fgd",
-    "chronus",
+pub const POLICIES: [&str; 12] = [
+    "gfs",
+    "gfs-paper",
+    "gfs-noquota",
+    "gfs-e",
+    "gfs-d",
+    "gfs-s",
+    "gfs-p",
+    "gfs-sp",
+    "yarn-cs",
+    "fifo-fair",
+    "lyra",
+    "fgd",
 ];
 
 impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
         let exit = match &fault {
-            SimulatorError::World(WorldError::Read(_) | WorldError::Copy { .. } | WorldError::Node(_)) => Exit::DataInvalid,
+            SimulatorError::World(WorldError::Read(_) | WorldError::Copy { .. } | WorldError::Node(_)) => {
+                Exit::DataInvalid
+            }
             SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
             _ => Exit::Usage,
         };
@@ -78,10 +91,32 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
         named.push((name, run(&world, &settings)?));
     }
     if let Some(folder) = &what.out {
-        crate::files::write(folder, &named)?;
+        crate::files::write(folder, &named, &told(&what.trace, &world))?;
     }
     show(&named, json);
     Ok(())
+}
+
+fn told(trace: &Trace, world: &World) -> Told {
+    let name =
+        |path: &std::path::Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let how = format!(
+        "{} jobs of {} on {} GPUs in {} pools ({}); {} jobs that no node could ever run are left out. Spot asks for {} h, comes {} times as often as \
+         in the trace, loses what came after its last checkpoint ({} s apart) when evicted, and needs {} s to restart ({} s above 8 GPUs). Guarantee rate {}.",
+        world.jobs.len(),
+        name(&trace.jobs),
+        world.gpus(),
+        world.pools.len(),
+        name(&trace.nodes),
+        world.left_out.len(),
+        trace.guarantee_hours,
+        trace.spot_scale,
+        trace.checkpoint_s,
+        trace.restart_s,
+        trace.restart_large_s,
+        trace.guarantee_rate,
+    );
+    Told { trace: name(&trace.jobs), how, gpus: world.gpus() }
 }
 
 fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorError> {
@@ -168,8 +203,19 @@ fn show(named: &[(String, Outcome)], json: bool) {
         return;
     }
     let header = [
-        "policy", "HP queue s", "HP JCT s", "spot JCT s", "spot queue s", "evictions", "e", "broken", "lost GPU h", "allocation",
-        "finished", "CPU s", "train CPU s",
+        "policy",
+        "HP queue s",
+        "HP JCT s",
+        "spot JCT s",
+        "spot queue s",
+        "evictions",
+        "e",
+        "broken",
+        "lost GPU h",
+        "allocation",
+        "finished",
+        "CPU s",
+        "train CPU s",
     ];
     let row = |(name, run): &(String, Outcome)| {
         let one = &run.summary;

@@ -1,19 +1,21 @@
 //! The files of a comparison.
 
 use crate::commands::SimulatorError;
+use crate::page::{Told, page};
 use crate::run::Outcome;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Writes compare.csv and course.csv, each whole or not at all.
+/// Writes compare.csv, course.csv and compare.html.
 ///
 /// # Errors
 /// The folder or a file cannot be written.
-pub fn write(folder: &Path, named: &[(String, Outcome)]) -> Result<(), SimulatorError> {
+pub fn write(folder: &Path, named: &[(String, Outcome)], told: &Told) -> Result<(), SimulatorError> {
     let fault = |fault| SimulatorError::Write { file: folder.to_owned(), fault };
     std::fs::create_dir_all(folder).map_err(fault)?;
     text(folder, "compare.csv", &figures(named))?;
-    text(folder, "course.csv", &course(named))
+    text(folder, "course.csv", &course(named))?;
+    text(folder, "compare.html", &page(named, told))
 }
 
 fn text(folder: &Path, name: &str, text: &str) -> Result<(), SimulatorError> {
@@ -22,8 +24,7 @@ fn text(folder: &Path, name: &str, text: &str) -> Result<(), SimulatorError> {
 }
 
 fn course(named: &[(String, Outcome)]) -> String {
-    let mut lines =
-        "policy,at_s,hp_gpus,spot_gpus,hp_waiting,spot_waiting,quota_gpus,eta,evictions\n".to_owned();
+    let mut lines = "policy,at_s,hp_gpus,spot_gpus,hp_waiting,spot_waiting,quota_gpus,eta,evictions\n".to_owned();
     for (name, run) in named {
         for one in &run.course {
             let (at, hp, spot) = (one.at_s, one.hp_gpus, one.spot_gpus);

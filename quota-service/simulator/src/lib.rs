@@ -4,6 +4,7 @@ pub mod args;
 pub mod commands;
 pub mod cpu;
 pub mod files;
+pub mod page;
 pub mod predictor;
 pub mod quota;
 pub mod run;

@@ -207,7 +207,9 @@ impl Forecasts {
             let issues = HourRange { from, to: until.plus_hours(1 - i64::from(horizon.get())) };
             return Baseline::fit(rule, &fit, issues).ok().map(Fitted::Rule);
         }
-        train(&fit, self.plan.rate, Switch::Auto, &mut |_| ()).ok().map(|(trained, _)| Fitted::Trained(Box::new(trained)))
+        train(&fit, self.plan.rate, Switch::Auto, &mut |_| ())
+            .ok()
+            .map(|(trained, _)| Fitted::Trained(Box::new(trained)))
     }
 
     /// B_H of a pool for each of `offered`, by the forecast of this hour; none before the first hour is over.
@@ -246,12 +248,15 @@ impl Forecasts {
         let chosen = match calibration {
             Some(calibration) => calibration.chosen,
             // Before anything is trained: the pool's own measured peaks, as soon as there are some.
-            None if conformal.is_some_and(|known| known.hours.iter().all(|one| one.residuals >= LEAST_RESIDUALS)) => Aggregation::Conformal,
+            None if conformal.is_some_and(|known| known.hours.iter().all(|one| one.residuals >= LEAST_RESIDUALS)) => {
+                Aggregation::Conformal
+            }
             None => Aggregation::SumOfBounds,
         };
         let more = u8::from(is_within);
         let covered = |hours: &HorizonHours| {
-            HorizonHours::new(u64::from(hours.get() + more)).map_or(self.plan.horizon, |steps| steps.min(self.plan.horizon))
+            HorizonHours::new(u64::from(hours.get() + more))
+                .map_or(self.plan.horizon, |steps| steps.min(self.plan.horizon))
         };
         let steps: Vec<_> = offered.iter().map(covered).collect();
         let aggregation = self.plan.aggregation.unwrap_or(chosen);

@@ -8,8 +8,8 @@ use crate::world::{Job, World};
 use datasets::Calendar;
 use forecaster::PredictError;
 use placement::Policy;
-use placement::pool::{Command, Consequences, Fact, Fault, Pool, PoolRules, Report};
 use placement::policy::Admission;
+use placement::pool::{Command, Consequences, Fact, Fault, Pool, PoolRules, Report};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
@@ -120,14 +120,17 @@ impl<'a> Simulation<'a> {
             pools.push(pool);
         }
         let limited = settings.policy.admission == Admission::Quota;
-        let forecasts = matches!(settings.predictor, PredictorKind::Model(_)).then(|| {
-            Forecasts::new(settings.plan, world.cluster.clone(), settings.calendar.clone())
-        });
+        let forecasts = matches!(settings.predictor, PredictorKind::Model(_))
+            .then(|| Forecasts::new(settings.plan, world.cluster.clone(), settings.calendar.clone()));
         let oracle = |number: usize| match settings.predictor {
             PredictorKind::Oracle => Some(oracle(world, number)),
             PredictorKind::Model(_) | PredictorKind::Live => None,
         };
-        let quotas = if limited { (0..pools.len()).map(|pool| QuotaLoop::new(settings, start, oracle(pool))).collect() } else { Vec::new() };
+        let quotas = if limited {
+            (0..pools.len()).map(|pool| QuotaLoop::new(settings, start, oracle(pool))).collect()
+        } else {
+            Vec::new()
+        };
         let jobs = world.jobs.iter().map(|job| Progress { left_s: job.duration_s, ..Progress::default() }).collect();
         let number_of = world.jobs.iter().zip(0..).map(|(job, number)| (&job.request.gang.task, number)).collect();
         let tally = Tally::new(world, start);
@@ -269,7 +272,8 @@ impl<'a> Simulation<'a> {
         for number in 0..self.quotas.len() {
             let pool = &mut self.pools[number];
             let forecasts = self.forecasts.as_mut();
-            let limits = self.quotas[number].renew(&self.world.pools[number].0, pool, forecasts, UnixSeconds::new(at))?;
+            let limits =
+                self.quotas[number].renew(&self.world.pools[number].0, pool, forecasts, UnixSeconds::new(at))?;
             let (report, _) = pool.handle(UnixSeconds::new(at), &Command::SetLimits(limits));
             self.follow(number, at, report);
         }
@@ -278,7 +282,8 @@ impl<'a> Simulation<'a> {
             let eta = self.quotas.first().map_or(1.0, QuotaLoop::eta);
             self.tally.sample(at, &self.pools, quota, eta);
         }
-        let is_alive = more_jobs || self.pools.iter().any(|pool| !pool.fleet().tasks().is_empty() || pool.waiting().next().is_some());
+        let is_alive = more_jobs
+            || self.pools.iter().any(|pool| !pool.fleet().tasks().is_empty() || pool.waiting().next().is_some());
         if is_alive {
             self.events.push(Reverse((at + self.settings.quota.refresh_s, Event::Tick)));
         }

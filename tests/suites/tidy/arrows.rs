@@ -7,7 +7,7 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
@@ -18,7 +18,9 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("placement", &["vocab"]),
     ("wire", &["vocab"]),
     ("quota-service", &["command-line", "datasets", "forecaster", "placement", "store", "vocab", "wire"]),
-    ("notebooks-export", &["command-line", "datasets", "forecaster", "store", "training", "vocab"]),
+    ("simulator", &["command-line", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),
+    ("pages", &[]),
+    ("notebooks-export", &["command-line", "datasets", "forecaster", "pages", "store", "training", "vocab"]),
 ];
 
 /// Crate → crates from outside that it must not use, directly.

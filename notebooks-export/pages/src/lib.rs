@@ -1,4 +1,4 @@
-//! Pictures as SVG that takes its colours from the page: no script, no font, no network.
+//! Pictures as SVG that takes its colours from the page, and the style of the page: no script, no font, no network.
 
 mod axis;
 mod heat;
@@ -10,6 +10,9 @@ pub use number::{gpus, percent, signed_gpus, signed_percent};
 
 use maud::{Markup, html};
 use std::fmt::Write;
+
+/// Of every page: light and dark, screen and paper.
+pub const STYLE: &str = include_str!("style.css");
 
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 14.0;
