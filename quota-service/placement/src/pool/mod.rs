@@ -397,18 +397,15 @@ impl Pool {
         if self.policy.admission == Admission::Idle {
             return 0;
         }
-        let first: Vec<(Gang, Option<HorizonHours>, UnixSeconds)> = self.queue.first_of_each_shape().collect();
+        let mut first: Vec<(Gang, Option<HorizonHours>, UnixSeconds)> = self.queue.first_of_each_shape().collect();
+        // Whoever waits longest is looked at first: the first one that would fit is the answer.
+        first.sort_by_key(|(.., queued)| *queued);
         let limits = self.limits_now();
-        let mut longest_s = 0;
-        for (gang, hours, queued) in first {
-            let Some(hours) = hours else { continue };
-            if crate::decide::over_quota(&self.fleet, &gang, hours, &limits).is_some()
-                && self.fleet.plan_by(&gang, self.policy.nodes, &self.workload).is_some()
-            {
-                longest_s = longest_s.max(u64::try_from(self.now.since_s(queued)).unwrap_or(0));
-            }
-        }
-        longest_s
+        let by_quota_alone = first.into_iter().find(|(gang, hours, _)| {
+            let is_over = |hours| crate::decide::over_quota(&self.fleet, gang, hours, &limits).is_some();
+            hours.is_some_and(is_over) && self.fleet.plan_by(gang, self.policy.nodes, &self.workload).is_some()
+        });
+        by_quota_alone.map_or(0, |(.., queued)| u64::try_from(self.now.since_s(queued)).unwrap_or(0))
     }
 }
 
