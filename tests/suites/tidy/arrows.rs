@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("forecaster", &["datasets", "vocab"]),
     ("training", &["command-line", "datasets", "forecaster", "store", "vocab"]),
     ("placement", &["vocab"]),
-    ("wire", &["vocab"]),
+    ("wire", &["placement", "vocab"]),
     ("quota-service", &["command-line", "datasets", "forecaster", "placement", "store", "vocab", "wire"]),
     ("notebooks-export", &["command-line", "datasets", "forecaster", "store", "training", "vocab"]),
 ];
