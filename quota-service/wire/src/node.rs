@@ -43,7 +43,14 @@ impl NodeBody {
             cluster: place.name("cluster", &self.cluster, ClusterName::parse)?,
             gpu_model: place.name("gpu_model", &self.gpu_model, GpuModel::parse)?,
         };
-        Ok(Node { id, pool, gpus: self.gpus, cpu_milli: self.cpu_milli, memory_mib: self.memory_mib, drains: self.drain })
+        Ok(Node {
+            id,
+            pool,
+            gpus: self.gpus,
+            cpu_milli: self.cpu_milli,
+            memory_mib: self.memory_mib,
+            drains: self.drain,
+        })
     }
 }
 

@@ -6,9 +6,7 @@ mod sqlite;
 use crate::StoreError;
 use crate::stored::{Stamp, amount, horizon, pool, signed, valid, whole};
 use async_trait::async_trait;
-use vocab::{
-    HorizonHours, MilliGpus, Organization, Outcome, PoolId, TaskClass, TaskId, UnixSeconds, UsageRow,
-};
+use vocab::{HorizonHours, MilliGpus, Organization, Outcome, PoolId, TaskClass, TaskId, UnixSeconds, UsageRow};
 
 /// The number of a pool that the service places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -119,8 +117,13 @@ pub trait JournalStore {
     ///
     /// # Errors
     /// [`StoreError::Conflict`] where that is not the last entry: somebody else writes for the pool.
-    async fn append_turn(&self, placed: &PlacedPool, after: u64, turn: &Turn, now: UnixSeconds)
-    -> Result<(), StoreError>;
+    async fn append_turn(
+        &self,
+        placed: &PlacedPool,
+        after: u64,
+        turn: &Turn,
+        now: UnixSeconds,
+    ) -> Result<(), StoreError>;
 
     /// Replaces the snapshot of a pool, and forgets the entries up to `forget_to`, which may not lie after it.
     async fn put_pool_snapshot(
@@ -135,6 +138,9 @@ pub trait JournalStore {
 
     /// A task of a pool.
     async fn task_record(&self, pool: &PoolId, task: &TaskId) -> Result<Option<TaskRecord>, StoreError>;
+
+    /// All entries after an entry that were not forgotten, in their order.
+    async fn journal_entries(&self, id: PlacedPoolId, after: u64) -> Result<Vec<JournalEntry>, StoreError>;
 
     /// Entries with events after an entry, in their order.
     async fn entries_with_events(

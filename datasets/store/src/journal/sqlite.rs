@@ -129,6 +129,13 @@ impl JournalStore for SqliteStore {
         .transpose()
     }
 
+    async fn journal_entries(&self, id: PlacedPoolId, after: u64) -> Result<Vec<JournalEntry>, StoreError> {
+        let query = sqlx::query_as::<_, EntryRow>(
+            "SELECT seq, at, facts_json, events_json FROM journal WHERE pool_id = $1 AND seq > $2 ORDER BY seq",
+        );
+        all(query.bind(id.0).bind(signed("number of an entry", after)?).fetch_all(&self.readers).await?)
+    }
+
     async fn entries_with_events(
         &self,
         id: PlacedPoolId,

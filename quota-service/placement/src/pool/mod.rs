@@ -9,15 +9,17 @@ mod demand;
 mod handle;
 mod queue;
 mod snapshot;
+mod state;
 
 pub use demand::{DemandMeter, HourOfDemand, Level};
 pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun};
+pub use state::WaitReason;
 
-use crate::decide::{Limit, Refusal};
+use crate::decide::Limit;
 use crate::fleet::{
     EvictionSettings, Fleet, Gang, GpuPlace, Guarantee, History, NodeError, PlanFault, Running, Workload,
 };
-use crate::policy::{Admission, Policy};
+use crate::policy::Policy;
 use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vocab::{HorizonHours, MilliGpus, NodeId, Organization, OutcomeKind, TaskId, UnixSeconds};
@@ -360,45 +362,4 @@ impl Pool {
     pub const fn rests(&self) -> u64 {
         self.rests
     }
-
-    /// Why a task waits; none where it could start, or does not wait.
-    pub fn why_it_waits(&mut self, task: &TaskId) -> Option<WaitReason> {
-        let waiting = self.queue.get(task)?;
-        if let Some(until) = waiting.rests_until {
-            return Some(WaitReason::Rests { until });
-        }
-        let (gang, hours) = (waiting.request.gang.clone(), waiting.request.hours);
-        match self.decide(&gang, hours) {
-            crate::Decision::Wait(refusal) => Some(WaitReason::Refused(refusal)),
-            crate::Decision::Start { .. } => None,
-        }
-    }
-
-    /// l of DESIGN §4.2: how long the task has waited that waits longest because of quota alone, in seconds.
-    pub fn longest_quota_wait_s(&mut self) -> u64 {
-        if self.policy.admission == Admission::Idle {
-            return 0;
-        }
-        let oldest: Vec<(Gang, Option<HorizonHours>, UnixSeconds)> = self.queue.oldest_of_each_shape().collect();
-        let mut longest_s = 0;
-        for (gang, hours, queued) in oldest {
-            let Some(hours) = hours else { continue };
-            if crate::decide::over_quota(&self.fleet, &gang, hours, &self.limits).is_some()
-                && self.fleet.plan_by(&gang, self.policy.nodes, &self.workload).is_some()
-            {
-                longest_s = longest_s.max(u64::try_from(self.now.since_s(queued)).unwrap_or(0));
-            }
-        }
-        longest_s
-    }
-}
-
-/// Why a task waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WaitReason {
-    /// It was evicted too often in a short time.
-    Rests {
-        until: UnixSeconds,
-    },
-    Refused(Refusal),
 }
