@@ -147,11 +147,7 @@ impl Config {
         if self.webhook_url.is_empty() {
             return Ok(());
         }
-        Webhook::new(&self.webhook_url, &[0; 32]).map_err(|why| BadValue::new("webhook_url", why))?;
-        if self.webhook_secret_file.is_empty() {
-            return Err(BadValue::new("webhook_secret_file", "events are signed: name a file with a secret"));
-        }
-        Ok(())
+        Webhook::new(&self.webhook_url, &[0; 32]).map(drop).map_err(|why| BadValue::new("webhook_url", why))
     }
 
     /// Where events go, if anywhere.
@@ -163,6 +159,9 @@ impl Config {
             return Ok(None);
         }
         let file = &self.webhook_secret_file;
+        if file.is_empty() {
+            return Err("events are signed: name a file with a secret".to_owned());
+        }
         let secret = std::fs::read_to_string(file).map_err(|fault| format!("{file}: {fault}"))?;
         Webhook::new(&self.webhook_url, secret.trim().as_bytes()).map(Some)
     }

@@ -94,7 +94,6 @@ impl TestService {
     }
 
     /// What answers the requests.
-    #[must_use]
     pub fn router(&self) -> Router {
         self.router.clone()
     }

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{PlacedPoolId, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
-use vocab::{PoolId, PoolState};
+use vocab::{ClusterName, PoolId, PoolState};
 use writer::{Asked, Writer};
 
 /// Requests that may wait for a writer; beyond, the next ones wait outside.
@@ -97,6 +97,18 @@ impl Engine {
             Some(handle) => send(&handle, ask).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Lets time pass in every placed pool of a cluster.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn pass(&self, cluster: &ClusterName) -> Result<(), EngineError> {
+        let pools: Vec<PoolId> = self.pools.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        for pool in pools.iter().filter(|pool| pool.cluster == *cluster) {
+            self.ask_if_running(pool, Ask::Pass).await?;
+        }
+        Ok(())
     }
 
     /// The state of a pool to cut quota from, where its tasks are placed here.

@@ -98,9 +98,10 @@ pub fn cut(cut: &Cut, now: UnixSeconds, deadline: UnixSeconds) -> TaskCut {
     TaskCut { at: now.to_string(), code: code.to_owned(), by, deadline: deadline.to_string() }
 }
 
-/// A guarantee period that ended, under an id of its own: pool, task, begin of the run and end of the period.
+/// A guarantee period that ended, under an id of its own: pool, task, begin of the run, end of the period, and how it ended;
+/// the next period may be broken in the very second in which one was kept.
 pub fn outcome(pool: &PoolId, end: &PeriodEnd) -> Outcome {
-    let text = format!("{pool}/{}/{}/{}", end.task, end.since.get(), end.at.get());
+    let text = format!("{pool}/{}/{}/{}/{}", end.task, end.since.get(), end.at.get(), end.kind.as_str());
     let event_id = EventId::parse(&text).unwrap_or_else(|_| {
         let digest = Sha256::digest(text.as_bytes());
         let hex = digest.iter().fold(String::from("sha256/"), |mut hex, byte| {

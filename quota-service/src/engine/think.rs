@@ -33,9 +33,9 @@ impl Thought<'_> {
     pub fn answer(&mut self, ask: Ask) -> Result<Reply, EngineError> {
         match ask {
             Ask::Submit(request) => self.submit(request).map(task),
-            Ask::Finish(id) => self.change(&id, Command::Finish { task: id.clone() }, TaskStatus::Finished).map(task),
-            Ask::Delete(id) => self.change(&id, Command::Delete { task: id.clone() }, TaskStatus::Deleted).map(task),
-            Ask::Save(id) => self.change(&id, Command::Save { task: id.clone() }, TaskStatus::Running).map(task),
+            Ask::Finish(id) => self.change(&id, &Command::Finish { task: id.clone() }, TaskStatus::Finished).map(task),
+            Ask::Delete(id) => self.change(&id, &Command::Delete { task: id.clone() }, TaskStatus::Deleted).map(task),
+            Ask::Save(id) => self.change(&id, &Command::Save { task: id.clone() }, TaskStatus::Running).map(task),
             Ask::Try(request) => Ok(task(self.try_out(&request))),
             Ask::Explain(id) => self.explain(&id).map(|one| Reply::Explanation(Box::new(one))),
             Ask::Shadow(id) => {
@@ -51,8 +51,8 @@ impl Thought<'_> {
                 let places = self.state.pool.has_had_tasks();
                 Ok(Reply::State(places.then(|| self.state.pool.state(id))))
             }
-            Ask::SetLimits(limits) => Ok(self.done(Command::SetLimits(limits))?),
-            Ask::HoldLimits => Ok(self.done(Command::SetLimits(self.state.pool.held_limits()))?),
+            Ask::SetLimits(limits) => Ok(self.done(&Command::SetLimits(limits))?),
+            Ask::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),
             Ask::RemoveNode(node, cause) => Ok(self.remove_node(node, cause)?),
             Ask::Settings(settings) => {
                 self.state.set(settings);
@@ -60,13 +60,13 @@ impl Thought<'_> {
             }
             // They were taken in before everything else.
             Ask::TakeInNodes => Ok(Reply::Done),
-            Ask::Pass => Ok(self.done(Command::Pass)?),
+            Ask::Pass => Ok(self.done(&Command::Pass)?),
         }
     }
 
-    fn done(&mut self, command: Command) -> Result<Reply, placement::pool::Fault> {
-        self.state.follow(self.now, &command);
-        self.command(&command)?;
+    fn done(&mut self, command: &Command) -> Result<Reply, placement::pool::Fault> {
+        self.state.follow(self.now, command);
+        self.command(command)?;
         Ok(Reply::Done)
     }
 
@@ -107,16 +107,16 @@ impl Thought<'_> {
     }
 
     /// A task ends, or saves its work. Repeated, it is answered as it was.
-    fn change(&mut self, id: &TaskId, command: Command, wanted: TaskStatus) -> Result<Decided, EngineError> {
+    fn change(&mut self, id: &TaskId, command: &Command, wanted: TaskStatus) -> Result<Decided, EngineError> {
         let is_there = self.state.pool.running(id).is_some() || self.state.pool.waiting_task(id).is_some();
         if is_there {
-            self.command(&command)?;
+            self.command(command)?;
             return self.present(id).map(real).ok_or_else(|| EngineError::UnknownTask { task: id.clone() });
         }
         match self.present(id).or_else(|| self.looked.records.get(id).cloned()) {
             Some(record) if record.status == wanted => Ok(real(record)),
             Some(record) => Err(EngineError::HasEnded { task: id.clone(), status: record.status }),
-            None if self.state.shadow.is_some() => self.in_shadow(id, &command),
+            None if self.state.shadow.is_some() => self.in_shadow(id, command),
             None => Err(EngineError::UnknownTask { task: id.clone() }),
         }
     }
@@ -198,7 +198,7 @@ impl Thought<'_> {
             // It was never taken in, or is gone already.
             return Ok(Reply::Done);
         }
-        self.done(Command::RemoveNode { node, cause })
+        self.done(&Command::RemoveNode { node, cause })
     }
 
     /// The nodes of the store become those of the pool.
@@ -206,7 +206,7 @@ impl Thought<'_> {
         let Some(nodes) = self.looked.nodes.take() else { return };
         for node in &nodes {
             for command in differences(&self.state.pool, node) {
-                if let Err(fault) = self.done(command) {
+                if let Err(fault) = self.done(&command) {
                     tracing::warn!(pool = %self.state.placed.pool, %fault, "a node was not taken in");
                 }
             }
@@ -217,7 +217,7 @@ impl Thought<'_> {
         let gone: Vec<NodeId> = gone.map(|node| node.id.clone()).collect();
         for node in gone {
             // It was there a moment ago, and who took it away did not say why.
-            let _ = self.done(Command::RemoveNode { node, cause: NodeLoss::Failed });
+            let _ = self.done(&Command::RemoveNode { node, cause: NodeLoss::Failed });
         }
     }
 }

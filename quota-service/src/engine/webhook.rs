@@ -21,7 +21,7 @@ use wire::EventBody;
 pub const SIGNATURE: &str = "headroom-signature";
 const TAKES_AT_MOST: Duration = Duration::from_secs(10);
 /// Pauses between attempts double from the first to the last of these.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_mins(1));
 
 /// Where events go, and the key that signs them.
 #[derive(Clone)]

@@ -147,6 +147,32 @@ impl ApiError {
                 retry_after_s: Some(RETRY_AFTER_S),
                 ..of(503, "no-quota-yet", "No quota was computed yet", why)
             },
+            Self::UnknownTask { .. }
+            | Self::TaskDiffers { .. }
+            | Self::TaskState { .. }
+            | Self::VirtualClock
+            | Self::NotWritten { .. } => self.of_task(),
+            Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
+            Self::Body(faults) => Problem {
+                errors: faults.into_iter().map(FieldError::from).collect(),
+                ..of(400, "bad-body", "The body is refused", "nothing was taken; see `errors`".to_owned())
+            },
+            Self::NotJson => {
+                let detail = "send Content-Type: application/json".to_owned();
+                of(415, "not-json", "The body is not JSON", detail)
+            }
+            Self::TooLarge { max_bytes } => {
+                of(413, "too-large", "The body is too large", format!("send at most {max_bytes} bytes at a time"))
+            }
+            Self::Receive { detail } => of(400, "not-received", "The body was not received whole", detail),
+            Self::Store(fault) => Self::of_store(&fault),
+        }
+    }
+
+    /// What concerns tasks.
+    fn of_task(self) -> Problem {
+        let of = Self::plain;
+        match self {
             Self::UnknownTask { task } => {
                 of(404, "unknown-task", "There is no such task", format!("{task} was never submitted to the pool"))
             }
@@ -162,20 +188,7 @@ impl ApiError {
             Self::NotWritten { detail } => {
                 Problem { retry_after_s: Some(1), ..of(503, "not-written", "Nothing was done", detail) }
             }
-            Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
-            Self::Body(faults) => Problem {
-                errors: faults.into_iter().map(FieldError::from).collect(),
-                ..of(400, "bad-body", "The body is refused", "nothing was taken; see `errors`".to_owned())
-            },
-            Self::NotJson => {
-                let detail = "send Content-Type: application/json".to_owned();
-                of(415, "not-json", "The body is not JSON", detail)
-            }
-            Self::TooLarge { max_bytes } => {
-                of(413, "too-large", "The body is too large", format!("send at most {max_bytes} bytes at a time"))
-            }
-            Self::Receive { detail } => of(400, "not-received", "The body was not received whole", detail),
-            Self::Store(fault) => Self::of_store(&fault),
+            other => unreachable!("no problem of a task: {other:?}"),
         }
     }
 

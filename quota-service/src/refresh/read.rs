@@ -33,6 +33,8 @@ pub async fn cluster(
     cluster: &Cluster,
     now: UnixSeconds,
 ) -> Result<ClusterKnown, StoreError> {
+    // First, since it may end an hour of which the panel is to know.
+    service.engine.pass(&cluster.name).await.map_err(store_fault)?;
     let store = service.store.as_ref();
     let cached = cache.of(&cluster.name);
     cached.update_run(store, &cluster.name).await?;
@@ -184,13 +186,16 @@ async fn pool_inputs(
     Ok(PoolInputs { settings, known, eta, unspent: unspent.collect(), newest_outcome: outcomes.newest_ended_at, id })
 }
 
-/// The pool as it is placed here, else as a scheduler has reported it.
-async fn placed_or_reported(service: &Service, id: &PoolId) -> Result<Option<PoolState>, StoreError> {
-    let placed = service.engine.state(id).await.map_err(|fault| match fault {
+fn store_fault(fault: EngineError) -> StoreError {
+    match fault {
         EngineError::Store(fault) => fault,
         other => StoreError::Unavailable { reason: other.to_string() },
-    })?;
-    match placed {
+    }
+}
+
+/// The pool as it is placed here, else as a scheduler has reported it.
+async fn placed_or_reported(service: &Service, id: &PoolId) -> Result<Option<PoolState>, StoreError> {
+    match service.engine.state(id).await.map_err(store_fault)? {
         Some(state) => Ok(Some(state)),
         None => Ok(service.store.pool_state(id).await?.map(|received| received.state)),
     }

@@ -16,6 +16,8 @@ mod pool;
 mod problem;
 mod snapshot;
 mod task;
+#[cfg(test)]
+mod tests;
 mod usage;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};

@@ -90,10 +90,7 @@ async fn only_who_knows_the_last_entry_may_append(database: TestDatabase) {
     put_clusters(&*one, &["earth"]).await;
     let placed = one.open_journal(&pool("earth:A100")).await.unwrap().placed;
     let (first, second) = (turn([1]), turn([1, 2]));
-    let both = tokio::join!(
-        one.append_turn(&placed, 0, &first, at(1)),
-        other.append_turn(&placed, 0, &second, at(1))
-    );
+    let both = tokio::join!(one.append_turn(&placed, 0, &first, at(1)), other.append_turn(&placed, 0, &second, at(1)));
     assert_eq!(usize::from(both.0.is_ok()) + usize::from(both.1.is_ok()), 1, "{both:?}");
     let last = one.open_journal(&placed.pool).await.unwrap().placed.seq;
     let late = one.append_turn(&placed, 0, &turn([last + 1]), at(1)).await.unwrap_err();

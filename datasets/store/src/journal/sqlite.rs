@@ -106,12 +106,13 @@ impl JournalStore for SqliteStore {
     }
 
     async fn task_records(&self, id: PlacedPoolId, tasks: &[TaskId]) -> Result<Vec<TaskRecord>, StoreError> {
-        let mut found = Vec::with_capacity(tasks.len());
+        let mut found: Vec<TaskRow> = Vec::with_capacity(tasks.len());
         let mut snapshot = self.readers.begin().await?;
         for task in tasks {
             let query = sqlx::query_as::<_, TaskRow>("SELECT * FROM tasks WHERE pool_id = $1 AND id = $2");
             found.extend(query.bind(id.0).bind(task.as_str()).fetch_optional(&mut *snapshot).await?);
         }
+        found.sort_unstable_by(|one, other| one.id.cmp(&other.id));
         all(found)
     }
 

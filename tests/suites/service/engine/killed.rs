@@ -38,7 +38,7 @@ fn draw(seed: &mut u64, below: u64) -> u64 {
 fn client(service: &Listening, name: &str, mut seed: u64, stop: &AtomicBool, acknowledged: &Acknowledged) {
     let mut mine: Vec<String> = Vec::new();
     while !stop.load(Ordering::Relaxed) {
-        let old = (draw(&mut seed, 3) > 0).then(|| mine.len()).filter(|count| *count > 0);
+        let old = (draw(&mut seed, 3) > 0).then_some(mine.len()).filter(|count| *count > 0);
         let (id, sent) = if let Some(count) = old {
             let id = mine[draw(&mut seed, count as u64) as usize].clone();
             let (method, what) =
@@ -75,7 +75,8 @@ fn replayed(journal: &StoredJournal, rules: PoolRules) -> Pool {
 async fn check(database: &TestDatabase, service: &Listening, acknowledged: &Acknowledged) {
     let served = service.get_until("/v1/pools/demo:A100/snapshot", |status, _| status == 200);
     let store = database.store().await;
-    for (id, status) in acknowledged.lock().unwrap().iter() {
+    let acknowledged = acknowledged.lock().unwrap().clone();
+    for (id, status) in &acknowledged {
         let known = store.task_record(&pool(POOL), &vocab::TaskId::parse(id).unwrap()).await.unwrap();
         let now = known.unwrap_or_else(|| panic!("{id} was acknowledged as {status} and is lost")).status.as_str();
         let has_ended = ["finished", "deleted"].contains(&status.as_str());
@@ -162,7 +163,6 @@ fn report(database: &TestDatabase, seed: u64, kills: u64, tasks: usize, took: Du
         "acknowledged_tasks": tasks, "lost": 0, "seconds": took.as_secs(),
         "commit": String::from_utf8(commit).unwrap().trim(),
     });
-    let mut lines = std::fs::read_to_string(&file).unwrap_or_default();
-    lines += &format!("{line}\n");
-    std::fs::write(&file, lines).unwrap();
+    let lines = std::fs::read_to_string(&file).unwrap_or_default();
+    std::fs::write(&file, format!("{lines}{line}\n")).unwrap();
 }
