@@ -61,6 +61,9 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         _ = &mut renewing => return Err(ServiceError::NotRenewing),
     }
     renewing.abort();
+    // It ends at its next pause; until then it may still ask the store.
+    let _ = renewing.await;
+    service.engine.stop().await;
     // It ends the training that is under way. One that broke off has nothing more to end.
     let _ = retraining.await;
     service.store.close().await;

@@ -20,13 +20,18 @@ use crate::args::Config;
 use crate::clock::Clock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{PlacedPoolId, Store, StoreError};
+use std::time::Duration;
+use store::{PlacedPool, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use vocab::{ClusterName, PoolId, PoolState};
 use writer::{Asked, Writer};
 
 /// Requests that may wait for a writer; beyond, the next ones wait outside.
 const QUEUED_ASKS: usize = 4_096;
+
+/// How long a turn may take when the service stops.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// What all writers share.
 struct Shared {
@@ -49,13 +54,14 @@ struct Handle {
 pub struct Engine {
     shared: Arc<Shared>,
     pools: Mutex<BTreeMap<PoolId, Handle>>,
+    writers: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Engine {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<Clock>, config: &Config, webhook: Option<Webhook>) -> Self {
         let shared = Shared { store, clock, snapshot_facts: config.snapshot_facts, webhook };
-        Self { shared: Arc::new(shared), pools: Mutex::default() }
+        Self { shared: Arc::new(shared), pools: Mutex::default(), writers: Mutex::default() }
     }
 
     /// Goes on with every pool that has a journal. Under a virtual clock nothing is placed.
@@ -69,6 +75,16 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Lets every writer end its turn, and ends it.
+    pub async fn stop(&self) {
+        // Whoever has nobody left to hear from ends.
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let writers = std::mem::take(&mut *self.writers.lock().unwrap_or_else(PoisonError::into_inner));
+        for writer in writers {
+            let _ = tokio::time::timeout(ENDS_WITHIN, writer).await;
+        }
     }
 
     /// Asks the writer of a pool; begins one where the pool has nodes.
@@ -124,8 +140,8 @@ impl Engine {
 
     /// Waits until an entry after `seq` was written, and answers the last one. Without a writer none ever is.
     pub async fn written_after(&self, pool: &PoolId, seq: u64) -> u64 {
-        let Some(handle) = self.running(pool) else { return std::future::pending().await };
-        let mut written = handle.written;
+        let written = self.running(pool).map(|handle| handle.written);
+        let Some(mut written) = written else { return std::future::pending().await };
         let last = written.wait_for(|last| *last > seq).await.map(|last| *last).ok();
         match last {
             Some(last) => last,
@@ -155,7 +171,8 @@ impl Engine {
         }
         let ((asks, asked), (writes, written)) = (mpsc::channel(QUEUED_ASKS), watch::channel(0));
         let writer = Writer::new(self.shared.clone(), pool.clone(), asked, writes);
-        tokio::spawn(writer.run());
+        let running = tokio::spawn(writer.run());
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner).push(running);
         if let Some(webhook) = &self.shared.webhook {
             tokio::spawn(webhook::run(self.shared.store.clone(), webhook.clone(), pool.clone(), written.clone()));
         }
@@ -171,11 +188,10 @@ async fn send(handle: &Handle, ask: Ask) -> Result<Reply, EngineError> {
     answer.await.map_err(|_| EngineError::stopped())?
 }
 
-/// The number of a pool with a journal, and its last entry.
+/// A pool with a journal.
 ///
 /// # Errors
 /// The database does not answer.
-pub async fn placed(store: &dyn Store, pool: &PoolId) -> Result<Option<(PlacedPoolId, u64)>, StoreError> {
-    let all = store.placed_pools().await?;
-    Ok(all.into_iter().find(|one| one.pool == *pool).map(|one| (one.id, one.seq)))
+pub async fn placed(store: &dyn Store, pool: &PoolId) -> Result<Option<PlacedPool>, StoreError> {
+    Ok(store.placed_pools().await?.into_iter().find(|one| one.pool == *pool))
 }

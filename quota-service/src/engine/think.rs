@@ -146,10 +146,11 @@ impl Thought<'_> {
         let (status, detail) = match pool.decide(&request.gang, request.hours) {
             Decision::Start { plan, guarantee } => {
                 let at = self.now.to_string();
+                let grace_s = if plan.victims.is_empty() { 0 } else { self.state.placement.rules().grace_s };
                 let place = |gpus: (usize, GpuPlace)| PlaceRecord::from(&(record::node_of(pool, gpus.0), gpus.1));
                 let run = TaskRun {
                     since: at.clone(),
-                    starts: at.clone(),
+                    starts: self.now.plus_s(grace_s).to_string(),
                     places: plan.places.iter().map(|one| place((one.node, one.gpus))).collect(),
                     saved: at,
                     guarantee: guarantee.map(Into::into),

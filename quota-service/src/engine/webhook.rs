@@ -11,7 +11,7 @@ use sha2::Sha256;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Store, StoreError};
+use store::{PlacedPool, Store, StoreError};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use vocab::PoolId;
@@ -112,9 +112,7 @@ pub async fn run(store: Arc<dyn Store>, webhook: Webhook, pool: PoolId, mut writ
 }
 
 async fn catch_up(store: &dyn Store, webhook: &Webhook, pool: &PoolId) -> Result<(), StoreError> {
-    let Some((id, _)) = placed(store, pool).await? else { return Ok(()) };
-    let all = store.placed_pools().await?;
-    let announced = all.iter().find(|one| one.id == id).map_or(0, |one| one.announced_seq);
+    let Some(PlacedPool { id, announced_seq: announced, .. }) = placed(store, pool).await? else { return Ok(()) };
     let mut cursor = Cursor::after(announced);
     loop {
         let events = events_after(store, id, cursor).await?;

@@ -41,6 +41,8 @@ pub enum ApiError {
     NoQuotaYet {
         why: String,
     },
+    /// The pool has neither nodes nor tasks.
+    NoNodes,
     UnknownTask {
         task: String,
     },
@@ -84,7 +86,7 @@ impl From<EngineError> for ApiError {
         let detail = fault.to_string();
         match fault {
             EngineError::Virtual => Self::VirtualClock,
-            EngineError::UnknownPool => Self::UnknownPool { asked: detail, known: Vec::new() },
+            EngineError::UnknownPool => Self::NoNodes,
             EngineError::UnknownTask { task } | EngineError::Fault(Fault::UnknownTask { task }) => {
                 Self::UnknownTask { task: task.to_string() }
             }
@@ -147,7 +149,8 @@ impl ApiError {
                 retry_after_s: Some(RETRY_AFTER_S),
                 ..of(503, "no-quota-yet", "No quota was computed yet", why)
             },
-            Self::UnknownTask { .. }
+            Self::NoNodes
+            | Self::UnknownTask { .. }
             | Self::TaskDiffers { .. }
             | Self::TaskState { .. }
             | Self::VirtualClock
@@ -173,6 +176,10 @@ impl ApiError {
     fn of_task(self) -> Problem {
         let of = Self::plain;
         match self {
+            Self::NoNodes => {
+                let detail = "register its nodes first: PUT /v1/nodes/{id}".to_owned();
+                of(404, "no-nodes", "The pool has no nodes", detail)
+            }
             Self::UnknownTask { task } => {
                 of(404, "unknown-task", "There is no such task", format!("{task} was never submitted to the pool"))
             }

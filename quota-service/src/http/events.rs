@@ -14,7 +14,7 @@ use futures_util::stream::unfold;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use store::PlacedPoolId;
+use store::{PlacedPool, PlacedPoolId};
 use vocab::PoolId;
 use wire::{EventBody, Problem};
 
@@ -45,7 +45,7 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let pool = query.pool()?;
-    let Some((id, last)) = placed(service.store.as_ref(), &pool).await? else {
+    let Some(PlacedPool { id, seq: last, .. }) = placed(service.store.as_ref(), &pool).await? else {
         return Err(ApiError::UnknownPool { asked: pool.to_string(), known: service.published.load().ids() });
     };
     let cursor = match headers.get("last-event-id") {

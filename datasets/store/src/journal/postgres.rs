@@ -109,7 +109,8 @@ impl JournalStore for PostgresStore {
         let query =
             sqlx::query_as::<_, TaskRow>("SELECT * FROM tasks WHERE pool_id = $1 AND id = ANY ($2) ORDER BY id");
         let ids: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
-        all(query.bind(id.0).bind(ids).fetch_all(&self.pool).await?)
+        // Planned anew each time: a plan that was made while the table was small reads all of it when it has grown.
+        all(query.bind(id.0).bind(ids).persistent(false).fetch_all(&self.pool).await?)
     }
 
     async fn task_record(&self, pool: &PoolId, task: &TaskId) -> Result<Option<TaskRecord>, StoreError> {
@@ -144,7 +145,9 @@ impl JournalStore for PostgresStore {
              WHERE pool_id = $1 AND seq > $2 AND events_json <> '' ORDER BY seq LIMIT $3",
         );
         let after = signed("number of an entry", after)?;
-        all(query.bind(id.0).bind(after).bind(i64::from(limit)).fetch_all(&self.pool).await?)
+        // Planned anew each time, as above.
+        let query = query.bind(id.0).bind(after).bind(i64::from(limit)).persistent(false);
+        all(query.fetch_all(&self.pool).await?)
     }
 
     async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError> {

@@ -128,7 +128,7 @@ async fn what_is_unknown_is_answered_so(database: TestDatabase) {
     let service = placing(&database, 1).await;
     let mut elsewhere = hp("lost", 1.0, 1);
     elsewhere["gpu_model"] = "H800".into();
-    assert_eq!(service.post("/v1/tasks", &elsewhere).await.expect(404)["code"], "unknown-pool");
+    assert_eq!(service.post("/v1/tasks", &elsewhere).await.expect(404)["code"], "no-nodes");
     for path in ["/v1/tasks/nobody", "/v1/tasks/nobody/explain"] {
         assert_eq!(service.get(&format!("{path}?{OF_POOL}")).await.expect(404)["code"], "unknown-task", "{path}");
     }
@@ -147,6 +147,7 @@ async fn a_trial_changes_nothing(database: TestDatabase) {
     let tried = service.post("/v1/tasks/dry-run", &hp("hp", 8.0, 1)).await.expect(200);
     assert_eq!((&tried["status"], &tried["shadow"]), (&"running".into(), &true.into()));
     assert_eq!(tried["detail"]["victims"], json!(["spot"]), "{tried}");
+    assert_eq!(tried["detail"]["run"]["starts"], end().plus_s(90).to_string(), "after the grace period");
     let tried = service.post("/v1/tasks/dry-run", &spot("more", 1.0, 1, None)).await.expect(200);
     assert_eq!(tried["detail"]["waits"]["code"], "nothing_idle");
     assert_eq!(snapshot(&service).await, before);
