@@ -1,13 +1,14 @@
 # The five things to do with a checkout. `make demo` and `make test` need nothing but Rust, a C compiler and a shell.
 CARGO ?= cargo
 
-.PHONY: help demo test lint bench doc
+.PHONY: help demo test lint bench soak doc
 
 help:
 	@echo 'make demo   the main job on made-up usage: generate, ingest, train, backtest, serve, report'
 	@echo 'make test   every test, on SQLite and on a Postgres of its own'
 	@echo 'make lint   formatting, and clippy with warnings as errors'
-	@echo 'make bench  quota answers, refresh, append and decisions, each beside a peer or a bound'
+	@echo 'make bench  quota answers, refresh, append and decisions, durable ones too, each beside a peer or a bound'
+	@echo 'make soak   kills of the service under load: SOAK_KILLS of them (200), a line of figures in SOAK_OUT'
 	@echo 'make doc    documentation of the public items'
 
 demo:
@@ -24,8 +25,17 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 bench:
-	HEADROOM_TEST_FSYNC=on tests/with-postgres.sh $(CARGO) bench --workspace --bench append --locked
+	HEADROOM_TEST_FSYNC=on tests/with-postgres.sh $(CARGO) bench --workspace --bench append --bench place --locked
 	$(CARGO) bench --workspace --bench quota --bench refresh --bench decide --locked
+
+SOAK_KILLS ?= 200
+SOAK_SEED ?= 1
+SOAK_OUT ?= soak.json
+
+soak:
+	$(CARGO) build --workspace --bins --locked
+	HEADROOM_SOAK_KILLS=$(SOAK_KILLS) HEADROOM_SOAK_SEED=$(SOAK_SEED) HEADROOM_SOAK_OUT=$(abspath $(SOAK_OUT)) \
+		tests/with-postgres.sh $(CARGO) test --workspace --locked -- engine::killed
 
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked

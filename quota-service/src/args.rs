@@ -1,5 +1,6 @@
 //! What the command line and the settings file say.
 
+use crate::engine::Webhook;
 use crate::retrain::{self, Period};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -102,6 +103,12 @@ pub struct Config {
     pub retrain_limit_s: u64,
     /// Path of the program `train`; empty for the one beside this program.
     pub train_program: String,
+    /// Facts of a pool after which its state is stored whole and its journal cut.
+    pub snapshot_facts: u64,
+    /// Where events of pools go, `http://HOST:PORT/PATH`; empty for nowhere.
+    pub webhook_url: String,
+    /// File with the secret that signs them.
+    pub webhook_secret_file: String,
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
     pub log: String,
 }
@@ -121,11 +128,13 @@ impl command_line::Config for Config {
             ("promotion_check_s", self.promotion_check_s),
             ("max_body_bytes", self.max_body_bytes as u64),
             ("retrain_limit_s", self.retrain_limit_s),
+            ("snapshot_facts", self.snapshot_facts),
         ];
         if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
             return Err(BadValue::new(key, "0 is below 1, the least"));
         }
         self.check_retraining()?;
+        self.check_webhook()?;
         EnvFilter::try_new(&self.log)
             .map(drop)
             .map_err(|fault| BadValue::new("log", format!("{:?}: {fault}", self.log)))
@@ -133,6 +142,30 @@ impl command_line::Config for Config {
 }
 
 impl Config {
+    /// The secret is read where it is used, so that `config show` needs no right to it.
+    fn check_webhook(&self) -> Result<(), BadValue> {
+        if self.webhook_url.is_empty() {
+            return Ok(());
+        }
+        Webhook::new(&self.webhook_url, &[0; 32]).map(drop).map_err(|why| BadValue::new("webhook_url", why))
+    }
+
+    /// Where events go, if anywhere.
+    ///
+    /// # Errors
+    /// The secret cannot be read, or is too short.
+    pub fn webhook(&self) -> Result<Option<Webhook>, String> {
+        if self.webhook_url.is_empty() {
+            return Ok(None);
+        }
+        let file = &self.webhook_secret_file;
+        if file.is_empty() {
+            return Err("events are signed: name a file with a secret".to_owned());
+        }
+        let secret = std::fs::read_to_string(file).map_err(|fault| format!("{file}: {fault}"))?;
+        Webhook::new(&self.webhook_url, secret.trim().as_bytes()).map(Some)
+    }
+
     /// The program is looked for only where it would be started.
     fn check_retraining(&self) -> Result<(), BadValue> {
         let period = Period::parse(&self.retrain).map_err(|fault| BadValue::new("retrain", fault))?;
@@ -161,6 +194,9 @@ impl Default for Config {
             retrain_at: 3,
             retrain_limit_s: 6 * 3_600,
             train_program: String::new(),
+            snapshot_facts: 10_000,
+            webhook_url: String::new(),
+            webhook_secret_file: String::new(),
             log: "info".to_owned(),
         }
     }

@@ -16,6 +16,8 @@ pub enum ServiceError {
     NotRenewing,
     #[error("as_of: {detail}")]
     AsOf { detail: String },
+    #[error("webhook_secret_file: {detail}")]
+    Webhook { detail: String },
     #[error("log: {detail}")]
     Log { detail: String },
     #[error("the server stopped: {0}")]
@@ -24,9 +26,9 @@ pub enum ServiceError {
 
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
-        use ServiceError::{AsOf, Bind, Log, NotRenewing, Server, Store};
+        use ServiceError::{AsOf, Bind, Log, NotRenewing, Server, Store, Webhook};
         let exit = match &fault {
-            AsOf { .. } | Log { .. } | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
+            AsOf { .. } | Log { .. } | Webhook { .. } | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
             Store(_) | Bind(..) | Server(_) | NotRenewing => Exit::Failure,
         };

@@ -2,11 +2,13 @@
 //!
 //! [`refresh`] reads the database, [`plan`] thinks (pure), [`published`] holds ready answers in memory, [`http`] hands
 //! them out; [`drift`] looks back at what was
-//! forecast; [`retrain`] has models trained again. Every decision is made in `placement` and `forecaster`; here is only the way between them.
+//! forecast; [`retrain`] has models trained again; [`engine`] places
+//! tasks by the quotas. Every decision is made in `placement` and `forecaster`; here is only the way between them.
 
 pub mod args;
 pub mod clock;
 pub mod drift;
+pub mod engine;
 pub mod error;
 pub mod http;
 pub mod metrics;

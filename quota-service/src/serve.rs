@@ -27,9 +27,11 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let store = store::connect(&config.database).await?;
     let clock = clock(&config, store.as_ref()).await?;
     let (listen, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
-    let service = Service::new(store, clock, config);
+    let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
+    let service = Service::with_webhook(store, clock, config, webhook);
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
     refresh::restore(&service).await?;
+    service.engine.start().await?;
     let mut renewing = tokio::spawn(refresh::run(service.clone()));
     let retraining = tokio::spawn(retrain::run(service.clone(), settings_file));
     // 3. Listen.
@@ -59,6 +61,9 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         _ = &mut renewing => return Err(ServiceError::NotRenewing),
     }
     renewing.abort();
+    // It ends at its next pause; until then it may still ask the store.
+    let _ = renewing.await;
+    service.engine.stop().await;
     // It ends the training that is under way. One that broke off has nothing more to end.
     let _ = retraining.await;
     service.store.close().await;

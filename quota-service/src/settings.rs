@@ -1,12 +1,54 @@
 //! The settings of pools, between their stored text and the types that decide.
 
 use forecaster::bound::Aggregation;
-use placement::{Eta, PoolSettings};
+use placement::pool::PoolRules;
+use placement::{Eta, Policy, PoolSettings};
 use vocab::HorizonHours;
 use wire::{FieldFault, SettingsBody};
 
 /// Let the run's validation choose.
 const AUTO: &str = "auto";
+
+/// How the tasks of a pool are placed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacementSettings {
+    /// One that [`Policy::parse`] knows.
+    pub policy: String,
+    /// Decide and log, and enforce nothing.
+    pub shadow: bool,
+    /// How long tasks that have to go may save their work.
+    pub grace_s: u32,
+}
+
+impl Default for PlacementSettings {
+    fn default() -> Self {
+        // 30 s: what Kubernetes gives a pod that has to go.
+        Self { policy: "gfs".to_owned(), shadow: false, grace_s: 30 }
+    }
+}
+
+impl PlacementSettings {
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        Policy::parse(&self.policy).unwrap_or(Policy::GFS)
+    }
+
+    #[must_use]
+    pub fn rules(&self) -> PoolRules {
+        PoolRules { grace_s: i64::from(self.grace_s), ..PoolRules::default() }
+    }
+
+    fn parse(body: &SettingsBody) -> Result<Self, FieldFault> {
+        let default = Self::default();
+        let policy = body.policy.clone().unwrap_or(default.policy);
+        if Policy::parse(&policy).is_none() {
+            let known = Policy::IDS.join(", ");
+            return Err(FieldFault::new("/policy", format!("{policy:?} is no policy; there are {known}")));
+        }
+        let shadow = body.shadow.unwrap_or(default.shadow);
+        Ok(Self { policy, shadow, grace_s: body.grace_s.unwrap_or(default.grace_s) })
+    }
+}
 
 /// What an operator has set for a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -14,6 +56,7 @@ pub struct ServedSettings {
     pub pool: PoolSettings,
     /// `None`: chosen on validation.
     pub aggregation: Option<Aggregation>,
+    pub placement: PlacementSettings,
     /// How often they were changed; `None` for the defaults.
     pub version: Option<i64>,
 }
@@ -46,7 +89,7 @@ impl ServedSettings {
             ..PoolSettings::default()
         };
         pool.check(horizon).map_err(|fault| FieldFault::new("", fault))?;
-        Ok(Self { pool, aggregation, version: body.version })
+        Ok(Self { pool, aggregation, placement: PlacementSettings::parse(body)?, version: body.version })
     }
 
     #[must_use]
@@ -62,6 +105,9 @@ impl ServedSettings {
             min_outcomes: pool.min_outcomes,
             max_quota_wait_s: pool.max_quota_wait_s,
             state_fresh_s: u32::try_from(pool.state_fresh_s).unwrap_or(u32::MAX),
+            policy: Some(self.placement.policy.clone()),
+            shadow: Some(self.placement.shadow),
+            grace_s: Some(self.placement.grace_s),
             version: self.version,
         }
     }
@@ -75,7 +121,8 @@ mod tests {
     fn settings_read_back_as_they_were_written() {
         let default = ServedSettings::default();
         assert_eq!(ServedSettings::parse(&default.body(), None), Ok(default.clone()));
-        let set = ServedSettings { aggregation: Some(Aggregation::Pooled), version: Some(3), ..default };
+        let placement = PlacementSettings { policy: "fgd".to_owned(), shadow: true, grace_s: 5 };
+        let set = ServedSettings { aggregation: Some(Aggregation::Pooled), version: Some(3), placement, ..default };
         assert_eq!(ServedSettings::parse(&set.body(), None), Ok(set));
     }
 
@@ -93,6 +140,8 @@ mod tests {
             fault(&SettingsBody { offered_hours: vec![1, 8], ..good.clone() })
                 .contains("8h are offered, and forecasts reach 4h only")
         );
-        assert!(fault(&SettingsBody { eta_most: 0.0, ..good }).starts_with("/eta_most: "));
+        assert!(fault(&SettingsBody { eta_most: 0.0, ..good.clone() }).starts_with("/eta_most: "));
+        let fault = fault(&SettingsBody { policy: Some("best".into()), ..good });
+        assert!(fault.starts_with("/policy: \"best\" is no policy; there are gfs, "), "{fault}");
     }
 }

@@ -216,6 +216,35 @@ impl Listening {
         (response.status().as_u16(), serde_json::from_str(&body).unwrap_or(Value::String(body)))
     }
 
+    /// The status and JSON body that a method answers, or `None` where the service went away before it did.
+    #[must_use]
+    pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
+        let agent: ureq::Agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(30)))
+            .build()
+            .into();
+        let url = format!("http://{}{path}", self.address);
+        let sent = match (method, body) {
+            ("DELETE", _) => agent.delete(url).call(),
+            ("PUT", Some(body)) => agent.put(url).send_json(body),
+            (_, Some(body)) => agent.post(url).send_json(body),
+            (_, None) => agent.post(url).send_empty(),
+        };
+        let mut response = sent.ok()?;
+        let body = response.body_mut().read_to_string().ok()?;
+        Some((response.status().as_u16(), serde_json::from_str(&body).unwrap_or(Value::String(body))))
+    }
+
+    /// Ends the service as a lost machine does: no signal that it could hear.
+    ///
+    /// # Panics
+    /// It cannot be ended.
+    pub fn kill(&self) {
+        let told = Command::new("kill").args(["-KILL", &self.child.id().to_string()]).status();
+        assert!(told.expect("kill runs").success(), "the service had ended by itself");
+    }
+
     /// Tells the service to stop, as an operator does, and says how it ended.
     ///
     /// # Panics

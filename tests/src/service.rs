@@ -9,6 +9,7 @@ use forecaster::{Fit, ModelKind, ModelSpec, checkpoint, train, trained};
 use http_body_util::BodyExt;
 use quota_service::args::Config;
 use quota_service::clock::{Clock, Source};
+use quota_service::engine::Webhook;
 use quota_service::http::router;
 use quota_service::refresh::{Renewer, Service, restore};
 use serde_json::Value;
@@ -69,12 +70,32 @@ impl TestService {
     /// # Panics
     /// The database does not answer.
     pub async fn start(store: Arc<dyn Store>, now: UnixSeconds) -> Self {
+        Self::start_with(store, now, Config::default().snapshot_facts, None).await
+    }
+
+    /// As [`start`](Self::start), with the setting `snapshot_facts` and a webhook.
+    ///
+    /// # Panics
+    /// The database does not answer.
+    pub async fn start_with(
+        store: Arc<dyn Store>,
+        now: UnixSeconds,
+        snapshot_facts: u64,
+        webhook: Option<Webhook>,
+    ) -> Self {
         let time = SetTime { wall_unix_s: Arc::new(AtomicI64::new(now.get())), ran_s: Arc::default() };
-        let config = Config { max_body_bytes: 64 * 1_024, ..Config::default() };
-        let service = Service::new(store, Clock::real_from(Box::new(time.clone())), config);
+        let config = Config { max_body_bytes: 64 * 1_024, snapshot_facts, ..Config::default() };
+        let clock = Clock::real_from(Box::new(time.clone()));
+        let service = Service::with_webhook(store, clock, config, webhook);
         restore(&service).await.expect("the database answers");
+        service.engine.start().await.expect("the database answers");
         let router = router(service.clone(), String::new);
         Self { service, router, renewer: Mutex::default(), time }
+    }
+
+    /// What answers the requests.
+    pub fn router(&self) -> Router {
+        self.router.clone()
     }
 
     /// Lets time pass.

@@ -46,6 +46,8 @@ fn parse(row: &Row<'_>, options: &ReadOptions) -> Result<Node, RowFault> {
         cpu_milli: Some(
             u64::try_from(vcpus).ok().and_then(|n| n.checked_mul(1_000)).ok_or_else(|| too_large("cpu_num"))?,
         ),
+        memory_mib: None,
+        drains: false,
     })
 }
 

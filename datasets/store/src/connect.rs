@@ -1,8 +1,8 @@
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{
-    CalendarStore, CapacityStore, ClusterStore, EtaStore, LedgerStore, NodeStore, OutcomeStore, PoolStateStore,
-    QuotaStore, RunStore, SettingsStore, StoreError, UsageStore,
+    CalendarStore, CapacityStore, ClusterStore, EtaStore, JournalStore, LedgerStore, NodeStore, OutcomeStore,
+    PoolStateStore, QuotaStore, RunStore, SettingsStore, StoreError, UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -37,6 +37,7 @@ pub trait Store:
     + QuotaStore
     + EtaStore
     + LedgerStore
+    + JournalStore
     + NodeStore
     + PoolStateStore
     + SettingsStore

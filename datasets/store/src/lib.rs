@@ -13,6 +13,7 @@ mod clusters;
 mod connect;
 mod error;
 mod etas;
+mod journal;
 mod ledger;
 mod nodes;
 mod outcomes;
@@ -31,6 +32,9 @@ pub use clusters::{Cluster, ClusterStore};
 pub use connect::{Backend, Store, check_url, connect};
 pub use error::StoreError;
 pub use etas::{EtaMove, EtaRecord, EtaStore};
+pub use journal::{
+    JournalEntry, JournalStore, PlacedPool, PlacedPoolId, PoolSnapshot, StoredJournal, TaskRecord, TaskStatus, Turn,
+};
 pub use ledger::{Calibration, IssuedForecasts, LedgerStore, ScoredForecasts};
 pub use nodes::NodeStore;
 pub use outcomes::{EtaOutcomes, OutcomeId, OutcomeStore, Recorded, UnspentOutcome};

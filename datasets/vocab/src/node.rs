@@ -8,6 +8,10 @@ pub struct Node {
     pub gpus: u32,
     /// Thousandths of a virtual CPU; `None` where the source does not say.
     pub cpu_milli: Option<u64>,
+    /// `None` where the source does not say.
+    pub memory_mib: Option<u64>,
+    /// No new pods come to it.
+    pub drains: bool,
 }
 
 impl Node {

@@ -11,6 +11,22 @@ pub enum TaskClass {
     Spot,
 }
 
+impl TaskClass {
+    /// As it is written in requests and rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hp => "hp",
+            Self::Spot => "spot",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Hp, Self::Spot].into_iter().find(|class| class.as_str() == text)
+    }
+}
+
 /// Why a task was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {

@@ -71,6 +71,22 @@ impl Policy {
         ..Self::GFS
     };
 
+    /// The names of all policies.
+    pub const IDS: [&'static str; 12] = [
+        "gfs",
+        "gfs-paper",
+        "gfs-noquota",
+        "gfs-e",
+        "gfs-d",
+        "gfs-s",
+        "gfs-p",
+        "gfs-sp",
+        "yarn-cs",
+        "fifo-fair",
+        "fgd",
+        "lyra",
+    ];
+
     /// The rules of a policy; the ablations `gfs-e` and `gfs-d` differ from `gfs` in forecast and eta alone.
     #[must_use]
     pub fn parse(id: &str) -> Option<Self> {
@@ -104,5 +120,16 @@ impl Policy {
             VictimRule::Random { .. } => Self { victims: VictimRule::Random { seed }, ..self },
             _ => self,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_policy_and_no_other() {
+        assert!(Policy::IDS.iter().all(|id| Policy::parse(id).is_some()));
+        assert_eq!(Policy::parse("best"), None);
     }
 }

@@ -24,7 +24,7 @@ pub enum SimulatorError {
     World(#[from] WorldError),
     #[error(transparent)]
     Run(#[from] RunError),
-    #[error("{name:?} is no policy; there are {}", POLICIES.join(", "))]
+    #[error("{name:?} is no policy; there are {}", Policy::IDS.join(", "))]
     NoPolicy { name: String },
     #[error("{0}")]
     Predictor(String),
@@ -35,22 +35,6 @@ pub enum SimulatorError {
     #[error("{}: {fault}", file.display())]
     Write { file: std::path::PathBuf, fault: std::io::Error },
 }
-
-/// All that can be named.
-pub const POLICIES: [&str; 12] = [
-    "gfs",
-    "gfs-paper",
-    "gfs-noquota",
-    "gfs-e",
-    "gfs-d",
-    "gfs-s",
-    "gfs-p",
-    "gfs-sp",
-    "yarn-cs",
-    "fifo-fair",
-    "lyra",
-    "fgd",
-];
 
 impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
@@ -101,8 +85,8 @@ fn told(trace: &Trace, world: &World) -> Told {
     let name =
         |path: &std::path::Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let how = format!(
-        "{} jobs of {} on {} GPUs in {} pools ({}); {} jobs that no node could ever run are left out. Spot asks for {} h, comes {} times as often as \
-         in the trace, loses what came after its last checkpoint ({} s apart) when evicted, and needs {} s to restart ({} s above 8 GPUs). Guarantee rate {}.",
+        "{} jobs of {} on {} GPUs, pools: {} ({}); jobs left out because no node could ever run them: {}. Spot asks for {} h, comes × {} of \
+         the trace, loses what came after its last checkpoint ({} s apart) when evicted, and needs {} s to restart ({} s above 8 GPUs). Guarantee rate {}.",
         world.jobs.len(),
         name(&trace.jobs),
         world.gpus(),

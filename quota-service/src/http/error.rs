@@ -1,7 +1,9 @@
 //! The one place where a refusal becomes an HTTP problem.
 
+use crate::engine::EngineError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use placement::pool::Fault;
 use store::StoreError;
 use wire::{FieldError, FieldFault, Problem};
 
@@ -39,6 +41,25 @@ pub enum ApiError {
     NoQuotaYet {
         why: String,
     },
+    /// The pool has neither nodes nor tasks.
+    NoNodes,
+    UnknownTask {
+        task: String,
+    },
+    /// A task of this name is there, and asks for something else.
+    TaskDiffers {
+        task: String,
+    },
+    /// The task is not in a state in which this can be done.
+    TaskState {
+        detail: String,
+    },
+    /// Tasks are not placed under a virtual clock.
+    VirtualClock,
+    /// The writer of a pool could not write; nothing was done.
+    NotWritten {
+        detail: String,
+    },
     Query {
         detail: String,
     },
@@ -57,6 +78,23 @@ pub enum ApiError {
 impl From<StoreError> for ApiError {
     fn from(fault: StoreError) -> Self {
         Self::Store(fault)
+    }
+}
+
+impl From<EngineError> for ApiError {
+    fn from(fault: EngineError) -> Self {
+        let detail = fault.to_string();
+        match fault {
+            EngineError::Virtual => Self::VirtualClock,
+            EngineError::UnknownPool => Self::NoNodes,
+            EngineError::UnknownTask { task } | EngineError::Fault(Fault::UnknownTask { task }) => {
+                Self::UnknownTask { task: task.to_string() }
+            }
+            EngineError::Differs { task } => Self::TaskDiffers { task: task.to_string() },
+            EngineError::HasEnded { .. } | EngineError::Fault(_) => Self::TaskState { detail },
+            EngineError::Unavailable { detail } => Self::NotWritten { detail },
+            EngineError::Store(fault) => Self::Store(fault),
+        }
     }
 }
 
@@ -111,6 +149,12 @@ impl ApiError {
                 retry_after_s: Some(RETRY_AFTER_S),
                 ..of(503, "no-quota-yet", "No quota was computed yet", why)
             },
+            Self::NoNodes
+            | Self::UnknownTask { .. }
+            | Self::TaskDiffers { .. }
+            | Self::TaskState { .. }
+            | Self::VirtualClock
+            | Self::NotWritten { .. } => self.of_task(),
             Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
             Self::Body(faults) => Problem {
                 errors: faults.into_iter().map(FieldError::from).collect(),
@@ -125,6 +169,33 @@ impl ApiError {
             }
             Self::Receive { detail } => of(400, "not-received", "The body was not received whole", detail),
             Self::Store(fault) => Self::of_store(&fault),
+        }
+    }
+
+    /// What concerns tasks.
+    fn of_task(self) -> Problem {
+        let of = Self::plain;
+        match self {
+            Self::NoNodes => {
+                let detail = "register its nodes first: PUT /v1/nodes/{id}".to_owned();
+                of(404, "no-nodes", "The pool has no nodes", detail)
+            }
+            Self::UnknownTask { task } => {
+                of(404, "unknown-task", "There is no such task", format!("{task} was never submitted to the pool"))
+            }
+            Self::TaskDiffers { task } => {
+                let detail = format!("{task} is there already, and asks for something else: choose another id");
+                of(422, "task-differs", "The id is taken", detail)
+            }
+            Self::TaskState { detail } => of(409, "task-state", "The task is not in that state", detail),
+            Self::VirtualClock => {
+                let detail = "start the service without --as-of to place tasks".to_owned();
+                of(409, "virtual-clock", "A virtual clock runs", detail)
+            }
+            Self::NotWritten { detail } => {
+                Problem { retry_after_s: Some(1), ..of(503, "not-written", "Nothing was done", detail) }
+            }
+            other => unreachable!("no problem of a task: {other:?}"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The HTTP interface (DESIGN §5): reads from memory, writes to the store, problems as RFC 9457.
 
 mod error;
+mod events;
 mod explain;
 mod extract;
 mod health;
@@ -8,6 +9,7 @@ mod nodes;
 mod outcomes;
 mod pools;
 mod quota;
+mod tasks;
 mod usage;
 
 pub use error::ApiError;
@@ -31,6 +33,7 @@ use utoipa_axum::routes;
         (name = "quota", description = "What spot tasks may hold, and why"),
         (name = "pools", description = "Pools, their state and settings"),
         (name = "feed", description = "Usage, nodes and outcomes, reported to Headroom"),
+        (name = "tasks", description = "Tasks, placed by the quotas"),
         (name = "service", description = "Health and metrics")
     )
 )]
@@ -51,6 +54,14 @@ fn documented() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::put, nodes::delete))
         .routes(routes!(outcomes::record))
+        .routes(routes!(tasks::submit))
+        .routes(routes!(tasks::dry_run))
+        .routes(routes!(tasks::get, tasks::delete))
+        .routes(routes!(tasks::finish))
+        .routes(routes!(tasks::checkpoint))
+        .routes(routes!(tasks::explain))
+        .routes(routes!(pools::snapshot))
+        .routes(routes!(events::events))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
 }

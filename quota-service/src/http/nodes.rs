@@ -1,19 +1,41 @@
 use super::ApiError;
 use super::extract::{Json as Body, Query};
+use crate::engine::Ask;
 use crate::refresh::Service;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use placement::fleet::GpuRequest;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
-use vocab::{ClusterName, NameError, NodeId};
-use wire::{NodeBody, NodeList, Problem};
+use vocab::{ClusterName, NameError, Node, NodeId};
+use wire::{FieldFault, NodeBody, NodeList, Problem, node_loss};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ClusterQuery {
     cluster: String,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RemovalQuery {
+    cluster: String,
+    /// `drained` or `failed`.
+    cause: Option<String>,
+}
+
+async fn node_of(service: &Service, cluster: &ClusterName, id: &NodeId) -> Result<Option<Node>, ApiError> {
+    Ok(service.store.nodes(cluster).await?.into_iter().find(|node| node.id == *id))
+}
+
+/// Placement keeps a bit for each GPU of a node.
+fn check_size(node: &Node) -> Result<(), FieldFault> {
+    if node.gpus <= u32::from(GpuRequest::MOST) {
+        return Ok(());
+    }
+    Err(FieldFault::new("/gpus", format!("{} GPUs are more than a node may have, {}", node.gpus, GpuRequest::MOST)))
 }
 
 fn cluster_name(text: &str) -> Result<ClusterName, ApiError> {
@@ -57,13 +79,21 @@ pub async fn put(
     Body(body): Body<NodeBody>,
 ) -> Result<Json<NodeBody>, ApiError> {
     let node = body.parse(node_id(&id)?)?;
+    check_size(&node)?;
+    let before = node_of(&service, &node.pool.cluster, &node.id).await?.map(|before| before.pool);
     service.store.put_node(&node).await?;
+    // Of one that has moved, both pools have to know.
+    for pool in before.iter().filter(|pool| **pool != node.pool).chain([&node.pool]) {
+        service.engine.ask_if_running(pool, Ask::TakeInNodes).await?;
+    }
     service.request_refresh();
     Ok(Json(NodeBody::from(&node)))
 }
 
 /// Remove a node
-#[utoipa::path(delete, path = "/v1/nodes/{id}", tag = "feed", params(("id" = String, Path), ClusterQuery), responses(
+///
+/// What ran there waits again. `cause` is `drained` (if not given) or `failed`; neither counts as a broken guarantee.
+#[utoipa::path(delete, path = "/v1/nodes/{id}", tag = "feed", params(("id" = String, Path), RemovalQuery), responses(
     (status = 204, description = "It is gone"),
     (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There was no such node", body = Problem, content_type = "application/problem+json"),
@@ -72,9 +102,16 @@ pub async fn put(
 pub async fn delete(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
-    Query(query): Query<ClusterQuery>,
+    Query(query): Query<RemovalQuery>,
 ) -> Result<StatusCode, ApiError> {
-    service.store.delete_node(&cluster_name(&query.cluster)?, &node_id(&id)?).await?;
+    let refused = |fault: FieldFault| ApiError::Query { detail: format!("cause: {}", fault.detail) };
+    let cause = node_loss(query.cause.as_deref().unwrap_or("drained")).map_err(refused)?;
+    let (cluster, id) = (cluster_name(&query.cluster)?, node_id(&id)?);
+    let before = node_of(&service, &cluster, &id).await?;
+    service.store.delete_node(&cluster, &id).await?;
+    if let Some(node) = before {
+        service.engine.ask_if_running(&node.pool, Ask::RemoveNode(id, cause)).await?;
+    }
     service.request_refresh();
     Ok(StatusCode::NO_CONTENT)
 }

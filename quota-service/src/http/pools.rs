@@ -2,6 +2,7 @@
 
 use super::ApiError;
 use super::extract::{Json as Body, not_ahead, pool_id};
+use crate::engine::{Ask, Reply};
 use crate::published::{Answer, PublishedPool};
 use crate::refresh::Service;
 use crate::settings::ServedSettings;
@@ -12,7 +13,7 @@ use forecaster::Predict;
 use placement::staleness::stage;
 use std::sync::Arc;
 use vocab::{HorizonHours, PoolId, UnixSeconds};
-use wire::{PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, Problem, SettingsBody};
+use wire::{PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, Problem, SettingsBody, SnapshotRecord};
 
 /// Every pool at a glance
 #[utoipa::path(get, path = "/v1/pools", tag = "pools", responses(
@@ -131,8 +132,29 @@ pub async fn put_settings(
     let text = serde_json::to_string(&SettingsBody { version: None, ..settings.body() })
         .expect("settings have finite numbers under string keys");
     let version = service.store.put_settings(&pool, &text, body.version).await?;
+    service.engine.ask_if_running(&pool, Ask::Settings(settings.placement.clone())).await?;
     service.request_refresh();
     Ok(Json(ServedSettings { version: Some(version), ..settings }.body()))
+}
+
+/// The whole state of a pool whose tasks are placed here
+///
+/// Counts are integers: thousandths, and seconds since 1970. `simulate --snapshot` goes on from it.
+#[utoipa::path(get, path = "/v1/pools/{id}/snapshot", tag = "tasks", params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
+    (status = 200, description = "As of the last decision", body = SnapshotRecord),
+    (status = 404, description = "Unknown pool, or it has no nodes", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn snapshot(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+) -> Result<Json<SnapshotRecord>, ApiError> {
+    let pool = pool_id(&service, &id)?;
+    match service.engine.ask(&pool, Ask::Snapshot).await? {
+        Reply::Snapshot(snapshot) => Ok(Json(SnapshotRecord::from(snapshot.as_ref()))),
+        other => unreachable!("a snapshot is answered with one, not {other:?}"),
+    }
 }
 
 fn known(service: &Service, id: &str) -> Result<PoolId, ApiError> {

@@ -1,6 +1,7 @@
 //! The loop that renews the quotas: read, think, write, publish.
 
 mod cache;
+pub mod limits;
 mod read;
 pub use read::settings;
 mod write;
@@ -8,6 +9,7 @@ mod write;
 use crate::args::Config;
 use crate::clock::Clock;
 use crate::drift::{Drifts, Ledgers, Renewed};
+use crate::engine::{Engine, Webhook};
 use crate::metrics;
 use crate::plan::{ClusterInputs, ClusterPlan, plan};
 use crate::published::{Published, PublishedPool};
@@ -23,7 +25,7 @@ use vocab::{HorizonHours, MilliGpus, UnixSeconds};
 /// What every part of the service shares.
 pub struct Service {
     pub store: Arc<dyn Store>,
-    pub clock: Clock,
+    pub clock: Arc<Clock>,
     pub config: Config,
     pub published: ArcSwap<Published>,
     /// How the forecasts of the last seven days fared.
@@ -34,6 +36,8 @@ pub struct Service {
     pub started_at: UnixSeconds,
     /// Whether the service was told to stop: who waits is answered at once.
     pub stopping: watch::Sender<bool>,
+    /// The pools whose tasks are placed here.
+    pub engine: Engine,
     wanted: Notify,
     /// Whether the pools of the database were read once.
     looked: AtomicBool,
@@ -42,8 +46,16 @@ pub struct Service {
 impl Service {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Clock, config: Config) -> Arc<Self> {
-        let started_at = clock.now();
+        Self::with_webhook(store, clock, config, None)
+    }
+
+    /// As [`new`](Self::new), telling events of pools to a URL.
+    #[must_use]
+    pub fn with_webhook(store: Arc<dyn Store>, clock: Clock, config: Config, webhook: Option<Webhook>) -> Arc<Self> {
+        let (started_at, clock) = (clock.now(), Arc::new(clock));
+        let engine = Engine::new(store.clone(), clock.clone(), &config, webhook);
         Arc::new(Self {
+            engine,
             store,
             clock,
             config,
@@ -124,6 +136,7 @@ impl Renewer {
                 keep(service, |pool| pool.id.cluster == cluster.name, &fault.to_string());
             }
         }
+        limits::push(service).await;
         service.looked.store(true, Ordering::Release);
         metrics::refreshed(started.elapsed());
     }

@@ -2,6 +2,7 @@
 
 use super::Service;
 use super::cache::{Cache, Cached, CachedPanel};
+use crate::engine::EngineError;
 use crate::plan::{ClusterInputs, NoQuota, PoolInputs};
 use crate::settings::ServedSettings;
 use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
@@ -32,6 +33,8 @@ pub async fn cluster(
     cluster: &Cluster,
     now: UnixSeconds,
 ) -> Result<ClusterKnown, StoreError> {
+    // First, since it may end an hour of which the panel is to know.
+    service.engine.pass(&cluster.name).await.map_err(store_fault)?;
     let store = service.store.as_ref();
     let cached = cache.of(&cluster.name);
     cached.update_run(store, &cluster.name).await?;
@@ -163,8 +166,8 @@ async fn pool_inputs(
 ) -> Result<PoolInputs, StoreError> {
     let store = service.store.as_ref();
     let settings = settings(store, &id).await?;
-    let mine = nodes.iter().filter(|node| node.pool == id).map(Node::capacity);
-    let state = store.pool_state(&id).await?.map(|received| received.state);
+    let mine = nodes.iter().filter(|node| node.pool == id && !node.drains).map(Node::capacity);
+    let state = placed_or_reported(service, &id).await?;
     // Beside old data a state is nobody's: under a virtual clock one that is not of its time counts as none.
     let of_its_time = |state: &PoolState| now.since_s(state.as_of) <= settings.pool.state_fresh_s;
     let known = Known {
@@ -181,6 +184,21 @@ async fn pool_inputs(
         |record| EtaState { eta: Eta::from_micro(record.eta_micro), moved_at: record.moved_at },
     );
     Ok(PoolInputs { settings, known, eta, unspent: unspent.collect(), newest_outcome: outcomes.newest_ended_at, id })
+}
+
+fn store_fault(fault: EngineError) -> StoreError {
+    match fault {
+        EngineError::Store(fault) => fault,
+        other => StoreError::Unavailable { reason: other.to_string() },
+    }
+}
+
+/// The pool as it is placed here, else as a scheduler has reported it.
+async fn placed_or_reported(service: &Service, id: &PoolId) -> Result<Option<PoolState>, StoreError> {
+    match service.engine.state(id).await.map_err(store_fault)? {
+        Some(state) => Ok(Some(state)),
+        None => Ok(service.store.pool_state(id).await?.map(|received| received.state)),
+    }
 }
 
 /// The settings of a pool, or the defaults.

@@ -1,17 +1,23 @@
 //! Serde twins of what crosses a border, converted by hand: the words inside ([`vocab`]) know no serde, and a body is
-//! checked once, when it comes in. A refusal names the field by its JSON pointer.
+//! checked once, when it comes in. A refusal names the field by its JSON pointer. Facts and snapshots of `placement`, which
+//! knows no serde either, have their twins here, so that the service and the simulator read the same.
 //!
 //! Amounts of GPUs are decimals (thousandths are exact), times are RFC 3339 in UTC.
 
 mod answer;
 mod drift;
 mod explanation;
+mod fact;
 mod fault;
 mod forecast;
 mod node;
 mod outcome;
 mod pool;
 mod problem;
+mod snapshot;
+mod task;
+#[cfg(test)]
+mod tests;
 mod usage;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
@@ -21,10 +27,17 @@ pub use explanation::{
     ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, OrganizationBound,
     OrganizationCorrection, StepTotalBody, SupplyExplanation,
 };
+pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, node_loss};
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
 pub use node::{NodeBody, NodeList};
 pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};
 pub use pool::{PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, SettingsBody};
 pub use problem::{FieldError, Problem};
+pub use snapshot::{
+    EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord, WorkloadRecord,
+};
+pub use task::{
+    EventBody, PromiseBody, TaskAnswer, TaskBody, TaskCut, TaskDetail, TaskExplanation, TaskRun, hours_body,
+};
 pub use usage::{UsageBatch, UsageReceipt, UsageRowBody};

@@ -13,6 +13,11 @@ pub struct NodeBody {
     /// Thousandths of a virtual CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_milli: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u64>,
+    /// No new pods come to it; what runs there goes on.
+    #[serde(default)]
+    pub drain: bool,
     /// Given in answers; in a request the path names the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -38,7 +43,14 @@ impl NodeBody {
             cluster: place.name("cluster", &self.cluster, ClusterName::parse)?,
             gpu_model: place.name("gpu_model", &self.gpu_model, GpuModel::parse)?,
         };
-        Ok(Node { id, pool, gpus: self.gpus, cpu_milli: self.cpu_milli })
+        Ok(Node {
+            id,
+            pool,
+            gpus: self.gpus,
+            cpu_milli: self.cpu_milli,
+            memory_mib: self.memory_mib,
+            drains: self.drain,
+        })
     }
 }
 
@@ -49,6 +61,8 @@ impl From<&Node> for NodeBody {
             gpu_model: node.pool.gpu_model.as_str().to_owned(),
             gpus: node.gpus,
             cpu_milli: node.cpu_milli,
+            memory_mib: node.memory_mib,
+            drain: node.drains,
             id: Some(node.id.as_str().to_owned()),
         }
     }

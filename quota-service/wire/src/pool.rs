@@ -117,6 +117,15 @@ pub struct SettingsBody {
     pub max_quota_wait_s: u64,
     /// A reported state older than this counts for nothing.
     pub state_fresh_s: u32,
+    /// By which tasks are placed, where the service does so: `gfs` and others; without it, `gfs`.
+    #[serde(default)]
+    pub policy: Option<String>,
+    /// Decide on tasks and log it, and do nothing.
+    #[serde(default)]
+    pub shadow: Option<bool>,
+    /// Seconds that tasks have to save their work before they are evicted.
+    #[serde(default)]
+    pub grace_s: Option<u32>,
     /// Counts the changes; a request states the version that it changes, so that two writers notice each other.
     #[serde(default)]
     pub version: Option<i64>,

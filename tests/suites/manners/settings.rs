@@ -12,8 +12,12 @@ fn defaults(name: &str) -> Vec<(String, String)> {
 }
 
 /// A value that is good, too.
-fn good(value: &str) -> &str {
-    if value.is_empty() { "latest" } else { value }
+fn good<'a>(key: &str, value: &'a str) -> &'a str {
+    match (key, value) {
+        ("webhook_url", _) => "http://127.0.0.1:1/hook",
+        (_, "") => "latest",
+        (_, value) => value,
+    }
 }
 
 /// A settings file with a section.
@@ -47,17 +51,17 @@ fn every_setting_of_every_program_says_flag_environment_file_or_default() {
     for name in program_names() {
         let help = program(&name, &["--help"]).ok().stdout;
         for (key, value) in defaults(&name) {
-            let config = file(&folder, &name, &line(&key, good(&value)));
+            let config = file(&folder, &name, &line(&key, good(&key, &value)));
             assert_eq!(origin(&name, &key, &[], &[]).0, "default", "{name}: {key}");
             assert_eq!(origin(&name, &key, &["--config", &config], &[]).0, config, "{name}: {key}");
             let set = variable(&key);
-            let variables = [(set.as_str(), good(&value))];
+            let variables = [(set.as_str(), good(&key, &value))];
             let (from, line) = origin(&name, &key, &["--config", &config], &variables);
             assert_eq!(from, "environment", "{name}: {key}");
             assert!(line.ends_with(&format!("environment {set}")), "{name}: {line}");
             let flag = format!("--{}", key.replace('_', "-"));
             if help.contains(&format!(" {flag} ")) {
-                let arguments = ["--config", &config, &flag, good(&value)];
+                let arguments = ["--config", &config, &flag, good(&key, &value)];
                 assert_eq!(origin(&name, &key, &arguments, &variables).0, "flag", "{name}: {key}");
             }
         }
@@ -74,10 +78,10 @@ fn a_misspelt_key_or_variable_is_refused_with_the_right_one_by_every_program() {
         };
         for (key, value) in defaults(&name) {
             let wrong = format!("{key}s");
-            let config = file(&folder, &name, &line(&wrong, good(&value)));
+            let config = file(&folder, &name, &line(&wrong, good(&key, &value)));
             let shown = program(&name, &["config", "show", "--config", &config]);
             refused(shown, &format!("key {wrong:?} is not known, did you mean {key:?}?"));
-            let shown = program_with(&name, &["config", "show"], &[(&variable(&wrong), good(&value))]);
+            let shown = program_with(&name, &["config", "show"], &[(&variable(&wrong), good(&key, &value))]);
             refused(shown, &format!("did you mean {}?", variable(&key)));
         }
         let config = file(&folder, &name, "nonsense = 1");
@@ -88,7 +92,7 @@ fn a_misspelt_key_or_variable_is_refused_with_the_right_one_by_every_program() {
 #[test]
 fn no_program_minds_the_variables_of_another() {
     let all: Vec<_> = program_names().iter().flat_map(|name| defaults(name)).collect();
-    let all: Vec<_> = all.iter().map(|(key, value)| (variable(key), good(value).to_owned())).collect();
+    let all: Vec<_> = all.iter().map(|(key, value)| (variable(key), good(key, value).to_owned())).collect();
     let all: Vec<_> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     for name in program_names() {
         let _ = program_with(&name, &["config", "show"], &all).ok();
@@ -111,6 +115,8 @@ fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place()
         ("quota-service", "retrain", "hourly", "\"hourly\" is none of never, daily and weekly"),
         ("quota-service", "retrain_at", "24", "24 is no hour of a day: write 0 to 23"),
         ("quota-service", "retrain_limit_s", "0", "0 is below 1, the least"),
+        ("quota-service", "snapshot_facts", "0", "0 is below 1, the least"),
+        ("quota-service", "webhook_url", "https://example.org/hook", "write http://HOST:PORT/PATH"),
         ("quota-service", "log", "quota_service=loud", "expected one of \"off\""),
     ] {
         let folder = tempfile::tempdir().unwrap();

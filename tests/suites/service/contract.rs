@@ -7,7 +7,7 @@ use tests::on_both_databases;
 on_both_databases![every_documented_route_is_served_and_its_answers_have_the_documented_fields];
 
 /// What this version serves (DESIGN §5).
-const ROUTES: [(&str, &str); 18] = [
+const ROUTES: [(&str, &str); 27] = [
     ("get", "/quota"),
     ("get", "/v1/quota"),
     ("get", "/v1/quota/explain"),
@@ -24,6 +24,15 @@ const ROUTES: [(&str, &str); 18] = [
     ("put", "/v1/nodes/{id}"),
     ("delete", "/v1/nodes/{id}"),
     ("post", "/v1/outcomes"),
+    ("post", "/v1/tasks"),
+    ("post", "/v1/tasks/dry-run"),
+    ("get", "/v1/tasks/{id}"),
+    ("delete", "/v1/tasks/{id}"),
+    ("post", "/v1/tasks/{id}/finish"),
+    ("post", "/v1/tasks/{id}/checkpoint"),
+    ("get", "/v1/tasks/{id}/explain"),
+    ("get", "/v1/pools/{id}/snapshot"),
+    ("get", "/v1/events"),
     ("get", "/healthz"),
     ("get", "/readyz"),
 ];

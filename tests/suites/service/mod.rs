@@ -4,6 +4,7 @@ mod calendar;
 mod calibration;
 mod contract;
 mod drift;
+mod engine;
 mod faults;
 mod feed;
 mod quota;

@@ -4,6 +4,7 @@ mod calendars;
 mod clusters;
 mod etas;
 mod faults;
+mod journal;
 mod ledger;
 mod outcomes;
 mod pools;

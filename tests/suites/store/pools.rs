@@ -68,7 +68,14 @@ async fn two_writers_of_the_same_settings_do_not_both_win(database: TestDatabase
 }
 
 fn node(pool_text: &str, id: &str, gpus: u32, cpu_milli: Option<u64>) -> Node {
-    Node { id: NodeId::parse(id).unwrap(), pool: pool(pool_text), gpus, cpu_milli }
+    Node {
+        id: NodeId::parse(id).unwrap(),
+        pool: pool(pool_text),
+        gpus,
+        cpu_milli,
+        memory_mib: cpu_milli,
+        drains: gpus == 4,
+    }
 }
 
 async fn a_node_is_known_by_its_name_in_its_cluster(database: TestDatabase) {

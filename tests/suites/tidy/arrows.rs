@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("forecaster", &["datasets", "vocab"]),
     ("training", &["command-line", "datasets", "forecaster", "store", "vocab"]),
     ("placement", &["vocab"]),
-    ("wire", &["vocab"]),
+    ("wire", &["placement", "vocab"]),
     ("quota-service", &["command-line", "datasets", "forecaster", "placement", "store", "vocab", "wire"]),
     ("simulator", &["command-line", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),
     ("pages", &[]),

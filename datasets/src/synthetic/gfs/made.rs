@@ -101,6 +101,8 @@ impl Made {
             },
             gpus: shape.gpus,
             cpu_milli: Some(u64::from(shape.vcpus) * 1_000),
+            memory_mib: None,
+            drains: false,
         };
         nodes.map(node).collect()
     }

@@ -34,6 +34,8 @@ struct NodeRow {
     gpu_model: String,
     gpus: i64,
     cpu_milli: Option<i64>,
+    memory_mib: Option<i64>,
+    drains: bool,
 }
 
 impl TryFrom<NodeRow> for Node {
@@ -45,6 +47,8 @@ impl TryFrom<NodeRow> for Node {
             pool: pool(&row.cluster, &row.gpu_model)?,
             gpus: whole("GPUs of a node", row.gpus)?,
             cpu_milli: row.cpu_milli.map(|milli| whole("CPUs of a node", milli)).transpose()?,
+            memory_mib: row.memory_mib.map(|mib| whole("memory of a node", mib)).transpose()?,
+            drains: row.drains,
         })
     }
 }

@@ -10,16 +10,21 @@ use vocab::{ClusterName, Node, NodeId, PoolId};
 impl NodeStore for PostgresStore {
     async fn put_node(&self, node: &Node) -> Result<(), StoreError> {
         let cpu_milli = node.cpu_milli.map(|milli| signed("CPUs of a node", milli)).transpose()?;
+        let memory_mib = node.memory_mib.map(|mib| signed("memory of a node", mib)).transpose()?;
         sqlx::query(
-            "INSERT INTO nodes (cluster, id, gpu_model, gpus, cpu_milli) VALUES ($1, $2, $3, $4, $5)
+            "INSERT INTO nodes (cluster, id, gpu_model, gpus, cpu_milli, memory_mib, drains)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (cluster, id) DO UPDATE
-             SET gpu_model = excluded.gpu_model, gpus = excluded.gpus, cpu_milli = excluded.cpu_milli",
+             SET gpu_model = excluded.gpu_model, gpus = excluded.gpus, cpu_milli = excluded.cpu_milli,
+                 memory_mib = excluded.memory_mib, drains = excluded.drains",
         )
         .bind(node.pool.cluster.as_str())
         .bind(node.id.as_str())
         .bind(node.pool.gpu_model.as_str())
         .bind(i64::from(node.gpus))
         .bind(cpu_milli)
+        .bind(memory_mib)
+        .bind(node.drains)
         .execute(&self.pool)
         .await
         .map_err(unless_missing("cluster", &node.pool.cluster))?;
@@ -37,14 +42,14 @@ impl NodeStore for PostgresStore {
 
     async fn nodes(&self, cluster: &ClusterName) -> Result<Vec<Node>, StoreError> {
         let query = sqlx::query_as::<_, NodeRow>(
-            "SELECT cluster, id, gpu_model, gpus, cpu_milli FROM nodes WHERE cluster = $1 ORDER BY id",
+            "SELECT cluster, id, gpu_model, gpus, cpu_milli, memory_mib, drains FROM nodes WHERE cluster = $1 ORDER BY id",
         );
         all(query.bind(cluster.as_str()).fetch_all(&self.pool).await?)
     }
 
     async fn pool_nodes(&self, pool: &PoolId) -> Result<Vec<Node>, StoreError> {
         let query = sqlx::query_as::<_, NodeRow>(
-            "SELECT cluster, id, gpu_model, gpus, cpu_milli FROM nodes
+            "SELECT cluster, id, gpu_model, gpus, cpu_milli, memory_mib, drains FROM nodes
              WHERE cluster = $1 AND gpu_model = $2 ORDER BY id",
         );
         all(query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).fetch_all(&self.pool).await?)

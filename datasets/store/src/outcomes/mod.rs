@@ -1,7 +1,7 @@
 //! Ended guarantee periods, each counted once however often it is reported.
 
-mod postgres;
-mod sqlite;
+pub(crate) mod postgres;
+pub(crate) mod sqlite;
 
 use crate::StoreError;
 use crate::stored::{Stamp, horizon, pool, valid, whole};

@@ -75,7 +75,7 @@ impl OutcomeStore for PostgresStore {
 }
 
 /// Inserts those whose event is unknown, and answers their ids.
-async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     outcomes: &[&Outcome],
     received_at: UnixSeconds,

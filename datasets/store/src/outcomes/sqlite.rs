@@ -76,7 +76,7 @@ impl OutcomeStore for SqliteStore {
 }
 
 /// Whether the event was unknown.
-async fn insert(
+pub(crate) async fn insert(
     connection: &mut SqliteConnection,
     outcome: &Outcome,
     received_at: UnixSeconds,

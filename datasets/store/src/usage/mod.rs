@@ -1,8 +1,8 @@
 //! The usage history: demand of each series in each hour.
 
 mod batch;
-mod postgres;
-mod sqlite;
+pub(crate) mod postgres;
+pub(crate) mod sqlite;
 
 use crate::StoreError;
 use crate::stored::{Stamp, pool, valid, whole};

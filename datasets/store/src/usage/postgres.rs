@@ -11,6 +11,7 @@ use crate::stored::{Stamp, all, amount, span};
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use std::collections::BTreeMap;
 use vocab::{CapacityRow, ClusterName, HourStart, SeriesId, UsageRow};
 
 /// Room for the sorts and joins of a large append or load, which are rare and alone: with the usual 4 MB a merge of
@@ -22,7 +23,7 @@ impl UsageStore for PostgresStore {
     async fn append(&self, rows: &[UsageRow], capacity: &[CapacityRow]) -> Result<AppendReport, StoreError> {
         // 1. Think: sort, name each series once, refuse contradictions.
         let batches = batch::by_cluster(rows, capacity)?;
-        // 2. Lock the clusters in order, and make the months that are missing.
+        // 2. Write.
         let mut connection = self.pool.acquire().await?;
         if rows.len() > fill::ROWS_BY_INSERT {
             // For the case that the caller gives up: a COPY that is left in the middle confuses the driver about what
@@ -31,17 +32,7 @@ impl UsageStore for PostgresStore {
         }
         let mut transaction = connection.begin().await?;
         sqlx::query(WORK_MEM).execute(&mut *transaction).await?;
-        let mut spans = Vec::with_capacity(batches.len());
-        for &cluster in batches.keys() {
-            spans.push(lock_cluster(&mut transaction, cluster).await?);
-        }
-        let hours: Vec<Stamp> = batches.values().flat_map(Batch::hours).map(Stamp::from).collect();
-        partitions::ensure(&mut transaction, &hours).await?;
-        // 3. Write.
-        let mut report = AppendReport::default();
-        for ((cluster, batch), old) in batches.iter().zip(spans) {
-            report.add(append::append(&mut transaction, cluster, batch, old).await?);
-        }
+        let report = append_batches(&mut transaction, &batches).await?;
         transaction.commit().await?;
         Ok(report)
     }
@@ -116,6 +107,29 @@ impl UsageStore for PostgresStore {
         transaction.commit().await?;
         Ok(deleted)
     }
+}
+
+/// Appends rows within a transaction of somebody else.
+pub(crate) async fn append_in(connection: &mut PgConnection, rows: &[UsageRow]) -> Result<(), StoreError> {
+    append_batches(connection, &batch::by_cluster(rows, &[])?).await.map(drop)
+}
+
+/// Locks the clusters in order, makes the months that are missing, and writes.
+async fn append_batches(
+    connection: &mut PgConnection,
+    batches: &BTreeMap<&ClusterName, Batch<'_>>,
+) -> Result<AppendReport, StoreError> {
+    let mut spans = Vec::with_capacity(batches.len());
+    for &cluster in batches.keys() {
+        spans.push(lock_cluster(connection, cluster).await?);
+    }
+    let hours: Vec<Stamp> = batches.values().flat_map(Batch::hours).map(Stamp::from).collect();
+    partitions::ensure(connection, &hours).await?;
+    let mut report = AppendReport::default();
+    for ((cluster, batch), old) in batches.iter().zip(spans) {
+        report.add(append::append(connection, cluster, batch, old).await?);
+    }
+    Ok(report)
 }
 
 /// The order of hours within an array is whatever the plan of the query gave.

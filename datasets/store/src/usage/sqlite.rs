@@ -1,5 +1,6 @@
 mod append;
 
+use super::batch::Batch;
 use super::{AppendReport, SeriesSummary, SummaryRow, UsageSink, UsageStore, batch, series};
 use crate::StoreError;
 use crate::clusters::sqlite::require_cluster;
@@ -8,7 +9,25 @@ use crate::stored::{Stamp, all, amount, span};
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use sqlx::SqliteConnection;
+use std::collections::BTreeMap;
 use vocab::{CapacityRow, ClusterName, HourStart, UsageRow};
+
+/// Appends rows within a transaction of somebody else.
+pub(crate) async fn append_in(connection: &mut SqliteConnection, rows: &[UsageRow]) -> Result<(), StoreError> {
+    append_batches(connection, &batch::by_cluster(rows, &[])?).await.map(drop)
+}
+
+async fn append_batches(
+    connection: &mut SqliteConnection,
+    batches: &BTreeMap<&ClusterName, Batch<'_>>,
+) -> Result<AppendReport, StoreError> {
+    let mut report = AppendReport::default();
+    for (cluster, batch) in batches {
+        let old = require_cluster(connection, cluster).await?;
+        report.add(append::append(connection, cluster, batch, old).await?);
+    }
+    Ok(report)
+}
 
 #[async_trait]
 impl UsageStore for SqliteStore {
@@ -17,11 +36,7 @@ impl UsageStore for SqliteStore {
         let batches = batch::by_cluster(rows, capacity)?;
         // 2. Write, alone.
         let mut transaction = self.begin().await?;
-        let mut report = AppendReport::default();
-        for (cluster, batch) in &batches {
-            let old = require_cluster(&mut transaction, cluster).await?;
-            report.add(append::append(&mut transaction, cluster, batch, old).await?);
-        }
+        let report = append_batches(&mut transaction, &batches).await?;
         transaction.commit().await?;
         Ok(report)
     }

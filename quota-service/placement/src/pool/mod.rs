@@ -9,17 +9,19 @@ mod demand;
 mod handle;
 mod queue;
 mod snapshot;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub use demand::{DemandMeter, HourOfDemand, Level};
 pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun};
+pub use state::WaitReason;
 
-use crate::decide::{Limit, Refusal};
+use crate::decide::Limit;
 use crate::fleet::{
     EvictionSettings, Fleet, Gang, GpuPlace, Guarantee, History, NodeError, PlanFault, Running, Workload,
 };
-use crate::policy::{Admission, Policy};
+use crate::policy::Policy;
 use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vocab::{HorizonHours, MilliGpus, NodeId, Organization, OutcomeKind, TaskId, UnixSeconds};
@@ -377,44 +379,4 @@ impl Pool {
     pub const fn rests(&self) -> u64 {
         self.rests
     }
-
-    /// Why a task waits; none where it could start, or does not wait.
-    pub fn why_it_waits(&mut self, task: &TaskId) -> Option<WaitReason> {
-        let waiting = self.queue.get(task)?;
-        if let Some(until) = waiting.rests_until {
-            return Some(WaitReason::Rests { until });
-        }
-        let (gang, hours) = (waiting.request.gang.clone(), waiting.request.hours);
-        match self.decide(&gang, hours) {
-            crate::Decision::Wait(refusal) => Some(WaitReason::Refused(refusal)),
-            crate::Decision::Start { .. } => None,
-        }
-    }
-
-    /// l of DESIGN §4.2: how long a task waits because of quota alone, in seconds: the longest among the first ones of all
-    /// that ask for the same.
-    pub fn longest_quota_wait_s(&mut self) -> u64 {
-        if self.policy.admission == Admission::Idle {
-            return 0;
-        }
-        let mut first: Vec<(Gang, Option<HorizonHours>, UnixSeconds)> = self.queue.first_of_each_shape().collect();
-        // Whoever waits longest is looked at first: the first one that would fit is the answer.
-        first.sort_by_key(|(.., queued)| *queued);
-        let limits = self.limits_now();
-        let by_quota_alone = first.into_iter().find(|(gang, hours, _)| {
-            let is_over = |hours| crate::decide::over_quota(&self.fleet, gang, hours, &limits).is_some();
-            hours.is_some_and(is_over) && self.fleet.plan_by(gang, self.policy.nodes, &self.workload).is_some()
-        });
-        by_quota_alone.map_or(0, |(.., queued)| u64::try_from(self.now.since_s(queued)).unwrap_or(0))
-    }
-}
-
-/// Why a task waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WaitReason {
-    /// It was evicted too often in a short time.
-    Rests {
-        until: UnixSeconds,
-    },
-    Refused(Refusal),
 }

@@ -1,0 +1,213 @@
+use super::{
+    EntryRow, JournalEntry, JournalStore, PlacedPool, PlacedPoolId, PlacedRow, PoolSnapshot, SnapshotRow,
+    StoredJournal, TaskRecord, TaskRow, Turn, last_seq, numbers, somebody_else,
+};
+use crate::StoreError;
+use crate::error::unless_missing;
+use crate::outcomes::postgres::insert as insert_outcomes;
+use crate::postgres::PostgresStore;
+use crate::stored::{Stamp, all, milli, signed};
+use crate::usage::postgres::append_in;
+use async_trait::async_trait;
+use sqlx::PgConnection;
+use vocab::{PoolId, TaskId, UnixSeconds};
+
+#[async_trait]
+impl JournalStore for PostgresStore {
+    async fn placed_pools(&self) -> Result<Vec<PlacedPool>, StoreError> {
+        let query = sqlx::query_as::<_, PlacedRow>("SELECT * FROM placed_pools ORDER BY cluster, gpu_model");
+        all(query.fetch_all(&self.pool).await?)
+    }
+
+    async fn open_journal(&self, pool: &PoolId) -> Result<StoredJournal, StoreError> {
+        let (cluster, gpu_model) = (pool.cluster.as_str(), pool.gpu_model.as_str());
+        sqlx::query(
+            "INSERT INTO placed_pools (cluster, gpu_model, seq, announced_seq) VALUES ($1, $2, 0, 0)
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(cluster)
+        .bind(gpu_model)
+        .execute(&self.pool)
+        .await
+        .map_err(unless_missing("cluster", &pool.cluster))?;
+        // One snapshot for all statements: entries must not be read beside the number of another.
+        let mut snapshot = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        let placed: PlacedPool =
+            sqlx::query_as::<_, PlacedRow>("SELECT * FROM placed_pools WHERE cluster = $1 AND gpu_model = $2")
+                .bind(cluster)
+                .bind(gpu_model)
+                .fetch_one(&mut *snapshot)
+                .await?
+                .try_into()?;
+        let stored: Option<PoolSnapshot> =
+            sqlx::query_as::<_, SnapshotRow>("SELECT seq, snapshot_json FROM pool_snapshots WHERE pool_id = $1")
+                .bind(placed.id.0)
+                .fetch_optional(&mut *snapshot)
+                .await?
+                .map(TryInto::try_into)
+                .transpose()?;
+        let after = signed("number of an entry", stored.as_ref().map_or(0, |stored| stored.seq))?;
+        let entries = sqlx::query_as::<_, EntryRow>(
+            "SELECT seq, at, facts_json, events_json FROM journal WHERE pool_id = $1 AND seq > $2 ORDER BY seq",
+        );
+        let entries = all(entries.bind(placed.id.0).bind(after).fetch_all(&mut *snapshot).await?)?;
+        Ok(StoredJournal { placed, snapshot: stored, entries })
+    }
+
+    async fn append_turn(
+        &self,
+        placed: &PlacedPool,
+        after: u64,
+        turn: &Turn,
+        now: UnixSeconds,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        // First, since it locks the row of the cluster: a lock that others hold who never wait for this pool.
+        if !turn.usage.is_empty() {
+            append_in(&mut transaction, &turn.usage).await?;
+        }
+        let moving = sqlx::query("UPDATE placed_pools SET seq = $3 WHERE id = $1 AND seq = $2");
+        let last = signed("number of an entry", last_seq(after, turn))?;
+        let moving = moving.bind(placed.id.0).bind(signed("number of an entry", after)?).bind(last);
+        if moving.execute(&mut *transaction).await?.rows_affected() == 0 {
+            return Err(somebody_else(placed));
+        }
+        insert_entries(&mut transaction, placed.id, &turn.entries).await?;
+        put_tasks(&mut transaction, placed.id, &turn.tasks).await?;
+        if !turn.outcomes.is_empty() {
+            let outcomes: Vec<_> = turn.outcomes.iter().collect();
+            insert_outcomes(&mut transaction, &outcomes, now).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn put_pool_snapshot(
+        &self,
+        id: PlacedPoolId,
+        snapshot: &PoolSnapshot,
+        forget_to: u64,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        sqlx::query(
+            "INSERT INTO pool_snapshots (pool_id, seq, snapshot_json) VALUES ($1, $2, $3)
+             ON CONFLICT (pool_id) DO UPDATE SET seq = excluded.seq, snapshot_json = excluded.snapshot_json",
+        )
+        .bind(id.0)
+        .bind(signed("number of an entry", snapshot.seq)?)
+        .bind(&snapshot.snapshot_json)
+        .execute(&mut *transaction)
+        .await?;
+        let forgetting = sqlx::query("DELETE FROM journal WHERE pool_id = $1 AND seq <= $2");
+        let forget_to = signed("number of an entry", forget_to.min(snapshot.seq))?;
+        forgetting.bind(id.0).bind(forget_to).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn task_records(&self, id: PlacedPoolId, tasks: &[TaskId]) -> Result<Vec<TaskRecord>, StoreError> {
+        let query =
+            sqlx::query_as::<_, TaskRow>("SELECT * FROM tasks WHERE pool_id = $1 AND id = ANY ($2) ORDER BY id");
+        let ids: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
+        // Planned anew each time: a plan that was made while the table was small reads all of it when it has grown.
+        all(query.bind(id.0).bind(ids).persistent(false).fetch_all(&self.pool).await?)
+    }
+
+    async fn task_record(&self, pool: &PoolId, task: &TaskId) -> Result<Option<TaskRecord>, StoreError> {
+        sqlx::query_as::<_, TaskRow>(
+            "SELECT tasks.* FROM tasks JOIN placed_pools ON placed_pools.id = pool_id
+             WHERE cluster = $1 AND gpu_model = $2 AND tasks.id = $3",
+        )
+        .bind(pool.cluster.as_str())
+        .bind(pool.gpu_model.as_str())
+        .bind(task.as_str())
+        .fetch_optional(&self.pool)
+        .await?
+        .map(TryInto::try_into)
+        .transpose()
+    }
+
+    async fn journal_entries(&self, id: PlacedPoolId, after: u64) -> Result<Vec<JournalEntry>, StoreError> {
+        let query = sqlx::query_as::<_, EntryRow>(
+            "SELECT seq, at, facts_json, events_json FROM journal WHERE pool_id = $1 AND seq > $2 ORDER BY seq",
+        );
+        all(query.bind(id.0).bind(signed("number of an entry", after)?).fetch_all(&self.pool).await?)
+    }
+
+    async fn entries_with_events(
+        &self,
+        id: PlacedPoolId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
+        let query = sqlx::query_as::<_, EntryRow>(
+            "SELECT seq, at, facts_json, events_json FROM journal
+             WHERE pool_id = $1 AND seq > $2 AND events_json <> '' ORDER BY seq LIMIT $3",
+        );
+        let after = signed("number of an entry", after)?;
+        // Planned anew each time, as above.
+        let query = query.bind(id.0).bind(after).bind(i64::from(limit)).persistent(false);
+        all(query.fetch_all(&self.pool).await?)
+    }
+
+    async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError> {
+        let noting = sqlx::query("UPDATE placed_pools SET announced_seq = $2 WHERE id = $1");
+        noting.bind(id.0).bind(signed("number of an entry", seq)?).execute(&self.pool).await?;
+        Ok(())
+    }
+}
+
+async fn insert_entries(
+    connection: &mut PgConnection,
+    id: PlacedPoolId,
+    entries: &[JournalEntry],
+) -> Result<(), StoreError> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let seqs = entries.iter().map(|entry| signed("number of an entry", entry.seq)).collect::<Result<Vec<_>, _>>()?;
+    sqlx::query(
+        "INSERT INTO journal (pool_id, seq, at, facts_json, events_json)
+         SELECT $1, new.* FROM unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[]) AS new",
+    )
+    .bind(id.0)
+    .bind(seqs)
+    .bind(entries.iter().map(|entry| Stamp(entry.at)).collect::<Vec<_>>())
+    .bind(entries.iter().map(|entry| entry.facts_json.as_str()).collect::<Vec<_>>())
+    .bind(entries.iter().map(|entry| entry.events_json.as_str()).collect::<Vec<_>>())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn put_tasks(connection: &mut PgConnection, id: PlacedPoolId, tasks: &[TaskRecord]) -> Result<(), StoreError> {
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let texts = |text: fn(&TaskRecord) -> &str| tasks.iter().map(text).collect::<Vec<_>>();
+    let counted = tasks.iter().map(numbers).collect::<Result<Vec<_>, _>>()?;
+    sqlx::query(
+        "INSERT INTO tasks (pool_id, id, organization, class, gpus_per_pod_milli, pods, cpu_milli, memory_mib,
+             guarantee_hours, submitted, status, updated, detail_json)
+         SELECT $1, new.* FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
+             $8::bigint[], $9::bigint[], $10::timestamptz[], $11::text[], $12::timestamptz[], $13::text[]) AS new
+         ON CONFLICT (pool_id, id) DO UPDATE
+         SET status = excluded.status, updated = excluded.updated, detail_json = excluded.detail_json",
+    )
+    .bind(id.0)
+    .bind(texts(|task| task.id.as_str()))
+    .bind(texts(|task| task.organization.as_str()))
+    .bind(texts(|task| task.class.as_str()))
+    .bind(tasks.iter().map(|task| milli(task.gpus_per_pod)).collect::<Vec<_>>())
+    .bind(counted.iter().map(|(pods, ..)| *pods).collect::<Vec<_>>())
+    .bind(counted.iter().map(|(_, cpu, ..)| *cpu).collect::<Vec<_>>())
+    .bind(counted.iter().map(|(_, _, memory, _)| *memory).collect::<Vec<_>>())
+    .bind(counted.iter().map(|(.., hours)| *hours).collect::<Vec<_>>())
+    .bind(tasks.iter().map(|task| Stamp(task.submitted)).collect::<Vec<_>>())
+    .bind(texts(|task| task.status.as_str()))
+    .bind(tasks.iter().map(|task| Stamp(task.updated)).collect::<Vec<_>>())
+    .bind(texts(|task| task.detail_json.as_str()))
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,202 @@
+use super::{
+    EntryRow, JournalEntry, JournalStore, PlacedPool, PlacedPoolId, PlacedRow, PoolSnapshot, SnapshotRow,
+    StoredJournal, TaskRecord, TaskRow, Turn, last_seq, numbers, somebody_else,
+};
+use crate::StoreError;
+use crate::error::unless_missing;
+use crate::outcomes::sqlite::insert as insert_outcome;
+use crate::sqlite::SqliteStore;
+use crate::stored::{Stamp, all, milli, signed};
+use crate::usage::sqlite::append_in;
+use async_trait::async_trait;
+use sqlx::SqliteConnection;
+use vocab::{PoolId, TaskId, UnixSeconds};
+
+#[async_trait]
+impl JournalStore for SqliteStore {
+    async fn placed_pools(&self) -> Result<Vec<PlacedPool>, StoreError> {
+        let query = sqlx::query_as::<_, PlacedRow>("SELECT * FROM placed_pools ORDER BY cluster, gpu_model");
+        all(query.fetch_all(&self.readers).await?)
+    }
+
+    async fn open_journal(&self, pool: &PoolId) -> Result<StoredJournal, StoreError> {
+        let (cluster, gpu_model) = (pool.cluster.as_str(), pool.gpu_model.as_str());
+        sqlx::query(
+            "INSERT INTO placed_pools (cluster, gpu_model, seq, announced_seq) VALUES ($1, $2, 0, 0)
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(cluster)
+        .bind(gpu_model)
+        .execute(&self.writer)
+        .await
+        .map_err(unless_missing("cluster", &pool.cluster))?;
+        // One snapshot for all statements: entries must not be read beside the number of another.
+        let mut snapshot = self.readers.begin().await?;
+        let placed: PlacedPool =
+            sqlx::query_as::<_, PlacedRow>("SELECT * FROM placed_pools WHERE cluster = $1 AND gpu_model = $2")
+                .bind(cluster)
+                .bind(gpu_model)
+                .fetch_one(&mut *snapshot)
+                .await?
+                .try_into()?;
+        let stored: Option<PoolSnapshot> =
+            sqlx::query_as::<_, SnapshotRow>("SELECT seq, snapshot_json FROM pool_snapshots WHERE pool_id = $1")
+                .bind(placed.id.0)
+                .fetch_optional(&mut *snapshot)
+                .await?
+                .map(TryInto::try_into)
+                .transpose()?;
+        let after = signed("number of an entry", stored.as_ref().map_or(0, |stored| stored.seq))?;
+        let entries = sqlx::query_as::<_, EntryRow>(
+            "SELECT seq, at, facts_json, events_json FROM journal WHERE pool_id = $1 AND seq > $2 ORDER BY seq",
+        );
+        let entries = all(entries.bind(placed.id.0).bind(after).fetch_all(&mut *snapshot).await?)?;
+        Ok(StoredJournal { placed, snapshot: stored, entries })
+    }
+
+    async fn append_turn(
+        &self,
+        placed: &PlacedPool,
+        after: u64,
+        turn: &Turn,
+        now: UnixSeconds,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        append_in(&mut transaction, &turn.usage).await?;
+        let moving = sqlx::query("UPDATE placed_pools SET seq = $3 WHERE id = $1 AND seq = $2");
+        let last = signed("number of an entry", last_seq(after, turn))?;
+        let moving = moving.bind(placed.id.0).bind(signed("number of an entry", after)?).bind(last);
+        if moving.execute(&mut *transaction).await?.rows_affected() == 0 {
+            return Err(somebody_else(placed));
+        }
+        for entry in &turn.entries {
+            insert_entry(&mut transaction, placed.id, entry).await?;
+        }
+        for task in &turn.tasks {
+            put_task(&mut transaction, placed.id, task).await?;
+        }
+        for outcome in &turn.outcomes {
+            insert_outcome(&mut transaction, outcome, now).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn put_pool_snapshot(
+        &self,
+        id: PlacedPoolId,
+        snapshot: &PoolSnapshot,
+        forget_to: u64,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        sqlx::query(
+            "INSERT INTO pool_snapshots (pool_id, seq, snapshot_json) VALUES ($1, $2, $3)
+             ON CONFLICT (pool_id) DO UPDATE SET seq = excluded.seq, snapshot_json = excluded.snapshot_json",
+        )
+        .bind(id.0)
+        .bind(signed("number of an entry", snapshot.seq)?)
+        .bind(&snapshot.snapshot_json)
+        .execute(&mut *transaction)
+        .await?;
+        let forgetting = sqlx::query("DELETE FROM journal WHERE pool_id = $1 AND seq <= $2");
+        let forget_to = signed("number of an entry", forget_to.min(snapshot.seq))?;
+        forgetting.bind(id.0).bind(forget_to).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn task_records(&self, id: PlacedPoolId, tasks: &[TaskId]) -> Result<Vec<TaskRecord>, StoreError> {
+        let mut found: Vec<TaskRow> = Vec::with_capacity(tasks.len());
+        let mut snapshot = self.readers.begin().await?;
+        for task in tasks {
+            let query = sqlx::query_as::<_, TaskRow>("SELECT * FROM tasks WHERE pool_id = $1 AND id = $2");
+            found.extend(query.bind(id.0).bind(task.as_str()).fetch_optional(&mut *snapshot).await?);
+        }
+        found.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+        all(found)
+    }
+
+    async fn task_record(&self, pool: &PoolId, task: &TaskId) -> Result<Option<TaskRecord>, StoreError> {
+        sqlx::query_as::<_, TaskRow>(
+            "SELECT tasks.* FROM tasks JOIN placed_pools ON placed_pools.id = pool_id
+             WHERE cluster = $1 AND gpu_model = $2 AND tasks.id = $3",
+        )
+        .bind(pool.cluster.as_str())
+        .bind(pool.gpu_model.as_str())
+        .bind(task.as_str())
+        .fetch_optional(&self.readers)
+        .await?
+        .map(TryInto::try_into)
+        .transpose()
+    }
+
+    async fn journal_entries(&self, id: PlacedPoolId, after: u64) -> Result<Vec<JournalEntry>, StoreError> {
+        let query = sqlx::query_as::<_, EntryRow>(
+            "SELECT seq, at, facts_json, events_json FROM journal WHERE pool_id = $1 AND seq > $2 ORDER BY seq",
+        );
+        all(query.bind(id.0).bind(signed("number of an entry", after)?).fetch_all(&self.readers).await?)
+    }
+
+    async fn entries_with_events(
+        &self,
+        id: PlacedPoolId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
+        let query = sqlx::query_as::<_, EntryRow>(
+            "SELECT seq, at, facts_json, events_json FROM journal
+             WHERE pool_id = $1 AND seq > $2 AND events_json <> '' ORDER BY seq LIMIT $3",
+        );
+        let after = signed("number of an entry", after)?;
+        all(query.bind(id.0).bind(after).bind(i64::from(limit)).fetch_all(&self.readers).await?)
+    }
+
+    async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError> {
+        let noting = sqlx::query("UPDATE placed_pools SET announced_seq = $2 WHERE id = $1");
+        noting.bind(id.0).bind(signed("number of an entry", seq)?).execute(&self.writer).await?;
+        Ok(())
+    }
+}
+
+async fn insert_entry(
+    connection: &mut SqliteConnection,
+    id: PlacedPoolId,
+    entry: &JournalEntry,
+) -> Result<(), StoreError> {
+    sqlx::query("INSERT INTO journal (pool_id, seq, at, facts_json, events_json) VALUES ($1, $2, $3, $4, $5)")
+        .bind(id.0)
+        .bind(signed("number of an entry", entry.seq)?)
+        .bind(Stamp(entry.at))
+        .bind(&entry.facts_json)
+        .bind(&entry.events_json)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn put_task(connection: &mut SqliteConnection, id: PlacedPoolId, task: &TaskRecord) -> Result<(), StoreError> {
+    let (pods, cpu_milli, memory_mib, guarantee_hours) = numbers(task)?;
+    sqlx::query(
+        "INSERT INTO tasks (pool_id, id, organization, class, gpus_per_pod_milli, pods, cpu_milli, memory_mib,
+             guarantee_hours, submitted, status, updated, detail_json)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+         ON CONFLICT (pool_id, id) DO UPDATE
+         SET status = excluded.status, updated = excluded.updated, detail_json = excluded.detail_json",
+    )
+    .bind(id.0)
+    .bind(task.id.as_str())
+    .bind(task.organization.as_str())
+    .bind(task.class.as_str())
+    .bind(milli(task.gpus_per_pod))
+    .bind(pods)
+    .bind(cpu_milli)
+    .bind(memory_mib)
+    .bind(guarantee_hours)
+    .bind(Stamp(task.submitted))
+    .bind(task.status.as_str())
+    .bind(Stamp(task.updated))
+    .bind(&task.detail_json)
+    .execute(connection)
+    .await?;
+    Ok(())
+}

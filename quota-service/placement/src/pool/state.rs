@@ -1,0 +1,128 @@
+//! What is asked of a pool beside decisions: why a task waits, what quota is cut from, and what may be promised when nobody
+//! knows a quota.
+
+use super::Pool;
+use crate::decide::{Decision, Limit, Refusal, over_quota};
+use crate::fleet::Gang;
+use crate::policy::Admission;
+use std::collections::BTreeMap;
+use vocab::{HorizonHours, MilliGpus, PoolId, PoolState, TaskId, UnixSeconds};
+
+/// Why a task waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitReason {
+    /// It was evicted too often in a short time.
+    Rests {
+        until: UnixSeconds,
+    },
+    Refused(Refusal),
+}
+
+impl Pool {
+    /// Why a task waits; none where it could start, or does not wait.
+    pub fn why_it_waits(&mut self, task: &TaskId) -> Option<WaitReason> {
+        let waiting = self.queue.get(task)?;
+        if let Some(until) = waiting.rests_until {
+            return Some(WaitReason::Rests { until });
+        }
+        let (gang, hours) = (waiting.request.gang.clone(), waiting.request.hours);
+        match self.decide(&gang, hours) {
+            Decision::Wait(refusal) => Some(WaitReason::Refused(refusal)),
+            Decision::Start { .. } => None,
+        }
+    }
+
+    /// l of DESIGN §4.2: how long a task waits because of quota alone, in seconds: the longest among the first ones of all
+    /// that ask for the same.
+    pub fn longest_quota_wait_s(&mut self) -> u64 {
+        if self.policy.admission == Admission::Idle {
+            return 0;
+        }
+        let mut first: Vec<(Gang, Option<HorizonHours>, UnixSeconds)> = self.queue.first_of_each_shape().collect();
+        // Whoever waits longest is looked at first: the first one that would fit is the answer.
+        first.sort_by_key(|(.., queued)| *queued);
+        let limits = self.limits_now();
+        let by_quota_alone = first.into_iter().find(|(gang, hours, _)| {
+            let is_over = |hours| over_quota(&self.fleet, gang, hours, &limits).is_some();
+            hours.is_some_and(is_over) && self.fleet.plan_by(gang, self.policy.nodes, &self.workload).is_some()
+        });
+        by_quota_alone.map_or(0, |(.., queued)| u64::try_from(self.now.since_s(queued)).unwrap_or(0))
+    }
+
+    /// Whether a task was ever submitted.
+    #[must_use]
+    pub fn has_had_tasks(&self) -> bool {
+        !self.workload.is_empty()
+    }
+
+    /// The pool as a scheduler would report it. Only nodes that take pods count, for capacity and idle GPUs alike.
+    pub fn state(&mut self, pool: PoolId) -> PoolState {
+        let open = self.fleet.nodes().iter().filter(|node| node.takes_pods());
+        let idle: u64 = open.flat_map(|node| &node.gpus).map(|gpu| u64::from(gpu.free())).sum();
+        let mut spot: BTreeMap<HorizonHours, u64> = BTreeMap::new();
+        for running in self.fleet.tasks().values() {
+            if let Some(guarantee) = running.guarantee {
+                *spot.entry(guarantee.hours).or_default() += running.gpus_milli();
+            }
+        }
+        let amount = |milli| MilliGpus::from_milli(milli).unwrap_or(MilliGpus::ZERO);
+        PoolState {
+            pool,
+            capacity: self.capacity(),
+            idle: amount(idle),
+            spot_by_guarantee: spot.into_iter().map(|(hours, milli)| (hours, amount(milli))).collect(),
+            longest_quota_wait_s: self.longest_quota_wait_s(),
+            as_of: self.now,
+        }
+    }
+
+    /// The limits when a quota is too old to promise by: what is promised may stay, and nothing new comes (DESIGN §5).
+    #[must_use]
+    pub fn held_limits(&self) -> Vec<Limit> {
+        let held = |limit: &Limit| Limit { quota: limit.quota.min(self.fleet.promised(limit.hours)), ..*limit };
+        self.limits.iter().map(held).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fleet::{Gang, GpuRequest, PodRequest};
+    use crate::pool::{Command, Pool, PoolRules, Request};
+    use crate::{Limit, Policy};
+    use vocab::{HorizonHours, MilliGpus, NodeId, Organization, PoolId, TaskClass, TaskId, UnixSeconds};
+
+    const NOW: UnixSeconds = UnixSeconds::new(1_700_000_000);
+
+    fn done(pool: &mut Pool, command: &Command) {
+        assert_eq!(pool.handle(NOW, command).1, Ok(()), "{command:?}");
+    }
+
+    fn spot(name: &str, hours: u64) -> Command {
+        let pod = PodRequest { gpus: GpuRequest::Whole(2), cpu_milli: 0, memory_mib: 0 };
+        let gang = Gang { task: TaskId::parse(name).unwrap(), class: TaskClass::Spot, pod, pods: 1 };
+        let organization = Organization::parse("vision").unwrap();
+        Command::Submit(Request { gang, organization, submitted: NOW, hours: HorizonHours::new(hours).ok() })
+    }
+
+    #[test]
+    fn a_pool_reports_itself_and_holds_what_it_promised() {
+        let mut pool = Pool::new(Policy::GFS, PoolRules::default());
+        for node in ["a", "b"] {
+            let node = NodeId::parse(node).unwrap();
+            done(&mut pool, &Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None });
+        }
+        let limit = |hours| Limit { hours: HorizonHours::new(hours).unwrap(), quota: MilliGpus::from_gpus(6) };
+        done(&mut pool, &Command::SetLimits(vec![limit(1), limit(4)]));
+        assert!(!pool.has_had_tasks());
+        done(&mut pool, &spot("one", 1));
+        done(&mut pool, &spot("four", 4));
+        done(&mut pool, &Command::OpenNode { node: NodeId::parse("b").unwrap(), is_open: false });
+        let state = pool.state(PoolId::parse("earth:V100").unwrap());
+        assert_eq!((state.capacity, state.idle), (MilliGpus::from_gpus(8), MilliGpus::from_gpus(4)));
+        assert_eq!(state.spot(HorizonHours::ONE), MilliGpus::from_gpus(4));
+        assert_eq!(state.spot(limit(4).hours), MilliGpus::from_gpus(2));
+        let held: Vec<u64> = pool.held_limits().iter().map(|limit| limit.quota.milli()).collect();
+        assert_eq!(held, [4_000, 2_000]);
+        assert!(pool.has_had_tasks());
+    }
+}

@@ -1,0 +1,80 @@
+//! What a writer can be asked, and what it answers.
+
+use crate::settings::PlacementSettings;
+use placement::Limit;
+use placement::pool::{Fault, NodeLoss, Request, Snapshot};
+use store::{StoreError, TaskRecord, TaskStatus};
+use vocab::{NodeId, PoolState, TaskId};
+use wire::TaskExplanation;
+
+/// A question to the writer of a pool, or an order.
+#[derive(Debug)]
+pub enum Ask {
+    Submit(Request),
+    Finish(TaskId),
+    Delete(TaskId),
+    Save(TaskId),
+    /// What would become of a task, without it.
+    Try(Request),
+    Explain(TaskId),
+    /// A task that is decided in the shadow.
+    Shadow(TaskId),
+    Snapshot,
+    /// The pool to cut quota from, if it has tasks.
+    State,
+    SetLimits(Vec<Limit>),
+    /// The quotas are too old to promise by.
+    HoldLimits,
+    /// Nodes of the store are those of the pool.
+    TakeInNodes,
+    RemoveNode(NodeId, NodeLoss),
+    Settings(PlacementSettings),
+    /// Time alone.
+    Pass,
+}
+
+/// A task as it was decided.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    pub record: TaskRecord,
+    /// Nothing was done.
+    pub is_shadow: bool,
+}
+
+/// What a writer answers, once it is durable.
+#[derive(Debug)]
+pub enum Reply {
+    Task(Box<Decided>),
+    Explanation(Box<TaskExplanation>),
+    Snapshot(Box<Snapshot>),
+    State(Option<PoolState>),
+    Done,
+}
+
+/// Why the writer did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("the pool has no nodes")]
+    UnknownPool,
+    #[error("a virtual clock runs: tasks are placed in real time only")]
+    Virtual,
+    #[error("there is no task {task}")]
+    UnknownTask { task: TaskId },
+    #[error("task {task} is there already, and asks for something else")]
+    Differs { task: TaskId },
+    #[error("task {task} is {status}", status = status.as_str())]
+    HasEnded { task: TaskId, status: TaskStatus },
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// Nothing was acknowledged; what is stored is read again before the next decision.
+    #[error("{detail}")]
+    Unavailable { detail: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl EngineError {
+    pub(super) fn stopped() -> Self {
+        Self::Unavailable { detail: "the service is stopping".to_owned() }
+    }
+}

@@ -1,0 +1,197 @@
+//! Decides for pools whose tasks the service places: one writer for each, which holds the pool in memory, writes what was
+//! decided, and only then answers.
+
+mod ask;
+mod events;
+mod record;
+mod state;
+mod think;
+mod turn;
+mod webhook;
+mod writer;
+
+pub use ask::{Ask, Decided, EngineError, Reply};
+pub use events::{Cursor, events_after};
+pub use record::answer;
+pub use state::rebuild;
+pub use webhook::Webhook;
+
+use crate::args::Config;
+use crate::clock::Clock;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use store::{PlacedPool, Store, StoreError};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use vocab::{ClusterName, PoolId, PoolState};
+use writer::{Asked, Writer};
+
+/// Requests that may wait for a writer; beyond, the next ones wait outside.
+const QUEUED_ASKS: usize = 4_096;
+
+/// How long a turn may take when the service stops.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// What all writers share.
+struct Shared {
+    store: Arc<dyn Store>,
+    clock: Arc<Clock>,
+    /// Facts after which the state is stored and the journal cut.
+    snapshot_facts: u64,
+    webhook: Option<Webhook>,
+}
+
+/// The way to a writer.
+#[derive(Clone)]
+struct Handle {
+    asks: mpsc::Sender<Asked>,
+    /// The last entry that was written.
+    written: watch::Receiver<u64>,
+}
+
+/// The pools that the service places.
+pub struct Engine {
+    shared: Arc<Shared>,
+    pools: Mutex<BTreeMap<PoolId, Handle>>,
+    writers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Engine {
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Arc<Clock>, config: &Config, webhook: Option<Webhook>) -> Self {
+        let shared = Shared { store, clock, snapshot_facts: config.snapshot_facts, webhook };
+        Self { shared: Arc::new(shared), pools: Mutex::default(), writers: Mutex::default() }
+    }
+
+    /// Goes on with every pool that has a journal. Under a virtual clock nothing is placed.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn start(&self) -> Result<(), StoreError> {
+        if !self.shared.clock.is_virtual() {
+            for placed in self.shared.store.placed_pools().await? {
+                self.spawn(&placed.pool);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets every writer end its turn, and ends it.
+    pub async fn stop(&self) {
+        // Whoever has nobody left to hear from ends.
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let writers = std::mem::take(&mut *self.writers.lock().unwrap_or_else(PoisonError::into_inner));
+        for writer in writers {
+            let _ = tokio::time::timeout(ENDS_WITHIN, writer).await;
+        }
+    }
+
+    /// Asks the writer of a pool; begins one where the pool has nodes.
+    ///
+    /// # Errors
+    /// The pool has neither nodes nor a journal, what was asked does not fit its state, or the database does not answer:
+    /// then nothing was done, or it is as if the answer had been lost.
+    pub async fn ask(&self, pool: &PoolId, ask: Ask) -> Result<Reply, EngineError> {
+        if self.shared.clock.is_virtual() {
+            return Err(EngineError::Virtual);
+        }
+        let handle = match self.running(pool) {
+            Some(handle) => handle,
+            None if self.is_known(pool).await? => self.spawn(pool),
+            None => return Err(EngineError::UnknownPool),
+        };
+        send(&handle, ask).await
+    }
+
+    /// As [`ask`](Self::ask), where the pool has a writer already.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn ask_if_running(&self, pool: &PoolId, ask: Ask) -> Result<Option<Reply>, EngineError> {
+        match self.running(pool) {
+            Some(handle) => send(&handle, ask).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Lets time pass in every placed pool of a cluster.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn pass(&self, cluster: &ClusterName) -> Result<(), EngineError> {
+        let pools: Vec<PoolId> = self.pools.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        for pool in pools.iter().filter(|pool| pool.cluster == *cluster) {
+            self.ask_if_running(pool, Ask::Pass).await?;
+        }
+        Ok(())
+    }
+
+    /// The state of a pool to cut quota from, where its tasks are placed here.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn state(&self, pool: &PoolId) -> Result<Option<PoolState>, EngineError> {
+        match self.ask_if_running(pool, Ask::State).await? {
+            Some(Reply::State(state)) => Ok(state),
+            _ => Ok(None),
+        }
+    }
+
+    /// Waits until an entry after `seq` was written, and answers the last one. Without a writer none ever is.
+    pub async fn written_after(&self, pool: &PoolId, seq: u64) -> u64 {
+        let written = self.running(pool).map(|handle| handle.written);
+        let Some(mut written) = written else { return std::future::pending().await };
+        let last = written.wait_for(|last| *last > seq).await.map(|last| *last).ok();
+        match last {
+            Some(last) => last,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether the pool has a writer.
+    #[must_use]
+    pub fn is_running(&self, pool: &PoolId) -> bool {
+        self.running(pool).is_some()
+    }
+
+    fn running(&self, pool: &PoolId) -> Option<Handle> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).get(pool).cloned()
+    }
+
+    async fn is_known(&self, pool: &PoolId) -> Result<bool, StoreError> {
+        let store = self.shared.store.as_ref();
+        Ok(!store.pool_nodes(pool).await?.is_empty() || placed(store, pool).await?.is_some())
+    }
+
+    fn spawn(&self, pool: &PoolId) -> Handle {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = pools.get(pool) {
+            return handle.clone();
+        }
+        let ((asks, asked), (writes, written)) = (mpsc::channel(QUEUED_ASKS), watch::channel(0));
+        let writer = Writer::new(self.shared.clone(), pool.clone(), asked, writes);
+        let running = tokio::spawn(writer.run());
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner).push(running);
+        if let Some(webhook) = &self.shared.webhook {
+            tokio::spawn(webhook::run(self.shared.store.clone(), webhook.clone(), pool.clone(), written.clone()));
+        }
+        let handle = Handle { asks, written };
+        pools.insert(pool.clone(), handle.clone());
+        handle
+    }
+}
+
+async fn send(handle: &Handle, ask: Ask) -> Result<Reply, EngineError> {
+    let (reply, answer) = oneshot::channel();
+    handle.asks.send(Asked { ask, reply }).await.map_err(|_| EngineError::stopped())?;
+    answer.await.map_err(|_| EngineError::stopped())?
+}
+
+/// A pool with a journal.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn placed(store: &dyn Store, pool: &PoolId) -> Result<Option<PlacedPool>, StoreError> {
+    Ok(store.placed_pools().await?.into_iter().find(|one| one.pool == *pool))
+}

@@ -1,0 +1,145 @@
+//! A task of a pool as it is stored and answered.
+
+use super::Decided;
+use placement::fleet::Running;
+use placement::pool::{Cut, CutReason, NodeLoss, PeriodEnd, Pool, Request, WaitReason};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use store::{TaskRecord, TaskStatus};
+use vocab::{EventId, MilliGpus, NodeId, Outcome, PoolId, TaskId, UnixSeconds};
+use wire::{PlaceRecord, ReasonBody, TaskAnswer, TaskCut, TaskDetail, TaskRun, hours_body};
+
+/// A task as the pool has it now; `None` where it neither waits nor runs.
+pub fn of_pool(pool: &mut Pool, task: &TaskId, cut: Option<TaskCut>, victims: Vec<String>) -> Option<TaskRecord> {
+    if let Some((request, running)) = pool.running(task) {
+        let run = run_of(pool, task, running);
+        let detail = TaskDetail { run: Some(run), victims, ..TaskDetail::default() };
+        return Some(record(&request.clone(), TaskStatus::Running, pool.now(), &detail));
+    }
+    let request = pool.waiting_task(task)?.request.clone();
+    let waits = pool.why_it_waits(task).map_or_else(queued, |why| reason(&why));
+    let detail = TaskDetail { waits: Some(waits), cut, ..TaskDetail::default() };
+    Some(record(&request, TaskStatus::Waiting, pool.now(), &detail))
+}
+
+/// A task that has ended, with its last run.
+pub fn ended(request: &Request, status: TaskStatus, run: Option<TaskRun>, now: UnixSeconds) -> TaskRecord {
+    record(request, status, now, &TaskDetail { run, ..TaskDetail::default() })
+}
+
+/// A task as it would be, were it submitted.
+pub fn tried(request: &Request, status: TaskStatus, detail: &TaskDetail, now: UnixSeconds) -> TaskRecord {
+    record(request, status, now, detail)
+}
+
+fn record(request: &Request, status: TaskStatus, now: UnixSeconds, detail: &TaskDetail) -> TaskRecord {
+    let Request { gang, organization, submitted, hours } = request;
+    TaskRecord {
+        id: gang.task.clone(),
+        organization: organization.clone(),
+        class: gang.class,
+        gpus_per_pod: MilliGpus::from_milli(u64::from(gang.pod.gpus.milli())).unwrap_or(MilliGpus::ZERO),
+        pods: gang.pods,
+        cpu_milli: gang.pod.cpu_milli,
+        memory_mib: gang.pod.memory_mib,
+        guarantee_hours: *hours,
+        submitted: *submitted,
+        status,
+        updated: now,
+        detail_json: serde_json::to_string(detail).expect("a detail has strings and numbers"),
+    }
+}
+
+/// The run of a task.
+pub fn run_of(pool: &Pool, task: &TaskId, running: &Running) -> TaskRun {
+    let place = |place: &placement::fleet::PodPlace| PlaceRecord::from(&(node_of(pool, place.node), place.gpus));
+    TaskRun {
+        since: running.since.to_string(),
+        starts: pool.starts(task).unwrap_or(running.since).to_string(),
+        places: running.places.iter().map(place).collect(),
+        saved: running.saved.to_string(),
+        guarantee: running.guarantee.map(Into::into),
+    }
+}
+
+pub fn node_of(pool: &Pool, number: usize) -> NodeId {
+    pool.fleet().nodes()[number].id.clone()
+}
+
+/// The nodes of a run, each once.
+pub fn nodes_of(pool: &Pool, running: &Running) -> Vec<String> {
+    let mut nodes: Vec<String> = running.places.iter().map(|place| node_of(pool, place.node).to_string()).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+fn queued() -> ReasonBody {
+    ReasonBody { code: "queued".to_owned(), detail: "its turn comes with the next change of the pool".to_owned() }
+}
+
+pub fn reason(why: &WaitReason) -> ReasonBody {
+    match why {
+        WaitReason::Rests { until } => {
+            let detail = format!("its last run was cut; it may start again from {until} on");
+            ReasonBody { code: "rests".to_owned(), detail }
+        }
+        WaitReason::Refused(refusal) => ReasonBody { code: refusal.code().to_owned(), detail: refusal.to_string() },
+    }
+}
+
+/// How a run was cut; `deadline` is until when its task may save its work.
+pub fn cut(cut: &Cut, now: UnixSeconds, deadline: UnixSeconds) -> TaskCut {
+    let (code, by) = match &cut.why {
+        CutReason::EvictedBy { task } => ("evicted", task.to_string()),
+        CutReason::Lost { node, cause: NodeLoss::Failed } => ("node_failed", node.to_string()),
+        CutReason::Lost { node, cause: NodeLoss::Drained } => ("node_drained", node.to_string()),
+    };
+    TaskCut { at: now.to_string(), code: code.to_owned(), by, deadline: deadline.to_string() }
+}
+
+/// A guarantee period that ended, under an id of its own: pool, task, begin of the run, end of the period, and how it ended;
+/// the next period may be broken in the very second in which one was kept.
+pub fn outcome(pool: &PoolId, end: &PeriodEnd) -> Outcome {
+    let text = format!("{pool}/{}/{}/{}/{}", end.task, end.since.get(), end.at.get(), end.kind.as_str());
+    let event_id = EventId::parse(&text).unwrap_or_else(|_| {
+        let digest = Sha256::digest(text.as_bytes());
+        let hex = digest.iter().fold(String::from("sha256/"), |mut hex, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        });
+        EventId::parse(&hex).expect("hexadecimal digits are a name")
+    });
+    let (task, ended_at) = (Some(end.task.clone()), end.at);
+    Outcome { event_id, pool: pool.clone(), guarantee_hours: end.hours, kind: end.kind, ended_at, task, node: None }
+}
+
+/// A stored task as it is answered.
+#[must_use]
+pub fn answer(pool: &PoolId, Decided { record, is_shadow }: &Decided) -> TaskAnswer {
+    TaskAnswer {
+        cluster: pool.cluster.to_string(),
+        gpu_model: pool.gpu_model.to_string(),
+        id: record.id.to_string(),
+        organization: record.organization.to_string(),
+        class: record.class.as_str().to_owned(),
+        gpus_per_pod: record.gpus_per_pod.as_gpus(),
+        pods: record.pods,
+        cpu_milli: record.cpu_milli,
+        memory_mib: record.memory_mib,
+        guarantee_hours: hours_body(record.guarantee_hours),
+        submitted: record.submitted.to_string(),
+        status: record.status.as_str().to_owned(),
+        updated: record.updated.to_string(),
+        shadow: *is_shadow,
+        detail: serde_json::from_str(&record.detail_json).unwrap_or_default(),
+    }
+}
+
+/// Whether a record is of the same request, whenever that came.
+pub fn is_of(record: &TaskRecord, request: &Request) -> bool {
+    let asked = tried(request, record.status, &TaskDetail::default(), record.updated);
+    let same = TaskRecord { submitted: record.submitted, detail_json: record.detail_json.clone(), ..asked };
+    same == *record
+}

@@ -1,0 +1,136 @@
+//! A pool in memory, and how it is read back from what was written.
+
+use crate::refresh::settings;
+use crate::settings::PlacementSettings;
+use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
+use placement::{Limit, Policy};
+use serde::{Deserialize, Serialize};
+use store::{JournalEntry, PlacedPool, PoolSnapshot, Store, StoreError, StoredJournal};
+use vocab::{HourStart, PoolId, UnixSeconds};
+use wire::{FactRecord, SnapshotRecord};
+
+/// Entries that stay behind a snapshot: events that a client or the webhook may still ask for.
+const ENTRIES_KEPT: u64 = 100_000;
+
+/// A snapshot as it is stored.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    /// The first hour whose demand was seen whole.
+    measured_from_unix_s: Option<i64>,
+    pool: SnapshotRecord,
+}
+
+/// A pool as its writer holds it.
+pub struct State {
+    pub placed: PlacedPool,
+    pub pool: Pool,
+    /// The last entry that was written.
+    pub seq: u64,
+    /// Since the last snapshot.
+    pub facts: u64,
+    pub measured_from: Option<HourStart>,
+    pub placement: PlacementSettings,
+    /// What would have become of tasks, where nothing is enforced. In memory only.
+    pub shadow: Option<Pool>,
+}
+
+/// A pool from its last snapshot and the entries after it. The first hour whose demand was seen whole, and how many facts
+/// there were, come with it.
+///
+/// # Errors
+/// What is stored is damaged.
+pub fn rebuild(
+    journal: &StoredJournal,
+    policy: Policy,
+    rules: PoolRules,
+) -> Result<(Pool, Option<HourStart>, u64), StoreError> {
+    let damaged =
+        |reason: String| StoreError::Corrupt { what: format!("the journal of {}", journal.placed.pool), reason };
+    let (mut pool, mut measured_from) = match &journal.snapshot {
+        None => (Pool::new(policy, rules), None),
+        Some(stored) => {
+            let stored: Stored =
+                serde_json::from_str(&stored.snapshot_json).map_err(|fault| damaged(fault.to_string()))?;
+            let from = stored.measured_from_unix_s.map(HourStart::from_unix_s);
+            let from = from.transpose().map_err(|fault| damaged(fault.to_string()))?;
+            let snapshot = Snapshot::try_from(&stored.pool).map_err(|fault| damaged(fault.to_string()))?;
+            (Pool::restore(&snapshot, policy, rules).map_err(|fault| damaged(fault.to_string()))?, from)
+        }
+    };
+    let mut facts = 0;
+    for entry in &journal.entries {
+        for fact in facts_of(entry).map_err(|reason| damaged(format!("entry {}: {reason}", entry.seq)))? {
+            measured_from = measured_from.or_else(|| first_whole_hour(&fact, entry.at));
+            pool.apply(entry.at, &fact).map_err(|fault| damaged(format!("entry {}: {fault}", entry.seq)))?;
+            facts += 1;
+        }
+    }
+    Ok((pool, measured_from, facts))
+}
+
+fn facts_of(entry: &JournalEntry) -> Result<Vec<Fact>, String> {
+    let records: Vec<FactRecord> = serde_json::from_str(&entry.facts_json).map_err(|fault| fault.to_string())?;
+    records.iter().map(|record| Fact::try_from(record).map_err(|fault| fault.to_string())).collect()
+}
+
+/// The hour after the one in which the first task came: of that one, only a part was seen.
+pub fn first_whole_hour(fact: &Fact, at: UnixSeconds) -> Option<HourStart> {
+    matches!(fact, Fact::Submitted { .. }).then(|| at.hour().ok()).flatten().map(|hour| hour.plus_hours(1))
+}
+
+impl State {
+    /// Reads what is stored of a pool.
+    ///
+    /// # Errors
+    /// The database does not answer, or what it holds is damaged.
+    pub async fn load(store: &dyn Store, id: &PoolId) -> Result<Self, StoreError> {
+        let placement = settings(store, id).await?.placement;
+        let journal = store.open_journal(id).await?;
+        let (pool, measured_from, facts) = rebuild(&journal, placement.policy(), placement.rules())?;
+        let placed = journal.placed;
+        let shadow = placement.shadow.then(|| pool.clone());
+        Ok(Self { seq: placed.seq, placed, pool, facts, measured_from, placement, shadow })
+    }
+
+    /// Stores the state, and forgets the entries that it stands for.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn save(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        let stored = Stored {
+            measured_from_unix_s: self.measured_from.map(HourStart::unix_s),
+            pool: SnapshotRecord::from(&self.pool.snapshot()),
+        };
+        let snapshot_json = serde_json::to_string(&stored).expect("a snapshot has strings and numbers");
+        let snapshot = PoolSnapshot { seq: self.seq, snapshot_json };
+        store.put_pool_snapshot(self.placed.id, &snapshot, self.seq.saturating_sub(ENTRIES_KEPT)).await?;
+        self.facts = 0;
+        Ok(())
+    }
+
+    /// Goes on under other settings.
+    pub fn set(&mut self, placement: PlacementSettings) {
+        match Pool::restore(&self.pool.snapshot(), placement.policy(), placement.rules()) {
+            Ok(pool) => self.pool = pool,
+            // A pool restores from its own snapshot, unless there is a bug: the old settings then stay.
+            Err(fault) => return tracing::error!(pool = %self.placed.pool, %fault, "the policy was not changed"),
+        }
+        self.shadow = placement.shadow.then(|| self.pool.clone());
+        self.placement = placement;
+    }
+
+    /// Limits and time reach the shadow, too.
+    pub fn follow(&mut self, now: UnixSeconds, command: &Command) {
+        if let Some(shadow) = &mut self.shadow {
+            // It may know less than the pool: what does not fit it does not matter.
+            let _ = shadow.handle(now, command);
+        }
+    }
+
+    /// The limits in force.
+    #[must_use]
+    pub fn limits(&self) -> &[Limit] {
+        self.pool.limits()
+    }
+}

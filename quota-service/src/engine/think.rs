@@ -1,0 +1,287 @@
+//! One turn of a writer, thought through: pure but for the log.
+
+use super::ask::{Ask, Decided, EngineError, Reply};
+use super::record;
+use super::state::{State, first_whole_hour};
+use super::turn::{Before, Draft};
+use placement::Decision;
+use placement::fleet::GpuPlace;
+use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{TaskRecord, TaskStatus};
+use vocab::{Node, NodeId, PoolId, TaskId, UnixSeconds};
+use wire::{PlaceRecord, PromiseBody, ReasonBody, TaskDetail, TaskExplanation, TaskRun};
+
+/// What a turn has to know of the store before it thinks.
+#[derive(Default)]
+pub struct Looked {
+    /// Tasks that the pool has no more.
+    pub records: BTreeMap<TaskId, TaskRecord>,
+    /// Where nodes are to be taken in.
+    pub nodes: Option<Vec<Node>>,
+}
+
+/// A turn while it is thought.
+pub struct Thought<'a> {
+    pub now: UnixSeconds,
+    pub state: &'a mut State,
+    pub draft: Draft<'a>,
+    pub looked: Looked,
+}
+
+impl Thought<'_> {
+    pub fn answer(&mut self, ask: Ask) -> Result<Reply, EngineError> {
+        match ask {
+            Ask::Submit(request) => self.submit(request).map(task),
+            Ask::Finish(id) => self.change(&id, &Command::Finish { task: id.clone() }, TaskStatus::Finished).map(task),
+            Ask::Delete(id) => self.change(&id, &Command::Delete { task: id.clone() }, TaskStatus::Deleted).map(task),
+            Ask::Save(id) => self.change(&id, &Command::Save { task: id.clone() }, TaskStatus::Running).map(task),
+            Ask::Try(request) => Ok(task(self.try_out(&request))),
+            Ask::Explain(id) => self.explain(&id).map(|one| Reply::Explanation(Box::new(one))),
+            Ask::Shadow(id) => {
+                let shadow = self.state.shadow.as_mut();
+                let record = shadow.and_then(|pool| record::of_pool(pool, &id, None, Vec::new()));
+                let record = record.ok_or(EngineError::UnknownTask { task: id })?;
+                Ok(task(Decided { record, is_shadow: true }))
+            }
+            Ask::Snapshot => Ok(Reply::Snapshot(Box::new(self.state.pool.snapshot()))),
+            Ask::State => {
+                let _ = self.command(&Command::Pass);
+                let id = self.state.placed.pool.clone();
+                let places = self.state.pool.has_had_tasks();
+                Ok(Reply::State(places.then(|| self.state.pool.state(id))))
+            }
+            Ask::SetLimits(limits) => Ok(self.done(&Command::SetLimits(limits))?),
+            Ask::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),
+            Ask::RemoveNode(node, cause) => Ok(self.remove_node(node, cause)?),
+            Ask::Settings(settings) => {
+                self.state.set(settings);
+                Ok(Reply::Done)
+            }
+            // They were taken in before everything else.
+            Ask::TakeInNodes => Ok(Reply::Done),
+            Ask::Pass => Ok(self.done(&Command::Pass)?),
+        }
+    }
+
+    fn done(&mut self, command: &Command) -> Result<Reply, placement::pool::Fault> {
+        self.state.follow(self.now, command);
+        self.command(command)?;
+        Ok(Reply::Done)
+    }
+
+    /// Lets the pool decide, and keeps what followed: also from time, where the command itself is refused.
+    fn command(&mut self, command: &Command) -> Result<Report, placement::pool::Fault> {
+        let before = match command {
+            Command::Finish { task } | Command::Delete { task } => Before::of(&self.state.pool, task),
+            _ => None,
+        };
+        let (report, done) = self.state.pool.handle(self.now, command);
+        let at = self.state.pool.now();
+        let begun = report.facts.iter().find_map(|fact| first_whole_hour(fact, at));
+        self.state.measured_from = self.state.measured_from.or(begun);
+        self.draft.add(&mut self.state.pool, &report, before.as_ref(), self.state.measured_from);
+        done.map(|()| report)
+    }
+
+    fn submit(&mut self, request: Request) -> Result<Decided, EngineError> {
+        let id = request.gang.task.clone();
+        if let Some(record) = self.present(&id).or_else(|| self.looked.records.get(&id).cloned()) {
+            return if record::is_of(&record, &request) {
+                Ok(Decided { record, is_shadow: false })
+            } else {
+                Err(EngineError::Differs { task: id })
+            };
+        }
+        if self.state.shadow.is_some() {
+            return self.in_shadow(&id, &Command::Submit(request));
+        }
+        self.command(&Command::Submit(request))?;
+        self.present(&id).map(real).ok_or(EngineError::UnknownTask { task: id })
+    }
+
+    /// A task as this turn or an earlier one has left it.
+    fn present(&mut self, id: &TaskId) -> Option<TaskRecord> {
+        let drafted = self.draft.tasks.get(id).cloned();
+        drafted.or_else(|| record::of_pool(&mut self.state.pool, id, None, Vec::new()))
+    }
+
+    /// A task ends, or saves its work. Repeated, it is answered as it was.
+    fn change(&mut self, id: &TaskId, command: &Command, wanted: TaskStatus) -> Result<Decided, EngineError> {
+        let is_there = self.state.pool.running(id).is_some() || self.state.pool.waiting_task(id).is_some();
+        if is_there {
+            self.command(command)?;
+            return self.present(id).map(real).ok_or_else(|| EngineError::UnknownTask { task: id.clone() });
+        }
+        match self.present(id).or_else(|| self.looked.records.get(id).cloned()) {
+            Some(record) if record.status == wanted => Ok(real(record)),
+            Some(record) => Err(EngineError::HasEnded { task: id.clone(), status: record.status }),
+            None if self.state.shadow.is_some() => self.in_shadow(id, command),
+            None => Err(EngineError::UnknownTask { task: id.clone() }),
+        }
+    }
+
+    /// Decides, logs, and does nothing.
+    fn in_shadow(&mut self, id: &TaskId, command: &Command) -> Result<Decided, EngineError> {
+        let shadow = self.state.shadow.as_mut().ok_or_else(|| EngineError::UnknownTask { task: id.clone() })?;
+        let before = Before::of(shadow, id);
+        let (report, done) = shadow.handle(self.now, command);
+        for fact in &report.facts {
+            log_shadow(&self.state.placed.pool, fact);
+        }
+        done?;
+        let ended = |before: Before| {
+            let status =
+                if matches!(command, Command::Delete { .. }) { TaskStatus::Deleted } else { TaskStatus::Finished };
+            record::ended(&before.request, status, before.run, self.now)
+        };
+        let record = record::of_pool(shadow, id, None, victims(&report, id)).or_else(|| before.map(ended));
+        let record = record.ok_or_else(|| EngineError::UnknownTask { task: id.clone() })?;
+        Ok(Decided { record, is_shadow: true })
+    }
+
+    /// What would become of a task now. Changes nothing.
+    fn try_out(&mut self, request: &Request) -> Decided {
+        let pool = self.state.shadow.as_mut().unwrap_or(&mut self.state.pool);
+        let (status, detail) = match pool.decide(&request.gang, request.hours) {
+            Decision::Start { plan, guarantee } => {
+                let at = self.now.to_string();
+                let grace_s = if plan.victims.is_empty() { 0 } else { self.state.placement.rules().grace_s };
+                let place = |gpus: (usize, GpuPlace)| PlaceRecord::from(&(record::node_of(pool, gpus.0), gpus.1));
+                let run = TaskRun {
+                    since: at.clone(),
+                    starts: self.now.plus_s(grace_s).to_string(),
+                    places: plan.places.iter().map(|one| place((one.node, one.gpus))).collect(),
+                    saved: at,
+                    guarantee: guarantee.map(Into::into),
+                };
+                let victims = plan.victims.iter().map(ToString::to_string).collect();
+                (TaskStatus::Running, TaskDetail { run: Some(run), victims, ..TaskDetail::default() })
+            }
+            Decision::Wait(refusal) => {
+                let waits = ReasonBody { code: refusal.code().to_owned(), detail: refusal.to_string() };
+                (TaskStatus::Waiting, TaskDetail { waits: Some(waits), ..TaskDetail::default() })
+            }
+        };
+        Decided { record: record::tried(request, status, &detail, self.now), is_shadow: true }
+    }
+
+    fn explain(&mut self, id: &TaskId) -> Result<TaskExplanation, EngineError> {
+        let drafted = self.draft.tasks.get(id).cloned();
+        let present = drafted.or_else(|| self.looked.records.get(id).cloned());
+        let shadow = self.state.shadow.as_mut().filter(|_| present.is_none());
+        let is_shadow = shadow.is_some();
+        let pool = shadow.unwrap_or(&mut self.state.pool);
+        let record = present.or_else(|| record::of_pool(pool, id, None, Vec::new()));
+        let record = record.ok_or_else(|| EngineError::UnknownTask { task: id.clone() })?;
+        let detail: TaskDetail = serde_json::from_str(&record.detail_json).unwrap_or_default();
+        let waits = pool.why_it_waits(id).map(|why| record::reason(&why));
+        let reason = waits.or_else(|| detail.waits.clone()).unwrap_or_else(|| stands(&record, &detail));
+        let id = self.state.placed.pool.clone();
+        let state = self.state.pool.state(id.clone());
+        let promise = |limit: &placement::Limit| PromiseBody {
+            hours: limit.hours.get(),
+            quota_gpus: limit.quota.as_gpus(),
+            promised_gpus: self.state.pool.fleet().promised(limit.hours).as_gpus(),
+        };
+        Ok(TaskExplanation {
+            reason,
+            policy: self.state.placement.policy.clone(),
+            capacity_gpus: state.capacity.as_gpus(),
+            idle_gpus: state.idle.as_gpus(),
+            promises: self.state.limits().iter().map(promise).collect(),
+            task: record::answer(&id, &Decided { record, is_shadow }),
+        })
+    }
+
+    fn remove_node(&mut self, node: NodeId, cause: NodeLoss) -> Result<Reply, placement::pool::Fault> {
+        if self.state.pool.fleet().number_of(&node).is_none() {
+            // It was never taken in, or is gone already.
+            return Ok(Reply::Done);
+        }
+        self.done(&Command::RemoveNode { node, cause })
+    }
+
+    /// The nodes of the store become those of the pool.
+    pub fn take_in_nodes(&mut self) {
+        let Some(nodes) = self.looked.nodes.take() else { return };
+        for node in &nodes {
+            for command in differences(&self.state.pool, node) {
+                if let Err(fault) = self.done(&command) {
+                    tracing::warn!(pool = %self.state.placed.pool, %fault, "a node was not taken in");
+                }
+            }
+        }
+        let stays: BTreeSet<&NodeId> = nodes.iter().map(|node| &node.id).collect();
+        let fleet = self.state.pool.fleet().nodes().iter();
+        let gone = fleet.filter(|node| !node.is_gone && !stays.contains(&node.id));
+        let gone: Vec<NodeId> = gone.map(|node| node.id.clone()).collect();
+        for node in gone {
+            // It was there a moment ago, and who took it away did not say why.
+            let _ = self.done(&Command::RemoveNode { node, cause: NodeLoss::Failed });
+        }
+    }
+}
+
+/// What makes a node of the pool that of the store. Its size changes when nothing runs on it.
+fn differences(pool: &Pool, node: &Node) -> Vec<Command> {
+    let id = || node.id.clone();
+    let add = Command::AddNode { node: id(), gpus: node.gpus, cpu_milli: node.cpu_milli, memory_mib: node.memory_mib };
+    let open = |is_open| Command::OpenNode { node: id(), is_open };
+    let Some(number) = pool.fleet().number_of(&node.id) else {
+        return if node.drains { vec![add, open(false)] } else { vec![add] };
+    };
+    let known = &pool.fleet().nodes()[number];
+    let size = (node.gpus as usize, node.cpu_milli.unwrap_or(u64::MAX), node.memory_mib.unwrap_or(u64::MAX));
+    let mut commands = Vec::new();
+    if (known.gpus.len(), known.cpu_milli, known.memory_mib) != size {
+        if known.hp_milli == 0 && known.spot_milli == 0 {
+            commands.extend([Command::RemoveNode { node: id(), cause: NodeLoss::Drained }, add]);
+            return if node.drains { [commands, vec![open(false)]].concat() } else { commands };
+        }
+        tracing::warn!(node = %node.id, "the size of the node changes when nothing runs on it");
+    }
+    if known.is_open == node.drains {
+        commands.push(open(!node.drains));
+    }
+    commands
+}
+
+fn task(decided: Decided) -> Reply {
+    Reply::Task(Box::new(decided))
+}
+
+const fn real(record: TaskRecord) -> Decided {
+    Decided { record, is_shadow: false }
+}
+
+fn victims(report: &Report, id: &TaskId) -> Vec<String> {
+    let of = |fact: &Fact| match fact {
+        Fact::Started { task, victims, .. } if task == id => Some(victims.iter().map(ToString::to_string).collect()),
+        _ => None,
+    };
+    report.facts.iter().find_map(of).unwrap_or_default()
+}
+
+fn log_shadow(pool: &PoolId, fact: &Fact) {
+    match fact {
+        Fact::Started { task, victims, .. } => {
+            let victims = victims.len();
+            tracing::info!(%pool, %task, victims, "in the shadow: the task would start");
+        }
+        Fact::Submitted { request } => tracing::info!(%pool, task = %request.gang.task, "in the shadow: a task came"),
+        other => tracing::debug!(%pool, ?other, "in the shadow"),
+    }
+}
+
+/// Why a task that does not wait stands as it does.
+fn stands(record: &TaskRecord, detail: &TaskDetail) -> ReasonBody {
+    let (code, detail) = match (record.status, &detail.run) {
+        (TaskStatus::Running, Some(run)) => {
+            let promise = if run.guarantee.is_some() { ", inside its guarantee" } else { "" };
+            ("placed", format!("it runs on {} places since {}{promise}", run.places.len(), run.since))
+        }
+        (status, _) => (status.as_str(), format!("it is {} since {}", status.as_str(), record.updated)),
+    };
+    ReasonBody { code: code.to_owned(), detail }
+}

@@ -1,0 +1,200 @@
+//! What one turn of a writer leaves to write.
+
+use super::record;
+use placement::pool::{Cut, CutReason, Ending, Fact, Pool, Report, Request};
+use std::collections::BTreeMap;
+use store::{JournalEntry, TaskRecord, TaskStatus, Turn};
+use vocab::{HourStart, Outcome, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow};
+use wire::{EventBody, FactRecord, LimitRecord, TaskRun};
+
+/// Facts of one instant with their events.
+struct Open {
+    seq: u64,
+    at: UnixSeconds,
+    facts: Vec<FactRecord>,
+    events: Vec<EventBody>,
+}
+
+/// A turn while it is thought.
+pub struct Draft<'a> {
+    pool_id: &'a PoolId,
+    after: u64,
+    entries: Vec<Open>,
+    pub tasks: BTreeMap<TaskId, TaskRecord>,
+    outcomes: Vec<Outcome>,
+    usage: Vec<UsageRow>,
+    pub facts: u64,
+}
+
+/// A task before the command that may end it.
+pub struct Before {
+    pub request: Request,
+    pub run: Option<TaskRun>,
+}
+
+impl Before {
+    pub fn of(pool: &Pool, task: &TaskId) -> Option<Self> {
+        if let Some((request, running)) = pool.running(task) {
+            return Some(Self { request: request.clone(), run: Some(record::run_of(pool, task, running)) });
+        }
+        pool.waiting_task(task).map(|waiting| Self { request: waiting.request.clone(), run: None })
+    }
+}
+
+impl<'a> Draft<'a> {
+    pub const fn new(pool_id: &'a PoolId, after: u64) -> Self {
+        let tasks = BTreeMap::new();
+        Self { pool_id, after, entries: Vec::new(), tasks, outcomes: Vec::new(), usage: Vec::new(), facts: 0 }
+    }
+
+    /// Adds what a command led to. `measured_from` is the first hour whose demand was seen whole.
+    pub fn add(&mut self, pool: &mut Pool, report: &Report, before: Option<&Before>, measured_from: Option<HourStart>) {
+        let now = pool.now();
+        for fact in &report.facts {
+            let events = self.events_of(pool, fact, report);
+            self.entry(now).facts.push(FactRecord::from(fact));
+            for event in events {
+                self.announce(now, event);
+            }
+            self.facts += 1;
+        }
+        self.outcomes.extend(report.consequences.ends.iter().map(|end| record::outcome(self.pool_id, end)));
+        let whole = report.consequences.demand.iter().filter(|one| measured_from.is_some_and(|from| one.hour >= from));
+        self.usage.extend(whole.map(|one| UsageRow {
+            series: SeriesId { pool: self.pool_id.clone(), organization: one.organization.clone() },
+            hour: one.hour,
+            demand: one.demand,
+        }));
+        self.note_tasks(pool, report, before);
+    }
+
+    /// Every task that anything happened to, as it is now.
+    fn note_tasks(&mut self, pool: &mut Pool, report: &Report, before: Option<&Before>) {
+        let now = pool.now();
+        for end in &report.consequences.ends {
+            self.note(pool, &end.task, None, Vec::new());
+        }
+        for fact in &report.facts {
+            match fact {
+                Fact::Submitted { request } => self.note(pool, &request.gang.task, None, Vec::new()),
+                Fact::Started { task, victims, .. } => {
+                    self.note(pool, task, None, victims.iter().map(ToString::to_string).collect());
+                }
+                Fact::Renewed { task, .. } | Fact::Saved { task } => self.note(pool, task, None, Vec::new()),
+                Fact::Ended { task, ending } => {
+                    let status = match ending {
+                        Ending::Finished => TaskStatus::Finished,
+                        Ending::Deleted => TaskStatus::Deleted,
+                    };
+                    let ended = before.map(|one| record::ended(&one.request, status, one.run.clone(), now));
+                    self.tasks.extend(ended.map(|ended| (task.clone(), ended)));
+                }
+                Fact::NodeAdded { .. }
+                | Fact::NodeOpened { .. }
+                | Fact::NodeRemoved { .. }
+                | Fact::LimitsSet { .. } => {}
+            }
+        }
+        for cut in &report.consequences.cuts {
+            let told = record::cut(cut, now, deadline(report, cut).unwrap_or(now));
+            self.note(pool, &cut.task, Some(told), Vec::new());
+        }
+    }
+
+    fn note(&mut self, pool: &mut Pool, task: &TaskId, cut: Option<wire::TaskCut>, victims: Vec<String>) {
+        if let Some(record) = record::of_pool(pool, task, cut, victims) {
+            self.tasks.insert(task.clone(), record);
+        }
+    }
+
+    fn entry(&mut self, at: UnixSeconds) -> &mut Open {
+        let last = self.entries.last().map_or(self.after, |entry| entry.seq);
+        if self.entries.last().is_none_or(|entry| entry.at != at) {
+            self.entries.push(Open { seq: last + 1, at, facts: Vec::new(), events: Vec::new() });
+        }
+        self.entries.last_mut().expect("one was pushed where there was none")
+    }
+
+    fn announce(&mut self, at: UnixSeconds, event: EventBody) {
+        let entry = self.entry(at);
+        let id = format!("{}.{}", entry.seq, entry.events.len());
+        entry.events.push(EventBody { id, ..event });
+    }
+
+    fn events_of(&self, pool: &Pool, fact: &Fact, report: &Report) -> Vec<EventBody> {
+        let event = |kind: &str| EventBody {
+            id: String::new(),
+            kind: kind.to_owned(),
+            cluster: self.pool_id.cluster.to_string(),
+            gpu_model: self.pool_id.gpu_model.to_string(),
+            at: pool.now().to_string(),
+            task: None,
+            by: None,
+            deadline: None,
+            nodes: Vec::new(),
+            limits: Vec::new(),
+        };
+        let gone = |cut: &Cut, kind: &str, by: String, deadline: UnixSeconds| EventBody {
+            task: Some(cut.task.to_string()),
+            by: Some(by),
+            deadline: Some(deadline.to_string()),
+            nodes: record::nodes_of(pool, &cut.run),
+            ..event(kind)
+        };
+        let cuts = report.consequences.cuts.iter();
+        match fact {
+            Fact::Started { task, places, starts, .. } => {
+                let mine = cuts.filter(|cut| is_by(cut, task));
+                let mut events: Vec<_> = mine.map(|cut| gone(cut, "evicted", task.to_string(), *starts)).collect();
+                let mut nodes: Vec<String> = places.iter().map(|(node, _)| node.to_string()).collect();
+                nodes.sort_unstable();
+                nodes.dedup();
+                let (task, deadline) = (Some(task.to_string()), Some(starts.to_string()));
+                events.push(EventBody { task, deadline, nodes, ..event("started") });
+                events
+            }
+            Fact::NodeRemoved { node, .. } => {
+                let lost = |cut: &&Cut| matches!(&cut.why, CutReason::Lost { node: of, .. } if of == node);
+                cuts.filter(lost).map(|cut| gone(cut, "node_lost", node.to_string(), pool.now())).collect()
+            }
+            Fact::LimitsSet { limits } => {
+                let limits = limits.iter().map(LimitRecord::from).collect();
+                vec![EventBody { limits, ..event("quota_changed") }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The turn as it is written.
+    pub fn finish(self) -> (Turn, u64) {
+        let entry = |open: Open| JournalEntry {
+            seq: open.seq,
+            at: open.at,
+            facts_json: json(&open.facts),
+            events_json: if open.events.is_empty() { String::new() } else { json(&open.events) },
+        };
+        let turn = Turn {
+            entries: self.entries.into_iter().map(entry).collect(),
+            tasks: self.tasks.into_values().collect(),
+            outcomes: self.outcomes,
+            usage: self.usage,
+        };
+        (turn, self.facts)
+    }
+}
+
+fn json<T: serde::Serialize>(values: &[T]) -> String {
+    serde_json::to_string(values).expect("facts and events have strings and numbers")
+}
+
+fn is_by(cut: &Cut, task: &TaskId) -> bool {
+    matches!(&cut.why, CutReason::EvictedBy { task: by } if by == task)
+}
+
+/// When the GPUs of a cut run go to the task that it went for.
+fn deadline(report: &Report, cut: &Cut) -> Option<UnixSeconds> {
+    report.facts.iter().find_map(|fact| match fact {
+        Fact::Started { task, starts, .. } if is_by(cut, task) => Some(*starts),
+        _ => None,
+    })
+}

@@ -1,0 +1,142 @@
+//! The one writer of a pool: takes what waits, decides it all, writes it in one transaction, and only then answers.
+
+use super::Shared;
+use super::ask::{Ask, EngineError, Reply};
+use super::state::State;
+use super::think::{Looked, Thought};
+use super::turn::Draft;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{StoreError, TaskRecord};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::MissedTickBehavior;
+use vocab::{PoolId, TaskId};
+
+/// What is decided in one turn at most: a turn that takes longer makes the first of them wait for the last.
+const ASKS_IN_A_TURN: usize = 256;
+/// Guarantees, rests and hours end by themselves, and are noticed so late at most.
+const TICK: Duration = Duration::from_secs(1);
+
+/// A question with the way back.
+pub struct Asked {
+    pub ask: Ask,
+    pub reply: oneshot::Sender<Result<Reply, EngineError>>,
+}
+
+pub struct Writer {
+    shared: Arc<Shared>,
+    pool: PoolId,
+    asks: mpsc::Receiver<Asked>,
+    written: watch::Sender<u64>,
+    /// `None` before it was read, and after a write whose fate is not known.
+    state: Option<State>,
+}
+
+impl Writer {
+    pub const fn new(
+        shared: Arc<Shared>,
+        pool: PoolId,
+        asks: mpsc::Receiver<Asked>,
+        written: watch::Sender<u64>,
+    ) -> Self {
+        Self { shared, pool, asks, written, state: None }
+    }
+
+    /// Ends when nobody can ask any more.
+    pub async fn run(mut self) {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let mut asked = Vec::new();
+            tokio::select! {
+                taken = self.asks.recv_many(&mut asked, ASKS_IN_A_TURN) => {
+                    if taken == 0 {
+                        return;
+                    }
+                }
+                _ = tick.tick() => asked.push(Asked { ask: Ask::Pass, reply: oneshot::channel().0 }),
+            }
+            self.turn(asked).await;
+        }
+    }
+
+    async fn turn(&mut self, asked: Vec<Asked>) {
+        let (asks, replies): (Vec<Ask>, Vec<_>) = asked.into_iter().map(|one| (one.ask, one.reply)).unzip();
+        match self.decide(asks).await {
+            Ok(answers) => {
+                for (reply, answer) in replies.into_iter().zip(answers) {
+                    // Whoever asked may have gone; it is done all the same.
+                    let _ = reply.send(answer);
+                }
+            }
+            Err(fault) => {
+                // What is in memory may not be what is stored: only the latter counts.
+                self.state = None;
+                tracing::warn!(pool = %self.pool, %fault, "nothing was decided: what is stored is read again");
+                for reply in replies {
+                    let _ = reply.send(Err(EngineError::Unavailable { detail: fault.to_string() }));
+                }
+            }
+        }
+    }
+
+    /// Read, think, write. An error means that nothing may be acknowledged.
+    async fn decide(&mut self, asks: Vec<Ask>) -> Result<Vec<Result<Reply, EngineError>>, StoreError> {
+        let store = self.shared.store.clone();
+        // 1. Read: the pool, where it is not in memory; tasks that it has no more; nodes, where they changed.
+        let is_new = self.state.is_none();
+        let state = match &mut self.state {
+            Some(state) => state,
+            none => none.insert(State::load(store.as_ref(), &self.pool).await?),
+        };
+        let takes_in = is_new || asks.iter().any(|ask| matches!(ask, Ask::TakeInNodes));
+        let looked = Looked {
+            records: known(state, store.as_ref(), &asks).await?,
+            nodes: if takes_in { Some(store.pool_nodes(&self.pool).await?) } else { None },
+        };
+        // 2. Think.
+        let now = self.shared.clock.now();
+        let mut thought = Thought { now, draft: Draft::new(&self.pool, state.seq), state, looked };
+        thought.take_in_nodes();
+        let answers = asks.into_iter().map(|ask| thought.answer(ask)).collect();
+        let (turn, facts) = thought.draft.finish();
+        // 3. Write.
+        if turn != store::Turn::default() {
+            store.append_turn(&state.placed, state.seq, &turn, now).await?;
+            state.seq = turn.entries.last().map_or(state.seq, |entry| entry.seq);
+            state.facts = state.facts.saturating_add(facts);
+        }
+        if state.facts >= self.shared.snapshot_facts
+            && let Err(fault) = state.save(store.as_ref()).await
+        {
+            tracing::warn!(pool = %self.pool, %fault, "the journal was not cut");
+        }
+        self.written.send_if_modified(|seq| std::mem::replace(seq, state.seq) != state.seq);
+        Ok(answers)
+    }
+}
+
+/// Records of the tasks that are asked for and that the pool does not have.
+async fn known(
+    state: &State,
+    store: &dyn store::Store,
+    asks: &[Ask],
+) -> Result<BTreeMap<TaskId, TaskRecord>, StoreError> {
+    let of = |ask: &Ask| match ask {
+        Ask::Submit(request) => Some(request.gang.task.clone()),
+        Ask::Finish(task) | Ask::Delete(task) | Ask::Save(task) => Some(task.clone()),
+        _ => None,
+    };
+    let gone = |task: &TaskId| state.pool.running(task).is_none() && state.pool.waiting_task(task).is_none();
+    let explained = |ask: &Ask| if let Ask::Explain(task) = ask { Some(task.clone()) } else { None };
+    let mut tasks: Vec<TaskId> = asks.iter().filter_map(of).filter(gone).collect();
+    tasks.extend(asks.iter().filter_map(explained));
+    tasks.sort_unstable();
+    tasks.dedup();
+    if tasks.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let records = store.task_records(state.placed.id, &tasks).await?;
+    Ok(records.into_iter().map(|record| (record.id.clone(), record)).collect())
+}

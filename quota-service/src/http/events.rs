@@ -1,0 +1,88 @@
+//! Events of a pool as they are written, told from where a client left off.
+
+use super::ApiError;
+use super::extract::Query;
+use super::tasks::PoolQuery;
+use crate::engine::{Cursor, events_after, placed};
+use crate::refresh::Service;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use store::{PlacedPool, PlacedPoolId};
+use vocab::PoolId;
+use wire::{EventBody, Problem};
+
+/// Where a client is.
+struct Telling {
+    service: Arc<Service>,
+    pool: PoolId,
+    id: PlacedPoolId,
+    cursor: Cursor,
+    /// The last entry that was known when events were last read.
+    seen: u64,
+    read: VecDeque<(Cursor, EventBody)>,
+}
+
+/// What happens in a pool: tasks start and are evicted, nodes are lost, quotas change
+///
+/// Server-sent events: `id`, `event` (its kind) and `data`. With `Last-Event-ID` it goes on behind that event, else from
+/// now on.
+#[utoipa::path(get, path = "/v1/events", tag = "tasks", params(PoolQuery), responses(
+    (status = 200, description = "A stream that ends with the service", body = EventBody, content_type = "text/event-stream"),
+    (status = 400, description = "The query, or Last-Event-ID, is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "No task was ever submitted to the pool", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn events(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<PoolQuery>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
+    let pool = query.pool()?;
+    let Some(PlacedPool { id, seq: last, .. }) = placed(service.store.as_ref(), &pool).await? else {
+        return Err(ApiError::UnknownPool { asked: pool.to_string(), known: service.published.load().ids() });
+    };
+    let cursor = match headers.get("last-event-id") {
+        None => Cursor::after(last),
+        Some(seen) => seen
+            .to_str()
+            .ok()
+            .and_then(Cursor::parse)
+            .ok_or_else(|| ApiError::Query { detail: "Last-Event-ID: it is no id of an event".to_owned() })?,
+    };
+    let telling = Telling { service, pool, id, cursor, seen: last, read: VecDeque::new() };
+    let stream = unfold(telling, |mut telling| async move { telling.next().await.map(|event| (Ok(event), telling)) });
+    Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
+}
+
+impl Telling {
+    /// The next event, once it is there. The stream ends when the service stops, or cannot read: the client comes back
+    /// with the last id that it has seen.
+    async fn next(&mut self) -> Option<Event> {
+        let mut stopping = self.service.stopping.subscribe();
+        loop {
+            if let Some((at, body)) = self.read.pop_front() {
+                self.cursor = at;
+                let data = serde_json::to_string(&body).expect("an event has strings and numbers");
+                return Some(Event::default().id(body.id).event(body.kind).data(data));
+            }
+            let read = events_after(self.service.store.as_ref(), self.id, self.cursor).await;
+            self.read = read.inspect_err(|fault| tracing::warn!(%fault, "events were not read")).ok()?.into();
+            if !self.read.is_empty() {
+                continue;
+            }
+            // Up to there no entry holds one: the next look begins behind.
+            self.cursor = self.cursor.max(Cursor::after(self.seen));
+            tokio::select! {
+                last = self.service.engine.written_after(&self.pool, self.seen) => self.seen = last,
+                _ = stopping.wait_for(|stopping| *stopping) => return None,
+            }
+        }
+    }
+}

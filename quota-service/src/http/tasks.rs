@@ -1,0 +1,174 @@
+//! Tasks: submitted, ended, explained. A decision is durable before it is answered; a refusal is an answer.
+
+use super::ApiError;
+use super::extract::{Json as Body, Query};
+use crate::engine::{Ask, Decided, Reply, answer};
+use crate::refresh::{Service, limits};
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use vocab::{ClusterName, GpuModel, PoolId, TaskId};
+use wire::{Problem, TaskAnswer, TaskBody, TaskExplanation};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct PoolQuery {
+    cluster: String,
+    gpu_model: String,
+}
+
+impl PoolQuery {
+    pub fn pool(&self) -> Result<PoolId, ApiError> {
+        let refused = |what: &str, fault: vocab::NameError| ApiError::Query { detail: format!("{what}: {fault}") };
+        Ok(PoolId {
+            cluster: ClusterName::parse(&self.cluster).map_err(|fault| refused("cluster", fault))?,
+            gpu_model: GpuModel::parse(&self.gpu_model).map_err(|fault| refused("gpu_model", fault))?,
+        })
+    }
+}
+
+fn task_id(text: &str) -> Result<TaskId, ApiError> {
+    TaskId::parse(text).map_err(|fault| ApiError::Query { detail: format!("task: {fault}") })
+}
+
+async fn decided(service: &Service, pool: &PoolId, ask: Ask) -> Result<Json<TaskAnswer>, ApiError> {
+    if !service.engine.is_running(pool) {
+        // The first task of a pool meets the quotas that were computed before it came.
+        service.engine.ask(pool, Ask::Pass).await?;
+        limits::push_to(service, pool).await;
+    }
+    match service.engine.ask(pool, ask).await? {
+        Reply::Task(decided) => Ok(Json(answer(pool, &decided))),
+        other => unreachable!("a task is answered with one, not {other:?}"),
+    }
+}
+
+/// Submit a task
+///
+/// It starts at once, with its places, or waits and the answer says why. The same task again is answered as it is now.
+#[utoipa::path(post, path = "/v1/tasks", tag = "tasks", request_body = TaskBody, responses(
+    (status = 200, description = "Decided, and durable", body = TaskAnswer),
+    (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "The pool has no nodes", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "A task of this id asks for something else", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn submit(
+    State(service): State<Arc<Service>>,
+    Body(body): Body<TaskBody>,
+) -> Result<Json<TaskAnswer>, ApiError> {
+    let (pool, request) = body.parse(service.clock.now())?;
+    decided(&service, &pool, Ask::Submit(request)).await
+}
+
+/// What would become of a task now
+///
+/// Decides as a submission would, and changes nothing.
+#[utoipa::path(post, path = "/v1/tasks/dry-run", tag = "tasks", request_body = TaskBody, responses(
+    (status = 200, description = "As it would be decided", body = TaskAnswer),
+    (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "The pool has no nodes", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn dry_run(
+    State(service): State<Arc<Service>>,
+    Body(body): Body<TaskBody>,
+) -> Result<Json<TaskAnswer>, ApiError> {
+    let (pool, request) = body.parse(service.clock.now())?;
+    decided(&service, &pool, Ask::Try(request)).await
+}
+
+/// A task as it is, or was when it ended
+#[utoipa::path(get, path = "/v1/tasks/{id}", tag = "tasks", params(("id" = String, Path), PoolQuery), responses(
+    (status = 200, description = "As it is stored", body = TaskAnswer),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn get(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Query(query): Query<PoolQuery>,
+) -> Result<Json<TaskAnswer>, ApiError> {
+    let (pool, id) = (query.pool()?, task_id(&id)?);
+    if let Some(record) = service.store.task_record(&pool, &id).await? {
+        return Ok(Json(answer(&pool, &Decided { record, is_shadow: false })));
+    }
+    match service.engine.ask_if_running(&pool, Ask::Shadow(id.clone())).await? {
+        Some(Reply::Task(decided)) => Ok(Json(answer(&pool, &decided))),
+        _ => Err(ApiError::UnknownTask { task: id.to_string() }),
+    }
+}
+
+/// Take a task back, wherever it is
+#[utoipa::path(delete, path = "/v1/tasks/{id}", tag = "tasks", params(("id" = String, Path), PoolQuery), responses(
+    (status = 200, description = "It is deleted", body = TaskAnswer),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "It has finished", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn delete(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Query(query): Query<PoolQuery>,
+) -> Result<Json<TaskAnswer>, ApiError> {
+    decided(&service, &query.pool()?, Ask::Delete(task_id(&id)?)).await
+}
+
+/// A running task came to its end
+#[utoipa::path(post, path = "/v1/tasks/{id}/finish", tag = "tasks", params(("id" = String, Path), PoolQuery), responses(
+    (status = 200, description = "It is finished, now or since before", body = TaskAnswer),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "It does not run: it was evicted, or deleted", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn finish(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Query(query): Query<PoolQuery>,
+) -> Result<Json<TaskAnswer>, ApiError> {
+    decided(&service, &query.pool()?, Ask::Finish(task_id(&id)?)).await
+}
+
+/// A running task has saved its work
+///
+/// What came before is not lost if it is evicted: those who lose least go first.
+#[utoipa::path(post, path = "/v1/tasks/{id}/checkpoint", tag = "tasks", params(("id" = String, Path), PoolQuery), responses(
+    (status = 200, description = "It is noted", body = TaskAnswer),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "It does not run", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn checkpoint(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Query(query): Query<PoolQuery>,
+) -> Result<Json<TaskAnswer>, ApiError> {
+    decided(&service, &query.pool()?, Ask::Save(task_id(&id)?)).await
+}
+
+/// Why a task waits, or stands as it does
+#[utoipa::path(get, path = "/v1/tasks/{id}/explain", tag = "tasks", params(("id" = String, Path), PoolQuery), responses(
+    (status = 200, description = "The reason now, with what it rests on", body = TaskExplanation),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn explain(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Query(query): Query<PoolQuery>,
+) -> Result<Json<TaskExplanation>, ApiError> {
+    match service.engine.ask(&query.pool()?, Ask::Explain(task_id(&id)?)).await? {
+        Reply::Explanation(explanation) => Ok(Json(*explanation)),
+        other => unreachable!("a task is explained, not {other:?}"),
+    }
+}

@@ -1,0 +1,47 @@
+//! Quotas become limits of the pools whose tasks are placed here.
+
+use super::Service;
+use crate::engine::{Ask, EngineError};
+use crate::published::PublishedPool;
+use placement::Limit;
+use placement::staleness::{Stage, stage};
+use vocab::PoolId;
+
+/// Gives every placed pool the quotas that were published last, and lets it take in the nodes of the store. What a limit
+/// holds is f · η: that promises fit into what is idle, placement sees for itself.
+pub async fn push(service: &Service) {
+    let published = service.published.load_full();
+    for pool in published.pools() {
+        push_published(service, pool).await;
+    }
+}
+
+/// As [`push`], to one pool.
+pub async fn push_to(service: &Service, pool: &PoolId) {
+    let published = service.published.load_full();
+    if let Some(pool) = published.pool(pool.cluster.as_str(), pool.gpu_model.as_str()) {
+        push_published(service, pool).await;
+    }
+}
+
+async fn push_published(service: &Service, pool: &PublishedPool) {
+    for ask in [Some(Ask::TakeInNodes), limits(service, pool)].into_iter().flatten() {
+        if let Err(fault) = service.engine.ask_if_running(&pool.id, ask).await {
+            log(pool, &fault);
+        }
+    }
+}
+
+fn limits(service: &Service, pool: &PublishedPool) -> Option<Ask> {
+    let made_of = pool.made_of.as_ref().filter(|_| pool.problem.is_none());
+    if let Some(made_of) = made_of {
+        let limit = |quota: &placement::Quota| Limit { hours: quota.hours, quota: quota.scaled_inventory };
+        return Some(Ask::SetLimits(made_of.quotas.iter().map(limit).collect()));
+    }
+    let computed_at = pool.answers.first()?.computed_at;
+    (stage(computed_at, service.clock.now()).0 == Stage::Conservative).then_some(Ask::HoldLimits)
+}
+
+fn log(pool: &PublishedPool, fault: &EngineError) {
+    tracing::warn!(pool = %pool.id, %fault, "the limits of the pool were not set");
+}

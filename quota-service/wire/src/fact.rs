@@ -1,0 +1,300 @@
+//! Twins of what a pool decided, as the journal keeps it. Counts are integers here (thousandths, seconds since 1970), so
+//! that a state that is written and read again is the same to the bit.
+
+use crate::fault::{FieldFault, Place};
+use placement::Limit;
+use placement::fleet::{Gang, GpuPlace, GpuRequest, Guarantee, PodRequest, numbers};
+use placement::pool::{Ending, Fact, NodeLoss, Request};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vocab::{HorizonHours, MilliGpus, NodeId, Organization, TaskClass, TaskId, UnixSeconds};
+
+/// [`Request`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestRecord {
+    pub task: String,
+    pub organization: String,
+    /// `hp` or `spot`.
+    pub class: String,
+    pub gpus_milli: u64,
+    pub pods: u32,
+    pub cpu_milli: u64,
+    pub memory_mib: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hours: Option<u64>,
+    pub submitted_unix_s: i64,
+}
+
+/// [`Limit`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LimitRecord {
+    pub hours: u64,
+    pub quota_milli: u64,
+}
+
+/// [`Guarantee`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GuaranteeRecord {
+    pub hours: u64,
+    pub until_unix_s: i64,
+}
+
+/// The GPUs of one pod: whole ones, or a share of one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlaceRecord {
+    pub node: String,
+    /// Numbers of GPUs, from 0.
+    pub gpus: Vec<u8>,
+    /// Thousandths of the only one; none where they are whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_milli: Option<u16>,
+}
+
+/// [`Fact`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case", deny_unknown_fields)]
+pub enum FactRecord {
+    NodeAdded {
+        node: String,
+        gpus: u32,
+        cpu_milli: Option<u64>,
+        memory_mib: Option<u64>,
+    },
+    NodeOpened {
+        node: String,
+        is_open: bool,
+    },
+    NodeRemoved {
+        node: String,
+        cause: String,
+    },
+    LimitsSet {
+        limits: Vec<LimitRecord>,
+    },
+    Submitted {
+        request: RequestRecord,
+    },
+    Started {
+        task: String,
+        places: Vec<PlaceRecord>,
+        guarantee: Option<GuaranteeRecord>,
+        victims: Vec<String>,
+        starts_unix_s: i64,
+    },
+    Renewed {
+        task: String,
+        guarantee: GuaranteeRecord,
+    },
+    Saved {
+        task: String,
+    },
+    Ended {
+        task: String,
+        ending: String,
+    },
+}
+
+impl From<&Request> for RequestRecord {
+    fn from(Request { gang, organization, submitted, hours }: &Request) -> Self {
+        Self {
+            task: gang.task.to_string(),
+            organization: organization.to_string(),
+            class: gang.class.as_str().to_owned(),
+            gpus_milli: u64::from(gang.pod.gpus.milli()),
+            pods: gang.pods,
+            cpu_milli: gang.pod.cpu_milli,
+            memory_mib: gang.pod.memory_mib,
+            hours: hours.map(|hours| u64::from(hours.get())),
+            submitted_unix_s: submitted.get(),
+        }
+    }
+}
+
+impl TryFrom<&RequestRecord> for Request {
+    type Error = FieldFault;
+
+    fn try_from(record: &RequestRecord) -> Result<Self, FieldFault> {
+        let place = Place("/request");
+        let class = TaskClass::parse(&record.class)
+            .ok_or_else(|| place.fault("class", format!("{:?} is neither hp nor spot", record.class)))?;
+        let gpus = gpus_of(record.gpus_milli).map_err(|fault| place.fault("gpus_milli", fault.detail))?;
+        let pod = PodRequest { gpus, cpu_milli: record.cpu_milli, memory_mib: record.memory_mib };
+        let task = place.name("task", &record.task, TaskId::parse)?;
+        Ok(Self {
+            gang: Gang { task, class, pod, pods: record.pods },
+            organization: place.name("organization", &record.organization, Organization::parse)?,
+            submitted: UnixSeconds::new(record.submitted_unix_s),
+            hours: record.hours.map(|hours| place.hours("hours", hours)).transpose()?,
+        })
+    }
+}
+
+pub(crate) fn gpus_of(milli: u64) -> Result<GpuRequest, FieldFault> {
+    let refused = |fault: &dyn std::fmt::Display| FieldFault::new("/gpus_milli", fault);
+    GpuRequest::of(MilliGpus::from_milli(milli).map_err(|fault| refused(&fault))?).map_err(|fault| refused(&fault))
+}
+
+impl From<&Limit> for LimitRecord {
+    fn from(limit: &Limit) -> Self {
+        Self { hours: u64::from(limit.hours.get()), quota_milli: limit.quota.milli() }
+    }
+}
+
+impl TryFrom<&LimitRecord> for Limit {
+    type Error = FieldFault;
+
+    fn try_from(record: &LimitRecord) -> Result<Self, FieldFault> {
+        let quota = MilliGpus::from_milli(record.quota_milli);
+        let quota = quota.map_err(|fault| FieldFault::new("/quota_milli", fault))?;
+        Ok(Self { hours: Place("").hours("hours", record.hours)?, quota })
+    }
+}
+
+impl From<Guarantee> for GuaranteeRecord {
+    fn from(guarantee: Guarantee) -> Self {
+        Self { hours: u64::from(guarantee.hours.get()), until_unix_s: guarantee.until.get() }
+    }
+}
+
+impl TryFrom<GuaranteeRecord> for Guarantee {
+    type Error = FieldFault;
+
+    fn try_from(record: GuaranteeRecord) -> Result<Self, FieldFault> {
+        let hours = HorizonHours::new(record.hours).map_err(|fault| FieldFault::new("/guarantee/hours", fault))?;
+        Ok(Self { hours, until: UnixSeconds::new(record.until_unix_s) })
+    }
+}
+
+impl From<&(NodeId, GpuPlace)> for PlaceRecord {
+    fn from((node, gpus): &(NodeId, GpuPlace)) -> Self {
+        let node = node.to_string();
+        match gpus {
+            GpuPlace::Share { gpu, milli } => Self { node, gpus: vec![*gpu], share_milli: Some(*milli) },
+            GpuPlace::Whole { mask } => {
+                Self { node, gpus: numbers(*mask).map(|number| number as u8).collect(), share_milli: None }
+            }
+        }
+    }
+}
+
+impl TryFrom<&PlaceRecord> for (NodeId, GpuPlace) {
+    type Error = FieldFault;
+
+    fn try_from(record: &PlaceRecord) -> Result<Self, FieldFault> {
+        let place = Place("/places");
+        let node = place.name("node", &record.node, NodeId::parse)?;
+        let refused = || place.fault("gpus", "GPUs are numbered from 0 to 63, and a share is of one");
+        if record.gpus.iter().any(|gpu| u16::from(*gpu) >= GpuRequest::MOST) {
+            return Err(refused());
+        }
+        let gpus = match (record.share_milli, record.gpus.as_slice()) {
+            (Some(milli @ 1..1_000), [gpu]) => GpuPlace::Share { gpu: *gpu, milli },
+            (Some(_), _) => return Err(refused()),
+            (None, gpus) => GpuPlace::Whole { mask: gpus.iter().fold(0, |mask, gpu| mask | 1 << gpu) },
+        };
+        Ok((node, gpus))
+    }
+}
+
+const fn cause_name(cause: NodeLoss) -> &'static str {
+    match cause {
+        NodeLoss::Failed => "failed",
+        NodeLoss::Drained => "drained",
+    }
+}
+
+/// Why a node goes, as it is written.
+///
+/// # Errors
+/// It is neither `failed` nor `drained`.
+pub fn node_loss(text: &str) -> Result<NodeLoss, FieldFault> {
+    let found = [NodeLoss::Failed, NodeLoss::Drained].into_iter().find(|cause| cause_name(*cause) == text);
+    found.ok_or_else(|| FieldFault::new("/cause", format!("{text:?} is neither failed nor drained")))
+}
+
+impl From<&Fact> for FactRecord {
+    fn from(fact: &Fact) -> Self {
+        match fact {
+            Fact::NodeAdded { node, gpus, cpu_milli, memory_mib } => {
+                let (node, cpu_milli, memory_mib) = (node.to_string(), *cpu_milli, *memory_mib);
+                Self::NodeAdded { node, gpus: *gpus, cpu_milli, memory_mib }
+            }
+            Fact::NodeOpened { node, is_open } => Self::NodeOpened { node: node.to_string(), is_open: *is_open },
+            Fact::NodeRemoved { node, cause } => {
+                Self::NodeRemoved { node: node.to_string(), cause: cause_name(*cause).to_owned() }
+            }
+            Fact::LimitsSet { limits } => Self::LimitsSet { limits: limits.iter().map(LimitRecord::from).collect() },
+            Fact::Submitted { request } => Self::Submitted { request: RequestRecord::from(request) },
+            Fact::Started { task, places, guarantee, victims, starts } => Self::Started {
+                task: task.to_string(),
+                places: places.iter().map(PlaceRecord::from).collect(),
+                guarantee: guarantee.map(GuaranteeRecord::from),
+                victims: victims.iter().map(ToString::to_string).collect(),
+                starts_unix_s: starts.get(),
+            },
+            Fact::Renewed { task, guarantee } => {
+                Self::Renewed { task: task.to_string(), guarantee: GuaranteeRecord::from(*guarantee) }
+            }
+            Fact::Saved { task } => Self::Saved { task: task.to_string() },
+            Fact::Ended { task, ending } => {
+                let ending = match ending {
+                    Ending::Finished => "finished",
+                    Ending::Deleted => "deleted",
+                };
+                Self::Ended { task: task.to_string(), ending: ending.to_owned() }
+            }
+        }
+    }
+}
+
+fn task(text: &str) -> Result<TaskId, FieldFault> {
+    Place("").name("task", text, TaskId::parse)
+}
+
+fn node(text: &str) -> Result<NodeId, FieldFault> {
+    Place("").name("node", text, NodeId::parse)
+}
+
+impl TryFrom<&FactRecord> for Fact {
+    type Error = FieldFault;
+
+    fn try_from(record: &FactRecord) -> Result<Self, FieldFault> {
+        Ok(match record {
+            FactRecord::NodeAdded { node: id, gpus, cpu_milli, memory_mib } => {
+                let (cpu_milli, memory_mib) = (*cpu_milli, *memory_mib);
+                Self::NodeAdded { node: node(id)?, gpus: *gpus, cpu_milli, memory_mib }
+            }
+            FactRecord::NodeOpened { node: id, is_open } => Self::NodeOpened { node: node(id)?, is_open: *is_open },
+            FactRecord::NodeRemoved { node: id, cause } => {
+                Self::NodeRemoved { node: node(id)?, cause: node_loss(cause)? }
+            }
+            FactRecord::LimitsSet { limits } => {
+                Self::LimitsSet { limits: limits.iter().map(Limit::try_from).collect::<Result<_, _>>()? }
+            }
+            FactRecord::Submitted { request } => Self::Submitted { request: Request::try_from(request)? },
+            FactRecord::Started { task: id, places, guarantee, victims, starts_unix_s } => Self::Started {
+                task: task(id)?,
+                places: places.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
+                guarantee: guarantee.map(Guarantee::try_from).transpose()?,
+                victims: victims.iter().map(|victim| task(victim)).collect::<Result<_, _>>()?,
+                starts: UnixSeconds::new(*starts_unix_s),
+            },
+            FactRecord::Renewed { task: id, guarantee } => {
+                Self::Renewed { task: task(id)?, guarantee: Guarantee::try_from(*guarantee)? }
+            }
+            FactRecord::Saved { task: id } => Self::Saved { task: task(id)? },
+            FactRecord::Ended { task: id, ending } => {
+                let ending = match ending.as_str() {
+                    "finished" => Ending::Finished,
+                    "deleted" => Ending::Deleted,
+                    other => return Err(FieldFault::new("/ending", format!("{other:?} is no way to end"))),
+                };
+                Self::Ended { task: task(id)?, ending }
+            }
+        })
+    }
+}

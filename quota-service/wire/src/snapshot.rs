@@ -1,0 +1,263 @@
+//! Twins of a pool's whole state: what the journal is cut to, `GET /v1/pools/{id}/snapshot`, and what is replayed offline.
+
+use crate::fact::{GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, gpus_of};
+use crate::fault::{FieldFault, Place};
+use placement::Limit;
+use placement::fleet::Guarantee;
+use placement::pool::{Level, Request, Snapshot, SnapshotNode, SnapshotRun, Waiting};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vocab::{HourStart, NodeId, Organization, UnixSeconds};
+
+/// [`SnapshotNode`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeRecord {
+    pub node: String,
+    pub gpus: u32,
+    pub cpu_milli: Option<u64>,
+    pub memory_mib: Option<u64>,
+    pub is_open: bool,
+    pub is_gone: bool,
+}
+
+/// [`Waiting`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaitingRecord {
+    pub request: RequestRecord,
+    pub queued_unix_s: i64,
+    pub rests_until_unix_s: Option<i64>,
+    pub evicted_unix_s: Vec<i64>,
+}
+
+/// [`SnapshotRun`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    pub request: RequestRecord,
+    pub places: Vec<PlaceRecord>,
+    pub since_unix_s: i64,
+    pub starts_unix_s: i64,
+    pub saved_unix_s: i64,
+    pub guarantee: Option<GuaranteeRecord>,
+    pub evicted_unix_s: Vec<i64>,
+}
+
+/// An eviction that still counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvictionRecord {
+    pub at_unix_s: i64,
+    pub node: String,
+}
+
+/// A spot run that ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunEndRecord {
+    pub at_unix_s: i64,
+    pub was_evicted: bool,
+}
+
+/// How often pods of one size were asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadRecord {
+    pub gpus_milli: u64,
+    pub pods: u64,
+}
+
+/// HP demand of the present hour; `*` for the pool's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LevelRecord {
+    pub organization: String,
+    pub milli: u64,
+    pub peak_milli: u64,
+}
+
+/// [`Snapshot`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotRecord {
+    pub at_unix_s: i64,
+    pub nodes: Vec<NodeRecord>,
+    pub limits: Vec<LimitRecord>,
+    /// HP demand when they were set.
+    pub limits_demand_milli: u64,
+    pub waiting: Vec<WaitingRecord>,
+    pub running: Vec<RunRecord>,
+    pub evictions: Vec<EvictionRecord>,
+    pub runs: Vec<RunEndRecord>,
+    pub workload: Vec<WorkloadRecord>,
+    pub demand_hour_unix_s: Option<i64>,
+    pub demand: Vec<LevelRecord>,
+    pub rests: u64,
+}
+
+fn unix_s(times: &[UnixSeconds]) -> Vec<i64> {
+    times.iter().map(|time| time.get()).collect()
+}
+
+fn times(unix_s: &[i64]) -> Vec<UnixSeconds> {
+    unix_s.iter().copied().map(UnixSeconds::new).collect()
+}
+
+impl From<&Snapshot> for SnapshotRecord {
+    fn from(of: &Snapshot) -> Self {
+        let level = |(organization, level): (&Organization, &Level)| LevelRecord {
+            organization: organization.to_string(),
+            milli: level.milli,
+            peak_milli: level.peak_milli,
+        };
+        let eviction =
+            |(at, node): &(UnixSeconds, NodeId)| EvictionRecord { at_unix_s: at.get(), node: node.to_string() };
+        let mut demand: Vec<LevelRecord> = of.demand.iter().map(|(name, one)| level((name, one))).collect();
+        demand.push(level((&Organization::pool_peak(), &of.demand_total)));
+        Self {
+            at_unix_s: of.at.get(),
+            nodes: of.nodes.iter().map(NodeRecord::from).collect(),
+            limits: of.limits.iter().map(LimitRecord::from).collect(),
+            limits_demand_milli: of.limits_demand_milli,
+            waiting: of.waiting.iter().map(WaitingRecord::from).collect(),
+            running: of.running.iter().map(RunRecord::from).collect(),
+            evictions: of.evictions.iter().map(eviction).collect(),
+            runs: of.runs.iter().map(|(at, was)| RunEndRecord { at_unix_s: at.get(), was_evicted: *was }).collect(),
+            workload: of
+                .workload
+                .iter()
+                .map(|(gpus, pods)| WorkloadRecord { gpus_milli: u64::from(gpus.milli()), pods: *pods })
+                .collect(),
+            demand_hour_unix_s: of.demand_hour.map(HourStart::unix_s),
+            demand,
+            rests: of.rests,
+        }
+    }
+}
+
+impl From<&SnapshotNode> for NodeRecord {
+    fn from(of: &SnapshotNode) -> Self {
+        Self {
+            node: of.node.to_string(),
+            gpus: of.gpus,
+            cpu_milli: of.cpu_milli,
+            memory_mib: of.memory_mib,
+            is_open: of.is_open,
+            is_gone: of.is_gone,
+        }
+    }
+}
+
+impl From<&Waiting> for WaitingRecord {
+    fn from(of: &Waiting) -> Self {
+        Self {
+            request: RequestRecord::from(&of.request),
+            queued_unix_s: of.queued.get(),
+            rests_until_unix_s: of.rests_until.map(UnixSeconds::get),
+            evicted_unix_s: unix_s(&of.evicted),
+        }
+    }
+}
+
+impl From<&SnapshotRun> for RunRecord {
+    fn from(of: &SnapshotRun) -> Self {
+        Self {
+            request: RequestRecord::from(&of.request),
+            places: of.places.iter().map(PlaceRecord::from).collect(),
+            since_unix_s: of.since.get(),
+            starts_unix_s: of.starts.get(),
+            saved_unix_s: of.saved.get(),
+            guarantee: of.guarantee.map(GuaranteeRecord::from),
+            evicted_unix_s: unix_s(&of.evicted),
+        }
+    }
+}
+
+impl TryFrom<&SnapshotRecord> for Snapshot {
+    type Error = FieldFault;
+
+    fn try_from(of: &SnapshotRecord) -> Result<Self, FieldFault> {
+        let hour = |unix_s| HourStart::from_unix_s(unix_s).map_err(|fault| FieldFault::new("/demand_hour", fault));
+        let run = |one: &RunEndRecord| (UnixSeconds::new(one.at_unix_s), one.was_evicted);
+        let (demand, totals): (Vec<_>, Vec<_>) = of
+            .demand
+            .iter()
+            .map(demand)
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .partition(|(organization, _)| !organization.is_pool_peak());
+        Ok(Self {
+            at: UnixSeconds::new(of.at_unix_s),
+            nodes: of.nodes.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
+            limits: of.limits.iter().map(Limit::try_from).collect::<Result<_, _>>()?,
+            limits_demand_milli: of.limits_demand_milli,
+            waiting: of.waiting.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
+            running: of.running.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
+            evictions: of.evictions.iter().map(eviction).collect::<Result<_, _>>()?,
+            runs: of.runs.iter().map(run).collect(),
+            workload: of
+                .workload
+                .iter()
+                .map(|one| Ok((gpus_of(one.gpus_milli)?, one.pods)))
+                .collect::<Result<_, FieldFault>>()?,
+            demand_hour: of.demand_hour_unix_s.map(hour).transpose()?,
+            demand,
+            demand_total: totals.first().map(|(_, level)| *level).unwrap_or_default(),
+            rests: of.rests,
+        })
+    }
+}
+
+fn demand(of: &LevelRecord) -> Result<(Organization, Level), FieldFault> {
+    let organization = Place("/demand").name("organization", &of.organization, Organization::parse)?;
+    Ok((organization, Level { milli: of.milli, peak_milli: of.peak_milli }))
+}
+
+fn eviction(of: &EvictionRecord) -> Result<(UnixSeconds, NodeId), FieldFault> {
+    Ok((UnixSeconds::new(of.at_unix_s), Place("/evictions").name("node", &of.node, NodeId::parse)?))
+}
+
+impl TryFrom<&NodeRecord> for SnapshotNode {
+    type Error = FieldFault;
+
+    fn try_from(of: &NodeRecord) -> Result<Self, FieldFault> {
+        Ok(Self {
+            node: Place("/nodes").name("node", &of.node, NodeId::parse)?,
+            gpus: of.gpus,
+            cpu_milli: of.cpu_milli,
+            memory_mib: of.memory_mib,
+            is_open: of.is_open,
+            is_gone: of.is_gone,
+        })
+    }
+}
+
+impl TryFrom<&WaitingRecord> for Waiting {
+    type Error = FieldFault;
+
+    fn try_from(of: &WaitingRecord) -> Result<Self, FieldFault> {
+        Ok(Self {
+            request: Request::try_from(&of.request)?,
+            queued: UnixSeconds::new(of.queued_unix_s),
+            rests_until: of.rests_until_unix_s.map(UnixSeconds::new),
+            evicted: times(&of.evicted_unix_s),
+        })
+    }
+}
+
+impl TryFrom<&RunRecord> for SnapshotRun {
+    type Error = FieldFault;
+
+    fn try_from(of: &RunRecord) -> Result<Self, FieldFault> {
+        Ok(Self {
+            request: Request::try_from(&of.request)?,
+            places: of.places.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
+            since: UnixSeconds::new(of.since_unix_s),
+            starts: UnixSeconds::new(of.starts_unix_s),
+            saved: UnixSeconds::new(of.saved_unix_s),
+            guarantee: of.guarantee.map(Guarantee::try_from).transpose()?,
+            evicted: times(&of.evicted_unix_s),
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! Whatever a pool decides comes back from its twin as it was.
+
+use crate::{FactRecord, SnapshotRecord, TaskBody};
+use placement::fleet::{Gang, GpuRequest, PodRequest};
+use placement::pool::{Command, Fact, NodeLoss, Pool, PoolRules, Request, Snapshot};
+use placement::{Limit, Policy};
+use vocab::{HorizonHours, MilliGpus, NodeId, Organization, TaskClass, TaskId, UnixSeconds};
+
+/// Numbers that follow from a seed (SplitMix64).
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, count: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % count
+    }
+
+    fn task(&mut self) -> TaskId {
+        TaskId::parse(&format!("task-{}", self.below(40))).unwrap()
+    }
+
+    fn node(&mut self) -> NodeId {
+        NodeId::parse(&format!("node-{}", self.below(5))).unwrap()
+    }
+
+    fn request(&mut self, now: UnixSeconds) -> Request {
+        let class = [TaskClass::Hp, TaskClass::Spot][self.below(2) as usize];
+        let gpus = match self.below(3) {
+            0 => GpuRequest::Share(self.below(999) as u16 + 1),
+            _ => GpuRequest::Whole(self.below(8) as u16 + 1),
+        };
+        let pod = PodRequest { gpus, cpu_milli: self.below(9_000), memory_mib: self.below(99) };
+        let gang = Gang { task: self.task(), class, pod, pods: self.below(3) as u32 + 1 };
+        let organization = Organization::parse(["vision", "speech"][self.below(2) as usize]).unwrap();
+        let hours = (class == TaskClass::Spot).then(|| HorizonHours::new(self.below(3) + 1).unwrap());
+        Request { gang, organization, submitted: now, hours }
+    }
+
+    fn command(&mut self, now: UnixSeconds) -> Command {
+        match self.below(14) {
+            0 => Command::AddNode { node: self.node(), gpus: 8, cpu_milli: Some(64_000), memory_mib: None },
+            1 => Command::OpenNode { node: self.node(), is_open: self.below(2) == 0 },
+            2 => {
+                let cause = [NodeLoss::Failed, NodeLoss::Drained][self.below(2) as usize];
+                Command::RemoveNode { node: self.node(), cause }
+            }
+            3 => {
+                let quota = MilliGpus::from_milli(self.below(30_000)).unwrap();
+                let limit = |hours| Limit { hours: HorizonHours::new(hours).unwrap(), quota };
+                Command::SetLimits((1..=3).map(limit).collect())
+            }
+            4 | 5 => Command::Finish { task: self.task() },
+            6 => Command::Delete { task: self.task() },
+            7 => Command::Save { task: self.task() },
+            _ => Command::Submit(self.request(now)),
+        }
+    }
+}
+
+fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> T {
+    serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
+}
+
+#[test]
+fn facts_and_snapshots_of_random_histories_come_back_as_they_were() {
+    let (mut kinds, mut widest) = (std::collections::BTreeSet::new(), 0);
+    for seed in 0..50 {
+        let mut draw = Draw(seed);
+        let mut pool = Pool::new(Policy::GFS, PoolRules { grace_s: 30, ..PoolRules::default() });
+        let mut now = UnixSeconds::new(1_700_000_000);
+        for _ in 0..200 {
+            now = now.plus_s(draw.below(900) as i64);
+            let command = draw.command(now);
+            for fact in pool.handle(now, &command).0.facts {
+                let back = Fact::try_from(&again(&FactRecord::from(&fact)));
+                assert_eq!(back.as_ref(), Ok(&fact), "seed {seed}");
+                kinds.insert(format!("{fact:?}").split(' ').next().unwrap().to_owned());
+            }
+        }
+        let snapshot = pool.snapshot();
+        widest = widest.max(snapshot.running.len().min(snapshot.waiting.len()));
+        let back = Snapshot::try_from(&again(&SnapshotRecord::from(&snapshot)));
+        assert_eq!(back, Ok(snapshot), "seed {seed}");
+    }
+    assert_eq!(kinds.len(), 9, "every kind of fact came: {kinds:?}");
+    assert!(widest > 3, "some histories end with tasks that run and tasks that wait");
+}
+
+#[test]
+fn what_is_damaged_is_named() {
+    let fault = |json: &str| {
+        let record: FactRecord = serde_json::from_str(json).map_err(|fault| fault.to_string())?;
+        Fact::try_from(&record).map_err(|fault| fault.to_string())
+    };
+    for (json, said) in [
+        (r#"{"fact": "ended", "task": "a", "ending": "lost"}"#, "/ending: \"lost\" is no way to end"),
+        (
+            r#"{"fact": "node_removed", "node": "n", "cause": "bored"}"#,
+            "/cause: \"bored\" is neither failed nor drained",
+        ),
+        (r#"{"fact": "saved", "task": ""}"#, "/task: the task is empty"),
+        (r#"{"fact": "forgotten", "task": "a"}"#, "unknown variant `forgotten`"),
+        (
+            r#"{"fact": "started", "task": "a", "places": [{"node": "n", "gpus": [64]}], "guarantee": null, "victims": [], "starts_unix_s": 1}"#,
+            "/places/gpus: GPUs are numbered from 0 to 63",
+        ),
+    ] {
+        let found = fault(json).unwrap_err();
+        assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
+fn a_task_body_needs_no_more_than_it_says() {
+    let body: TaskBody = serde_json::from_str(
+        r#"{"cluster": "earth", "gpu_model": "V100", "id": "t", "organization": "o", "class": "spot", "gpus_per_pod": 0.25}"#,
+    )
+    .unwrap();
+    let (pool, request) = body.parse(UnixSeconds::new(5)).unwrap();
+    assert_eq!((pool.to_string().as_str(), request.gang.pods, request.hours), ("earth:V100", 1, None));
+    assert_eq!(request.gang.pod.gpus, GpuRequest::Share(250));
+}

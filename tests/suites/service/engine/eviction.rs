@@ -1,0 +1,178 @@
+//! Runs that are cut: told to the task, as events, and to the webhook.
+
+use super::*;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use axum::routing::post;
+use http_body_util::BodyExt;
+use quota_service::engine::Webhook;
+use std::sync::Mutex;
+use std::time::Duration;
+use tests::on_both_databases;
+use tower::ServiceExt;
+
+on_both_databases![
+    hp_evicts_spot_after_its_grace_period_and_both_are_told,
+    events_go_on_behind_the_last_one_that_was_seen,
+    the_webhook_is_told_once_it_answers_and_every_event_is_signed,
+    a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise,
+    a_task_that_is_evicted_again_and_again_rests,
+];
+
+const SECRET: &[u8] = b"a secret of a webhook";
+
+/// The next events of a stream, as pairs of id and data.
+async fn events(service: &TestService, last: Option<&str>, count: usize) -> Vec<(String, Value)> {
+    let mut request = Request::get(format!("/v1/events?{OF_POOL}"));
+    if let Some(last) = last {
+        request = request.header("last-event-id", last);
+    }
+    let response = service.router().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let (mut body, mut text, mut found) = (response.into_body(), String::new(), Vec::new());
+    while found.len() < count {
+        let frame = tokio::time::timeout(Duration::from_secs(10), body.frame()).await.expect("an event comes");
+        text += std::str::from_utf8(&frame.unwrap().unwrap().into_data().unwrap()).unwrap();
+        let whole = |block: &str| {
+            let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+            Some((line("id: ")?, serde_json::from_str(&line("data: ")?).ok()?))
+        };
+        found = text.split_inclusive("\n\n").filter(|block| block.ends_with("\n\n")).filter_map(whole).collect();
+    }
+    found
+}
+
+async fn hp_evicts_spot_after_its_grace_period_and_both_are_told(database: TestDatabase) {
+    let service = placing(&database, 1).await;
+    let _ = submit(&service, &spot("spot", 4.0, 2, None)).await;
+    service.pass_s(100);
+    let now = end().plus_s(160);
+    let started = submit(&service, &hp("urgent", 8.0, 1)).await;
+    assert_eq!(started["detail"]["victims"], json!(["spot"]));
+    assert_eq!(started["detail"]["run"]["since"], now.to_string());
+    assert_eq!(started["detail"]["run"]["starts"], now.plus_s(30).to_string(), "when spot has saved its work");
+    let cut = task(&service, "spot").await;
+    assert_eq!((&cut["status"], &cut["detail"]["waits"]["code"]), (&"waiting".into(), &"rests".into()));
+    let expected =
+        json!({ "at": now.to_string(), "code": "evicted", "by": "urgent", "deadline": now.plus_s(30).to_string() });
+    assert_eq!(cut["detail"]["cut"], expected);
+    let kinds: Vec<_> = events(&service, Some("0.0"), 4).await.into_iter().map(|(_, event)| event).collect();
+    let of = |kind: &str| kinds.iter().find(|event| event["kind"] == kind).unwrap();
+    assert_eq!((&of("evicted")["task"], &of("evicted")["by"]), (&"spot".into(), &"urgent".into()));
+    assert_eq!((&of("evicted")["deadline"], &of("evicted")["nodes"]), (&expected["deadline"], &json!(["n0"])));
+    assert_eq!((&kinds[3]["kind"], &kinds[3]["task"]), (&"started".into(), &"urgent".into()), "after it made room");
+    service.pass_s(30);
+    let _ = tell(&service, "urgent", "finish").await.expect(200);
+    let again = task(&service, "spot").await;
+    assert_eq!(
+        (&again["status"], &again["detail"]["run"]["since"]),
+        (&"running".into(), &now.plus_s(30).to_string().into())
+    );
+}
+
+async fn events_go_on_behind_the_last_one_that_was_seen(database: TestDatabase) {
+    let service = placing(&database, 1).await;
+    for number in 0..3 {
+        let _ = submit(&service, &hp(&format!("task-{number}"), 1.0, 1)).await;
+    }
+    let all = events(&service, Some("0.0"), 4).await;
+    assert_eq!(all[0].1["kind"], "quota_changed", "the first task met the quotas");
+    assert_eq!(all[0].1["limits"].as_array().unwrap().len(), 3);
+    let ids: Vec<_> = all.iter().map(|(id, event)| (id, event["id"].as_str().unwrap())).collect();
+    assert!(ids.iter().all(|(id, inside)| id == inside), "{ids:?}");
+    assert_eq!(events(&service, Some(&all[1].0), 2).await, all[2..]);
+    let waiting = events(&service, Some(&all[3].0), 1);
+    let submitting = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let _ = tell(&service, "task-0", "checkpoint").await.expect(200);
+        submit(&service, &hp("late", 1.0, 1)).await
+    };
+    let (told, _) = tokio::join!(waiting, submitting);
+    assert_eq!(told[0].1["task"], "late");
+}
+
+/// A signature and the body under it.
+type Signed = (String, Vec<u8>);
+
+/// What a webhook has taken, and whether it takes anything.
+#[derive(Clone, Default)]
+struct Taken(Arc<Mutex<(bool, Vec<Signed>)>>);
+
+async fn hook() -> (Taken, String) {
+    let taken = Taken::default();
+    let seen = taken.clone();
+    let take = move |headers: HeaderMap, body: Bytes| async move {
+        let mut seen = seen.0.lock().unwrap();
+        if !seen.0 {
+            return StatusCode::SERVICE_UNAVAILABLE;
+        }
+        seen.1.push((headers["headroom-signature"].to_str().unwrap().to_owned(), body.to_vec()));
+        StatusCode::NO_CONTENT
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/hook", post(take))).await });
+    (taken, url)
+}
+
+async fn the_webhook_is_told_once_it_answers_and_every_event_is_signed(database: TestDatabase) {
+    let (taken, url) = hook().await;
+    let webhook = Webhook::new(&url, SECRET).unwrap();
+    let store = serving(&database, 500).await.service.store.clone();
+    let service = TestService::start_with(store, end().plus_s(60), 10_000, Some(webhook.clone())).await;
+    put_node(&service, "n0", false).await;
+    let _ = submit(&service, &spot("spot", 8.0, 1, None)).await;
+    let _ = submit(&service, &hp("urgent", 8.0, 1)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    taken.0.lock().unwrap().0 = true;
+    for _ in 0..100 {
+        if taken.0.lock().unwrap().1.len() >= 3 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let taken = taken.0.lock().unwrap().1.clone();
+    assert!(taken.iter().all(|(signature, body)| *signature == webhook.signature(body)), "every body is signed");
+    let bodies: Vec<Value> = taken.iter().map(|(_, body)| serde_json::from_slice(body).unwrap()).collect();
+    let told: Vec<Value> = bodies.iter().map(|body| json!([body["kind"], body["task"]])).collect();
+    let expected = json!([["started", "spot"], ["evicted", "spot"], ["started", "urgent"]]);
+    assert_eq!(Value::Array(told), expected);
+}
+
+async fn a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise(database: TestDatabase) {
+    let service = placing(&database, 60).await;
+    let _ = submit(&service, &hp("other", 1.0, 1)).await;
+    for (id, cause, events_so_far) in [("a", "failed", 5), ("b", "drained", 8)] {
+        let started = submit(&service, &spot(id, 8.0, 1, Some(1))).await;
+        let node = nodes(&started)[0].to_owned();
+        let path = format!("/v1/nodes/{node}?cluster=demo&cause={cause}");
+        assert_eq!(service.send(Method::DELETE, &path, &[], None).await.status, 204);
+        let again = task(&service, id).await;
+        assert_eq!(again["status"], "running", "elsewhere: {again}");
+        assert_ne!(nodes(&again), [node.as_str()]);
+        let told = events(&service, Some("0.0"), events_so_far).await;
+        assert!(told.iter().any(|(_, event)| event["kind"] == "node_lost" && event["by"] == node), "{cause}: {told:?}");
+    }
+    let counts = service.service.store.count_outcomes(&pool(POOL), at(0)).await.unwrap();
+    let counts: Vec<u64> = counts.into_values().collect();
+    assert_eq!(counts, [0, 0, 1, 1, 0], "kept, broken, node failure, drain, deleted");
+    let path = "/v1/nodes/n9?cluster=demo&cause=bored";
+    assert_eq!(service.send(Method::DELETE, path, &[], None).await.status, 400);
+}
+
+async fn a_task_that_is_evicted_again_and_again_rests(database: TestDatabase) {
+    let service = placing(&database, 1).await;
+    let _ = submit(&service, &spot("spot", 8.0, 1, None)).await;
+    for number in 0..4 {
+        let _ = submit(&service, &hp(&format!("hp-{number}"), 8.0, 1)).await;
+        service.pass_s(30);
+        let _ = tell(&service, &format!("hp-{number}"), "finish").await.expect(200);
+    }
+    let rests = task(&service, "spot").await;
+    assert_eq!((&rests["status"], &rests["detail"]["waits"]["code"]), (&"waiting".into(), &"rests".into()));
+    service.pass_s(900);
+    service.renew().await;
+    assert_eq!(task(&service, "spot").await["status"], "running");
+}

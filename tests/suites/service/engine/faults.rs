@@ -1,0 +1,119 @@
+//! What is not written is not acknowledged, and what was acknowledged is there.
+
+use super::*;
+use tests::on_both_databases;
+
+on_both_databases![
+    what_cannot_be_written_is_not_acknowledged_and_does_not_stay_in_memory,
+    a_restart_finds_the_same_state_from_snapshot_and_journal,
+    two_services_on_one_database_notice_each_other_and_agree,
+    when_quotas_are_too_old_to_promise_by_nothing_new_is_promised,
+    the_policy_of_a_pool_is_a_setting,
+];
+
+async fn what_cannot_be_written_is_not_acknowledged_and_does_not_stay_in_memory(database: TestDatabase) {
+    let service = placing(&database, 1).await;
+    let _ = submit(&service, &hp("before", 2.0, 1)).await;
+    let before = snapshot(&service).await;
+    database.execute("ALTER TABLE journal RENAME TO journal_away").await;
+    let refused = service.post("/v1/tasks", &hp("lost", 2.0, 1)).await;
+    assert_eq!(refused.headers["retry-after"], "1");
+    assert_eq!(refused.expect(503)["code"], "not-written");
+    assert_eq!(tell(&service, "before", "finish").await.status, 503);
+    database.execute("ALTER TABLE journal_away RENAME TO journal").await;
+    assert_eq!(snapshot(&service).await, before, "as if nothing had been asked");
+    assert_eq!(service.get(&format!("/v1/tasks/lost?{OF_POOL}")).await.status, 404);
+    assert_eq!(submit(&service, &hp("lost", 2.0, 1)).await["status"], "running", "the same request again is safe");
+    let _ = tell(&service, "before", "finish").await.expect(200);
+    assert_eq!(snapshot(&service).await["running"].as_array().unwrap().len(), 1);
+}
+
+/// Tasks of both classes come, save, wait, are evicted and end.
+async fn busy(service: &TestService) {
+    for number in 0..12 {
+        let hours = (number % 3 == 0).then_some(1);
+        let _ = submit(service, &spot(&format!("spot-{number}"), 0.5 + f64::from(number % 2) * 0.5, 2, hours)).await;
+        let _ = submit(service, &hp(&format!("hp-{number}"), f64::from(number % 4 + 1), 2)).await;
+        service.pass_s(40);
+        let _ = tell(service, &format!("spot-{number}"), "checkpoint").await;
+        if number % 2 == 1 {
+            let _ = tell(service, &format!("hp-{}", number - 1), "finish").await;
+            let _ = delete(service, &format!("spot-{}", number - 1)).await;
+        }
+    }
+}
+
+async fn a_restart_finds_the_same_state_from_snapshot_and_journal(database: TestDatabase) {
+    let store = placing(&database, 4).await.service.store.clone();
+    let service = TestService::start_with(store.clone(), end().plus_s(60), 10, None).await;
+    service.renew().await;
+    busy(&service).await;
+    let before = snapshot(&service).await;
+    assert!(before["running"].as_array().unwrap().len() > 3 && before["waiting"].as_array().unwrap().len() > 3);
+    let cut = store.open_journal(&pool(POOL)).await.unwrap();
+    assert!(cut.snapshot.is_some_and(|snapshot| snapshot.seq > 10) && cut.entries.len() < 20, "it was cut on the way");
+    let restarted = TestService::start_with(database.store().await, service.service.clock.now(), 10, None).await;
+    assert_eq!(snapshot(&restarted).await, before);
+    busy_again(&restarted).await;
+}
+
+/// The state that was rebuilt can be worked with.
+async fn busy_again(service: &TestService) {
+    let running = snapshot(service).await["running"].clone();
+    for run in running.as_array().unwrap() {
+        let id = run["request"]["task"].as_str().unwrap();
+        assert_eq!(task(service, id).await["status"], "running", "{id}");
+    }
+    for run in running.as_array().unwrap() {
+        let _ = delete(service, run["request"]["task"].as_str().unwrap()).await.expect(200);
+    }
+    assert_ne!(snapshot(service).await["running"], running);
+}
+
+async fn two_services_on_one_database_notice_each_other_and_agree(database: TestDatabase) {
+    let one = placing(&database, 2).await;
+    let _ = submit(&one, &hp("first", 8.0, 1)).await;
+    let other = TestService::start(database.store().await, end().plus_s(60)).await;
+    assert_eq!(snapshot(&other).await["running"], snapshot(&one).await["running"]);
+    let _ = submit(&other, &hp("second", 8.0, 1)).await;
+    let refused = one.post("/v1/tasks", &hp("third", 8.0, 1)).await.expect(503);
+    assert!(refused["detail"].as_str().unwrap().contains("somebody else writes its journal"), "{refused}");
+    let third = submit(&one, &hp("third", 8.0, 1)).await;
+    assert_eq!(third["status"], "waiting", "both nodes are taken: {third}");
+    assert_eq!(snapshot(&one).await["running"].as_array().unwrap().len(), 2);
+}
+
+async fn when_quotas_are_too_old_to_promise_by_nothing_new_is_promised(database: TestDatabase) {
+    let service = placing(&database, 60).await;
+    let _ = submit(&service, &spot("early", 8.0, 1, Some(4))).await;
+    service.pass_s(3 * 3_600);
+    service.renew().await;
+    assert_eq!(quota(&service, 4).await["stage"], "conservative", "no usage for three hours");
+    let late = submit(&service, &spot("late", 1.0, 1, Some(4))).await;
+    assert_eq!(late["detail"]["waits"]["code"], "over_quota");
+    assert!(late["detail"]["waits"]["detail"].as_str().unwrap().contains("the quota of 8.000"), "{late}");
+    assert_eq!(task(&service, "early").await["status"], "running", "nobody is evicted");
+}
+
+async fn the_policy_of_a_pool_is_a_setting(database: TestDatabase) {
+    let service = placing(&database, 2).await;
+    let _ = submit(&service, &hp("first", 1.0, 1)).await;
+    let over = submit(&service, &spot("over", 1.0, 12, Some(4))).await;
+    assert_eq!(over["status"], "waiting");
+    let path = "/v1/pools/demo:A100/settings";
+    let mut settings = service.get(path).await.expect(200);
+    assert_eq!(
+        (&settings["policy"], &settings["shadow"], &settings["grace_s"]),
+        (&"gfs".into(), &false.into(), &30.into())
+    );
+    settings["policy"] = "best".into();
+    assert_eq!(service.put(path, &settings).await.expect(400)["errors"][0]["pointer"], "/policy");
+    (settings["policy"], settings["grace_s"]) = ("fgd".into(), 5.into());
+    let _ = service.put(path, &settings).await.expect(200);
+    let explained = service.get(&format!("/v1/tasks/over/explain?{OF_POOL}")).await.expect(200);
+    assert_eq!(explained["policy"], "fgd");
+    let _ = tell(&service, "first", "finish").await.expect(200);
+    assert_eq!(task(&service, "over").await["status"], "running", "this policy asks for no quota");
+    let urgent = submit(&service, &hp("urgent", 8.0, 1)).await;
+    assert_eq!(urgent["detail"]["run"]["starts"], service.service.clock.now().plus_s(5).to_string());
+}

@@ -1,0 +1,72 @@
+//! Tasks over HTTP: decided, written, told.
+
+mod eviction;
+mod faults;
+mod killed;
+mod lifecycle;
+mod loop_closes;
+mod shadow;
+
+use super::*;
+use axum::http::Method;
+use tests::Answer;
+
+/// The pool of every test, as queries name it.
+const OF_POOL: &str = "cluster=demo&gpu_model=A100";
+
+/// A service with quotas, and so many nodes of eight GPUs.
+async fn placing(database: &TestDatabase, nodes: u32) -> TestService {
+    let service = serving(database, 500).await;
+    for number in 0..nodes {
+        put_node(&service, &format!("n{number}"), false).await;
+    }
+    service.renew().await;
+    service
+}
+
+async fn put_node(service: &TestService, id: &str, drain: bool) {
+    let body = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8, "drain": drain });
+    let _ = service.put(&format!("/v1/nodes/{id}"), &body).await.expect(200);
+}
+
+fn hp(id: &str, gpus: f64, pods: u32) -> Value {
+    json!({
+        "cluster": "demo", "gpu_model": "A100", "id": id, "organization": "org-000", "class": "hp",
+        "gpus_per_pod": gpus, "pods": pods,
+    })
+}
+
+fn spot(id: &str, gpus: f64, pods: u32, guarantee_hours: Option<u64>) -> Value {
+    let mut body = hp(id, gpus, pods);
+    body["class"] = "spot".into();
+    if let Some(hours) = guarantee_hours {
+        body["guarantee_hours"] = hours.into();
+    }
+    body
+}
+
+async fn submit(service: &TestService, body: &Value) -> Value {
+    service.post("/v1/tasks", body).await.expect(200)
+}
+
+async fn task(service: &TestService, id: &str) -> Value {
+    service.get(&format!("/v1/tasks/{id}?{OF_POOL}")).await.expect(200)
+}
+
+async fn tell(service: &TestService, id: &str, what: &str) -> Answer {
+    service.send(Method::POST, &format!("/v1/tasks/{id}/{what}?{OF_POOL}"), &[], None).await
+}
+
+async fn delete(service: &TestService, id: &str) -> Answer {
+    service.send(Method::DELETE, &format!("/v1/tasks/{id}?{OF_POOL}"), &[], None).await
+}
+
+async fn snapshot(service: &TestService) -> Value {
+    service.get("/v1/pools/demo:A100/snapshot").await.expect(200)
+}
+
+/// The names of the nodes of a task's places, one for each pod.
+fn nodes(task: &Value) -> Vec<&str> {
+    let places = task["detail"]["run"]["places"].as_array();
+    places.into_iter().flatten().map(|place| place["node"].as_str().unwrap()).collect()
+}
