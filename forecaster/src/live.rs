@@ -216,3 +216,77 @@ impl Horizon {
         least.filter(|_| self.judged_at.is_some()).map_or(1.0, |(_, share)| share)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP_S: i64 = 300;
+
+    fn hours(hours: u64) -> HorizonHours {
+        HorizonHours::new(hours).unwrap()
+    }
+
+    /// Numbers that look drawn and are always the same.
+    fn draws() -> impl Iterator<Item = u64> {
+        std::iter::successors(Some(9_u64), |last| Some(last.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1)))
+            .map(|number| number >> 33)
+    }
+
+    /// A demand that wanders, in thousandths of a GPU.
+    fn wandering(steps: usize) -> Vec<u64> {
+        let mut level = 500_000_i64;
+        let next = draws().take(steps).map(move |draw| {
+            level = (level + (draw % 21) as i64 * 1_000 - 10_000).clamp(100_000, 900_000);
+            level as u64
+        });
+        next.collect()
+    }
+
+    #[test]
+    fn it_holds_as_often_as_promised_and_longer_hours_need_no_less() {
+        let demand = wandering(6_000);
+        let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1), hours(4)]);
+        let (mut kept, mut said) = (0, 0);
+        for (step, &now) in demand.iter().enumerate() {
+            let mixed = live.mix(UnixSeconds::new(step as i64 * STEP_S), now, None);
+            let Some(after) = demand.get(step..step + 13).filter(|_| step > 1_000) else { continue };
+            assert!(mixed[0].bound_gpus <= mixed[1].bound_gpus && mixed[0].bound_gpus >= now as f64 / 1_000.0);
+            said += 1;
+            kept += usize::from(*after.iter().max().unwrap() as f64 <= mixed[0].bound_gpus * 1_000.0);
+        }
+        let share = f64::from(kept as u32) / f64::from(said);
+        assert!((0.87..0.93).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn without_measured_rises_the_forecast_stands_and_without_both_nothing_does() {
+        let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1)]);
+        assert_eq!(live.mix(UnixSeconds::new(0), 5_000, None), []);
+        let mixed = live.mix(UnixSeconds::new(STEP_S), 5_000, Some(&[9.0]));
+        assert_eq!((mixed[0].bound_gpus, mixed[0].live_gpus, mixed[0].share), (9.0, None, 0.0));
+    }
+
+    #[test]
+    fn the_one_that_loses_less_has_the_larger_share() {
+        let demand = wandering(3_000);
+        for (offset_gpus, expected) in [(4_000.0, 1.0), (0.0, 0.0)] {
+            let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1)]);
+            let mut last = None;
+            for (step, &now) in demand[..2_900].iter().enumerate() {
+                // A forecast that knows the peak, or one that is far off.
+                let peak = demand[step..step + 13].iter().max().unwrap();
+                let forecast = *peak as f64 / 1_000.0 + offset_gpus;
+                last = live.mix(UnixSeconds::new(step as i64 * STEP_S), now, Some(&[forecast])).pop();
+            }
+            assert_eq!(last.map(|mixed| mixed.share), Some(expected));
+        }
+    }
+
+    #[test]
+    fn demand_that_stands_still_is_its_own_bound() {
+        let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1)]);
+        let all = (0..100).map(|step| live.mix(UnixSeconds::new(step * STEP_S), 7_000, None));
+        assert_eq!(all.last().and_then(|mut mixed| mixed.pop()).map(|mixed| mixed.bound_gpus), Some(7.0));
+    }
+}

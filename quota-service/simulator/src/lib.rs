@@ -10,3 +10,6 @@ pub mod quota;
 pub mod run;
 pub mod tally;
 pub mod world;
+
+#[cfg(test)]
+mod tests;
