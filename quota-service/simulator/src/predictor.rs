@@ -291,7 +291,13 @@ impl Oracle {
         let count = ((last - start_s) / GRAIN_S + 1) as usize;
         let (mut peaks, mut level, mut next) = (Vec::with_capacity(count), 0_u64, 0);
         for grain in 0..count {
-            let end = start_s + (grain as i64 + 1) * GRAIN_S;
+            let begin = start_s + grain as i64 * GRAIN_S;
+            let end = begin + GRAIN_S;
+            // What ends as the grain begins is not in it.
+            while let Some((_, adds, milli)) = steps.get(next).filter(|(at, ..)| *at <= begin) {
+                level = if *adds { level + milli } else { level - milli };
+                next += 1;
+            }
             let mut peak = level;
             while let Some((_, adds, milli)) = steps.get(next).filter(|(at, ..)| *at < end) {
                 level = if *adds { level + milli } else { level - milli };

@@ -17,7 +17,14 @@ const EPOCH: UnixSeconds = UnixSeconds::new(1_709_222_400);
 
 fn node(number: usize) -> Node {
     let pool = PoolId { cluster: ClusterName::parse("trace").unwrap(), gpu_model: GpuModel::parse("V100").unwrap() };
-    Node { id: NodeId::parse(&format!("node-{number}")).unwrap(), pool, gpus: 8, cpu_milli: None }
+    Node {
+        id: NodeId::parse(&format!("node-{number}")).unwrap(),
+        pool,
+        gpus: 8,
+        cpu_milli: None,
+        memory_mib: None,
+        drains: false,
+    }
 }
 
 fn task(name: &str, class: TaskClass, at_s: i64, duration_s: u64, gpus: u32, pods: u32) -> Task {
@@ -95,22 +102,27 @@ fn large_tasks_need_longer_to_restart() {
 #[test]
 fn under_a_quota_that_knows_what_comes_spot_waits_for_hp_and_is_never_evicted() {
     use TaskClass::{Hp, Spot};
-    let tasks = vec![task("spot", Spot, 600, 3_000, 8, 1), task("hp", Hp, 0, 100, 8, 1), task("next", Hp, 3_000, 500, 8, 1)];
+    let tasks =
+        vec![task("spot", Spot, 600, 3_000, 8, 1), task("hp", Hp, 0, 100, 8, 1), task("next", Hp, 3_000, 500, 8, 1)];
     let world = world(1, tasks, &shape()).unwrap();
     let outcome = played(&world, "gfs", PredictorKind::Oracle).summary;
     assert_eq!((outcome.evictions, outcome.guarantee_eviction_rate), (0, 0.0));
     // The last submission is the end of what the oracle knows: from then on nothing comes.
     assert!(outcome.spot_queue_mean_s >= 2_400.0, "{outcome:?}");
-    assert_eq!(played(&world, "gfs-noquota", PredictorKind::Oracle).summary.evictions, 1, "without a quota it is evicted");
+    assert_eq!(
+        played(&world, "gfs-noquota", PredictorKind::Oracle).summary.evictions,
+        1,
+        "without a quota it is evicted"
+    );
 }
 
 #[test]
 fn spot_is_scaled_near_its_original_and_hp_stays() {
     use TaskClass::{Hp, Spot};
-    let tasks = vec![task("hp", Hp, 0, 60, 1, 1), task("spot", Spot, 90_000, 60, 1, 1), task("spot~1", Spot, 90_000, 60, 1, 1)];
+    let tasks =
+        vec![task("hp", Hp, 0, 60, 1, 1), task("spot", Spot, 90_000, 60, 1, 1), task("spot~1", Spot, 90_000, 60, 1, 1)];
     let world = world(1, tasks, &Shape { spot_scale: 4.0, ..shape() }).unwrap();
-    let names: std::collections::BTreeSet<&str> =
-        world.jobs.iter().map(|job| job.request.gang.task.as_str()).collect();
+    let names: std::collections::BTreeSet<&str> = world.jobs.iter().map(|job| job.request.gang.task.as_str()).collect();
     assert_eq!((world.jobs.len(), names.len()), (9, 9), "{names:?}");
     let spot = world.jobs.iter().filter(|job| job.request.gang.class == Spot);
     assert!(spot.into_iter().all(|job| job.request.submitted.since_s(EPOCH.plus_s(90_000)).abs() <= 3_600));

@@ -105,7 +105,7 @@ fn a_burst_is_not_hidden_behind_a_quiet_month() {
     let now = START.plus_s(PATIENCE_S);
     let settings = PoolSettings::default();
     let burst = (0..120).map(|k| Ended { at: now.plus_s(-k), broken: true });
-    let month = (1..5_000).map(|k| Ended { at: now.plus_s(-PATIENCE_S - k), broken: false });
+    let month = (1..5_000).map(|k| Ended { at: now.plus_s(-settings.outcome_window_s - k), broken: false });
     let all: Vec<_> = burst.chain(month.clone()).collect();
     assert!(recent(&all, &settings, now).iter().all(|ended| ended.broken));
     assert_eq!(recent(&all, &settings, now).len(), 120);

@@ -1,6 +1,8 @@
 //! Facts change the state; nothing else does but the time.
 
-use super::{Admitted, Consequences, Cut, CutReason, Ending, Fact, Fault, NodeLoss, PeriodEnd, Pool, Request, Waiting};
+use super::{
+    Admitted, Consequences, Cut, CutReason, Ending, Fact, Fault, NodeLoss, PeriodEnd, Pool, Request, Stale, Waiting,
+};
 use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace, Running};
 use vocab::{NodeId, OutcomeKind, TaskClass, TaskId, UnixSeconds};
 
@@ -25,7 +27,7 @@ impl Pool {
             let since = self.fleet.tasks().get(&task).map_or(guarantee.until, |running| running.since);
             let (hours, at) = (guarantee.hours, guarantee.until);
             then.ends.push(PeriodEnd { task, hours, kind: OutcomeKind::Kept, since, at });
-            self.is_stale = true;
+            self.freed(Stale::Spot);
         }
         while let Some((until, task)) = self.resting.pop_first() {
             if until > self.now {
@@ -34,7 +36,7 @@ impl Pool {
             }
             if let Some(waiting) = self.queue.remove(&task) {
                 self.queue.insert(Waiting { rests_until: None, ..waiting });
-                self.is_stale = true;
+                self.freed(Stale::Spot);
             }
         }
         let old = self.now.plus_s(-(self.policy.preemption.usage_window_s as i64));
@@ -49,18 +51,20 @@ impl Pool {
         match fact {
             Fact::NodeAdded { node, gpus, cpu_milli, memory_mib } => {
                 self.fleet.add(node.clone(), *gpus, *cpu_milli, *memory_mib)?;
-                self.is_stale = true;
+                self.freed(Stale::All);
             }
             Fact::NodeOpened { node, is_open } => {
                 let number = self.number_of(node)?;
                 self.fleet.open(number, *is_open);
-                self.is_stale |= is_open;
+                if *is_open {
+                    self.freed(Stale::All);
+                }
             }
             Fact::NodeRemoved { node, cause } => self.remove_node(node, *cause, then)?,
             Fact::LimitsSet { limits } => {
                 self.limits.clone_from(limits);
                 self.limits_demand_milli = self.demand.total_milli();
-                self.is_stale = true;
+                self.freed(Stale::Spot);
             }
             Fact::Submitted { request } => self.submit(request)?,
             Fact::Started { task, places, guarantee, victims, starts } => {
@@ -80,6 +84,11 @@ impl Pool {
             Fact::Ended { task, ending } => self.end(task, *ending, then)?,
         }
         Ok(())
+    }
+
+    /// Something changed that may let waiting tasks start.
+    pub(super) fn freed(&mut self, who: Stale) {
+        self.stale = self.stale.max(who);
     }
 
     pub(super) fn number_of(&self, node: &NodeId) -> Result<usize, Fault> {
@@ -156,7 +165,7 @@ impl Pool {
             self.resting.insert((until, task.clone()));
         }
         self.queue.insert(Waiting { request, queued: self.now, rests_until, evicted });
-        self.is_stale = true;
+        self.freed(Stale::All);
     }
 
     fn remove_node(&mut self, node: &NodeId, cause: NodeLoss, then: &mut Consequences) -> Result<(), Fault> {
@@ -169,7 +178,7 @@ impl Pool {
             self.back_to_queue(&task, &run, kind, self.now, then);
             then.cuts.push(Cut { task, run, why: CutReason::Lost { node: node.clone(), cause } });
         }
-        self.is_stale = true;
+        self.freed(Stale::All);
         Ok(())
     }
 
@@ -186,7 +195,7 @@ impl Pool {
                 self.count_run(false);
             }
             then.ended = Some((task.clone(), run));
-            self.is_stale = true;
+            self.freed(Stale::All);
             self.requests.remove(task).map(|admitted| admitted.request)
         } else if ending == Ending::Deleted {
             let waiting = self.queue.remove(task);
@@ -194,7 +203,9 @@ impl Pool {
                 self.resting.remove(&(until, task.clone()));
             }
             // Those behind it may have waited for it alone.
-            self.is_stale |= waiting.is_some();
+            if waiting.is_some() {
+                self.freed(Stale::All);
+            }
             waiting.map(|waiting| waiting.request)
         } else {
             return Err(Fault::NotRunning { task: task.clone() });

@@ -1,7 +1,7 @@
 //! Commands become facts.
 
 use super::queue::Shape;
-use super::{Command, Consequences, Ending, Fact, Fault, Pool, Report};
+use super::{Command, Consequences, Ending, Fact, Fault, Pool, Report, Stale};
 use crate::decide::{Circumstances, Decision, decide, over_quota};
 use crate::fleet::{Gang, Guarantee, Plan};
 use crate::policy::{Admission, Blocking};
@@ -19,10 +19,12 @@ impl Pool {
         self.renew(&mut report);
         let submitted = self.is_new_alone(command);
         let done = self.fact_of(command).and_then(|fact| fact.map_or(Ok(()), |fact| self.record(fact, &mut report)));
-        if self.is_stale {
-            self.walk(&mut report);
-        } else if let Some(task) = submitted.filter(|_| done.is_ok()) {
+        // A walk over all tries the new one in its turn; a walk over spot does not try a new HP task, which comes first.
+        if let Some(task) = submitted.filter(|_| done.is_ok() && self.stale < Stale::All) {
             self.try_new(&task, &mut report);
+        }
+        if self.stale > Stale::Nobody {
+            self.walk(&mut report);
         }
         (report, done)
     }
@@ -62,7 +64,7 @@ impl Pool {
     fn record(&mut self, fact: Fact, report: &mut Report) -> Result<(), Fault> {
         self.apply_now(&fact, &mut report.consequences)?;
         if matches!(fact, Fact::Submitted { .. }) && self.policy.blocking != Blocking::Nobody {
-            self.is_stale = true;
+            self.freed(Stale::All);
         }
         report.facts.push(fact);
         Ok(())
@@ -94,25 +96,28 @@ impl Pool {
     fn try_new(&mut self, task: &TaskId, report: &mut Report) {
         let Some(shape) = self.queue.get(task).map(Shape::of) else { return };
         // Where others wait for the same, it does not fit either: nothing has changed since they were tried.
-        if !self.queue.has_alike(&shape) && self.try_to_start(task, report) && self.is_stale {
-            self.walk(report);
+        if !self.queue.has_alike(&shape) {
+            self.try_to_start(task, report);
         }
     }
 
     /// Tries waiting tasks in their order until none fits.
     fn walk(&mut self, report: &mut Report) {
         // Whoever is evicted below waits again, and may fit elsewhere: it has its turn, later in this walk or in another.
-        let (mut rounds, most_rounds) = (0, 2);
-        while self.is_stale && rounds < most_rounds {
-            self.is_stale = false;
-            rounds += 1;
-            self.walk_once(report);
+        for _ in 0..2 {
+            match std::mem::take(&mut self.stale) {
+                Stale::Nobody => break,
+                // A task at the head of the queue may block others, of whatever class.
+                Stale::Spot if self.policy.blocking == Blocking::Nobody => self.walk_once([true, false], report),
+                Stale::Spot | Stale::All => self.walk_once([false; 2], report),
+            }
         }
-        self.is_stale = false;
+        self.stale = Stale::Nobody;
     }
 
-    fn walk_once(&mut self, report: &mut Report) {
-        let (mut failed, mut blocked, mut from) = (BTreeSet::new(), [false; 2], None);
+    /// `blocked` classes are not tried.
+    fn walk_once(&mut self, mut blocked: [bool; 2], report: &mut Report) {
+        let (mut failed, mut from) = (BTreeSet::new(), None);
         while let Some((key, task, shape)) = self.queue.next(from, &failed, blocked) {
             from = Some(key);
             if self.try_to_start(&task, report) {

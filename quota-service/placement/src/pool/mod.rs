@@ -259,7 +259,17 @@ pub struct Pool {
     /// Times that a task was sent to rest.
     rests: u64,
     /// Something that a waiting task waits for may have changed.
-    is_stale: bool,
+    stale: Stale,
+}
+
+/// Whose chances may have changed since waiting tasks were tried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Stale {
+    #[default]
+    Nobody,
+    /// Quotas and promises concern spot alone.
+    Spot,
+    All,
 }
 
 /// What a running task was submitted as, and how often it was evicted lately.
@@ -288,7 +298,7 @@ impl Pool {
             demand: DemandMeter::default(),
             resting: BTreeSet::new(),
             rests: 0,
-            is_stale: false,
+            stale: Stale::Nobody,
         }
     }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fleet::{GpuRequest, PodRequest};
 use crate::invariants;
+use crate::policy::Blocking;
 use proptest::prelude::*;
 use vocab::TaskClass;
 
@@ -230,7 +231,7 @@ fn invariants_hold(pool: &Pool) {
 /// Cases of one run: those of a test run, or as many as `HEADROOM_SOAK_CASES` asks for, from `HEADROOM_SOAK_SEED`.
 fn config() -> ProptestConfig {
     let from = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let (cases, seed) = (from("HEADROOM_SOAK_CASES").unwrap_or(3_000), from("HEADROOM_SOAK_SEED").unwrap_or(23));
+    let (cases, seed) = (from("HEADROOM_SOAK_CASES").unwrap_or(10_000), from("HEADROOM_SOAK_SEED").unwrap_or(23));
     println!("{cases} histories from seed {seed}");
     let rng_seed = proptest::test_runner::RngSeed::Fixed(seed);
     ProptestConfig { rng_seed, cases: cases as u32, failure_persistence: None, ..ProptestConfig::default() }
@@ -260,6 +261,12 @@ proptest! {
                 prop_assert_eq!((before.nodes, before.limits), (after.nodes, after.limits));
                 prop_assert_eq!(before.running, after.running);
                 prop_assert_eq!(before.waiting.len(), after.waiting.len());
+            }
+            // Nobody of HP waits who could start.
+            let first: Vec<Gang> = pool.queue.first_of_each_shape().map(|(gang, ..)| gang).collect();
+            for gang in first.iter().filter(|gang| gang.class == TaskClass::Hp && policy.blocking == Blocking::Nobody) {
+                let decision = pool.decide(gang, None);
+                prop_assert!(matches!(decision, crate::Decision::Wait(_)), "{} waits in vain", gang.task);
             }
             // What was kept is applied, one after the other; then both know the same.
             for fact in &report.facts {
