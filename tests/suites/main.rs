@@ -12,6 +12,7 @@ mod of_models;
 mod peers;
 mod public_data;
 mod service;
+mod simulate;
 mod store;
 mod tidy;
 mod traces;

@@ -16,11 +16,13 @@ pub struct Axis {
 
 impl Axis {
     /// From zero to the round number at or above `most`, with about `count` ticks.
+    #[must_use]
     pub fn from_zero(label: &str, most: f64, count: u32) -> Self {
         Self::between(label, 0.0, most, count)
     }
 
     /// From the round number at or below `least` to the one at or above `most`.
+    #[must_use]
     pub fn between(label: &str, least: f64, most: f64, count: u32) -> Self {
         let range = if most - least > 1e-9 { most - least } else { f64::from(count) };
         let step = round_step(range / f64::from(count));
@@ -31,6 +33,7 @@ impl Axis {
     }
 
     /// Whole numbers from `first` to `last`, a tick each, half a step of room on both sides.
+    #[must_use]
     pub fn whole(label: &str, first: usize, last: usize) -> Self {
         let every = (last - first) / 24 + 1;
         let ticks = (first..=last).step_by(every).map(|value| (value as f64, value.to_string())).collect();
@@ -38,6 +41,7 @@ impl Axis {
     }
 
     /// Local time, in hours since `from`: a tick at midnight of each day, or of every so many days.
+    #[must_use]
     pub fn days(label: &str, from: NaiveDateTime, to: NaiveDateTime) -> Self {
         let hours = |time: NaiveDateTime| (time - from).num_seconds() as f64 / SECONDS_PER_HOUR;
         let days = (to - from).num_days().max(1);
@@ -51,6 +55,7 @@ impl Axis {
     }
 
     /// Where a value lies: 0 at the beginning, 1 at the end, and nowhere outside.
+    #[must_use]
     pub fn share(&self, value: f64) -> f64 {
         ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
     }

@@ -32,15 +32,18 @@ pub struct Chart {
 }
 
 impl Chart {
+    #[must_use]
     pub fn x(&self, value: f64) -> f64 {
         LEFT + self.x.share(value) * (self.width - LEFT - RIGHT)
     }
 
+    #[must_use]
     pub fn y(&self, value: f64) -> f64 {
         self.height - BOTTOM - self.y.share(value) * (self.height - TOP - BOTTOM)
     }
 
     /// A line through the points, broken where a value is missing.
+    #[must_use]
     pub fn line(&self, points: impl IntoIterator<Item = (f64, Option<f64>)>) -> String {
         let (mut path, mut is_drawn) = (String::new(), false);
         for (x, y) in points {
@@ -55,12 +58,14 @@ impl Chart {
     }
 
     /// As [`Chart::line`], each value held until the next: for what belongs to an hour.
+    #[must_use]
     pub fn steps(&self, points: impl IntoIterator<Item = (f64, Option<f64>)>, each: f64) -> String {
         let corners = points.into_iter().flat_map(|(x, y)| [(x, y), (x + each, y)]);
         self.line(corners)
     }
 
     /// The area between two lines over the same places, each value held for `each`.
+    #[must_use]
     pub fn area(&self, points: &[(f64, f64, f64)], each: f64) -> String {
         let mut path = String::new();
         let corner = |x: f64, y: f64, path: &mut String| {
@@ -82,6 +87,7 @@ impl Chart {
     }
 
     /// The frame with what is drawn in it.
+    #[must_use]
     pub fn render(&self, drawn: &Markup) -> Markup {
         let (right, bottom) = (self.width - RIGHT, self.height - BOTTOM);
         let is_broad = self.width > BROAD;
@@ -114,12 +120,14 @@ fn push(path: &mut String, command: char, x: f64, y: f64) {
 }
 
 /// A coordinate with one digit behind the point.
+#[must_use]
 pub fn short(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 /// What the colours of a picture mean: class and name.
+#[must_use]
 pub fn legend(entries: &[(String, String)]) -> Markup {
     html! {
         ul class="legend" {

@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
 /// GPUs, with as many digits as mean something.
+#[must_use]
 pub fn gpus(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 99.95 => 0,
@@ -11,21 +12,25 @@ pub fn gpus(value: f64) -> String {
 }
 
 /// As [`gpus`], with its sign.
+#[must_use]
 pub fn signed_gpus(value: f64) -> String {
     with_sign(gpus(value))
 }
 
 /// A share in percent.
+#[must_use]
 pub fn percent(share: f64) -> String {
     no_minus_zero(format!("{:.1}", share * 100.0)) + " %"
 }
 
 /// As [`percent`], with its sign.
+#[must_use]
 pub fn signed_percent(share: f64) -> String {
     with_sign(no_minus_zero(format!("{:.0}", share * 100.0))) + " %"
 }
 
 /// A tick of an axis whose ticks lie `step` apart.
+#[must_use]
 pub fn tick(value: f64, step: f64) -> String {
     let digits = (-step.log10().floor()).max(0.0) as usize;
     no_minus_zero(format!("{value:.digits$}"))

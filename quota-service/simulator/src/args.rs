@@ -61,7 +61,7 @@ impl command_line::Config for Config {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run several policies on one trace: a table, and a page of their course
-    Compare(Compare),
+    Compare(Box<Compare>),
     /// Settings in force
     Config {
         #[command(subcommand)]
@@ -69,6 +69,12 @@ pub enum Command {
     },
     /// Print shell completions
     Completions { shell: Shell },
+}
+
+/// A factor that is not negative, and at most a thousand.
+fn factor(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|factor| (0.0..=1_000.0).contains(factor));
+    number.ok_or_else(|| "write a number of 0 to 1000".to_owned())
 }
 
 /// A trace, and how it is replayed.
@@ -102,7 +108,7 @@ pub struct Trace {
     #[arg(long, value_name = "HOURS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=24))]
     pub guarantee_hours: u64,
     /// Spot jobs for each one of the trace
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, allow_negative_numbers = true)]
     pub spot_scale: f64,
     /// What if the cluster had so many nodes less
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -39,9 +39,7 @@ pub enum SimulatorError {
 impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
         let exit = match &fault {
-            SimulatorError::World(WorldError::Read(_) | WorldError::Copy { .. } | WorldError::Node(_)) => {
-                Exit::DataInvalid
-            }
+            SimulatorError::World(WorldError::Read(_) | WorldError::Node(_)) => Exit::DataInvalid,
             SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
             _ => Exit::Usage,
         };

@@ -153,16 +153,12 @@ impl Forecasts {
             (id, one.demand)
         };
         let rows = demand.iter().flat_map(|(pool, hours)| hours.iter().map(move |one| series(pool, one)));
-        match &mut self.panel {
-            Some(panel) => {
-                let rows: Vec<_> = rows.map(|(id, demand)| (id, demand.as_gpus())).collect();
-                // Every series is one of this cluster.
-                let _ = panel.push_hour(&rows);
-            }
-            None => {
-                let rows: Vec<_> = rows.map(|(series, demand)| UsageRow { series, hour, demand }).collect();
-                self.panel = PanelBuilder::from_rows(self.cluster.clone(), self.calendar.clone(), &rows).ok();
-            }
+        if let Some(panel) = &mut self.panel {
+            let rows: Vec<_> = rows.map(|(id, demand)| (id, demand.as_gpus())).collect();
+            panel.push_hour(&rows).expect("pools of a world belong to its cluster");
+        } else {
+            let rows: Vec<_> = rows.map(|(series, demand)| UsageRow { series, hour, demand }).collect();
+            self.panel = PanelBuilder::from_rows(self.cluster.clone(), self.calendar.clone(), &rows).ok();
         }
         let issue = hour.plus_hours(1);
         self.bounds.clear();

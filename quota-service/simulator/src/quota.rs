@@ -92,10 +92,8 @@ impl QuotaLoop {
         let Some(bounds) = bounds else { return Ok(self.nothing()) };
         let bounds = not_below(bounds, supply.latest_demand);
         let unmoved = quotas(&supply, &bounds, self.eta.eta);
-        self.last = match self.decide_eta(&unmoved, &supply, now) {
-            true => quotas(&supply, &bounds, self.eta.eta),
-            false => unmoved,
-        };
+        let has_moved = self.decide_eta(&unmoved, &supply, now);
+        self.last = if has_moved { quotas(&supply, &bounds, self.eta.eta) } else { unmoved };
         Ok(self.last.iter().map(|quota| Limit { hours: quota.hours, quota: quota.scaled_inventory }).collect())
     }
 

@@ -221,7 +221,9 @@ impl<'a> Simulation<'a> {
         }
         for fact in report.facts {
             if let Fact::Started { task, victims, starts, .. } = fact {
-                victims.iter().for_each(|victim| self.evicted(at, starts.get(), victim));
+                for victim in &victims {
+                    self.evicted(at, starts.get(), victim);
+                }
                 self.started(starts.get(), &task);
             }
         }

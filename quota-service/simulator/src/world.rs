@@ -7,15 +7,13 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use vocab::{ClusterName, HorizonHours, Node, PoolId, Task, TaskClass, TaskError, TaskId, UnixSeconds};
+use vocab::{ClusterName, HorizonHours, Node, PoolId, Task, TaskClass, TaskId, UnixSeconds};
 
 /// Why a trace cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
     #[error(transparent)]
     Read(#[from] ReadError),
-    #[error("a copy of task {task}: {fault}")]
-    Copy { task: TaskId, fault: TaskError },
     #[error("{nodes} nodes less leave none of {have}: name fewer")]
     NoNodes { nodes: usize, have: usize },
     #[error("a node of a pool is refused: {0}")]
@@ -73,7 +71,7 @@ impl World {
     }
 
     /// # Errors
-    /// No node is left, or a copy of a task is none.
+    /// No node is left, or one is refused.
     pub fn of(
         cluster: &ClusterName,
         mut nodes: Vec<Node>,
@@ -90,7 +88,7 @@ impl World {
             by_pool.entry(node.pool.clone()).or_default().push(node);
         }
         let pools: Vec<_> = by_pool.into_iter().collect();
-        let mut tasks = scaled(tasks, shape)?;
+        let mut tasks = scaled(tasks, shape);
         tasks.sort_by(|one, other| (one.submitted, &one.id).cmp(&(other.submitted, &other.id)));
         let fleets = pools.iter().map(|(_, nodes)| fleet(nodes)).collect::<Result<Vec<_>, _>>()?;
         let (mut jobs, mut pool_of, mut left_out, mut known) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
@@ -142,7 +140,7 @@ fn gang(task: &Task) -> Result<Gang, String> {
 }
 
 /// Spot jobs come as often as asked for: each copy within an hour of its original, so that hours and days keep their load.
-fn scaled(tasks: Vec<Task>, shape: &Shape) -> Result<Vec<Task>, WorldError> {
+fn scaled(tasks: Vec<Task>, shape: &Shape) -> Vec<Task> {
     let mut draws = ChaCha8Rng::seed_from_u64(shape.seed);
     let first = tasks.iter().map(|task| task.submitted).min();
     let names: BTreeSet<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
@@ -166,5 +164,5 @@ fn scaled(tasks: Vec<Task>, shape: &Shape) -> Result<Vec<Task>, WorldError> {
             all.push(one);
         }
     }
-    Ok(all)
+    all
 }

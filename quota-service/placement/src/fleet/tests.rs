@@ -155,7 +155,8 @@ fn a_node_that_evicts_too_often_gets_no_spot_until_an_hour_has_passed() {
     assert!(fleet.plan(&gang("spot", Spot, "1", 1)).is_some());
 }
 
-/// Algorithm 1 by looking at every node: exact quotients compared, no index.
+/// Algorithm 1 by looking at every node: exact quotients compared, no index. HP that is kept apart looks first for few GPUs
+/// without HP.
 fn first_by_looking(fleet: &Fleet, gang: &Gang) -> Option<usize> {
     let scored = fleet.nodes().iter().enumerate().filter_map(|(number, node)| {
         let weight = fleet.evictions.weight(node.evictions);
@@ -166,12 +167,15 @@ fn first_by_looking(fleet: &Fleet, gang: &Gang) -> Option<usize> {
             TaskClass::Hp => (node.hp_milli, -f64::from(weight)),
             TaskClass::Spot => (node.spot_milli, f64::from(weight)),
         };
-        (fits && !is_broken).then(|| (f64::from(node.idle) / of, -f64::from(alike) / of, third, number))
+        let without_hp = node.gpus.iter().filter(|gpu| gpu.hp == 0).count() as f64;
+        let lead = if fleet.is_apart && gang.class == TaskClass::Hp { without_hp / of } else { 0.0 };
+        (fits && !is_broken).then(|| ([lead, f64::from(node.idle) / of, -f64::from(alike) / of, third], number))
     });
-    let order = |a: &(f64, f64, f64, usize), b: &(f64, f64, f64, usize)| {
-        a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2)).then(a.3.cmp(&b.3))
+    let order = |a: &([f64; 4], usize), b: &([f64; 4], usize)| {
+        let scores = a.0.iter().zip(&b.0).map(|(a, b)| a.total_cmp(b));
+        scores.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then).then(a.1.cmp(&b.1))
     };
-    scored.min_by(order).map(|(.., number)| number)
+    scored.min_by(order).map(|(_, number)| number)
 }
 
 #[derive(Debug, Clone)]
@@ -222,9 +226,11 @@ proptest! {
     #[test]
     fn whatever_happens_the_books_balance_and_only_spot_is_evicted_never_in_vain(
         sizes in prop::collection::vec(0_u32..9, 1..8),
+        is_apart in any::<bool>(),
         steps in steps(),
     ) {
-        let mut fleet = Fleet::new(EvictionSettings::default());
+        let rule = if is_apart { NodeRule::Apart } else { NodeRule::Gfs };
+        let mut fleet = Fleet::ordered(EvictionSettings::default(), rule);
         for (number, gpus) in sizes.iter().enumerate() {
             let id = NodeId::parse(&format!("node-{number}")).unwrap();
             fleet.add(id, *gpus, Some(u64::from(*gpus) * 8_000), None).unwrap();

@@ -56,7 +56,9 @@ fn kinds(report: &Report) -> Vec<(&str, OutcomeKind)> {
 }
 
 fn started(report: &Report) -> Vec<&str> {
-    let name = |fact| if let &Fact::Started { ref task, .. } = fact { Some(task.as_str()) } else { None };
+    fn name(fact: &Fact) -> Option<&str> {
+        if let Fact::Started { task, .. } = fact { Some(task.as_str()) } else { None }
+    }
     report.facts.iter().filter_map(name).collect()
 }
 
@@ -187,14 +189,14 @@ fn steps() -> impl Strategy<Value = Vec<(i64, Step)>> {
     prop::collection::vec((0_i64..2_000, step), 1..60)
 }
 
-fn command(pool: &Pool, number: usize, step: Step, now: UnixSeconds) -> Command {
+fn command(pool: &Pool, number: usize, step: &Step, now: UnixSeconds) -> Command {
     let nth = |which: usize| {
         let running: Vec<&TaskId> = pool.fleet().tasks().keys().collect();
         let waiting = pool.waiting().map(|waiting| &waiting.request.gang.task);
         let all: Vec<&TaskId> = running.into_iter().chain(waiting).collect();
         all.get(which % all.len().max(1)).map_or_else(|| task("none"), |task| (*task).clone())
     };
-    match step {
+    match *step {
         Step::Submit { class, gpus, pods, of } => {
             let class = if class { TaskClass::Hp } else { TaskClass::Spot };
             let of = of.filter(|_| class == TaskClass::Spot).map(hours);
@@ -251,7 +253,7 @@ proptest! {
         let mut now = at(0);
         for (number, (seconds, step)) in steps.into_iter().enumerate() {
             now = now.plus_s(seconds);
-            let command = command(&pool, number, step, now);
+            let command = command(&pool, number, &step, now);
             let before = pool.snapshot();
             let (report, done) = pool.handle(now, &command);
             invariants_hold(&pool);

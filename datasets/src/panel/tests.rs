@@ -1,0 +1,81 @@
+use super::*;
+use vocab::{MilliGpus, Organization, PoolId};
+
+/// Rows from a picture: one line an organization, one column an hour, `.` where there is no row.
+pub(crate) fn rows(picture: &str) -> Vec<UsageRow> {
+    let pool = PoolId::parse("earth:V100").unwrap();
+    let mut rows = Vec::new();
+    for line in picture.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (name, values) = line.split_once(' ').unwrap();
+        let series = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+        for (hour, value) in values.split_whitespace().enumerate() {
+            if value != "." {
+                let hour = HourStart::from_unix_s(hour as i64 * 3_600).unwrap();
+                rows.push(UsageRow { series: series.clone(), hour, demand: MilliGpus::parse(value).unwrap() });
+            }
+        }
+    }
+    rows
+}
+
+fn panel(picture: &str) -> Panel {
+    let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+    PanelBuilder::from_rows(ClusterName::parse("earth").unwrap(), calendar, &rows(picture)).unwrap()
+}
+
+#[test]
+fn a_gap_is_filled_from_the_past_only_and_stays_marked() {
+    let panel = panel("a . 3 . . 5\nb 1 1 1 1 1");
+    assert_eq!(panel.series()[0].demand_gpus(), [0.0, 3.0, 3.0, 3.0, 5.0]);
+    assert_eq!(panel.series()[0].measured(), [false, true, false, false, true]);
+    assert_eq!(panel.series()[0].first_measured(), Some(1));
+}
+
+#[test]
+fn an_hour_in_which_all_are_zero_is_a_recording_gap_and_not_a_demand_of_zero() {
+    let panel = panel("a 3 0 0\nb 2 0 1\n* 4 0 1");
+    assert_eq!(panel.recording_gap(), [false, true, false]);
+    assert_eq!(panel.series()[0].demand_gpus(), [3.0, 3.0, 0.0]);
+    assert_eq!(panel.series()[0].measured(), [true, false, true]);
+    assert_eq!(panel.pool_peaks()[0].demand_gpus(), [4.0, 4.0, 1.0]);
+    assert_eq!(panel.series().len(), 2, "the pool's own peak is no organization");
+}
+
+#[test]
+fn a_single_series_may_be_zero() {
+    assert_eq!(panel("a 3 0 1").recording_gap(), [false; 3]);
+}
+
+#[test]
+fn the_same_hour_twice_and_a_foreign_series_are_refused() {
+    let mut twice = rows("a 1");
+    twice.extend(rows("a 2"));
+    let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+    let earth = ClusterName::parse("earth").unwrap();
+    assert!(matches!(PanelBuilder::from_rows(earth, calendar.clone(), &twice), Err(PanelError::Twice { .. })));
+    let mars = ClusterName::parse("mars").unwrap();
+    assert!(matches!(PanelBuilder::from_rows(mars, calendar, &twice), Err(PanelError::OtherCluster { .. })));
+}
+
+#[test]
+fn a_panel_that_grows_hour_by_hour_is_the_one_that_is_built_at_once() {
+    let pictures =
+        ["a 3 0 0 2\nb 2 0 1 .\n* 4 0 1 2", "a 3 0 1 4", "a 3 . 0 2 1\nb . . 2 0 .\nc . . . 0 7", "a 0 2 0\n* 1 2 0"];
+    for picture in pictures {
+        let (whole, rows) = (panel(picture), rows(picture));
+        let hours = |hour: i64| -> Vec<(SeriesId, f64)> {
+            let at = rows.iter().filter(|row| row.hour.unix_s() == hour * 3_600);
+            at.map(|row| (row.series.clone(), row.demand.as_gpus())).collect()
+        };
+        let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+        let first: Vec<UsageRow> = rows.iter().filter(|row| row.hour.unix_s() == 0).cloned().collect();
+        let mut grown = PanelBuilder::from_rows(ClusterName::parse("earth").unwrap(), calendar, &first).unwrap();
+        (1..whole.hours() as i64).for_each(|hour| grown.push_hour(&hours(hour)).unwrap());
+        assert_eq!(grown, whole, "{picture}");
+    }
+}
+
+#[test]
+fn the_newest_hour_does_not_count_a_recording_gap() {
+    assert_eq!(panel("a 3 2 0\nb 2 0 0").newest_measured().unwrap().unix_s(), 3_600);
+}

@@ -1,0 +1,129 @@
+//! `simulate`: the same bytes for the same seed, one page and one table, clear errors, and figures on a public trace.
+
+use serde_json::Value;
+use std::fs;
+use tests::{Ran, program, public_data};
+
+/// A place with two nodes and a few jobs.
+struct Place(tempfile::TempDir);
+
+const JOBS: &str = "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n\
+    spot,1,V100,4,8,1,0,10000,Spot\nshare,1,V100,4,0.5,1,100,600,Spot\nhp,2,V100,4,8,2,5000,1000,HP\n";
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        let nodes = "node_name,gpu_model,gpu_capacity_num,cpu_num\na,V100,8,64\nb,V100,8,64\n";
+        place.write("nodes.csv", nodes);
+        place.write("jobs.csv", JOBS);
+        place
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.file(name), text).unwrap();
+    }
+
+    fn run(&self, more: &[&str]) -> Ran {
+        let (nodes, jobs) = (self.file("nodes.csv"), self.file("jobs.csv"));
+        let trace = ["--nodes", nodes.as_str(), "--jobs", jobs.as_str()];
+        let words = match more.split_first() {
+            Some((&"compare", rest)) => [&["compare"], &trace[..], rest].concat(),
+            _ => [&trace[..], more].concat(),
+        };
+        program("simulate", &words)
+    }
+}
+
+/// Without what differs from run to run.
+fn figures(ran: Ran) -> Value {
+    let mut all = ran.ok().json();
+    for policy in all.as_object_mut().unwrap().values_mut() {
+        for name in ["cpu_s", "train_cpu_s", "peak_rss_mib"] {
+            assert!(policy.as_object_mut().unwrap().remove(name).is_some(), "{name}");
+        }
+    }
+    all
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures_and_policies_differ() {
+    let place = Place::new();
+    let compared = || {
+        let policies =
+            ["--policies", "gfs,gfs:oracle,gfs-p,gfs-noquota,yarn-cs,fifo-fair,lyra,fgd,gfs-paper", "--json"];
+        figures(place.run(&[&["compare", "--seed", "3"], &policies[..]].concat()))
+    };
+    let first = compared();
+    assert_eq!(first, compared());
+    let one = &first["gfs-noquota"];
+    assert_eq!((one["finished"].as_u64(), one["evictions"].as_u64()), (Some(3), Some(1)), "{one}");
+    assert_eq!(first["gfs:oracle"]["evictions"].as_u64(), Some(0), "who knows what comes evicts nobody");
+}
+
+#[test]
+fn a_comparison_is_a_table_and_a_page() {
+    let place = Place::new();
+    let out = place.file("out");
+    let ran = place.run(&["compare", "--policies", "gfs,fifo-fair", "--out", &out]).ok();
+    assert!(ran.stdout.lines().any(|line| line.starts_with("fifo-fair ")), "{}", ran.stdout);
+    let page = fs::read_to_string(format!("{out}/compare.html")).unwrap();
+    assert!(page.contains("<h2>fifo-fair</h2>") && page.contains("<svg"), "{page}");
+    assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
+    let course = fs::read_to_string(format!("{out}/course.csv")).unwrap();
+    assert!(course.lines().count() > 3 && course.lines().all(|line| line.split(',').count() == 9), "{course}");
+    let table = fs::read_to_string(format!("{out}/compare.csv")).unwrap();
+    assert!(table.contains("gfs,finished,3\n"), "{table}");
+}
+
+#[test]
+fn what_cannot_be_replayed_is_named() {
+    let place = Place::new();
+    place.write("jobs.csv", &format!("{JOBS}bad,1,V100,4,1,1,0,-5,HP\n"));
+    let said = place.run(&["--policy", "gfs"]);
+    assert_eq!(
+        (said.code, said.stderr.contains("row 5") && said.stderr.contains("duration")),
+        (3, true),
+        "{}",
+        said.stderr
+    );
+    place.write("jobs.csv", &format!("{JOBS}wide,1,V100,4,9,1,0,5,HP\nelse,1,H800,4,1,1,0,5,HP\n"));
+    let said = place.run(&["--policy", "gfs"]).ok().stderr;
+    assert!(said.contains("2 jobs are left out, the first one else: there is no node with H800"), "{said}");
+    for (words, code, part) in [
+        (&["--policy", "best"][..], 2, "\"best\" is no policy; there are gfs, "),
+        (&["--predictor", "crystal"], 2, "live, oracle"),
+        (&["--nodes-minus", "2"], 2, "2 nodes less leave none of 2"),
+        (&["--spot-scale", "-1"], 2, "--spot-scale"),
+    ] {
+        let said = place.run(words);
+        assert_eq!((said.code, said.stderr.contains(part)), (code, true), "{words:?}: {}", said.stderr);
+    }
+    assert_eq!(program("simulate", &["--policy", "gfs"]).code, 2);
+}
+
+fn on_philly(nodes: &str, jobs: &str, policies: &str) -> Value {
+    program("simulate", &["compare", "--nodes", nodes, "--jobs", jobs, "--policies", policies, "--json"]).ok().json()
+}
+
+#[test]
+fn gfs_keeps_its_promise_on_philly_and_starts_spot_almost_as_soon_as_an_oracle() {
+    let name = "gfs_keeps_its_promise_on_philly_and_starts_spot_almost_as_soon_as_an_oracle";
+    let Some(folder) = public_data(name, "philly-gfs") else { return };
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (nodes, jobs) = (file("node_info_df_1280.csv"), file("job_info_df.csv"));
+    let all = on_philly(&nodes, &jobs, "gfs,gfs:last-value,gfs-noquota,fifo-fair");
+    let of = |policy: &str, figure: &str| all[policy][figure].as_f64().unwrap();
+    for policy in ["gfs", "gfs:last-value", "gfs-noquota", "fifo-fair"] {
+        assert_eq!(of(policy, "finished"), 30_756.0);
+    }
+    assert!(of("gfs", "hp_queue_mean_s") <= 4.5 && of("gfs", "allocation_rate") >= 0.80, "{all}");
+    assert!(of("gfs", "guarantee_eviction_rate") <= 0.05 && of("gfs", "eviction_rate") <= 0.21, "{all}");
+    assert!(of("gfs", "spot_jct_mean_s") <= 24_000.0, "{all}");
+    assert!(of("gfs", "spot_jct_mean_s") < 0.7 * of("gfs:last-value", "spot_jct_mean_s"), "{all}");
+    assert!(of("gfs", "spot_jct_mean_s") < 0.5 * of("fifo-fair", "spot_jct_mean_s"), "{all}");
+    assert!(of("gfs", "guarantee_eviction_rate") < 0.3 * of("gfs-noquota", "guarantee_eviction_rate"), "{all}");
+}
