@@ -54,7 +54,7 @@ fn the_same_seed_gives_the_same_figures_and_policies_differ() {
     let place = Place::new();
     let compared = || {
         let policies =
-            ["--policies", "gfs,gfs:oracle,gfs-p,gfs-noquota,yarn-cs,fifo-fair,lyra,fgd,gfs-paper", "--json"];
+            ["--policies", "gfs,gfs:oracle,gfs-p,gfs-noquota,yarn-cs,fifo-fair,lyra,fgd,gfs-paper,chronus", "--json"];
         figures(place.run(&[&["compare", "--seed", "3"], &policies[..]].concat()))
     };
     let first = compared();
@@ -103,6 +103,54 @@ fn what_cannot_be_replayed_is_named() {
         assert_eq!((said.code, said.stderr.contains(part)), (code, true), "{words:?}: {}", said.stderr);
     }
     assert_eq!(program("simulate", &["--policy", "gfs"]).code, 2);
+}
+
+/// A pool of one node that spot holds, under a quota that leaves nothing, with an HP and a spot task that wait.
+fn snapshot() -> String {
+    use placement::fleet::{Gang, GpuRequest, PodRequest};
+    use placement::pool::{Command, Pool, PoolRules, Request};
+    use placement::{Limit, Policy};
+    use vocab::{HorizonHours, MilliGpus, NodeId, Organization, TaskClass, TaskId, UnixSeconds};
+    let mut pool = Pool::new(Policy::GFS, PoolRules::default());
+    let now = UnixSeconds::new(1_763_800_000);
+    let gpus = |gpus: u32| vec![Limit { hours: HorizonHours::ONE, quota: MilliGpus::from_gpus(gpus) }];
+    let submit = |name: &str, class: TaskClass, gpus: u16| {
+        let pod = PodRequest { gpus: GpuRequest::Whole(gpus), cpu_milli: 0, memory_mib: 0 };
+        let gang = Gang { task: TaskId::parse(name).unwrap(), class, pod, pods: 1 };
+        let hours = (class == TaskClass::Spot).then_some(HorizonHours::ONE);
+        Command::Submit(Request { gang, organization: Organization::parse("a").unwrap(), submitted: now, hours })
+    };
+    let node = NodeId::parse("a").unwrap();
+    for command in [
+        Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None },
+        Command::SetLimits(gpus(4)),
+        submit("runs", TaskClass::Spot, 4),
+        submit("waits", TaskClass::Spot, 2),
+        submit("wide", TaskClass::Hp, 9),
+    ] {
+        pool.handle(now, &command).1.unwrap();
+    }
+    serde_json::to_string(&wire::SnapshotRecord::from(&pool.snapshot())).unwrap()
+}
+
+#[test]
+fn a_live_pool_is_asked_what_another_policy_would_do() {
+    let place = Place::new();
+    place.write("pool.json", &snapshot());
+    let file = place.file("pool.json");
+    let asked = |policy: &str| program("simulate", &["--snapshot", &file, "--policy", policy, "--json"]).ok().json();
+    let verdicts = |of: &Value| -> Vec<String> {
+        of["tasks"].as_array().unwrap().iter().map(|one| one["verdict"].as_str().unwrap().to_owned()).collect()
+    };
+    let own = asked("gfs");
+    assert_eq!(verdicts(&own), ["over_quota", "fits_never"], "{own}");
+    assert_eq!((own["idle_gpus"].as_f64(), own["hp_demand_gpus"].as_f64()), (Some(4.0), Some(9.0)));
+    assert_eq!(verdicts(&asked("gfs-noquota")), ["starts", "fits_never"]);
+    let said = program("simulate", &["--snapshot", &file]).ok().stdout;
+    assert!(said.contains("2.000 GPUs more than the 4.000 that are promised for 1h"), "{said}");
+    place.write("pool.json", "{}");
+    let said = program("simulate", &["--snapshot", &file]);
+    assert_eq!((said.code, said.stderr.contains("missing field")), (3, true), "{}", said.stderr);
 }
 
 fn on_philly(nodes: &str, jobs: &str, policies: &str) -> Value {

@@ -9,6 +9,7 @@ mod decide;
 pub mod eta;
 pub mod fleet;
 pub mod invariants;
+pub mod leases;
 pub mod policy;
 pub mod pool;
 mod quota;

@@ -18,15 +18,19 @@ use vocab::{ClusterName, HorizonHours, UnixSeconds};
     simulate --nodes node_info_df.csv --jobs job_info_df.csv --policy gfs\n  \
     simulate --nodes node_info_df.csv --jobs job_info_df.csv --policy gfs --spot-scale 2 --guarantee-hours 4 --json\n  \
     simulate --nodes node_info_df.csv --jobs job_info_df.csv --policy gfs --predictor oracle --nodes-minus 25\n  \
+    simulate --snapshot pool.json --policy gfs-noquota\n  \
     simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs:last-value,gfs-noquota,fifo-fair --out compared\n\n\
     Policies: gfs and its ablations gfs-e (peak of the last week instead of a forecast), gfs-d (eta stays 1), gfs-s (best fit\n\
-    alone), gfs-p (random victims), gfs-sp; gfs-paper; the control gfs-noquota; rivals yarn-cs, fifo-fair, fgd, lyra."
+    alone), gfs-p (random victims), gfs-sp; gfs-paper; the control gfs-noquota; rivals yarn-cs, fifo-fair, fgd, lyra, chronus."
 )]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Option<Command>,
     #[command(flatten)]
     pub trace: Option<Trace>,
+    /// What GET /v1/pools/{id}/snapshot answered: what the policy would do with its waiting tasks now
+    #[arg(long, value_name = "FILE", conflicts_with = "Trace")]
+    pub snapshot: Option<PathBuf>,
     /// Rules by which tasks are placed
     #[arg(long, value_name = "POLICY", default_value = "gfs")]
     pub policy: String,

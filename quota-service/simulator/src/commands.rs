@@ -24,11 +24,13 @@ pub enum SimulatorError {
     World(#[from] WorldError),
     #[error(transparent)]
     Run(#[from] RunError),
-    #[error("{name:?} is no policy; there are {}", Policy::IDS.join(", "))]
+    #[error("{name:?} is no policy; there are {}, {CHRONUS}", Policy::IDS.join(", "))]
     NoPolicy { name: String },
     #[error("{0}")]
     Predictor(String),
-    #[error("--nodes and --jobs name the trace that is to be replayed")]
+    #[error("{}: {detail}: write what GET /v1/pools/{{id}}/snapshot answers", file.display())]
+    Snapshot { file: std::path::PathBuf, detail: String },
+    #[error("--nodes and --jobs name the trace that is to be replayed, --snapshot a live pool")]
     NoTrace,
     #[error("{0}")]
     Value(String),
@@ -39,7 +41,9 @@ pub enum SimulatorError {
 impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
         let exit = match &fault {
-            SimulatorError::World(WorldError::Read(_) | WorldError::Node(_)) => Exit::DataInvalid,
+            SimulatorError::World(WorldError::Read(_) | WorldError::Node(_)) | SimulatorError::Snapshot { .. } => {
+                Exit::DataInvalid
+            }
             SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
             _ => Exit::Usage,
         };
@@ -52,9 +56,14 @@ impl From<SimulatorError> for Failure {
 /// # Errors
 /// The trace cannot be read or the run broke off.
 pub fn one(arguments: &Arguments, config: &Config, json: bool) -> Result<(), SimulatorError> {
+    if let Some(file) = &arguments.snapshot {
+        let id = &arguments.policy;
+        let policy = Policy::parse(id).ok_or_else(|| SimulatorError::NoPolicy { name: id.clone() })?;
+        return crate::replay::replay(file, id, policy.seeded(config.seed), json);
+    }
     let trace = arguments.trace.as_ref().ok_or(SimulatorError::NoTrace)?;
     let world = world(trace, config)?;
-    let outcome = run(&world, &settings(&arguments.policy, trace, config)?)?;
+    let outcome = played(&arguments.policy, &world, trace, config)?;
     let named = [(arguments.policy.clone(), outcome)];
     show(&named, json);
     Ok(())
@@ -66,17 +75,29 @@ pub fn one(arguments: &Arguments, config: &Config, json: bool) -> Result<(), Sim
 /// The trace cannot be read, a run broke off, or the folder cannot be written.
 pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), SimulatorError> {
     let world = world(&what.trace, config)?;
-    let runs = what.policies.iter().map(|name| Ok((name.clone(), settings(name, &what.trace, config)?)));
-    let runs: Vec<(String, Settings)> = runs.collect::<Result<_, SimulatorError>>()?;
+    // A name that is wrong is told before anything runs.
+    for name in what.policies.iter().filter(|name| *name != CHRONUS) {
+        settings(name, &what.trace, config)?;
+    }
     let mut named = Vec::new();
-    for (name, settings) in runs {
-        named.push((name, run(&world, &settings)?));
+    for name in &what.policies {
+        named.push((name.clone(), played(name, &world, &what.trace, config)?));
     }
     if let Some(folder) = &what.out {
         crate::files::write(folder, &named, &told(&what.trace, &world))?;
     }
     show(&named, json);
     Ok(())
+}
+
+/// Leases are no rule of a pool: they have a run of their own.
+const CHRONUS: &str = "chronus";
+
+fn played(name: &str, world: &World, trace: &Trace, config: &Config) -> Result<Outcome, SimulatorError> {
+    if name == CHRONUS {
+        return Ok(crate::chronus::run(world)?);
+    }
+    Ok(run(world, &settings(name, trace, config)?)?)
 }
 
 fn told(trace: &Trace, world: &World) -> Told {

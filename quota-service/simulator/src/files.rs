@@ -28,8 +28,10 @@ fn course(named: &[(String, Outcome)]) -> String {
     for (name, run) in named {
         for one in &run.course {
             let (at, hp, spot) = (one.at_s, one.hp_gpus, one.spot_gpus);
-            let (hp_waiting, spot_waiting, quota) = (one.hp_waiting, one.spot_waiting, one.quota_gpus);
-            let (eta, evictions) = (one.eta, one.evictions);
+            let (hp_waiting, spot_waiting) = (one.hp_waiting, one.spot_waiting);
+            let text = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+            let quota = text(one.quota_gpus);
+            let (eta, evictions) = (text(one.eta), one.evictions);
             let _ = writeln!(lines, "{name},{at},{hp},{spot},{hp_waiting},{spot_waiting},{quota},{eta},{evictions}");
         }
     }

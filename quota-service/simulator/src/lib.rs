@@ -1,12 +1,14 @@
 //! The simulator: a trace on a virtual clock around `placement` and `forecaster`, with no decision of its own.
 
 pub mod args;
+pub mod chronus;
 pub mod commands;
 pub mod cpu;
 pub mod files;
 pub mod page;
 pub mod predictor;
 pub mod quota;
+pub mod replay;
 pub mod run;
 pub mod tally;
 pub mod world;

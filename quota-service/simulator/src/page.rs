@@ -85,6 +85,10 @@ fn table(named: &[(String, Outcome)]) -> Markup {
     }
 }
 
+fn eta(sample: &Sample) -> f64 {
+    sample.eta.unwrap_or(0.0)
+}
+
 /// Hours since the first submission.
 fn hours(sample: &Sample) -> f64 {
     sample.at_s as f64 / 3_600.0
@@ -124,7 +128,9 @@ fn courses(named: &[(String, Outcome)], told: &Told) -> Markup {
                     (figure("GPUs in use, and the quota", &allocation(&chart("GPUs", gpus, format!("{policy}: GPUs in use by HP and spot, and the quota, hour by hour")), course, gpus)))
                     (figure("Spot tasks that wait", &line(&chart("tasks", most(|one| one.spot_waiting as f64), format!("{policy}: spot tasks that wait")), course, |one| one.spot_waiting as f64)))
                     (figure("Evictions an hour", &line(&chart("evictions", most(|one| one.evictions as f64), format!("{policy}: evictions in each hour")), course, |one| one.evictions as f64)))
-                    (figure("Eta", &line(&chart("eta", most(|one| one.eta), format!("{policy}: eta")), course, |one| one.eta)))
+                    @if course.iter().any(|one| one.eta.is_some()) {
+                        (figure("Eta", &line(&chart("eta", most(eta), format!("{policy}: eta")), course, eta)))
+                    }
                 }
             }
         }
@@ -138,7 +144,7 @@ fn figure(title: &str, drawn: &Markup) -> Markup {
 fn allocation(chart: &Chart, course: &[Sample], gpus: f64) -> Markup {
     let hp: Vec<_> = course.iter().map(|one| (hours(one), 0.0, one.hp_gpus)).collect();
     let spot: Vec<_> = course.iter().map(|one| (hours(one), one.hp_gpus, one.hp_gpus + one.spot_gpus)).collect();
-    let quota = course.iter().map(|one| (hours(one), Some(one.quota_gpus.min(gpus))));
+    let quota = course.iter().map(|one| (hours(one), one.quota_gpus.map(|quota| quota.min(gpus))));
     chart.render(&html! {
         path class="band inner" d=(chart.area(&hp, 1.0)) {}
         path class="band outer" d=(chart.area(&spot, 1.0)) {}

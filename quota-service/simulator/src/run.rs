@@ -280,9 +280,14 @@ impl<'a> Simulation<'a> {
             self.follow(number, at, report);
         }
         if at.rem_euclid(SECONDS_PER_HOUR) < self.settings.quota.refresh_s {
-            let quota = self.quotas.iter().map(QuotaLoop::quota_gpus).sum();
-            let eta = self.quotas.first().map_or(1.0, QuotaLoop::eta);
-            self.tally.sample(at, &self.pools, quota, eta);
+            let gpus = self.quotas.iter().map(QuotaLoop::quota_gpus).sum();
+            let quota = self.quotas.first().map(|first| (gpus, first.eta()));
+            let waiting = |class| {
+                let all = self.pools.iter().flat_map(Pool::waiting);
+                all.filter(|waiting| waiting.request.gang.class == class).count() as u64
+            };
+            let waiting = [TaskClass::Hp, TaskClass::Spot].map(waiting);
+            self.tally.sample(at, self.pools.iter().map(Pool::fleet), waiting, quota);
         }
         let is_alive = more_jobs
             || self.pools.iter().any(|pool| !pool.fleet().tasks().is_empty() || pool.waiting().next().is_some());

@@ -3,7 +3,8 @@
 use crate::cpu;
 use crate::run::Outcome;
 use crate::world::World;
-use placement::pool::{Pool, Request};
+use placement::fleet::Fleet;
+use placement::pool::Request;
 use serde::Serialize;
 use std::time::Duration;
 use vocab::{OutcomeKind, TaskClass, UnixSeconds};
@@ -43,8 +44,9 @@ pub struct Sample {
     pub spot_gpus: f64,
     pub hp_waiting: u64,
     pub spot_waiting: u64,
-    pub quota_gpus: f64,
-    pub eta: f64,
+    /// Of the shortest guarantee; none under policies without a quota.
+    pub quota_gpus: Option<f64>,
+    pub eta: Option<f64>,
     /// Since the sample before.
     pub evictions: u64,
 }
@@ -121,19 +123,32 @@ impl Tally {
         }
     }
 
-    pub fn sample(&mut self, at_s: i64, pools: &[Pool], quota_gpus: f64, eta: f64) {
-        let nodes = || pools.iter().flat_map(|pool| pool.fleet().nodes());
-        let waiting = |of: TaskClass| {
-            pools.iter().flat_map(Pool::waiting).filter(|waiting| waiting.request.gang.class == of).count() as u64
-        };
+    /// A lease ended before the task did: nothing is lost, and nobody was evicted.
+    pub fn paused(&mut self, at_s: i64, request: &Request) {
+        self.change(at_s, |used| used - milli(request));
+    }
+
+    /// Adds a point to the course: tasks that wait, HP and spot; quota in GPUs and eta, where there are any.
+    pub fn sample<'a>(
+        &mut self,
+        at_s: i64,
+        fleets: impl Iterator<Item = &'a Fleet>,
+        [hp_waiting, spot_waiting]: [u64; 2],
+        quota: Option<(f64, f64)>,
+    ) {
+        let (mut hp_gpus, mut spot_gpus) = (0.0, 0.0);
+        for node in fleets.flat_map(Fleet::nodes) {
+            hp_gpus += f64::from(node.hp_milli) / 1_000.0;
+            spot_gpus += f64::from(node.spot_milli) / 1_000.0;
+        }
         self.course.push(Sample {
             at_s: at_s - self.start_s,
-            hp_gpus: nodes().map(|node| f64::from(node.hp_milli)).sum::<f64>() / 1_000.0,
-            spot_gpus: nodes().map(|node| f64::from(node.spot_milli)).sum::<f64>() / 1_000.0,
-            hp_waiting: waiting(TaskClass::Hp),
-            spot_waiting: waiting(TaskClass::Spot),
-            quota_gpus,
-            eta,
+            hp_gpus,
+            spot_gpus,
+            hp_waiting,
+            spot_waiting,
+            quota_gpus: quota.map(|(gpus, _)| gpus),
+            eta: quota.map(|(_, eta)| eta),
             evictions: self.evictions - self.sampled_evictions,
         });
         self.sampled_evictions = self.evictions;

@@ -148,6 +148,12 @@ impl Pool {
         Fact::Started { task: gang.task, places, guarantee, victims, starts: self.now.plus_s(grace_s) }
     }
 
+    /// Tries every waiting task once more, whatever has changed: under another policy others may start.
+    pub fn retry(&mut self, now: UnixSeconds) -> Report {
+        self.freed(Stale::All);
+        self.pass(now)
+    }
+
     /// Time alone, for callers that have nothing else to say.
     pub fn pass(&mut self, now: UnixSeconds) -> Report {
         self.handle(now, &Command::Pass).0
