@@ -121,6 +121,18 @@ impl LiveBound {
         Self { rate, horizons, last: None, moves_milli: 0.0, weight: 0.0 }
     }
 
+    /// Whether it was made for this rate and these hours.
+    #[must_use]
+    pub fn is_of(&self, rate: GuaranteeRate, offered: &[HorizonHours]) -> bool {
+        self.rate == rate && self.horizons.iter().map(|horizon| horizon.hours).eq(offered.iter().copied())
+    }
+
+    /// When it learned last.
+    #[must_use]
+    pub fn learned_at(&self) -> Option<UnixSeconds> {
+        self.last.map(|(at, _)| at)
+    }
+
     /// Learns the demand of this moment, in thousandths of a GPU, and mixes each forecast bound with the live one. Calls come in
     /// the order of time and at even intervals; `forecast_gpus` has one bound for each of the offered hours, none where
     /// there is no forecast. The result does not decrease with the hours; it is empty where nothing is known.

@@ -150,6 +150,8 @@ fn inputs(kind: ModelKind) -> ClusterInputs {
         eta: EtaState { eta: settings.pool.eta_start, moved_at: now },
         unspent: Vec::new(),
         newest_outcome: None,
+        hp_demand: None,
+        live: None,
     };
     let pools = (0..POOLS).map(pool_inputs).collect();
     ClusterInputs { panel: Arc::new(panel), run, calibrator: None, pools, now, eta_frozen: false }

@@ -4,7 +4,7 @@ use crate::settings::PlacementSettings;
 use placement::Limit;
 use placement::pool::{Fault, NodeLoss, Request, Snapshot};
 use store::{StoreError, TaskRecord, TaskStatus};
-use vocab::{NodeId, PoolState, TaskId};
+use vocab::{MilliGpus, NodeId, PoolState, TaskId};
 use wire::TaskExplanation;
 
 /// A question to the writer of a pool, or an order.
@@ -41,13 +41,21 @@ pub struct Decided {
     pub is_shadow: bool,
 }
 
+/// A pool whose tasks are placed here, to cut quota from.
+#[derive(Debug, Clone)]
+pub struct Placed {
+    pub state: PoolState,
+    /// HP GPUs, running and waiting, now.
+    pub hp_demand: MilliGpus,
+}
+
 /// What a writer answers, once it is durable.
 #[derive(Debug)]
 pub enum Reply {
     Task(Box<Decided>),
     Explanation(Box<TaskExplanation>),
     Snapshot(Box<Snapshot>),
-    State(Option<PoolState>),
+    State(Option<Box<Placed>>),
     Done,
 }
 

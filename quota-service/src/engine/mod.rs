@@ -10,7 +10,7 @@ mod turn;
 mod webhook;
 mod writer;
 
-pub use ask::{Ask, Decided, EngineError, Reply};
+pub use ask::{Ask, Decided, EngineError, Placed, Reply};
 pub use events::{Cursor, events_after};
 pub use record::answer;
 pub use state::rebuild;
@@ -24,7 +24,7 @@ use std::time::Duration;
 use store::{PlacedPool, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use vocab::{ClusterName, PoolId, PoolState};
+use vocab::{ClusterName, PoolId};
 use writer::{Asked, Writer};
 
 /// Requests that may wait for a writer; beyond, the next ones wait outside.
@@ -131,7 +131,7 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn state(&self, pool: &PoolId) -> Result<Option<PoolState>, EngineError> {
+    pub async fn state(&self, pool: &PoolId) -> Result<Option<Box<Placed>>, EngineError> {
         match self.ask_if_running(pool, Ask::State).await? {
             Some(Reply::State(state)) => Ok(state),
             _ => Ok(None),

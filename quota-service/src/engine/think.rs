@@ -1,6 +1,6 @@
 //! One turn of a writer, thought through: pure but for the log.
 
-use super::ask::{Ask, Decided, EngineError, Reply};
+use super::ask::{Ask, Decided, EngineError, Placed, Reply};
 use super::record;
 use super::state::{State, first_whole_hour};
 use super::turn::{Before, Draft};
@@ -49,7 +49,8 @@ impl Thought<'_> {
                 let _ = self.command(&Command::Pass);
                 let id = self.state.placed.pool.clone();
                 let places = self.state.pool.has_had_tasks();
-                Ok(Reply::State(places.then(|| self.state.pool.state(id))))
+                let hp_demand = self.state.pool.hp_demand();
+                Ok(Reply::State(places.then(|| Box::new(Placed { state: self.state.pool.state(id), hp_demand }))))
             }
             Ask::SetLimits(limits) => Ok(self.done(&Command::SetLimits(limits))?),
             Ask::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),

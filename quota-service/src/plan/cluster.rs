@@ -1,13 +1,15 @@
 //! The plan of one cluster: forecasts, bounds, eta, quotas.
 
+use super::live::{Live, demand_bounds};
 use crate::settings::ServedSettings;
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound, bounds};
 use forecaster::calibration::Calibrator;
+use forecaster::live::LiveBound;
 use forecaster::scores::actual_peak_gpus;
 use forecaster::{Predict, PredictError, Trained, forecast};
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback};
-use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, quotas, staleness, supply};
+use placement::{Known, PoolSettings, Quota, SettingsError, Supply, Unknown, quotas, staleness, supply};
 use std::ops::Range;
 use std::sync::Arc;
 use store::{OutcomeId, RunId};
@@ -32,6 +34,10 @@ pub struct PoolInputs {
     /// Outcomes that may still move eta, newest first.
     pub unspent: Vec<(OutcomeId, Ended)>,
     pub newest_outcome: Option<UnixSeconds>,
+    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here.
+    pub hp_demand: Option<MilliGpus>,
+    /// What was learned from HP demand before; none where it is not known.
+    pub live: Option<LiveBound>,
 }
 
 /// What is known of a cluster.
@@ -93,6 +99,8 @@ pub struct PoolQuota {
     /// What was done to each, where anything was.
     pub corrected: Corrected,
     pub bounds: Vec<PoolBound>,
+    /// How the bounds were mixed with what demand does from moment to moment.
+    pub live: Option<Live>,
     pub quotas: Vec<Quota>,
     pub eta_decision: EtaDecision,
     pub issue: HourStart,
@@ -254,12 +262,14 @@ fn quota(
     let (members, raw): (Vec<_>, Vec<_>) = (forecasts.iter().collect(), corrected.raw().iter().collect());
     let conformal = inputs.calibrator().conformal_of(&pool.id, &raw, settings.guarantee_rate);
     let pool_bounds = bounds(&members, aggregation, calibration, conformal.as_ref(), settings.guarantee_rate, &steps)?;
-    let offered = settings.offered_hours.iter().zip(&pool_bounds);
-    let demand: Vec<_> = offered.map(|(hours, bound)| Bound { hours: *hours, bound: bound.bound }).collect();
+    let live = Live::of(pool, &pool_bounds, inputs.now);
+    let demand = demand_bounds(settings, &pool_bounds, live.as_ref());
+    // Under bounds that follow what is measured eta only brakes.
+    let settings = &if live.is_some() { settings.calibrated() } else { settings.clone() };
     // 3. Eta, judged by the quotas that it gives now; then the quotas that it gives next.
     let eta = pool.eta.within(settings);
     let unmoved = quotas(&supply, &demand, eta.eta);
-    let (eta_decision, moved) = decide_eta(pool, &eta, &unmoved, &supply, inputs.now);
+    let (eta_decision, moved) = decide_eta(pool, settings, &eta, &unmoved, &supply, inputs.now);
     let moved = moved.filter(|_| !inputs.eta_frozen);
     let quotas = match eta_decision {
         EtaDecision::Move { to, .. } if moved.is_some() => quotas(&supply, &demand, to),
@@ -276,6 +286,7 @@ fn quota(
         forecasts,
         corrected,
         bounds: pool_bounds,
+        live,
         quotas,
         eta_decision,
         issue,
@@ -314,13 +325,14 @@ fn latest_demand(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<Milli
 
 fn decide_eta(
     pool: &PoolInputs,
+    settings: &PoolSettings,
     eta: &EtaState,
     quotas: &[Quota],
     supply: &Supply,
     now: UnixSeconds,
 ) -> (EtaDecision, Option<EtaMoved>) {
     let ended: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
-    let recent = eta::recent(&ended, &pool.settings.pool, now);
+    let recent = eta::recent(&ended, settings, now);
     let broken = recent.iter().filter(|ended| ended.broken).count() as u64;
     let kept = recent.len() as u64 - broken;
     let feedback = Feedback {
@@ -330,7 +342,7 @@ fn decide_eta(
         longest_quota_wait_s: supply.longest_quota_wait_s,
         more_would_help: quotas.iter().any(Quota::grows_with_eta),
     };
-    let decision = eta::decide(eta, &feedback, &pool.settings.pool, now);
+    let decision = eta::decide(eta, &feedback, settings, now);
     let EtaDecision::Move { spends, .. } = decision else { return (decision, None) };
     let spent = pool.unspent.iter().filter(|_| spends).map(|(id, _)| *id).collect();
     // From where it is stored: that is what the move is held against when it is written.

@@ -12,8 +12,8 @@ use vocab::{DemandForecast, MilliGpus, UnixSeconds};
 use wire::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
     ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer, ForecastExplanation,
-    OrganizationBound, OrganizationCorrection, OrganizationForecast, QuotaAnswer, ReasonBody, StepTotalBody,
-    SupplyExplanation,
+    LiveExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast, QuotaAnswer, ReasonBody,
+    StepTotalBody, SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
@@ -117,7 +117,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             calibration: None,
         },
         calendar: Some(calendar_explanation(pool)),
-        bound: bound_explanation(pool, bound),
+        bound: bound_explanation(pool, quota, bound, place),
         eta: EtaExplanation {
             eta: quota.eta.as_f64(),
             last_decision: decision(&pool.eta_decision),
@@ -152,11 +152,12 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
         Some(from) => format!(", raised from {from:.3} to the bound over fewer hours"),
         None => String::new(),
     };
+    let live = live_sentence(pool, quota, bound);
     let decided = &quota.reasons.first().map(ToString::to_string).unwrap_or_default();
     vec![
         format!("C = {} GPUs, from {}", quota.capacity, pool.supply.capacity_source.as_str()),
         format!(
-            "B_{hours} = {} GPUs: {} at p = {rate} over {} forecast steps, {how}{raised}, rounded up",
+            "B_{hours} = {} GPUs: {} at p = {rate} over {} forecast steps, {how}{raised}, rounded up{live}",
             quota.demand_bound,
             pool.aggregation,
             bound.hours.get()
@@ -166,6 +167,16 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
         format!("S0 + Sa = {} + {} = {}", quota.idle, quota.used, quota.ceiling),
         format!("Q_{hours} = min({}, {}) = {}: {decided}", quota.scaled_inventory, quota.ceiling, quota.quota),
     ]
+}
+
+/// How the forecast's bound was mixed with the live one.
+fn live_sentence(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> String {
+    let place = pool.quotas.iter().position(|one| one.hours == quota.hours).unwrap_or(0);
+    let Some(live) = live_explanation(pool, bound, place) else { return String::new() };
+    let LiveExplanation { hp_demand_gpus, forecast_bound_gpus, live_bound_gpus, share } = live;
+    let mixed = live_bound_gpus
+        .map(|live| format!("; {forecast_bound_gpus:.3} mixed with a share of {share} of the live bound {live:.3}"));
+    format!("{}; no less than the {hp_demand_gpus:.3} that HP needs now", mixed.unwrap_or_default())
 }
 
 fn conformal_sentence(bound: &PoolBound) -> String {
@@ -192,7 +203,7 @@ fn calendar_explanation(pool: &PoolQuota) -> CalendarExplanation {
     }
 }
 
-fn bound_explanation(pool: &PoolQuota, bound: &PoolBound) -> BoundExplanation {
+fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> BoundExplanation {
     let calibration = pool.run.trained.calibration(&pool.id);
     let pooled = |of: fn(&PoolCalibration) -> f64| {
         calibration.filter(|_| pool.aggregation == forecaster::bound::Aggregation::Pooled).map(of)
@@ -216,8 +227,20 @@ fn bound_explanation(pool: &PoolQuota, bound: &PoolBound) -> BoundExplanation {
         conformal: bound.conformal.as_ref().map(conformal),
         organizations: bound.shares.iter().map(share).collect(),
         raised_from_gpus: bound.raised_from_gpus,
-        demand_bound_gpus: bound.bound.as_gpus(),
+        live: live_explanation(pool, bound, place),
+        demand_bound_gpus: quota.demand_bound.as_gpus(),
     }
+}
+
+fn live_explanation(pool: &PoolQuota, bound: &PoolBound, place: usize) -> Option<LiveExplanation> {
+    let live = pool.live.as_ref()?;
+    let mixed = live.mixed.get(place)?;
+    Some(LiveExplanation {
+        hp_demand_gpus: live.hp_demand.as_gpus(),
+        forecast_bound_gpus: bound.bound.as_gpus(),
+        live_bound_gpus: mixed.live_gpus,
+        share: mixed.share,
+    })
 }
 
 /// What was done to the forecasts of a pool. Asked for when it is explained: nothing else needs it.

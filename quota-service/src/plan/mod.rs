@@ -2,8 +2,10 @@
 
 mod cluster;
 mod explain;
+mod live;
 
 pub use cluster::{
     ClusterInputs, ClusterPlan, Corrected, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, Said, plan,
 };
 pub use explain::{Held, amount, answer, at_stage, calibration, explanation, forecast_answer};
+pub use live::Live;

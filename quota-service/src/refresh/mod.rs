@@ -2,6 +2,7 @@
 
 mod cache;
 pub mod limits;
+mod live;
 mod read;
 pub use read::settings;
 mod write;
@@ -15,12 +16,14 @@ use crate::plan::{ClusterInputs, ClusterPlan, plan};
 use crate::published::{Published, PublishedPool};
 use arc_swap::ArcSwap;
 use cache::Cache;
+use forecaster::live::LiveBound;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use store::{Cluster, Store, StoreError};
 use tokio::sync::{Notify, watch};
-use vocab::{HorizonHours, MilliGpus, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, PoolId, UnixSeconds};
 
 /// What every part of the service shares.
 pub struct Service {
@@ -114,6 +117,8 @@ pub async fn run(service: Arc<Service>) {
 pub struct Renewer {
     cache: Cache,
     ledgers: Ledgers,
+    /// Of pools whose tasks are placed here. They begin anew with the service, and count after an hour and a bit.
+    live: BTreeMap<PoolId, LiveBound>,
 }
 
 impl Renewer {
@@ -159,6 +164,9 @@ impl Renewer {
             costs_no_quota(cluster, caught_up);
             inputs.calibrator = self.ledgers.calibrator(&cluster.name, run.id);
         }
+        for pool in &mut inputs.pools {
+            pool.live = live::before(&self.live, pool);
+        }
         // 3. Think, on a thread of its own, so that requests keep moving.
         let Some((inputs, mut plan)) = think(inputs).await else {
             metrics::refresh_failed();
@@ -167,6 +175,7 @@ impl Renewer {
             return Ok(());
         };
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
+        live::remember(&mut self.live, &plan);
         // 4. Write, then publish: an answer may only say what a restart would find again.
         let published = write::write(service, &inputs, plan.pools).await?;
         service.publish(published);

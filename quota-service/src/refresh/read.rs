@@ -167,7 +167,7 @@ async fn pool_inputs(
     let store = service.store.as_ref();
     let settings = settings(store, &id).await?;
     let mine = nodes.iter().filter(|node| node.pool == id && !node.drains).map(Node::capacity);
-    let state = placed_or_reported(service, &id).await?;
+    let (state, hp_demand) = placed_or_reported(service, &id).await?;
     // Beside old data a state is nobody's: under a virtual clock one that is not of its time counts as none.
     let of_its_time = |state: &PoolState| now.since_s(state.as_of) <= settings.pool.state_fresh_s;
     let known = Known {
@@ -183,7 +183,8 @@ async fn pool_inputs(
         EtaState { eta: settings.pool.eta_start, moved_at: service.started_at },
         |record| EtaState { eta: Eta::from_micro(record.eta_micro), moved_at: record.moved_at },
     );
-    Ok(PoolInputs { settings, known, eta, unspent: unspent.collect(), newest_outcome: outcomes.newest_ended_at, id })
+    let (unspent, newest_outcome) = (unspent.collect(), outcomes.newest_ended_at);
+    Ok(PoolInputs { settings, known, eta, unspent, newest_outcome, hp_demand, live: None, id })
 }
 
 fn store_fault(fault: EngineError) -> StoreError {
@@ -193,11 +194,14 @@ fn store_fault(fault: EngineError) -> StoreError {
     }
 }
 
-/// The pool as it is placed here, else as a scheduler has reported it.
-async fn placed_or_reported(service: &Service, id: &PoolId) -> Result<Option<PoolState>, StoreError> {
+/// The pool as it is placed here, with its HP demand of this moment, else as a scheduler has reported it.
+async fn placed_or_reported(
+    service: &Service,
+    id: &PoolId,
+) -> Result<(Option<PoolState>, Option<MilliGpus>), StoreError> {
     match service.engine.state(id).await.map_err(store_fault)? {
-        Some(state) => Ok(Some(state)),
-        None => Ok(service.store.pool_state(id).await?.map(|received| received.state)),
+        Some(placed) => Ok((Some(placed.state), Some(placed.hp_demand))),
+        None => Ok((service.store.pool_state(id).await?.map(|received| received.state), None)),
     }
 }
 

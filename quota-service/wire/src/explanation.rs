@@ -111,12 +111,27 @@ pub struct BoundExplanation {
     pub deciding_step: Option<u8>,
     /// What the pool's measured peaks say, for `conformal`.
     pub conformal: Option<ConformalExplanation>,
+    /// How the forecast's bound was mixed with one that follows HP demand from moment to moment; for pools whose tasks are
+    /// placed here.
+    pub live: Option<LiveExplanation>,
     /// What each organization adds under `sum-of-bounds`.
     pub organizations: Vec<OrganizationBound>,
     /// The bound before it was raised to that of fewer hours, where it was.
     pub raised_from_gpus: Option<f64>,
     /// Rounded up to a thousandth.
     pub demand_bound_gpus: f64,
+}
+
+/// B_H between two forecasts: `share` of the live bound and the rest of the forecast's, no less than what HP needs now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LiveExplanation {
+    /// HP GPUs, running and waiting, when the quota was computed.
+    pub hp_demand_gpus: f64,
+    pub forecast_bound_gpus: f64,
+    /// What demand is now, and how far it rises at the guarantee rate; none in the first hour.
+    pub live_bound_gpus: Option<f64>,
+    /// The proportion that would have lost least over the last days.
+    pub share: f64,
 }
 
 /// What the residuals of a pool's measured peaks over the last week say: B_H is the centre and `multiplier` deviations. The

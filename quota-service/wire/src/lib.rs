@@ -24,8 +24,8 @@ pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};
 pub use explanation::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
-    ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, OrganizationBound,
-    OrganizationCorrection, StepTotalBody, SupplyExplanation,
+    ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, LiveExplanation,
+    OrganizationBound, OrganizationCorrection, StepTotalBody, SupplyExplanation,
 };
 pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, node_loss};
 pub use fault::FieldFault;

@@ -49,6 +49,12 @@ impl Pool {
         by_quota_alone.map_or(0, |(.., queued)| u64::try_from(self.now.since_s(queued)).unwrap_or(0))
     }
 
+    /// HP GPUs, running and waiting, now.
+    #[must_use]
+    pub fn hp_demand(&self) -> MilliGpus {
+        MilliGpus::from_milli(self.hp_demand_milli()).unwrap_or(MilliGpus::from_gpus(u32::MAX))
+    }
+
     /// Whether a task was ever submitted.
     #[must_use]
     pub fn has_had_tasks(&self) -> bool {

@@ -9,6 +9,7 @@ on_both_databases![
     the_quota_is_cut_from_what_the_pool_itself_has,
     hours_that_are_over_become_usage_once_they_were_seen_whole,
     broken_promises_of_its_own_lower_eta_and_the_limits,
+    the_bound_follows_what_hp_needs_between_two_forecasts,
     a_pool_without_tasks_believes_what_a_scheduler_reports,
 ];
 
@@ -36,6 +37,36 @@ async fn the_quota_is_cut_from_what_the_pool_itself_has(database: TestDatabase) 
         let scaled = number(&answer["inventory_gpus"]) * number(&answer["eta"]);
         assert!((number(&limits[place]["quota_milli"]) - scaled * 1_000.0).abs() < 2.0, "{limits} {answer}");
     }
+}
+
+async fn the_bound_follows_what_hp_needs_between_two_forecasts(database: TestDatabase) {
+    let service = placing(&database, 60).await;
+    let _ = submit(&service, &hp("base", 8.0, 3)).await;
+    let explained = async || {
+        let path = "/v1/quota/explain?cluster=demo&gpu_model=A100&hours=1";
+        service.get(path).await.expect(200)["bound"].clone()
+    };
+    service.renew().await;
+    let first = explained().await;
+    assert_eq!((number(&first["live"]["hp_demand_gpus"]), &first["live"]["live_bound_gpus"]), (24.0, &Value::Null));
+    // An hour and a bit goes by, five minutes at a time: demand stands still, so it is its own bound.
+    for _ in 0..26 {
+        service.pass_s(300);
+        service.renew().await;
+    }
+    let known = explained().await;
+    assert_eq!(number(&known["live"]["live_bound_gpus"]), 24.0, "{known}");
+    let (share, forecast) = (number(&known["live"]["share"]), number(&known["live"]["forecast_bound_gpus"]));
+    let mixed = (share * 24.0 + (1.0 - share) * forecast).max(24.0);
+    assert!((number(&known["demand_bound_gpus"]) - mixed).abs() < 0.002, "{known}");
+    // HP needs more: what it needs is the least that it is bounded by, in the next minute and not in the next hour.
+    let _ = submit(&service, &hp("burst", 8.0, 40)).await;
+    service.pass_s(60);
+    service.renew().await;
+    let burst = explained().await;
+    assert!(number(&burst["demand_bound_gpus"]) >= 344.0, "{burst}");
+    let answer = quota(&service, 1).await;
+    assert!(number(&answer["inventory_gpus"]) <= 480.0 - 344.0, "{answer}");
 }
 
 async fn hours_that_are_over_become_usage_once_they_were_seen_whole(database: TestDatabase) {

@@ -5,6 +5,7 @@ mod faults;
 mod killed;
 mod lifecycle;
 mod loop_closes;
+mod same;
 mod shadow;
 
 use super::*;
