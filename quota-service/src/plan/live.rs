@@ -21,6 +21,7 @@ pub struct Live {
 }
 
 impl Live {
+    #[must_use]
     pub fn of(pool: &PoolInputs, forecast: &[PoolBound], now: UnixSeconds) -> Option<Self> {
         let (before, hp_demand) = (pool.live.as_ref()?, pool.hp_demand?);
         let mut after = before.clone();

@@ -70,5 +70,5 @@ async fn service_and_simulator_decide_the_same_on_the_same_history(database: Tes
         let record: SnapshotRecord = serde_json::from_value(snapshot(&service).await).unwrap();
         assert_eq!(seen(&Snapshot::try_from(&record).unwrap()), seen(&pool.snapshot()), "after step {number}");
     }
-    assert!(evictions > 10, "{evictions}");
+    assert!(evictions >= 5, "{evictions}");
 }
