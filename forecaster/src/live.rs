@@ -6,7 +6,7 @@
 //! lost least (pinball loss at p) over the same week.
 
 use std::collections::{BTreeMap, VecDeque};
-use vocab::{GuaranteeRate, HorizonHours, UnixSeconds};
+use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
 
 /// What is older is forgotten.
 const WINDOW_S: i64 = 7 * 86_400;
@@ -104,6 +104,15 @@ pub struct Mixed {
     pub live_gpus: Option<f64>,
     /// Of the live bound.
     pub share: f64,
+}
+
+impl Mixed {
+    /// The bound as an amount, rounded up: no less than what is needed already.
+    #[must_use]
+    pub fn demand_bound(&self, demand: MilliGpus) -> MilliGpus {
+        let bound = MilliGpus::rounded_up(self.bound_gpus.max(0.0)).unwrap_or(MilliGpus::from_gpus(u32::MAX));
+        bound.max(demand)
+    }
 }
 
 impl LiveBound {

@@ -86,7 +86,7 @@ impl ServedSettings {
             min_outcomes: body.min_outcomes,
             max_quota_wait_s: body.max_quota_wait_s,
             state_fresh_s: i64::from(body.state_fresh_s),
-            ..PoolSettings::default()
+            outcome_window_s: body.outcome_window_s.map_or(PoolSettings::default().outcome_window_s, i64::from),
         };
         pool.check(horizon).map_err(|fault| FieldFault::new("", fault))?;
         Ok(Self { pool, aggregation, placement: PlacementSettings::parse(body)?, version: body.version })
@@ -105,6 +105,7 @@ impl ServedSettings {
             min_outcomes: pool.min_outcomes,
             max_quota_wait_s: pool.max_quota_wait_s,
             state_fresh_s: u32::try_from(pool.state_fresh_s).unwrap_or(u32::MAX),
+            outcome_window_s: u32::try_from(pool.outcome_window_s).ok(),
             policy: Some(self.placement.policy.clone()),
             shadow: Some(self.placement.shadow),
             grace_s: Some(self.placement.grace_s),
@@ -122,7 +123,8 @@ mod tests {
         let default = ServedSettings::default();
         assert_eq!(ServedSettings::parse(&default.body(), None), Ok(default.clone()));
         let placement = PlacementSettings { policy: "fgd".to_owned(), shadow: true, grace_s: 5 };
-        let set = ServedSettings { aggregation: Some(Aggregation::Pooled), version: Some(3), placement, ..default };
+        let pool = PoolSettings { outcome_window_s: 7_200, ..default.pool };
+        let set = ServedSettings { pool, aggregation: Some(Aggregation::Pooled), version: Some(3), placement };
         assert_eq!(ServedSettings::parse(&set.body(), None), Ok(set));
     }
 

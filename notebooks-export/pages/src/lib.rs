@@ -8,11 +8,35 @@ pub use axis::Axis;
 pub use heat::heat;
 pub use number::{gpus, percent, signed_gpus, signed_percent};
 
-use maud::{Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::fmt::Write;
 
 /// Of every page: light and dark, screen and paper.
-pub const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("style.css");
+
+/// A whole page: its header, what it says, and by which command it was made.
+#[must_use]
+pub fn document(title: &str, header: &Markup, main: &Markup, command: &str) -> String {
+    let document = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content=(concat!("Headroom ", env!("CARGO_PKG_VERSION")));
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (header)
+                main { (main) }
+                footer { "Made by Headroom " (env!("CARGO_PKG_VERSION")) ", " (command) "." }
+            }
+        }
+    };
+    document.into_string()
+}
 
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 14.0;

@@ -9,8 +9,8 @@ mod pools;
 mod summary;
 
 use crate::analysis::{self, Material, ModelView, PoolView, WorstHour};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-use pages::{STYLE, gpus, legend};
+use maud::{Markup, html};
+use pages::{gpus, legend};
 use vocab::{HourStart, SeriesId};
 
 /// What the page shows.
@@ -24,34 +24,17 @@ struct View<'a> {
 /// The page. The same material gives the same bytes.
 pub fn page(material: &Material<'_>, models: Vec<ModelView>, title: &str) -> String {
     let view = View { material, models, pools: analysis::pools(material), worst: analysis::worst_hours(material) };
-    let document = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content=(concat!("Headroom ", env!("CARGO_PKG_VERSION")));
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                (header(&view, title))
-                main {
-                    (summary::section(&view))
-                    (models::section(&view))
-                    (demand::section(&view))
-                    (pools::section(&view))
-                    (calibration::section(&view))
-                    (hours::section(&view))
-                    (models::by_step(&view))
-                    (definitions::section(&view))
-                }
-                footer { "Made by Headroom " (env!("CARGO_PKG_VERSION")) ", notebooks-export report." }
-            }
-        }
+    let main = html! {
+        (summary::section(&view))
+        (models::section(&view))
+        (demand::section(&view))
+        (pools::section(&view))
+        (calibration::section(&view))
+        (hours::section(&view))
+        (models::by_step(&view))
+        (definitions::section(&view))
     };
-    document.into_string()
+    pages::document(title, &header(&view, title), &main, "notebooks-export report")
 }
 
 fn header(view: &View<'_>, title: &str) -> Markup {

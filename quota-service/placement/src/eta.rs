@@ -4,7 +4,9 @@
 //! which would multiply one burst twelve times an hour. Here each outcome moves eta once.
 
 use crate::invariants;
+use crate::quota::Quota;
 use crate::settings::PoolSettings;
+use crate::supply::Supply;
 use std::fmt;
 use vocab::{GuaranteeRate, MilliGpus, UnixSeconds};
 
@@ -95,6 +97,27 @@ pub struct Feedback {
 }
 
 impl Feedback {
+    /// What outcomes, newest first and not yet spent, and the quotas that eta gives now say of a pool.
+    #[must_use]
+    pub fn of(
+        outcomes: &[Ended],
+        newest_outcome: Option<UnixSeconds>,
+        supply: &Supply,
+        quotas: &[Quota],
+        settings: &PoolSettings,
+        now: UnixSeconds,
+    ) -> Self {
+        let recent = recent(outcomes, settings, now);
+        let broken = recent.iter().filter(|ended| ended.broken).count() as u64;
+        Self {
+            kept: recent.len() as u64 - broken,
+            broken,
+            newest_outcome,
+            longest_quota_wait_s: supply.longest_quota_wait_s,
+            more_would_help: quotas.iter().any(Quota::grows_with_eta),
+        }
+    }
+
     const fn outcomes(&self) -> u64 {
         self.kept + self.broken
     }

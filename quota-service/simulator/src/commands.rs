@@ -199,6 +199,11 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<Settings, Simu
     })
 }
 
+/// Nothing where nothing was promised.
+fn broken(one: &Summary) -> String {
+    if one.guarantee_periods == 0 { String::new() } else { format!("{:.4}", one.guarantee_eviction_rate) }
+}
+
 fn show(named: &[(String, Outcome)], json: bool) {
     if json {
         let all: BTreeMap<&str, &Summary> = named.iter().map(|(name, run)| (name.as_str(), &run.summary)).collect();
@@ -230,7 +235,7 @@ fn show(named: &[(String, Outcome)], json: bool) {
             format!("{:.0}", one.spot_queue_mean_s),
             one.evictions.to_string(),
             format!("{:.3}", one.eviction_rate),
-            format!("{:.4}", one.guarantee_eviction_rate),
+            broken(one),
             format!("{:.0}", one.lost_gpu_hours),
             format!("{:.3}", one.allocation_rate),
             one.finished.to_string(),

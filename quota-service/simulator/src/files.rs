@@ -3,10 +3,12 @@
 use crate::commands::SimulatorError;
 use crate::page::{Told, page};
 use crate::run::Outcome;
+use command_line::OutputFile;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 
-/// Writes compare.csv, course.csv and compare.html.
+/// Writes compare.csv, course.csv and compare.html, each whole or not at all.
 ///
 /// # Errors
 /// The folder or a file cannot be written.
@@ -20,7 +22,11 @@ pub fn write(folder: &Path, named: &[(String, Outcome)], told: &Told) -> Result<
 
 fn text(folder: &Path, name: &str, text: &str) -> Result<(), SimulatorError> {
     let file = folder.join(name);
-    std::fs::write(&file, text).map_err(|fault| SimulatorError::Write { file, fault })
+    let written = OutputFile::create(&file).and_then(|mut to| {
+        to.write_all(text.as_bytes())?;
+        to.finish()
+    });
+    written.map_err(|fault| SimulatorError::Write { file, fault })
 }
 
 fn course(named: &[(String, Outcome)]) -> String {

@@ -2,8 +2,8 @@
 
 use crate::run::Outcome;
 use crate::tally::{Sample, Summary};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-use pages::{Axis, Chart, STYLE, legend};
+use maud::{Markup, html};
+use pages::{Axis, Chart, legend};
 
 /// What the page says of the trace.
 #[derive(Debug, Clone)]
@@ -43,27 +43,10 @@ const FIGURES: [Figure; 13] = [
 /// The page. The same runs give the same bytes, but for CPU times.
 #[must_use]
 pub fn page(named: &[(String, Outcome)], told: &Told) -> String {
-    let document = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "Policies on " (told.trace) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                header { h1 { "Policies on " (told.trace) } p class="how" { (told.how) } }
-                main {
-                    (table(named))
-                    (courses(named, told))
-                }
-                footer { "Made by Headroom " (env!("CARGO_PKG_VERSION")) ", simulate compare." }
-            }
-        }
-    };
-    document.into_string()
+    let title = format!("Policies on {}", told.trace);
+    let header = html! { header { h1 { (title) } p class="how" { (told.how) } } };
+    let main = html! { (table(named)) (courses(named, told)) };
+    pages::document(&title, &header, &main, "simulate compare")
 }
 
 fn table(named: &[(String, Outcome)]) -> Markup {

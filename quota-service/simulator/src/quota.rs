@@ -6,8 +6,8 @@ use forecaster::PredictError;
 use forecaster::live::LiveBound;
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback};
 use placement::pool::{PeriodEnd, Pool};
-use placement::{Bound, CapacitySource, Limit, PoolSettings, Quota, Supply, quotas};
-use std::collections::{BTreeMap, VecDeque};
+use placement::{Bound, Known, Limit, PoolSettings, Quota, Supply, quotas, supply};
+use std::collections::VecDeque;
 use vocab::{HorizonHours, MilliGpus, OutcomeKind, PoolId, UnixSeconds};
 
 /// How quotas are renewed.
@@ -82,15 +82,19 @@ impl QuotaLoop {
         forecasts: Option<&mut Forecasts>,
         now: UnixSeconds,
     ) -> Result<Vec<Limit>, PredictError> {
-        let supply = supply(pool, &self.offered);
+        let latest_demand = pool.hp_demand();
+        let state = Some(pool.state(id.clone()));
+        let known = Known { state, latest_demand: Some(latest_demand), ..Known::default() };
+        // A pool knows its own state: it is of this moment.
+        let Ok(supply) = supply(&known, &self.settings.pool, now) else { return Ok(self.nothing()) };
         let bounds = match (&self.oracle, forecasts) {
             (Some(oracle), _) => Some(oracle.bounds(now, &self.offered)),
             (None, Some(forecasts)) => forecasts.bounds(id, now, &self.offered)?,
             (None, None) => None,
         };
-        let bounds = if self.settings.live { self.mixed(bounds, pool.hp_demand_milli(), now) } else { bounds };
+        let bounds = if self.settings.live { self.mixed(bounds, latest_demand, now) } else { bounds };
         let Some(bounds) = bounds else { return Ok(self.nothing()) };
-        let bounds = not_below(bounds, supply.latest_demand);
+        let bounds = not_below(bounds, latest_demand);
         let unmoved = quotas(&supply, &bounds, self.eta.eta);
         let has_moved = self.decide_eta(&unmoved, &supply, now);
         self.last = if has_moved { quotas(&supply, &bounds, self.eta.eta) } else { unmoved };
@@ -98,17 +102,14 @@ impl QuotaLoop {
     }
 
     /// Forecast bounds mixed with what demand does from moment to moment.
-    fn mixed(&mut self, forecast: Option<Vec<Bound>>, demand_milli: u64, now: UnixSeconds) -> Option<Vec<Bound>> {
+    fn mixed(&mut self, forecast: Option<Vec<Bound>>, demand: MilliGpus, now: UnixSeconds) -> Option<Vec<Bound>> {
         let gpus: Option<Vec<f64>> = forecast.as_ref().map(|all| all.iter().map(|one| one.bound.as_gpus()).collect());
-        let mixed = self.live.mix(now, demand_milli, gpus.as_deref());
+        let mixed = self.live.mix(now, demand.milli(), gpus.as_deref());
         if mixed.is_empty() {
             return forecast;
         }
-        let one = |(hours, mixed): (&HorizonHours, forecaster::live::Mixed)| Bound {
-            hours: *hours,
-            bound: MilliGpus::rounded_up(mixed.bound_gpus.max(0.0)).unwrap_or(MilliGpus::from_gpus(u32::MAX)),
-        };
-        Some(self.offered.iter().zip(mixed).map(one).collect())
+        let offered = self.offered.iter().zip(mixed);
+        Some(offered.map(|(hours, one)| Bound { hours: *hours, bound: one.demand_bound(demand) }).collect())
     }
 
     /// Before the first hour is over nothing is known.
@@ -121,15 +122,8 @@ impl QuotaLoop {
         if self.settings.eta_fixed {
             return false;
         }
-        let recent = eta::recent(self.unspent.make_contiguous(), &self.settings.pool, now);
-        let broken = recent.iter().filter(|ended| ended.broken).count() as u64;
-        let feedback = Feedback {
-            kept: recent.len() as u64 - broken,
-            broken,
-            newest_outcome: self.newest,
-            longest_quota_wait_s: supply.longest_quota_wait_s,
-            more_would_help: unmoved.iter().any(Quota::grows_with_eta),
-        };
+        let (outcomes, settings) = (self.unspent.make_contiguous(), &self.settings.pool);
+        let feedback = Feedback::of(outcomes, self.newest, supply, unmoved, settings, now);
         let state = self.eta.within(&self.settings.pool);
         match eta::decide(&state, &feedback, &self.settings.pool, now) {
             EtaDecision::Move { to, spends, .. } => {
@@ -147,25 +141,4 @@ impl QuotaLoop {
 /// A bound below what is already needed is wrong.
 fn not_below(bounds: Vec<Bound>, demand: MilliGpus) -> Vec<Bound> {
     bounds.into_iter().map(|one| Bound { bound: one.bound.max(demand), ..one }).collect()
-}
-
-fn supply(pool: &mut Pool, offered: &[HorizonHours]) -> Supply {
-    let amount = |milli: u64| MilliGpus::from_milli(milli).unwrap_or(MilliGpus::ZERO);
-    let fleet = pool.fleet();
-    let mut spot_by_guarantee = BTreeMap::new();
-    let mut longer = MilliGpus::ZERO;
-    for hours in offered.iter().rev() {
-        let held = fleet.promised(*hours);
-        spot_by_guarantee.insert(*hours, held.left_after(longer));
-        longer = held;
-    }
-    Supply {
-        capacity: pool.capacity(),
-        capacity_source: CapacitySource::Nodes,
-        idle: amount(pool.idle_milli()),
-        spot_by_guarantee,
-        estimated: false,
-        latest_demand: amount(pool.hp_demand_milli()),
-        longest_quota_wait_s: pool.longest_quota_wait_s(),
-    }
 }

@@ -120,7 +120,7 @@ fn under_a_quota_that_knows_what_comes_spot_waits_for_hp_and_is_never_evicted() 
 fn spot_is_scaled_near_its_original_and_hp_stays() {
     use TaskClass::{Hp, Spot};
     let tasks =
-        vec![task("hp", Hp, 0, 60, 1, 1), task("spot", Spot, 90_000, 60, 1, 1), task("spot~1", Spot, 90_000, 60, 1, 1)];
+        vec![task("hp", Hp, 0, 60, 1, 1), task("spot", Spot, 90_000, 60, 1, 1), task("copy-1", Spot, 90_000, 60, 1, 1)];
     let world = world(1, tasks, &Shape { spot_scale: 4.0, ..shape() }).unwrap();
     let names: std::collections::BTreeSet<&str> = world.jobs.iter().map(|job| job.request.gang.task.as_str()).collect();
     assert_eq!((world.jobs.len(), names.len()), (9, 9), "{names:?}");

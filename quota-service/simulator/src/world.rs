@@ -16,6 +16,8 @@ pub enum WorldError {
     Read(#[from] ReadError),
     #[error("{nodes} nodes less leave none of {have}: name fewer")]
     NoNodes { nodes: usize, have: usize },
+    #[error(transparent)]
+    Name(#[from] vocab::NameError),
     #[error("a node of a pool is refused: {0}")]
     Node(#[from] placement::fleet::NodeError),
 }
@@ -88,7 +90,7 @@ impl World {
             by_pool.entry(node.pool.clone()).or_default().push(node);
         }
         let pools: Vec<_> = by_pool.into_iter().collect();
-        let mut tasks = scaled(tasks, shape);
+        let mut tasks = scaled(tasks, shape)?;
         tasks.sort_by(|one, other| (one.submitted, &one.id).cmp(&(other.submitted, &other.id)));
         let fleets = pools.iter().map(|(_, nodes)| fleet(nodes)).collect::<Result<Vec<_>, _>>()?;
         let (mut jobs, mut pool_of, mut left_out, mut known) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
@@ -140,11 +142,11 @@ fn gang(task: &Task) -> Result<Gang, String> {
 }
 
 /// Spot jobs come as often as asked for: each copy within an hour of its original, so that hours and days keep their load.
-fn scaled(tasks: Vec<Task>, shape: &Shape) -> Vec<Task> {
+fn scaled(tasks: Vec<Task>, shape: &Shape) -> Result<Vec<Task>, WorldError> {
     let mut draws = ChaCha8Rng::seed_from_u64(shape.seed);
     let first = tasks.iter().map(|task| task.submitted).min();
     let names: BTreeSet<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
-    let mut all = Vec::with_capacity(tasks.len());
+    let (mut all, mut copies_made) = (Vec::with_capacity(tasks.len()), 0_u64);
     for task in tasks {
         if task.class == TaskClass::Hp {
             all.push(task);
@@ -155,14 +157,23 @@ fn scaled(tasks: Vec<Task>, shape: &Shape) -> Vec<Task> {
         for copy in 0..copies {
             let mut one = task.clone();
             if copy > 0 {
-                let name = (0_usize..).map(|mark| format!("{}~{copy}{}", task.id, "~".repeat(mark)));
-                let mut free = name.filter_map(|name| TaskId::parse(&name).ok()).filter(|name| !names.contains(name));
-                one.id = free.next().unwrap_or_else(|| task.id.clone());
+                one.id = free_name(&names, &mut copies_made)?;
                 let shifted = task.submitted.plus_s(draws.random_range(-COPY_SHIFT_S..=COPY_SHIFT_S));
                 one.submitted = first.map_or(shifted, |first| shifted.max(first));
             }
             all.push(one);
         }
     }
-    all
+    Ok(all)
+}
+
+/// The name of the next copy: one that no task of the trace has.
+fn free_name(names: &BTreeSet<TaskId>, copies_made: &mut u64) -> Result<TaskId, WorldError> {
+    loop {
+        *copies_made += 1;
+        let name = TaskId::parse(&format!("copy-{copies_made}"))?;
+        if !names.contains(&name) {
+            return Ok(name);
+        }
+    }
 }

@@ -120,11 +120,14 @@ impl State {
         self.placement = placement;
     }
 
-    /// Limits and time reach the shadow, too.
+    /// What really happens reaches the shadow, too: limits, nodes, time, and tasks from before it that save and end.
     pub fn follow(&mut self, now: UnixSeconds, command: &Command) {
-        if let Some(shadow) = &mut self.shadow {
-            // It may know less than the pool: what does not fit it does not matter.
-            let _ = shadow.handle(now, command);
+        let Some(shadow) = &mut self.shadow else { return };
+        // It may know less than the pool: what does not fit it does not matter.
+        let done = shadow.handle(now, command).1;
+        if let (Err(_), Command::Finish { task }) = (done, command) {
+            // One that runs for real and was evicted here is over here, too.
+            let _ = shadow.handle(now, &Command::Delete { task: task.clone() });
         }
     }
 

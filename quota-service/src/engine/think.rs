@@ -112,6 +112,7 @@ impl Thought<'_> {
         let is_there = self.state.pool.running(id).is_some() || self.state.pool.waiting_task(id).is_some();
         if is_there {
             self.command(command)?;
+            self.state.follow(self.now, command);
             return self.present(id).map(real).ok_or_else(|| EngineError::UnknownTask { task: id.clone() });
         }
         match self.present(id).or_else(|| self.looked.records.get(id).cloned()) {

@@ -332,19 +332,11 @@ fn decide_eta(
     now: UnixSeconds,
 ) -> (EtaDecision, Option<EtaMoved>) {
     let ended: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
-    let recent = eta::recent(&ended, settings, now);
-    let broken = recent.iter().filter(|ended| ended.broken).count() as u64;
-    let kept = recent.len() as u64 - broken;
-    let feedback = Feedback {
-        kept,
-        broken,
-        newest_outcome: pool.newest_outcome,
-        longest_quota_wait_s: supply.longest_quota_wait_s,
-        more_would_help: quotas.iter().any(Quota::grows_with_eta),
-    };
+    let feedback = Feedback::of(&ended, pool.newest_outcome, supply, quotas, settings, now);
     let decision = eta::decide(eta, &feedback, settings, now);
     let EtaDecision::Move { spends, .. } = decision else { return (decision, None) };
     let spent = pool.unspent.iter().filter(|_| spends).map(|(id, _)| *id).collect();
     // From where it is stored: that is what the move is held against when it is written.
+    let Feedback { kept, broken, .. } = feedback;
     (decision, Some(EtaMoved { from: pool.eta, decision, spent, kept, broken }))
 }

@@ -36,10 +36,7 @@ impl Live {
 pub fn demand_bounds(settings: &PoolSettings, forecast: &[PoolBound], live: Option<&Live>) -> Vec<Bound> {
     let one = |(place, (hours, bound)): (usize, (&vocab::HorizonHours, &PoolBound))| {
         let mixed = live.and_then(|live| Some((live, live.mixed.get(place)?)));
-        let bound = mixed.map_or(bound.bound, |(live, mixed)| {
-            let gpus = MilliGpus::rounded_up(mixed.bound_gpus.max(0.0)).unwrap_or(bound.bound);
-            gpus.max(live.hp_demand)
-        });
+        let bound = mixed.map_or(bound.bound, |(live, mixed)| mixed.demand_bound(live.hp_demand));
         Bound { hours: *hours, bound }
     };
     settings.offered_hours.iter().zip(forecast).enumerate().map(one).collect()

@@ -123,6 +123,9 @@ pub struct SettingsBody {
     /// Decide on tasks and log it, and do nothing.
     #[serde(default)]
     pub shadow: Option<bool>,
+    /// Seconds over which outcomes say how many guarantees are broken; without it, a day.
+    #[serde(default)]
+    pub outcome_window_s: Option<u32>,
     /// Seconds that tasks have to save their work before they are evicted.
     #[serde(default)]
     pub grace_s: Option<u32>,

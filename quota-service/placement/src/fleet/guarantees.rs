@@ -18,6 +18,11 @@ impl Guarantee {
     }
 }
 
+/// Nodes of a pool hold far less than an amount can.
+fn amount(milli: u64) -> MilliGpus {
+    MilliGpus::from_milli(milli).unwrap_or(MilliGpus::from_gpus(u32::MAX))
+}
+
 /// The promises that last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guarantees {
@@ -44,9 +49,11 @@ impl Guarantees {
     }
 
     pub fn promised(&self, hours: HorizonHours) -> MilliGpus {
-        let milli: u64 = self.milli.range(hours..).map(|(_, milli)| milli).sum();
-        // Nodes of a pool hold far less than an amount can.
-        MilliGpus::from_milli(milli).unwrap_or(MilliGpus::from_gpus(u32::MAX))
+        amount(self.milli.range(hours..).map(|(_, milli)| milli).sum())
+    }
+
+    pub fn by_hours(&self) -> impl Iterator<Item = (HorizonHours, MilliGpus)> {
+        self.milli.iter().map(|(hours, milli)| (*hours, amount(*milli)))
     }
 
     /// Promises that end now or ended before, the first one first. They stay until they are taken away.

@@ -219,11 +219,13 @@ impl Fleet {
         self.gpus
     }
 
-    /// Lets old evictions leave their windows.
-    pub fn pass_to(&mut self, now: UnixSeconds) {
-        for (node, counts) in self.evictions.pass_to(now) {
-            self.change(node, |state| state.evictions = counts);
+    /// Lets old evictions leave their windows. Answers whether any did: spot may then come to nodes that it stayed away from.
+    pub fn pass_to(&mut self, now: UnixSeconds) -> bool {
+        let changed = self.evictions.pass_to(now);
+        for (node, counts) in &changed {
+            self.change(*node, |state| state.evictions = *counts);
         }
+        !changed.is_empty()
     }
 
     /// A task's work is saved.
@@ -252,6 +254,11 @@ impl Fleet {
     #[must_use]
     pub fn promised(&self, hours: HorizonHours) -> MilliGpus {
         self.guarantees.promised(hours)
+    }
+
+    /// What spot tasks inside a guarantee hold, by the hours that they were promised.
+    pub fn promises(&self) -> impl Iterator<Item = (HorizonHours, MilliGpus)> {
+        self.guarantees.by_hours()
     }
 
     /// Guarantees that have ended by now, in the order of their ends: kept. Their tasks run on at will, until they are

@@ -22,7 +22,9 @@ impl Pool {
         let mut then = Consequences::default();
         self.now = self.now.max(now);
         then.demand = self.demand.pass_to(self.now);
-        self.fleet.pass_to(self.now);
+        if self.fleet.pass_to(self.now) {
+            self.freed(Stale::Spot);
+        }
         for (task, guarantee) in self.fleet.ended_guarantees(self.now) {
             let since = self.fleet.tasks().get(&task).map_or(guarantee.until, |running| running.since);
             let (hours, at) = (guarantee.hours, guarantee.until);

@@ -1,7 +1,7 @@
 //! Commands become facts.
 
 use super::queue::Shape;
-use super::{Command, Consequences, Ending, Fact, Fault, Pool, Report, Stale};
+use super::{Command, Ending, Fact, Fault, Pool, Report, Stale};
 use crate::decide::{Circumstances, Decision, decide, over_quota};
 use crate::fleet::{Gang, Guarantee, Plan};
 use crate::policy::{Admission, Blocking};
@@ -103,31 +103,38 @@ impl Pool {
 
     /// Tries waiting tasks in their order until none fits.
     fn walk(&mut self, report: &mut Report) {
-        // Whoever is evicted below waits again, and may fit elsewhere: it has its turn, later in this walk or in another.
-        for _ in 0..2 {
+        // Whoever is evicted below waits again, and may fit elsewhere. It ends: only HP evicts, each time for one that waits
+        // and then waits no more.
+        loop {
             match std::mem::take(&mut self.stale) {
-                Stale::Nobody => break,
+                Stale::Nobody => return,
                 // A task at the head of the queue may block others, of whatever class.
                 Stale::Spot if self.policy.blocking == Blocking::Nobody => self.walk_once([true, false], report),
                 Stale::Spot | Stale::All => self.walk_once([false; 2], report),
             }
         }
-        self.stale = Stale::Nobody;
     }
 
-    /// `blocked` classes are not tried.
+    /// `blocked` classes are not tried. Of tasks that ask for the same, none fits where one does not.
     fn walk_once(&mut self, mut blocked: [bool; 2], report: &mut Report) {
-        let (mut failed, mut from) = (BTreeSet::new(), None);
-        while let Some((key, task, shape)) = self.queue.next(from, &failed, blocked) {
-            from = Some(key);
-            if self.try_to_start(&task, report) {
-                continue;
-            }
-            failed.insert(shape);
-            match self.policy.blocking {
-                Blocking::Nobody => {}
-                Blocking::Class => blocked[usize::from(shape.class == TaskClass::Spot)] = true,
-                Blocking::Everybody => return,
+        let mut last = None;
+        while let Some(key) = self.queue.key_after(last) {
+            last = Some(key);
+            let is_blocked = &mut blocked[usize::from(key.0 == TaskClass::Spot)];
+            let mut heads = if *is_blocked { BTreeSet::new() } else { self.queue.heads(key) };
+            while let Some(((_, task), shape)) = heads.pop_first() {
+                if self.try_to_start(&task, report) {
+                    heads.extend(self.queue.head(key, &shape).map(|head| (head, shape)));
+                    continue;
+                }
+                match self.policy.blocking {
+                    Blocking::Nobody => {}
+                    Blocking::Class => {
+                        *is_blocked = true;
+                        break;
+                    }
+                    Blocking::Everybody => return,
+                }
             }
         }
     }
@@ -157,15 +164,5 @@ impl Pool {
     /// Time alone, for callers that have nothing else to say.
     pub fn pass(&mut self, now: UnixSeconds) -> Report {
         self.handle(now, &Command::Pass).0
-    }
-}
-
-impl Consequences {
-    /// Adds what followed later.
-    pub fn extend(&mut self, later: Self) {
-        self.cuts.extend(later.cuts);
-        self.ends.extend(later.ends);
-        self.demand.extend(later.demand);
-        self.ended = later.ended.or(self.ended.take());
     }
 }

@@ -367,13 +367,13 @@ impl Pool {
         &self.demand
     }
 
-    /// GPUs that nobody has, shares of GPUs in use included.
+    /// GPUs that nobody has, on nodes that take pods, shares of GPUs in use included.
     #[must_use]
     pub fn idle_milli(&self) -> u64 {
         let of = |node: &crate::fleet::NodeState| {
             node.gpus.len() as u64 * 1_000 - u64::from(node.hp_milli + node.spot_milli)
         };
-        self.fleet.nodes().iter().filter(|node| !node.is_gone).map(of).sum()
+        self.fleet.nodes().iter().filter(|node| node.takes_pods()).map(of).sum()
     }
 
     /// GPUs of nodes that take pods.

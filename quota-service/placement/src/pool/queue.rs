@@ -5,6 +5,7 @@ use crate::fleet::{Gang, GpuRequest, PodRequest};
 use crate::policy::QueueRule;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use vocab::{HorizonHours, TaskClass, TaskId, UnixSeconds};
 
 /// Everything that decides whether a task fits.
@@ -30,10 +31,11 @@ impl Shape {
     }
 }
 
-/// Tasks of one key come in the order of their submission, whatever else they ask for (DESIGN §4.9). A range begins with the
-/// largest number under `Reverse`.
-type Key = (TaskClass, Reverse<u64>, Reverse<u32>);
-type Group = BTreeMap<Shape, BTreeSet<(UnixSeconds, TaskId)>>;
+/// Tasks of one key come in the order of their submission, whatever else they ask for (DESIGN §4.9).
+pub type Key = (TaskClass, Reverse<u64>, Reverse<u32>);
+/// A task among those of its shape.
+pub type Head = (UnixSeconds, TaskId);
+type Group = BTreeMap<Shape, BTreeSet<Head>>;
 
 #[derive(Debug, Clone)]
 pub struct Queue {
@@ -98,23 +100,21 @@ impl Queue {
         self.groups.get(&self.key(shape)).and_then(|group| group.get(shape)).is_some_and(|tasks| tasks.len() > 1)
     }
 
-    /// The next task in the order of the queue at or after a key, none of the shapes that failed and none of the classes
-    /// that are blocked.
-    pub fn next(
-        &self,
-        from: Option<Key>,
-        failed: &BTreeSet<Shape>,
-        blocked: [bool; 2],
-    ) -> Option<(Key, TaskId, Shape)> {
-        let least = from.unwrap_or((TaskClass::Hp, Reverse(u64::MAX), Reverse(u32::MAX)));
-        self.groups.range(least..).find_map(|(key, group)| {
-            if blocked[usize::from(key.0 == TaskClass::Spot)] {
-                return None;
-            }
-            let heads = group.iter().filter(|(shape, _)| !failed.contains(shape));
-            let first = heads.filter_map(|(shape, tasks)| tasks.first().map(|head| (head, shape))).min()?;
-            Some((*key, first.0.1.clone(), *first.1))
-        })
+    /// The first key, or the next one after a key.
+    pub fn key_after(&self, key: Option<Key>) -> Option<Key> {
+        let from = key.map_or(Bound::Unbounded, Bound::Excluded);
+        self.groups.range((from, Bound::Unbounded)).next().map(|(key, _)| *key)
+    }
+
+    /// The first task of each shape of a key.
+    pub fn heads(&self, key: Key) -> BTreeSet<(Head, Shape)> {
+        let shapes = self.groups.get(&key).into_iter().flatten();
+        shapes.filter_map(|(shape, tasks)| Some((tasks.first()?.clone(), *shape))).collect()
+    }
+
+    /// The first task of a shape.
+    pub fn head(&self, key: Key, shape: &Shape) -> Option<Head> {
+        self.groups.get(&key)?.get(shape)?.first().cloned()
     }
 
     /// The first task of each shape: what it asks for, and since when it waits.

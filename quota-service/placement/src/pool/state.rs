@@ -5,7 +5,6 @@ use super::Pool;
 use crate::decide::{Decision, Limit, Refusal, over_quota};
 use crate::fleet::Gang;
 use crate::policy::Admission;
-use std::collections::BTreeMap;
 use vocab::{HorizonHours, MilliGpus, PoolId, PoolState, TaskId, UnixSeconds};
 
 /// Why a task waits.
@@ -63,20 +62,12 @@ impl Pool {
 
     /// The pool as a scheduler would report it. Only nodes that take pods count, for capacity and idle GPUs alike.
     pub fn state(&mut self, pool: PoolId) -> PoolState {
-        let open = self.fleet.nodes().iter().filter(|node| node.takes_pods());
-        let idle: u64 = open.flat_map(|node| &node.gpus).map(|gpu| u64::from(gpu.free())).sum();
-        let mut spot: BTreeMap<HorizonHours, u64> = BTreeMap::new();
-        for running in self.fleet.tasks().values() {
-            if let Some(guarantee) = running.guarantee {
-                *spot.entry(guarantee.hours).or_default() += running.gpus_milli();
-            }
-        }
         let amount = |milli| MilliGpus::from_milli(milli).unwrap_or(MilliGpus::ZERO);
         PoolState {
             pool,
             capacity: self.capacity(),
-            idle: amount(idle),
-            spot_by_guarantee: spot.into_iter().map(|(hours, milli)| (hours, amount(milli))).collect(),
+            idle: amount(self.idle_milli()),
+            spot_by_guarantee: self.fleet.promises().collect(),
             longest_quota_wait_s: self.longest_quota_wait_s(),
             as_of: self.now,
         }

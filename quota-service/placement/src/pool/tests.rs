@@ -264,10 +264,10 @@ proptest! {
                 prop_assert_eq!(before.running, after.running);
                 prop_assert_eq!(before.waiting.len(), after.waiting.len());
             }
-            // Nobody of HP waits who could start.
-            let first: Vec<Gang> = pool.queue.first_of_each_shape().map(|(gang, ..)| gang).collect();
-            for gang in first.iter().filter(|gang| gang.class == TaskClass::Hp && policy.blocking == Blocking::Nobody) {
-                let decision = pool.decide(gang, None);
+            // Nobody waits in vain.
+            let first: Vec<_> = pool.queue.first_of_each_shape().collect();
+            for (gang, hours, _) in first.iter().filter(|_| policy.blocking == Blocking::Nobody) {
+                let decision = pool.decide(gang, *hours);
                 prop_assert!(matches!(decision, crate::Decision::Wait(_)), "{} waits in vain", gang.task);
             }
             // What was kept is applied, one after the other; then both know the same.

@@ -24,7 +24,9 @@ async fn in_the_shadow_tasks_are_decided_and_nothing_is_written_or_told(database
     assert_eq!(tell(&service, "second", "finish").await.expect(200)["status"], "finished");
     assert_eq!(snapshot(&service).await, before, "the pool itself has not changed");
     assert_eq!(service.service.store.open_journal(&pool(POOL)).await.unwrap(), written);
+    assert_eq!(submit(&service, &hp("whole", 8.0, 1)).await["status"], "waiting", "a real task has one of the GPUs");
     assert_eq!(tell(&service, "real", "finish").await.expect(200)["shadow"], false, "a real task is a real one still");
+    assert_eq!(task(&service, "whole").await["status"], "running", "the shadow knows that it has ended");
     let mut settings = settings;
     settings["shadow"] = false.into();
     let _ = service.put(path, &settings).await.expect(200);
