@@ -115,7 +115,7 @@ fn snapshot() -> String {
     let now = UnixSeconds::new(1_763_800_000);
     let gpus = |gpus: u32| vec![Limit { hours: HorizonHours::ONE, quota: MilliGpus::from_gpus(gpus) }];
     let submit = |name: &str, class: TaskClass, gpus: u16| {
-        let pod = PodRequest { gpus: GpuRequest::Whole(gpus), cpu_milli: 0, memory_mib: 0 };
+        let pod = PodRequest::new(GpuRequest::Whole(gpus), 0, 0);
         let gang = Gang { task: TaskId::parse(name).unwrap(), class, pod, pods: 1 };
         let hours = (class == TaskClass::Spot).then_some(HorizonHours::ONE);
         Command::Submit(Request { gang, organization: Organization::parse("a").unwrap(), submitted: now, hours })

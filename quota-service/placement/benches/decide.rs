@@ -1,7 +1,7 @@
 //! One decision on a pool of 4,278 and of 100,000 nodes: whole GPUs, shares, gangs of 16, with and without preemption;
 //! beside a look at every node, which is what an index saves. Prints p50 and p99 and their part of the budget.
 
-use placement::fleet::{EvictionSettings, Fleet, Gang, GpuRequest, History, NodeRule, PodRequest, Workload};
+use placement::fleet::{EvictionSettings, Fleet, Gang, GpuRequest, History, PodRequest, ScoreRule, Workload};
 use placement::{Circumstances, Decision, Policy, decide};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ impl Draws {
 
 fn gang(number: usize, class: TaskClass, gpus: GpuRequest, pods: u32) -> Gang {
     let task = TaskId::parse(&format!("task-{number:07}")).expect("a name");
-    Gang { task, class, pod: PodRequest { gpus, cpu_milli: 4_000, memory_mib: 0 }, pods }
+    Gang { task, class, pod: PodRequest::new(gpus, 4_000, 0), pods }
 }
 
 fn now() -> UnixSeconds {
@@ -30,7 +30,7 @@ fn now() -> UnixSeconds {
 
 /// Nodes of 8 GPUs, filled until little is idle: a third of the GPUs by spot.
 fn filled(nodes: usize, draws: &mut Draws) -> Fleet {
-    let mut fleet = Fleet::ordered(EvictionSettings::default(), NodeRule::Apart);
+    let mut fleet = Fleet::ordered(EvictionSettings::default(), ScoreRule::Apart);
     for number in 0..nodes {
         let id = NodeId::parse(&format!("node-{number:06}")).expect("a name");
         fleet.add(id, 8, Some(192_000), None).expect("a new node");

@@ -137,9 +137,9 @@ pub fn decide(fleet: &mut Fleet, gang: &Gang, hours: Option<HorizonHours>, on: &
 
 /// Idle GPUs first, or at once whatever HP may have, as the policy says.
 fn plan(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<Plan> {
-    let Policy { nodes, victims, idle_first, preemption, .. } = on.policy;
+    let Policy { score, victims, idle_first, preemption, .. } = on.policy;
     if *idle_first || gang.class == TaskClass::Spot {
-        let idle = fleet.plan_by(gang, *nodes, on.workload);
+        let idle = fleet.plan_by(gang, *score, on.workload);
         if idle.is_some() {
             return idle;
         }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn gang(name: &str, class: TaskClass, gpus: u16, pods: u32) -> Gang {
-        let pod = PodRequest { gpus: GpuRequest::Whole(gpus), cpu_milli: 1_000, memory_mib: 1 };
+        let pod = PodRequest::new(GpuRequest::Whole(gpus), 1_000, 1);
         Gang { task: TaskId::parse(name).unwrap(), class, pod, pods }
     }
 

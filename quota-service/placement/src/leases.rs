@@ -1,7 +1,7 @@
 //! Leases, as Chronus grants them: a task holds its GPUs for a fixed time, nobody is evicted inside it, and who holds what is
 //! decided anew in rounds. A rival that policies are compared with; the service does not use it.
 
-use crate::fleet::{EvictionSettings, Fleet, Gang, NodeError, NodeRule, Plan, PodPlace, PodRequest, Workload};
+use crate::fleet::{EvictionSettings, Fleet, Gang, NodeError, Plan, PodPlace, ScoreRule, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{NodeId, TaskClass, TaskId, UnixSeconds};
 
@@ -58,7 +58,7 @@ pub struct Leases {
 impl Leases {
     #[must_use]
     pub fn new(settings: LeaseSettings) -> Self {
-        let fleet = Fleet::ordered(EvictionSettings::default(), NodeRule::BestFit);
+        let fleet = Fleet::ordered(EvictionSettings::default(), ScoreRule::BestFit);
         Self { settings, fleet, waiting: BTreeMap::new(), running: BTreeMap::new() }
     }
 
@@ -108,8 +108,7 @@ impl Leases {
         candidates.extend(waiting.into_iter().map(|(order, gang)| (order, (gang, None))));
         let (mut changes, mut failed) = (Vec::new(), BTreeSet::new());
         for (order, (gang, held)) in candidates {
-            let PodRequest { gpus, cpu_milli, memory_mib } = gang.pod;
-            let shape = (gpus, cpu_milli, memory_mib, gang.pods);
+            let shape = (gang.pod, gang.pods);
             let task = gang.task.clone();
             if self.grant(&gang, held.as_deref(), failed.contains(&shape), now) {
                 changes.push(if held.is_some() {
@@ -139,7 +138,7 @@ impl Leases {
         if is_hopeless {
             return false;
         }
-        let found = self.fleet.plan_by(gang, NodeRule::BestFit, &Workload::new());
+        let found = self.fleet.plan_by(gang, ScoreRule::BestFit, &Workload::new());
         found.is_some_and(|plan| self.fleet.apply(&plan, now, None).is_ok())
     }
 }
@@ -147,6 +146,7 @@ impl Leases {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fleet::PodRequest;
     use crate::fleet::GpuRequest;
     use crate::invariants;
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn gang(name: &str, class: TaskClass, gpus: u16) -> Gang {
-        let pod = PodRequest { gpus: GpuRequest::Whole(gpus), cpu_milli: 0, memory_mib: 0 };
+        let pod = PodRequest::new(GpuRequest::Whole(gpus), 0, 0);
         Gang { task: TaskId::parse(name).unwrap(), class, pod, pods: 1 }
     }
 

@@ -17,6 +17,7 @@ mod reason;
 mod settings;
 pub mod staleness;
 mod supply;
+pub mod topology;
 
 pub use decide::{Circumstances, Decision, Limit, QueueOrder, Refusal, decide};
 pub use eta::{Eta, EtaError};

@@ -1,10 +1,10 @@
 //! A policy by its name: the order of tasks, what admits spot, where tasks go, and who goes for HP (DESIGN §5).
 
-use crate::fleet::{NodeRule, PreemptionSettings, VictimRule};
+use crate::fleet::{PreemptionSettings, ScoreRule, VictimRule};
 
 /// In which order tasks are tried; HP before spot in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueueRule {
+pub enum OrderRule {
     /// HP as it comes; spot with the fewest GPUs over all pods first, then earlier ones. What is left of a quota is small:
     /// it starts many small tasks or keeps a large one waiting.
     SmallSpotFirst,
@@ -37,10 +37,10 @@ pub enum Admission {
 /// How tasks are placed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
-    pub queue: QueueRule,
+    pub order: OrderRule,
     pub blocking: Blocking,
     pub admission: Admission,
-    pub nodes: NodeRule,
+    pub score: ScoreRule,
     pub victims: VictimRule,
     /// Whether HP looks for idle GPUs before it evicts.
     pub idle_first: bool,
@@ -52,10 +52,10 @@ pub struct Policy {
 impl Policy {
     /// GFS as DESIGN §4 has it, with what the simulator showed to be better.
     pub const GFS: Self = Self {
-        queue: QueueRule::SmallSpotFirst,
+        order: OrderRule::SmallSpotFirst,
         blocking: Blocking::Nobody,
         admission: Admission::Quota,
-        nodes: NodeRule::Apart,
+        score: ScoreRule::Apart,
         victims: VictimRule::LeastWaste,
         idle_first: true,
         preemption: PreemptionSettings { usage_weight: 0.5, usage_window_s: 86_400, keeps_guarantees: true },
@@ -64,8 +64,8 @@ impl Policy {
 
     /// GFS as the paper prints it, where that makes sense (DESIGN §4).
     pub const PAPER: Self = Self {
-        queue: QueueRule::Size,
-        nodes: NodeRule::Gfs,
+        order: OrderRule::Size,
+        score: ScoreRule::Gfs,
         preemption: PreemptionSettings { keeps_guarantees: false, ..Self::GFS.preemption },
         limits_follow_demand: false,
         ..Self::GFS
@@ -91,22 +91,22 @@ impl Policy {
     #[must_use]
     pub fn parse(id: &str) -> Option<Self> {
         let gfs = Self::GFS;
-        let arrival = Self { queue: QueueRule::Arrival, blocking: Blocking::Class, admission: Admission::Idle, ..gfs };
-        let fair = Self { nodes: NodeRule::BestFit, victims: VictimRule::Tightest, ..arrival };
+        let arrival = Self { order: OrderRule::Arrival, blocking: Blocking::Class, admission: Admission::Idle, ..gfs };
+        let fair = Self { score: ScoreRule::BestFit, victims: VictimRule::Tightest, ..arrival };
         Some(match id {
             "gfs" | "gfs-e" | "gfs-d" => gfs,
             "gfs-paper" => Self::PAPER,
             "gfs-noquota" => Self { admission: Admission::Idle, ..gfs },
-            "gfs-s" => Self { nodes: NodeRule::BestFit, ..gfs },
+            "gfs-s" => Self { score: ScoreRule::BestFit, ..gfs },
             "gfs-p" => Self { victims: VictimRule::Random { seed: 0 }, ..gfs },
-            "gfs-sp" => Self { nodes: NodeRule::BestFit, victims: VictimRule::Random { seed: 0 }, ..gfs },
+            "gfs-sp" => Self { score: ScoreRule::BestFit, victims: VictimRule::Random { seed: 0 }, ..gfs },
             "yarn-cs" => Self { idle_first: false, ..fair },
             "fifo-fair" => fair,
-            "fgd" => Self { nodes: NodeRule::Fgd, ..fair },
+            "fgd" => Self { score: ScoreRule::Fgd, ..fair },
             "lyra" => Self {
                 blocking: Blocking::Everybody,
                 admission: Admission::Idle,
-                nodes: NodeRule::BestFit,
+                score: ScoreRule::BestFit,
                 ..Self::PAPER
             },
             _ => return None,

@@ -137,7 +137,7 @@ fn fleet(nodes: &[Node]) -> Result<placement::fleet::Fleet, WorldError> {
 
 fn gang(task: &Task) -> Result<Gang, String> {
     let gpus = GpuRequest::of(task.gpus_per_pod()).map_err(|fault| fault.to_string())?;
-    let pod = PodRequest { gpus, cpu_milli: task.cpu_milli_per_pod, memory_mib: 0 };
+    let pod = PodRequest::new(gpus, task.cpu_milli_per_pod, 0);
     Ok(Gang { task: task.id.clone(), class: task.class, pod, pods: task.pods() })
 }
 

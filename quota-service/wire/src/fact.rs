@@ -122,7 +122,7 @@ impl TryFrom<&RequestRecord> for Request {
         let class = TaskClass::parse(&record.class)
             .ok_or_else(|| place.fault("class", format!("{:?} is neither hp nor spot", record.class)))?;
         let gpus = gpus_of(record.gpus_milli).map_err(|fault| place.fault("gpus_milli", fault.detail))?;
-        let pod = PodRequest { gpus, cpu_milli: record.cpu_milli, memory_mib: record.memory_mib };
+        let pod = PodRequest::new(gpus, record.cpu_milli, record.memory_mib);
         let task = place.name("task", &record.task, TaskId::parse)?;
         Ok(Self {
             gang: Gang { task, class, pod, pods: record.pods },

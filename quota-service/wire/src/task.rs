@@ -64,7 +64,7 @@ impl TaskBody {
             return Err(place.fault("guarantee_hours", "an hp task is never evicted and needs no guarantee"));
         }
         let hours = self.guarantee_hours.map(|hours| place.hours("guarantee_hours", hours)).transpose()?;
-        let pod = PodRequest { gpus, cpu_milli: self.cpu_milli, memory_mib: self.memory_mib };
+        let pod = PodRequest::new(gpus, self.cpu_milli, self.memory_mib);
         let task = place.name("id", &self.id, TaskId::parse)?;
         Ok((pool, Request { gang: Gang { task, class, pod, pods: self.pods }, organization, submitted, hours }))
     }

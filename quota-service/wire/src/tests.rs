@@ -32,7 +32,7 @@ impl Draw {
             0 => GpuRequest::Share(self.below(999) as u16 + 1),
             _ => GpuRequest::Whole(self.below(8) as u16 + 1),
         };
-        let pod = PodRequest { gpus, cpu_milli: self.below(9_000), memory_mib: self.below(99) };
+        let pod = PodRequest::new(gpus, self.below(9_000), self.below(99));
         let gang = Gang { task: self.task(), class, pod, pods: self.below(3) as u32 + 1 };
         let organization = Organization::parse(["vision", "speech"][self.below(2) as usize]).unwrap();
         let hours = (class == TaskClass::Spot).then(|| HorizonHours::new(self.below(3) + 1).unwrap());

@@ -16,8 +16,8 @@ pub use guarantees::Guarantee;
 pub use node::{Gpu, GpuPlace, NodeState, WHOLE_MILLI, numbers};
 pub use place::{Plan, PlanFault};
 pub use preempt::{History, PreemptionSettings};
-pub use request::{GpuRequest, PodRequest, RequestError};
-pub use rules::{NodeRule, VictimRule, Workload};
+pub use request::{GpuRequest, Models, PodRequest, RequestError};
+pub use rules::{ScoreRule, VictimRule, Workload};
 
 use evictions::Evictions;
 use guarantees::Guarantees;
@@ -102,7 +102,7 @@ pub struct Fleet {
     nodes: Vec<NodeState>,
     by_id: BTreeMap<NodeId, usize>,
     index: Index,
-    /// Whether HP is kept apart ([`NodeRule::Apart`]).
+    /// Whether HP is kept apart ([`ScoreRule::Apart`]).
     is_apart: bool,
     tasks: BTreeMap<TaskId, Running>,
     /// Spot tasks with a pod on each node.
@@ -116,14 +116,14 @@ pub struct Fleet {
 impl Fleet {
     #[must_use]
     pub fn new(settings: EvictionSettings) -> Self {
-        Self::ordered(settings, NodeRule::Gfs)
+        Self::ordered(settings, ScoreRule::Gfs)
     }
 
     /// A fleet whose nodes are kept in the order of `rule`, where that is one that is kept.
     #[must_use]
-    pub fn ordered(settings: EvictionSettings, rule: NodeRule) -> Self {
+    pub fn ordered(settings: EvictionSettings, rule: ScoreRule) -> Self {
         Self {
-            is_apart: rule == NodeRule::Apart,
+            is_apart: rule == ScoreRule::Apart,
             nodes: Vec::new(),
             by_id: BTreeMap::new(),
             index: Index::default(),

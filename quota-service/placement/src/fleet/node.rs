@@ -51,6 +51,8 @@ pub struct NodeState {
     /// Evictions within the short window and the long one.
     pub evictions: [u32; 2],
     pub idle: u8,
+    /// Which of the fleet's GPU models its GPUs are.
+    pub model: u8,
     /// Thousandths over all GPUs.
     pub hp_milli: u32,
     pub spot_milli: u32,
@@ -71,6 +73,7 @@ impl NodeState {
             is_gone: false,
             evictions: [0; 2],
             idle: gpus as u8,
+            model: 0,
             hp_milli: 0,
             spot_milli: 0,
         }

@@ -1,6 +1,6 @@
 //! Non-preemptive placement (GFS Algorithm 1), and how a plan becomes real.
 
-use super::rules::{NodeRule, Workload};
+use super::rules::{ScoreRule, Workload};
 use super::{Fleet, Gang, Guarantee, PodPlace, Running};
 use crate::invariants;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,11 +34,11 @@ impl Fleet {
     /// Places a gang on what is idle, pod after pod, each on the first node of Algorithm 1 that fits; none if not all fit.
     /// Leaves everything as it was.
     pub fn plan(&mut self, gang: &Gang) -> Option<Plan> {
-        self.plan_by(gang, NodeRule::Gfs, &Workload::new())
+        self.plan_by(gang, ScoreRule::Gfs, &Workload::new())
     }
 
     /// [`plan`](Self::plan) by another order of nodes.
-    pub fn plan_by(&mut self, gang: &Gang, rule: NodeRule, workload: &Workload) -> Option<Plan> {
+    pub fn plan_by(&mut self, gang: &Gang, rule: ScoreRule, workload: &Workload) -> Option<Plan> {
         if !self.index.could_hold(gang.pod.gpus, gang.pods, false) {
             return None;
         }

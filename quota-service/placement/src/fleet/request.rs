@@ -1,5 +1,6 @@
 //! What a pod asks of a node.
 
+use crate::topology::Affinity;
 use vocab::MilliGpus;
 
 /// Why a request was refused.
@@ -45,14 +46,48 @@ impl GpuRequest {
     }
 }
 
+/// GPU models of a fleet that a pod takes, one bit each. The nodes of a pool are of one model; only a trace that is placed
+/// on several pools at once has more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Models(u32);
+
+impl Models {
+    /// Any will do.
+    pub const ANY: Self = Self(u32::MAX);
+    /// Models that a fleet may have.
+    pub const MOST: u8 = 32;
+
+    /// Those of these numbers, each below [`MOST`](Self::MOST).
+    #[must_use]
+    pub fn of(numbers: impl IntoIterator<Item = u8>) -> Self {
+        Self(numbers.into_iter().fold(0, |bits, number| bits | 1_u32.checked_shl(u32::from(number)).unwrap_or(0)))
+    }
+
+    #[must_use]
+    pub const fn has(self, number: u8) -> bool {
+        number < Self::MOST && self.0 >> number & 1 == 1
+    }
+}
+
 /// What one pod asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRequest {
     pub gpus: GpuRequest,
     /// Zero where the task does not say.
     pub cpu_milli: u64,
     /// Zero where the task does not say.
     pub memory_mib: u64,
+    pub models: Models,
+    /// Where its GPUs are to lie together; none where that is the same to it.
+    pub affinity: Option<Affinity>,
+}
+
+impl PodRequest {
+    /// One that takes any model, and GPUs that lie anywhere on the node.
+    #[must_use]
+    pub const fn new(gpus: GpuRequest, cpu_milli: u64, memory_mib: u64) -> Self {
+        Self { gpus, cpu_milli, memory_mib, models: Models::ANY, affinity: None }
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use vocab::{TaskClass, TaskId};
 
 /// On which node a pod goes, where idle GPUs suffice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeRule {
+pub enum ScoreRule {
     /// Algorithm 1 of GFS: fullest, then most of the same class, then evictions.
     Gfs,
     /// The same for spot. HP goes first where the fewest GPUs are without HP, idle or not: spot can be evicted from a node,
@@ -49,8 +49,8 @@ fn millionths(part: u32, of: usize) -> u64 {
 
 impl Fleet {
     /// The place of one pod on what is idle.
-    pub(super) fn place_by(&self, gang: &Gang, rule: NodeRule, workload: &Workload) -> Option<PodPlace> {
-        if matches!(rule, NodeRule::Gfs | NodeRule::Apart) {
+    pub(super) fn place_by(&self, gang: &Gang, rule: ScoreRule, workload: &Workload) -> Option<PodPlace> {
+        if matches!(rule, ScoreRule::Gfs | ScoreRule::Apart) {
             return self.first_place(gang);
         }
         let fits = |(number, node): (usize, &NodeState)| {
@@ -58,7 +58,7 @@ impl Fleet {
                 node.place(gang.pod.gpus).filter(|_| node.takes_pods() && node.has_room_beside_gpus(&gang.pod))?;
             let free: u32 = node.gpus.iter().map(|gpu| u32::from(gpu.free())).sum();
             let score = match rule {
-                NodeRule::Fgd => growth(node, gpus, gang, workload),
+                ScoreRule::Fgd => growth(node, gpus, gang, workload),
                 _ => i128::from(millionths(free, node.gpus.len())),
             };
             Some((score, number, gpus))

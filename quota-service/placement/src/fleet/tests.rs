@@ -13,7 +13,7 @@ fn task(name: &str) -> TaskId {
 
 fn gang(name: &str, class: TaskClass, gpus: &str, pods: u32) -> Gang {
     let gpus = GpuRequest::of(MilliGpus::parse(gpus).unwrap()).unwrap();
-    Gang { task: task(name), class, pod: PodRequest { gpus, cpu_milli: 0, memory_mib: 0 }, pods }
+    Gang { task: task(name), class, pod: PodRequest::new(gpus, 0, 0), pods }
 }
 
 fn fleet(nodes: &[u32]) -> Fleet {
@@ -229,7 +229,7 @@ proptest! {
         is_apart in any::<bool>(),
         steps in steps(),
     ) {
-        let rule = if is_apart { NodeRule::Apart } else { NodeRule::Gfs };
+        let rule = if is_apart { ScoreRule::Apart } else { ScoreRule::Gfs };
         let mut fleet = Fleet::ordered(EvictionSettings::default(), rule);
         for (number, gpus) in sizes.iter().enumerate() {
             let id = NodeId::parse(&format!("node-{number}")).unwrap();
@@ -241,7 +241,7 @@ proptest! {
                 Step::Submit { hp, milli, pods, cpu_milli, promised } => {
                     let gpus = GpuRequest::of(MilliGpus::from_milli(milli).unwrap()).unwrap();
                     let class = if hp { TaskClass::Hp } else { TaskClass::Spot };
-                    let pod = PodRequest { gpus, cpu_milli, memory_mib: 0 };
+                    let pod = PodRequest::new(gpus, cpu_milli, 0);
                     let gang = Gang { task: task(&format!("task-{number:02}")), class, pod, pods };
                     submit(&mut fleet, &gang, at(now), (promised && !hp).then(|| Guarantee::from(at(now), HorizonHours::ONE)));
                 }

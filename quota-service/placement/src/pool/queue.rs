@@ -1,8 +1,8 @@
 //! Tasks that wait, those that ask for the same together: if one of them does not fit, none does.
 
 use super::Waiting;
-use crate::fleet::{Gang, GpuRequest, PodRequest};
-use crate::policy::QueueRule;
+use crate::fleet::{Gang, PodRequest};
+use crate::policy::OrderRule;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,22 +12,20 @@ use vocab::{HorizonHours, TaskClass, TaskId, UnixSeconds};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shape {
     pub class: TaskClass,
-    gpus: GpuRequest,
+    pod: PodRequest,
     pods: u32,
-    cpu_milli: u64,
-    memory_mib: u64,
     hours: Option<HorizonHours>,
 }
 
 impl Shape {
     pub const fn of(waiting: &Waiting) -> Self {
-        let Gang { class, pod: PodRequest { gpus, cpu_milli, memory_mib }, pods, .. } = waiting.request.gang;
-        Self { class, gpus, pods, cpu_milli, memory_mib, hours: waiting.request.hours }
+        let Gang { class, pod, pods, .. } = waiting.request.gang;
+        Self { class, pod, pods, hours: waiting.request.hours }
     }
 
     /// Over all pods.
     fn gpus_milli(&self) -> u64 {
-        u64::from(self.gpus.milli()) * u64::from(self.pods)
+        u64::from(self.pod.gpus.milli()) * u64::from(self.pods)
     }
 }
 
@@ -39,23 +37,23 @@ type Group = BTreeMap<Shape, BTreeSet<Head>>;
 
 #[derive(Debug, Clone)]
 pub struct Queue {
-    rule: QueueRule,
+    rule: OrderRule,
     groups: BTreeMap<Key, Group>,
     tasks: BTreeMap<TaskId, Waiting>,
 }
 
 impl Queue {
-    pub const fn new(rule: QueueRule) -> Self {
+    pub const fn new(rule: OrderRule) -> Self {
         Self { rule, groups: BTreeMap::new(), tasks: BTreeMap::new() }
     }
 
     fn key(&self, shape: &Shape) -> Key {
         match self.rule {
-            QueueRule::Size => (shape.class, Reverse(u64::from(shape.gpus.milli())), Reverse(shape.pods)),
-            QueueRule::SmallSpotFirst if shape.class == TaskClass::Spot => {
+            OrderRule::Size => (shape.class, Reverse(u64::from(shape.pod.gpus.milli())), Reverse(shape.pods)),
+            OrderRule::SmallSpotFirst if shape.class == TaskClass::Spot => {
                 (shape.class, Reverse(u64::MAX - shape.gpus_milli()), Reverse(0))
             }
-            QueueRule::Arrival | QueueRule::SmallSpotFirst => (shape.class, Reverse(0), Reverse(0)),
+            OrderRule::Arrival | OrderRule::SmallSpotFirst => (shape.class, Reverse(0), Reverse(0)),
         }
     }
 

@@ -43,7 +43,7 @@ impl Pool {
         let limits = self.limits_now();
         let by_quota_alone = first.into_iter().find(|(gang, hours, _)| {
             let is_over = |hours| over_quota(&self.fleet, gang, hours, &limits).is_some();
-            hours.is_some_and(is_over) && self.fleet.plan_by(gang, self.policy.nodes, &self.workload).is_some()
+            hours.is_some_and(is_over) && self.fleet.plan_by(gang, self.policy.score, &self.workload).is_some()
         });
         by_quota_alone.map_or(0, |(.., queued)| u64::try_from(self.now.since_s(queued)).unwrap_or(0))
     }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn spot(name: &str, hours: u64) -> Command {
-        let pod = PodRequest { gpus: GpuRequest::Whole(2), cpu_milli: 0, memory_mib: 0 };
+        let pod = PodRequest::new(GpuRequest::Whole(2), 0, 0);
         let gang = Gang { task: TaskId::parse(name).unwrap(), class: TaskClass::Spot, pod, pods: 1 };
         let organization = Organization::parse("vision").unwrap();
         Command::Submit(Request { gang, organization, submitted: NOW, hours: HorizonHours::new(hours).ok() })

@@ -24,7 +24,7 @@ fn node(number: usize) -> NodeId {
 }
 
 fn request(name: &str, class: TaskClass, gpus: GpuRequest, pods: u32, hours: Option<HorizonHours>) -> Request {
-    let pod = PodRequest { gpus, cpu_milli: 1_000, memory_mib: 0 };
+    let pod = PodRequest::new(gpus, 1_000, 0);
     let gang = Gang { task: task(name), class, pod, pods };
     Request { gang, organization: Organization::parse("a").unwrap(), submitted: at(0), hours }
 }

@@ -24,7 +24,7 @@ fn seen(snapshot: &Snapshot) -> String {
 
 fn request(id: &str, class: TaskClass, gpus: f64, pods: u32, service: &TestService) -> Request {
     let gpus = GpuRequest::of(MilliGpus::nearest(gpus).unwrap()).unwrap();
-    let pod = PodRequest { gpus, cpu_milli: 0, memory_mib: 0 };
+    let pod = PodRequest::new(gpus, 0, 0);
     let gang = Gang { task: TaskId::parse(id).unwrap(), class, pod, pods };
     let (organization, submitted) = (Organization::parse("org-000").unwrap(), service.service.clock.now());
     Request { gang, organization, submitted, hours: None }
