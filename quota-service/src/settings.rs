@@ -4,16 +4,18 @@ use forecaster::bound::Aggregation;
 use placement::pool::PoolRules;
 use placement::{Eta, Policy, PoolSettings};
 use vocab::HorizonHours;
-use wire::{FieldFault, SettingsBody};
+use wire::{FieldFault, PolicyBody, SettingsBody};
 
 /// Let the run's validation choose.
 const AUTO: &str = "auto";
 
 /// How the tasks of a pool are placed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PlacementSettings {
-    /// One that [`Policy::parse`] knows.
+    /// One that [`Policy::parse`] knows, or the name of the parts.
     pub policy: String,
+    /// The parts of one that has no name of its own.
+    pub parts: Option<PolicyBody>,
     /// Decide and log, and enforce nothing.
     pub shadow: bool,
     /// How long tasks that have to go may save their work.
@@ -23,14 +25,15 @@ pub struct PlacementSettings {
 impl Default for PlacementSettings {
     fn default() -> Self {
         // 30 s: what Kubernetes gives a pod that has to go.
-        Self { policy: "gfs".to_owned(), shadow: false, grace_s: 30 }
+        Self { policy: "gfs".to_owned(), parts: None, shadow: false, grace_s: 30 }
     }
 }
 
 impl PlacementSettings {
     #[must_use]
     pub fn policy(&self) -> Policy {
-        Policy::parse(&self.policy).unwrap_or(Policy::GFS)
+        let of_parts = self.parts.as_ref().and_then(|parts| parts.parse("").ok());
+        of_parts.or_else(|| Policy::parse(&self.policy)).unwrap_or(Policy::GFS)
     }
 
     #[must_use]
@@ -40,18 +43,29 @@ impl PlacementSettings {
 
     fn parse(body: &SettingsBody) -> Result<Self, FieldFault> {
         let default = Self::default();
-        let policy = body.policy.clone().unwrap_or(default.policy);
-        if Policy::parse(&policy).is_none() {
-            let known = Policy::IDS.join(", ");
-            return Err(FieldFault::new("/policy", format!("{policy:?} is no policy; there are {known}")));
-        }
-        let shadow = body.shadow.unwrap_or(default.shadow);
-        Ok(Self { policy, shadow, grace_s: body.grace_s.unwrap_or(default.grace_s) })
+        let policy = match (&body.policy, &body.policy_parts) {
+            (name, Some(parts)) => {
+                parts.parse("/policy_parts")?;
+                if let Some(name) = name.as_ref().filter(|name| **name != parts.name) {
+                    let detail =
+                        format!("{name:?} is not the name of policy_parts, {:?}: send one of them", parts.name);
+                    return Err(FieldFault::new("/policy", detail));
+                }
+                parts.name.clone()
+            }
+            (Some(name), None) if Policy::parse(name).is_none() => {
+                return Err(FieldFault::new("/policy", wire::no_policy(name)));
+            }
+            (Some(name), None) => name.clone(),
+            (None, None) => default.policy,
+        };
+        let (parts, shadow) = (body.policy_parts.clone(), body.shadow.unwrap_or(default.shadow));
+        Ok(Self { policy, parts, shadow, grace_s: body.grace_s.unwrap_or(default.grace_s) })
     }
 }
 
 /// What an operator has set for a pool.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServedSettings {
     pub pool: PoolSettings,
     /// `None`: chosen on validation.
@@ -107,6 +121,7 @@ impl ServedSettings {
             state_fresh_s: u32::try_from(pool.state_fresh_s).unwrap_or(u32::MAX),
             outcome_window_s: u32::try_from(pool.outcome_window_s).ok(),
             policy: Some(self.placement.policy.clone()),
+            policy_parts: self.placement.parts.clone(),
             shadow: Some(self.placement.shadow),
             grace_s: Some(self.placement.grace_s),
             version: self.version,
@@ -122,10 +137,15 @@ mod tests {
     fn settings_read_back_as_they_were_written() {
         let default = ServedSettings::default();
         assert_eq!(ServedSettings::parse(&default.body(), None), Ok(default.clone()));
-        let placement = PlacementSettings { policy: "fgd".to_owned(), shadow: true, grace_s: 5 };
+        let placement = PlacementSettings { policy: "fgd".to_owned(), parts: None, shadow: true, grace_s: 5 };
         let pool = PoolSettings { outcome_window_s: 7_200, ..default.pool };
         let set = ServedSettings { pool, aggregation: Some(Aggregation::Pooled), version: Some(3), placement };
-        assert_eq!(ServedSettings::parse(&set.body(), None), Ok(set));
+        assert_eq!(ServedSettings::parse(&set.body(), None), Ok(set.clone()));
+        let parts = PolicyBody { name: "mine".into(), blocking: Some("class".into()), ..PolicyBody::default() };
+        let placement = PlacementSettings { policy: "mine".into(), parts: Some(parts), ..set.placement };
+        let of_parts = ServedSettings { placement, ..set };
+        assert_eq!(of_parts.placement.policy().blocking, placement::policy::Blocking::Class);
+        assert_eq!(ServedSettings::parse(&of_parts.body(), None), Ok(of_parts));
     }
 
     #[test]
@@ -143,6 +163,12 @@ mod tests {
                 .contains("8h are offered, and forecasts reach 4h only")
         );
         assert!(fault(&SettingsBody { eta_most: 0.0, ..good.clone() }).starts_with("/eta_most: "));
+        let parts = PolicyBody { name: "mine".into(), order: Some("fifo".into()), ..PolicyBody::default() };
+        let sent = SettingsBody { policy: None, policy_parts: Some(parts), ..good.clone() };
+        assert!(fault(&sent).starts_with("/policy_parts/order: \"fifo\" is no order"), "{}", fault(&sent));
+        let parts = PolicyBody { name: "mine".into(), ..PolicyBody::default() };
+        let sent = SettingsBody { policy_parts: Some(parts), ..good.clone() };
+        assert!(fault(&sent).starts_with("/policy: \"gfs\" is not the name of policy_parts, \"mine\""));
         let fault = fault(&SettingsBody { policy: Some("best".into()), ..good });
         assert!(fault.starts_with("/policy: \"best\" is no policy; there are gfs, "), "{fault}");
     }

@@ -105,6 +105,40 @@ fn what_cannot_be_replayed_is_named() {
     assert_eq!(program("simulate", &["--policy", "gfs"]).code, 2);
 }
 
+#[test]
+fn a_policy_file_names_the_parts_and_what_does_not_go_together_is_refused() {
+    let place = Place::new();
+    let file = place.file("mine.toml");
+    let told = |text: &str| {
+        place.write("mine.toml", text);
+        place.run(&["--policy", &file, "--json"])
+    };
+    // The rules of gfs-noquota by their parts.
+    let idle = figures(told("name = \"mine\"\nadmission = \"idle\"\n[victims]\nby = \"least-waste\"\n"));
+    let noquota = figures(place.run(&["--policy", "gfs-noquota", "--json"]));
+    assert_eq!(idle["mine"], noquota["gfs-noquota"]);
+    let both = format!("{file}:last-value,gfs");
+    let table = place.run(&["compare", "--policies", &both]).ok().stdout;
+    assert!(table.lines().any(|line| line.starts_with("mine:last-value ")), "{table}");
+    for (text, said) in [
+        ("order = \"size\"", "mine.toml: name is missing"),
+        ("name = \"mine\"\nordr = \"size\"", "mine.toml: key \"ordr\" is not known, did you mean \"order\"?"),
+        ("name = \"mine\"\norder = 3", "mine.toml, key order: 3 is not a text"),
+        ("name = \"mine\"\norder = \"fifo\"", "mine.toml, key order: \"fifo\" is no order; there are small-spot-first"),
+        (
+            "name = \"mine\"\n[victims]\nby = \"random\"\nusage_weight = 1",
+            "mine.toml, key victims.usage_weight: victims by \"random\" do not look at what is lost",
+        ),
+        ("name = \"mine\"\n[victims]\nby = \"random\"\nidle_first = false", "mine.toml: idle_first = false is for"),
+        ("name = ", "mine.toml"),
+    ] {
+        let ran = told(text);
+        assert_eq!((ran.code, ran.stderr.contains(said)), (4, true), "{text}: {}", ran.stderr);
+    }
+    let none = place.run(&["--policy", "none.toml"]);
+    assert_eq!((none.code, none.stderr.contains("none.toml: there is no such file")), (4, true), "{}", none.stderr);
+}
+
 /// A pool of one node that spot holds, under a quota that leaves nothing, with an HP and a spot task that wait.
 fn snapshot() -> String {
     use placement::fleet::{Gang, GpuRequest, PodRequest};

@@ -8,7 +8,7 @@ mod help;
 mod output;
 mod value;
 
-pub use config::{BadValue, Config, ConfigError, Settings};
+pub use config::{BadValue, Config, ConfigError, Settings, read_toml};
 pub use exit::{Exit, Failure, finish};
 pub use file::{OutputFile, is_stdout};
 pub use help::{completions, parse};

@@ -10,6 +10,7 @@ pub mod eta;
 pub mod fleet;
 pub mod invariants;
 pub mod leases;
+pub mod pipeline;
 pub mod policy;
 pub mod pool;
 mod quota;

@@ -34,7 +34,14 @@ pub enum Admission {
     Idle,
 }
 
-/// How tasks are placed.
+/// When what was chosen happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timing {
+    /// As soon as it is known to fit.
+    AtOnce,
+}
+
+/// How tasks are placed: the parts of the pipeline, in its order ([`pipeline`](crate::pipeline)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
     pub order: OrderRule,
@@ -42,6 +49,7 @@ pub struct Policy {
     pub admission: Admission,
     pub score: ScoreRule,
     pub victims: VictimRule,
+    pub timing: Timing,
     /// Whether HP looks for idle GPUs before it evicts.
     pub idle_first: bool,
     pub preemption: PreemptionSettings,
@@ -57,6 +65,7 @@ impl Policy {
         admission: Admission::Quota,
         score: ScoreRule::Apart,
         victims: VictimRule::LeastWaste,
+        timing: Timing::AtOnce,
         idle_first: true,
         preemption: PreemptionSettings { usage_weight: 0.5, usage_window_s: 86_400, keeps_guarantees: true },
         limits_follow_demand: true,
@@ -91,12 +100,13 @@ impl Policy {
     #[must_use]
     pub fn parse(id: &str) -> Option<Self> {
         let gfs = Self::GFS;
-        let arrival = Self { order: OrderRule::Arrival, blocking: Blocking::Class, admission: Admission::Idle, ..gfs };
+        let idle = Self { admission: Admission::Idle, limits_follow_demand: false, ..gfs };
+        let arrival = Self { order: OrderRule::Arrival, blocking: Blocking::Class, ..idle };
         let fair = Self { score: ScoreRule::BestFit, victims: VictimRule::Tightest, ..arrival };
         Some(match id {
             "gfs" | "gfs-e" | "gfs-d" => gfs,
             "gfs-paper" => Self::PAPER,
-            "gfs-noquota" => Self { admission: Admission::Idle, ..gfs },
+            "gfs-noquota" => idle,
             "gfs-s" => Self { score: ScoreRule::BestFit, ..gfs },
             "gfs-p" => Self { victims: VictimRule::Random { seed: 0 }, ..gfs },
             "gfs-sp" => Self { score: ScoreRule::BestFit, victims: VictimRule::Random { seed: 0 }, ..gfs },

@@ -26,6 +26,10 @@ pub enum SimulatorError {
     Run(#[from] RunError),
     #[error("{name:?} is no policy; there are {}, {CHRONUS}", Policy::IDS.join(", "))]
     NoPolicy { name: String },
+    #[error(transparent)]
+    PolicyFile(#[from] command_line::ConfigError),
+    #[error("{}{}: {}", file.display(), key(fault), fault.detail)]
+    Policy { file: std::path::PathBuf, fault: wire::FieldFault },
     #[error("{0}")]
     Predictor(String),
     #[error("{}: {detail}: write what GET /v1/pools/{{id}}/snapshot answers", file.display())]
@@ -38,12 +42,19 @@ pub enum SimulatorError {
     Write { file: std::path::PathBuf, fault: std::io::Error },
 }
 
+/// A JSON pointer as a key of TOML.
+fn key(fault: &wire::FieldFault) -> String {
+    let key = fault.pointer.trim_start_matches('/').replace('/', ".");
+    if key.is_empty() { key } else { format!(", key {key}") }
+}
+
 impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
         let exit = match &fault {
             SimulatorError::World(WorldError::Read(_) | WorldError::Node(_)) | SimulatorError::Snapshot { .. } => {
                 Exit::DataInvalid
             }
+            SimulatorError::PolicyFile(_) | SimulatorError::Policy { .. } => Exit::ConfigInvalid,
             SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
             _ => Exit::Usage,
         };
@@ -57,14 +68,12 @@ impl From<SimulatorError> for Failure {
 /// The trace cannot be read or the run broke off.
 pub fn one(arguments: &Arguments, config: &Config, json: bool) -> Result<(), SimulatorError> {
     if let Some(file) = &arguments.snapshot {
-        let id = &arguments.policy;
-        let policy = Policy::parse(id).ok_or_else(|| SimulatorError::NoPolicy { name: id.clone() })?;
-        return crate::replay::replay(file, id, policy.seeded(config.seed), json);
+        let (name, policy) = crate::policies::named(&arguments.policy)?;
+        return crate::replay::replay(file, &name, policy.seeded(config.seed), json);
     }
     let trace = arguments.trace.as_ref().ok_or(SimulatorError::NoTrace)?;
     let world = world(trace, config)?;
-    let outcome = played(&arguments.policy, &world, trace, config)?;
-    let named = [(arguments.policy.clone(), outcome)];
+    let named = [played(&arguments.policy, &world, trace, config)?];
     show(&named, json);
     Ok(())
 }
@@ -81,7 +90,7 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
     }
     let mut named = Vec::new();
     for name in &what.policies {
-        named.push((name.clone(), played(name, &world, &what.trace, config)?));
+        named.push(played(name, &world, &what.trace, config)?);
     }
     if let Some(folder) = &what.out {
         crate::files::write(folder, &named, &told(&what.trace, &world))?;
@@ -93,11 +102,13 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
 /// Leases are no rule of a pool: they have a run of their own.
 const CHRONUS: &str = "chronus";
 
-fn played(name: &str, world: &World, trace: &Trace, config: &Config) -> Result<Outcome, SimulatorError> {
+/// What is shown as its name, and how it went.
+fn played(name: &str, world: &World, trace: &Trace, config: &Config) -> Result<(String, Outcome), SimulatorError> {
     if name == CHRONUS {
-        return Ok(crate::chronus::run(world)?);
+        return Ok((name.to_owned(), crate::chronus::run(world)?));
     }
-    Ok(run(world, &settings(name, trace, config)?)?)
+    let (shown, settings) = settings(name, trace, config)?;
+    Ok((shown, run(world, &settings)?))
 }
 
 fn told(trace: &Trace, world: &World) -> Told {
@@ -150,13 +161,16 @@ fn calendar(trace: &Trace) -> Result<Calendar, SimulatorError> {
     Calendar::parse(&trace.time_zone, &trace.calendar).map_err(|fault| SimulatorError::Value(fault.to_string()))
 }
 
-/// POLICY, or POLICY:PREDICTOR.
-fn settings(name: &str, trace: &Trace, config: &Config) -> Result<Settings, SimulatorError> {
-    let (id, predictor) = match name.split_once(':') {
-        Some((id, predictor)) => (id, PredictorKind::parse(predictor).map_err(SimulatorError::Predictor)?),
-        None => (name, trace.predictor),
+/// POLICY, or POLICY:PREDICTOR: what is shown as its name, and its settings.
+fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(String, Settings), SimulatorError> {
+    let (id, after, predictor) = match name.split_once(':') {
+        Some((id, predictor)) => {
+            let kind = PredictorKind::parse(predictor).map_err(SimulatorError::Predictor)?;
+            (id, format!(":{predictor}"), kind)
+        }
+        None => (name, String::new(), trace.predictor),
     };
-    let policy = Policy::parse(id).ok_or_else(|| SimulatorError::NoPolicy { name: id.to_owned() })?;
+    let (shown, policy) = crate::policies::named(id)?;
     let (predictor, aggregation) = match (id, predictor) {
         ("gfs-e", _) => (PredictorKind::Model(ModelKind::PeakWeek), Some(Aggregation::SumOfBounds)),
         ("gfs-paper", PredictorKind::Model(ModelKind::OrgLinear)) => {
@@ -177,7 +191,7 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<Settings, Simu
     let kind = if let PredictorKind::Model(kind) = predictor { kind } else { ModelKind::LastValue };
     let pool = PoolSettings { guarantee_rate: rate, offered_hours: offered.clone(), ..PoolSettings::default() };
     let follows = policy.limits_follow_demand && predictor.is_live();
-    Ok(Settings {
+    let settings = Settings {
         policy: Policy { limits_follow_demand: follows, ..policy },
         predictor,
         plan: Plan { kind, horizon, rate, seed: config.seed, refit_hours: i64::from(trace.refit.get()), aggregation },
@@ -196,7 +210,8 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<Settings, Simu
         },
         rules: PoolRules::default(),
         seed: config.seed,
-    })
+    };
+    Ok((shown + &after, settings))
 }
 
 /// Nothing where nothing was promised.

@@ -6,6 +6,7 @@ pub mod commands;
 pub mod cpu;
 pub mod files;
 pub mod page;
+pub mod policies;
 pub mod predictor;
 pub mod quota;
 pub mod replay;

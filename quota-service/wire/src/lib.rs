@@ -12,6 +12,7 @@ mod fault;
 mod forecast;
 mod node;
 mod outcome;
+mod policy;
 mod pool;
 mod problem;
 mod snapshot;
@@ -32,6 +33,7 @@ pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
 pub use node::{NodeBody, NodeList};
 pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};
+pub use policy::{PolicyBody, ScoreBody, VictimsBody, no_policy};
 pub use pool::{PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, SettingsBody};
 pub use problem::{FieldError, Problem};
 pub use snapshot::{

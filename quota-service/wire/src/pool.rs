@@ -1,4 +1,5 @@
 use crate::fault::{FieldFault, Place};
+use crate::policy::PolicyBody;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -120,6 +121,9 @@ pub struct SettingsBody {
     /// By which tasks are placed, where the service does so: `gfs` and others; without it, `gfs`.
     #[serde(default)]
     pub policy: Option<String>,
+    /// The same by its parts, instead of `policy`, which then answers its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_parts: Option<PolicyBody>,
     /// Decide on tasks and log it, and do nothing.
     #[serde(default)]
     pub shadow: Option<bool>,

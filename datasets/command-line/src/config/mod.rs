@@ -7,6 +7,7 @@ mod tests;
 
 use crate::exit::{Exit, Failure};
 use figment::error::{Actual, Kind};
+use figment::providers::{Format, Toml};
 use figment::{Figment, Metadata};
 use layers::{Layer, Origin};
 use serde::Serialize;
@@ -138,11 +139,41 @@ impl<T: Config> Settings<T> {
     }
 }
 
+/// Reads a TOML file that holds one thing, such as a policy.
+///
+/// # Errors
+/// There is no such file, or it does not hold what it should; the sentence names the file and the key.
+pub fn read_toml<T: DeserializeOwned>(file: &Path) -> Result<T, ConfigError> {
+    let place = |keys: &[String]| match keys {
+        [] => file.display().to_string(),
+        keys => format!("{}, key {}", file.display(), keys.join(".")),
+    };
+    if !file.is_file() {
+        return Err(ConfigError::Invalid { place: place(&[]), detail: "there is no such file".to_owned() });
+    }
+    Figment::from(Toml::file_exact(file)).extract().map_err(|fault| match &fault.kind {
+        Kind::UnknownField(key, known) => {
+            let known: Vec<String> = known.iter().map(|&key| key.to_owned()).collect();
+            // The path ends in the key itself.
+            let of = fault.path.strip_suffix(std::slice::from_ref(key)).unwrap_or(&fault.path);
+            ConfigError::UnknownKey { place: place(of), suggested: closest(key, &known), key: key.clone(), known }
+        }
+        Kind::MissingField(key) => {
+            ConfigError::Invalid { place: place(&fault.path), detail: format!("{key} is missing") }
+        }
+        _ => ConfigError::Invalid { place: place(&fault.path), detail: detail(&fault) },
+    })
+}
+
 fn invalid(fault: &figment::Error) -> ConfigError {
     let key = fault.path.join(".");
     let place =
         fault.metadata.as_ref().map_or_else(|| key.clone(), |metadata: &Metadata| Origin::of(metadata).place(&key));
-    let detail = match &fault.kind {
+    ConfigError::Invalid { place, detail: detail(fault) }
+}
+
+fn detail(fault: &figment::Error) -> String {
+    match &fault.kind {
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
             format!("{} is not {}", written(found), kind(expected))
         }
@@ -150,8 +181,7 @@ fn invalid(fault: &figment::Error) -> ConfigError {
             "it is no address: write ADDRESS:PORT, such as 127.0.0.1:8080".to_owned()
         }
         other => other.to_string(),
-    };
-    ConfigError::Invalid { place, detail }
+    }
 }
 
 /// A value as it was written.

@@ -116,4 +116,15 @@ async fn the_policy_of_a_pool_is_a_setting(database: TestDatabase) {
     assert_eq!(task(&service, "over").await["status"], "running", "this policy asks for no quota");
     let urgent = submit(&service, &hp("urgent", 8.0, 1)).await;
     assert_eq!(urgent["detail"]["run"]["starts"], service.service.clock.now().plus_s(5).to_string());
+    let mut settings = service.get(path).await.expect(200);
+    settings.as_object_mut().unwrap().remove("policy");
+    settings["policy_parts"] = json!({"name": "mine", "like": "lyra", "order": "fifo"});
+    let refused = service.put(path, &settings).await.expect(400);
+    assert_eq!(refused["errors"][0]["pointer"], "/policy_parts/order", "{refused}");
+    settings["policy_parts"]["order"] = "arrival".into();
+    let set = service.put(path, &settings).await.expect(200);
+    assert_eq!((&set["policy"], &set["policy_parts"]["like"]), (&"mine".into(), &"lyra".into()));
+    let service = TestService::start(database.store().await, service.service.clock.now()).await;
+    let explained = service.get(&format!("/v1/tasks/over/explain?{OF_POOL}")).await.expect(200);
+    assert_eq!(explained["policy"], "mine", "it is kept with the settings");
 }

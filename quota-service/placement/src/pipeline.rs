@@ -1,0 +1,150 @@
+//! The parts of a policy by their names, and which of them go together.
+//!
+//! A decision is a pipeline: **order** (who is next, and who waits behind whom) → **admission** (what spot needs to start) →
+//! **score** (which node and GPUs) → **victims** (whom to evict) → **timing** (now or later).
+
+use crate::fleet::{PreemptionSettings, ScoreRule, VictimRule};
+use crate::policy::{Admission, Blocking, OrderRule, Policy, Timing};
+
+/// Names of the values of one part.
+type Names<T, const N: usize> = [(&'static str, T); N];
+
+/// A part that is one of a few values, each with a name.
+pub trait Part: Copy + PartialEq + 'static {
+    /// What the part is called.
+    const PART: &'static str;
+    /// All values with their names.
+    const ALL: &'static [(&'static str, Self)];
+
+    /// The value of that name.
+    ///
+    /// # Errors
+    /// There is none: the sentence lists those there are.
+    fn parse(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
+            format!("{name:?} is no {}; there are {}", Self::PART, names.join(", "))
+        })
+    }
+
+    /// The name of this value.
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, value)| *value == self).map_or("", |(name, _)| name)
+    }
+}
+
+const ORDERS: Names<OrderRule, 3> =
+    [("small-spot-first", OrderRule::SmallSpotFirst), ("size", OrderRule::Size), ("arrival", OrderRule::Arrival)];
+
+impl Part for OrderRule {
+    const PART: &'static str = "order";
+    const ALL: &'static [(&'static str, Self)] = &ORDERS;
+}
+
+const BLOCKINGS: Names<Blocking, 3> =
+    [("nobody", Blocking::Nobody), ("class", Blocking::Class), ("everybody", Blocking::Everybody)];
+
+impl Part for Blocking {
+    const PART: &'static str = "kind of blocking";
+    const ALL: &'static [(&'static str, Self)] = &BLOCKINGS;
+}
+
+impl Part for Admission {
+    const PART: &'static str = "admission";
+    const ALL: &'static [(&'static str, Self)] = &[("quota", Self::Quota), ("idle", Self::Idle)];
+}
+
+impl Part for ScoreRule {
+    const PART: &'static str = "score";
+    const ALL: &'static [(&'static str, Self)] =
+        &[("gfs", Self::Gfs), ("apart", Self::Apart), ("best-fit", Self::BestFit), ("fgd", Self::Fgd)];
+}
+
+impl Part for VictimRule {
+    const PART: &'static str = "choice of victims";
+    const ALL: &'static [(&'static str, Self)] =
+        &[("least-waste", Self::LeastWaste), ("tightest", Self::Tightest), ("random", Self::Random { seed: 0 })];
+}
+
+impl Part for Timing {
+    const PART: &'static str = "timing";
+    const ALL: &'static [(&'static str, Self)] = &[("at-once", Self::AtOnce)];
+}
+
+/// Parts that do not go together.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PolicyFault {
+    #[error(
+        "limits_follow_demand is for admission by quota: with admission \"idle\" there are no limits that could follow"
+    )]
+    LimitsWithoutQuota,
+    #[error(
+        "idle_first = false is for victims by \"tightest\": \"{victims}\" evicts only where idle GPUs do not suffice"
+    )]
+    EvictsBeforeIdle { victims: &'static str },
+    #[error("victims by \"{victims}\" do not look at what is lost: leave {parameter} out, or choose \"least-waste\"")]
+    Unread { victims: &'static str, parameter: &'static str },
+    #[error("usage_weight is {0}: write a number of 0 to 1000")]
+    UsageWeight(f64),
+    #[error("usage_window_s is 0: Eq. 18 needs a window of at least a second")]
+    NoWindow,
+}
+
+impl Policy {
+    /// # Errors
+    /// Two parts contradict each other, or a parameter is out of range.
+    pub fn check(&self) -> Result<(), PolicyFault> {
+        let PreemptionSettings { usage_weight, usage_window_s, .. } = self.preemption;
+        if self.admission == Admission::Idle && self.limits_follow_demand {
+            return Err(PolicyFault::LimitsWithoutQuota);
+        }
+        if !self.idle_first && !matches!(self.victims, VictimRule::Tightest) {
+            return Err(PolicyFault::EvictsBeforeIdle { victims: self.victims.name() });
+        }
+        if !(0.0..=1_000.0).contains(&usage_weight) {
+            return Err(PolicyFault::UsageWeight(usage_weight));
+        }
+        if usage_window_s == 0 {
+            return Err(PolicyFault::NoWindow);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_reads_back_by_its_name() {
+        fn all<T: Part + std::fmt::Debug>() {
+            for (name, value) in T::ALL {
+                assert_eq!((T::parse(name), value.name()), (Ok(*value), *name));
+            }
+        }
+        all::<OrderRule>();
+        all::<Blocking>();
+        all::<Admission>();
+        all::<ScoreRule>();
+        all::<VictimRule>();
+        all::<Timing>();
+        let said = OrderRule::parse("fifo").unwrap_err();
+        assert_eq!(said, "\"fifo\" is no order; there are small-spot-first, size, arrival");
+    }
+
+    #[test]
+    fn parts_that_contradict_each_other_are_refused() {
+        let gfs = Policy::GFS;
+        let refused = |policy: Policy| policy.check().unwrap_err();
+        assert!(Policy::IDS.iter().filter_map(|id| Policy::parse(id)).all(|policy| policy.check().is_ok()));
+        assert_eq!(refused(Policy { admission: Admission::Idle, ..gfs }), PolicyFault::LimitsWithoutQuota);
+        let victims = "least-waste";
+        assert_eq!(refused(Policy { idle_first: false, ..gfs }), PolicyFault::EvictsBeforeIdle { victims });
+        let weighs = |usage_weight| Policy { preemption: PreemptionSettings { usage_weight, ..gfs.preemption }, ..gfs };
+        assert_eq!(refused(weighs(-1.0)), PolicyFault::UsageWeight(-1.0));
+        assert!(weighs(f64::NAN).check().is_err());
+        let at_once = PreemptionSettings { usage_window_s: 0, ..gfs.preemption };
+        assert_eq!(refused(Policy { preemption: at_once, ..gfs }), PolicyFault::NoWindow);
+    }
+}

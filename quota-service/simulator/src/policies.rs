@@ -1,0 +1,22 @@
+//! Policies by their names, or from files.
+
+use crate::commands::SimulatorError;
+use command_line::read_toml;
+use placement::Policy;
+use std::path::Path;
+use wire::PolicyBody;
+
+/// The policy of that name, or the one in that file, which has a name of its own.
+///
+/// # Errors
+/// There is no such policy or file, or what the file says does not go together.
+pub fn named(text: &str) -> Result<(String, Policy), SimulatorError> {
+    let file = Path::new(text);
+    if file.extension().is_some_and(|extension| extension == "toml") {
+        let body: PolicyBody = read_toml(file)?;
+        let policy = body.parse("").map_err(|fault| SimulatorError::Policy { file: file.to_owned(), fault })?;
+        return Ok((body.name, policy));
+    }
+    let policy = Policy::parse(text).ok_or_else(|| SimulatorError::NoPolicy { name: text.to_owned() })?;
+    Ok((text.to_owned(), policy))
+}

@@ -1,0 +1,215 @@
+//! A policy as it is written in a file or sent with a pool's settings: the parts of the pipeline by their names.
+
+use crate::FieldFault;
+use crate::fault::Place;
+use placement::Policy;
+use placement::fleet::{PreemptionSettings, ScoreRule, VictimRule};
+use placement::pipeline::{Part, PolicyFault};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A policy by its parts. What is left out is as in the policy that it is `like`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyBody {
+    /// What answers and tables call it.
+    pub name: String,
+    /// The policy that parts are taken from that are not named here; without it, `gfs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
+    /// Who is next: `small-spot-first`, `size` or `arrival`; HP before spot in each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// Who waits behind a task that does not fit: `nobody`, `class` or `everybody`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocking: Option<String>,
+    /// What a spot task needs to start: `quota`, or `idle` GPUs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<String>,
+    /// Whether HP demand that comes between two computations of a quota takes from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits_follow_demand: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<ScoreBody>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub victims: Option<VictimsBody>,
+    /// When what was chosen happens: `at-once`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<String>,
+}
+
+/// Which node and which GPUs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreBody {
+    /// The rule by its name.
+    pub by: String,
+}
+
+/// Who goes for HP.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VictimsBody {
+    /// `least-waste`, `tightest` or `random`.
+    pub by: String,
+    /// Whether HP takes idle GPUs before it evicts: a choice for `tightest` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_first: Option<bool>,
+    /// β of GFS Eq. 18, for `least-waste`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_weight: Option<f64>,
+    /// Seconds over which GPU time is counted in Eq. 18, for `least-waste`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_window_s: Option<u64>,
+    /// Whether tasks inside their guarantee are kept before others, for `least-waste`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps_guarantees: Option<bool>,
+}
+
+/// Letters, digits, `.`, `_` and `-`, at most 63, so that it stands in tables and labels as it is.
+fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=63).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
+fn part<T: Part>(place: Place<'_>, field: &str, name: Option<&str>, otherwise: T) -> Result<T, FieldFault> {
+    name.map_or(Ok(otherwise), |name| T::parse(name).map_err(|fault| place.fault(field, fault)))
+}
+
+impl PolicyBody {
+    /// The policy; `at` is where the body stands in what was sent, as a JSON pointer.
+    ///
+    /// # Errors
+    /// A name that is not known, or parts that contradict each other.
+    pub fn parse(&self, at: &str) -> Result<Policy, FieldFault> {
+        let place = Place(at);
+        if !is_name(&self.name) || Policy::parse(&self.name).is_some() {
+            let detail = format!(
+                "{:?}: give it a name of its own, of letters, digits, '.', '_' and '-', at most 63 of them",
+                self.name
+            );
+            return Err(place.fault("name", detail));
+        }
+        let like = self.like.as_deref().unwrap_or("gfs");
+        let base = Policy::parse(like).ok_or_else(|| place.fault("like", no_policy(like)))?;
+        let admission = part(place, "admission", self.admission.as_deref(), base.admission)?;
+        // Without limits, there are none that follow; only a file that asks for it contradicts itself.
+        let follows = base.limits_follow_demand && admission == base.admission;
+        let mut policy = Policy {
+            order: part(place, "order", self.order.as_deref(), base.order)?,
+            blocking: part(place, "blocking", self.blocking.as_deref(), base.blocking)?,
+            admission,
+            limits_follow_demand: self.limits_follow_demand.unwrap_or(follows),
+            timing: part(place, "timing", self.timing.as_deref(), base.timing)?,
+            ..base
+        };
+        if let Some(score) = &self.score {
+            policy.score = score.parse(Place(&format!("{at}/score")))?;
+        }
+        if let Some(victims) = &self.victims {
+            victims.put_into(&mut policy, Place(&format!("{at}/victims")))?;
+        }
+        policy.check().map_err(|fault| FieldFault::new(at, fault))?;
+        Ok(policy)
+    }
+}
+
+/// What is said of a name that no policy has.
+#[must_use]
+pub fn no_policy(name: &str) -> String {
+    format!("{name:?} is no policy; there are {}", Policy::IDS.join(", "))
+}
+
+impl ScoreBody {
+    fn parse(&self, place: Place<'_>) -> Result<ScoreRule, FieldFault> {
+        ScoreRule::parse(&self.by).map_err(|fault| place.fault("by", fault))
+    }
+}
+
+impl VictimsBody {
+    fn put_into(&self, policy: &mut Policy, place: Place<'_>) -> Result<(), FieldFault> {
+        policy.victims = VictimRule::parse(&self.by).map_err(|fault| place.fault("by", fault))?;
+        // A rule that looks at idle GPUs first has no choice in it.
+        policy.idle_first = self.idle_first.unwrap_or(true);
+        let given = [
+            ("usage_weight", self.usage_weight.is_some()),
+            ("usage_window_s", self.usage_window_s.is_some()),
+            ("keeps_guarantees", self.keeps_guarantees.is_some()),
+        ];
+        if let Some((parameter, _)) = given.into_iter().find(|(_, given)| *given)
+            && policy.victims != VictimRule::LeastWaste
+        {
+            return Err(place.fault(parameter, PolicyFault::Unread { victims: policy.victims.name(), parameter }));
+        }
+        let PreemptionSettings { usage_weight, usage_window_s, keeps_guarantees } = policy.preemption;
+        policy.preemption = PreemptionSettings {
+            usage_weight: self.usage_weight.unwrap_or(usage_weight),
+            usage_window_s: self.usage_window_s.unwrap_or(usage_window_s),
+            keeps_guarantees: self.keeps_guarantees.unwrap_or(keeps_guarantees),
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use placement::policy::{Admission, Blocking, OrderRule};
+
+    fn parse(json: &str) -> Result<Policy, String> {
+        let body: PolicyBody = serde_json::from_str(json).map_err(|fault| fault.to_string())?;
+        let back: PolicyBody = serde_json::from_str(&serde_json::to_string(&body).unwrap()).unwrap();
+        assert_eq!(back, body);
+        body.parse("/policy_parts").map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn parts_that_are_not_named_are_those_of_the_policy_it_is_like() {
+        assert_eq!(parse(r#"{"name": "mine"}"#), Ok(Policy::GFS));
+        let lyra = Policy::parse("lyra").unwrap();
+        let mine = parse(r#"{"name": "mine", "like": "lyra", "order": "arrival", "blocking": "class"}"#);
+        assert_eq!(mine, Ok(Policy { order: OrderRule::Arrival, blocking: Blocking::Class, ..lyra }));
+        let mine = parse(
+            r#"{"name": "mine", "admission": "idle",
+                "victims": {"by": "least-waste", "usage_weight": 5, "keeps_guarantees": false}}"#,
+        )
+        .unwrap();
+        assert_eq!((mine.admission, mine.limits_follow_demand), (Admission::Idle, false));
+        assert_eq!((mine.preemption.usage_weight, mine.preemption.keeps_guarantees), (5.0, false));
+        let mine = parse(r#"{"name": "mine", "victims": {"by": "tightest", "idle_first": false}}"#).unwrap();
+        assert_eq!((mine.victims, mine.idle_first), (VictimRule::Tightest, false));
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_where_it_stands() {
+        let cases = [
+            (r#"{"name": "gfs"}"#, "/policy_parts/name: \"gfs\": give it a name of its own"),
+            (r#"{"name": "a b"}"#, "/policy_parts/name: \"a b\": give it"),
+            (r#"{"name": "m", "like": "best"}"#, "/policy_parts/like: \"best\" is no policy; there are gfs, "),
+            (r#"{"name": "m", "order": "fifo"}"#, "/policy_parts/order: \"fifo\" is no order; there are small-spot-"),
+            (r#"{"name": "m", "timing": "later"}"#, "/policy_parts/timing: \"later\" is no timing; there are at-once"),
+            (
+                r#"{"name": "m", "admission": "idle", "limits_follow_demand": true}"#,
+                "/policy_parts: limits_follow_demand is for admission by quota",
+            ),
+            (
+                r#"{"name": "m", "victims": {"by": "least-waste", "idle_first": false}}"#,
+                "/policy_parts: idle_first = false is for victims by \"tightest\"",
+            ),
+            (
+                r#"{"name": "m", "victims": {"by": "random", "usage_weight": 1}}"#,
+                "/policy_parts/victims/usage_weight: victims by \"random\" do not look at what is lost",
+            ),
+            (
+                r#"{"name": "m", "victims": {"by": "least-waste", "usage_weight": -1}}"#,
+                "/policy_parts: usage_weight is -1: write a number",
+            ),
+            (r#"{"name": "m", "scores": {}}"#, "unknown field `scores`"),
+            (r#"{"name": "m", "score": {"by": "fullest"}}"#, "/policy_parts/score/by: \"fullest\" is no score"),
+        ];
+        for (json, said) in cases {
+            let fault = parse(json).unwrap_err();
+            assert!(fault.starts_with(said), "{json}: {fault}");
+        }
+    }
+}
