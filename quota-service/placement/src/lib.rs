@@ -12,6 +12,7 @@ pub mod invariants;
 pub mod leases;
 pub mod policy;
 pub mod pool;
+pub mod power;
 mod quota;
 mod reason;
 mod settings;
