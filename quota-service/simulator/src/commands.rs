@@ -1,6 +1,7 @@
 //! What the program does.
 
 use crate::args::{Arguments, Compare, Config, Trace};
+use crate::inflate::InflateError;
 use crate::page::Told;
 use crate::predictor::{Plan, PredictorKind};
 use crate::quota::QuotaSettings;
@@ -26,6 +27,8 @@ pub enum SimulatorError {
     Run(#[from] RunError),
     #[error("{name:?} is no policy; there are {}, {CHRONUS}", Policy::IDS.join(", "))]
     NoPolicy { name: String },
+    #[error(transparent)]
+    Inflate(#[from] InflateError),
     #[error("{0}")]
     Predictor(String),
     #[error("{}: {detail}: write what GET /v1/pools/{{id}}/snapshot answers", file.display())]
@@ -41,9 +44,9 @@ pub enum SimulatorError {
 impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
         let exit = match &fault {
-            SimulatorError::World(WorldError::Read(_) | WorldError::Node(_)) | SimulatorError::Snapshot { .. } => {
-                Exit::DataInvalid
-            }
+            SimulatorError::World(WorldError::Read(_) | WorldError::Node(_))
+            | SimulatorError::Inflate(InflateError::Read(_) | InflateError::Node(_))
+            | SimulatorError::Snapshot { .. } => Exit::DataInvalid,
             SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
             _ => Exit::Usage,
         };
