@@ -13,6 +13,7 @@ mod names;
 mod nodes;
 pub mod openb;
 mod philly;
+mod power;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use jobs::Jobs;
 pub use lines::Lines;
 pub use nodes::{GFS_NODE_COLUMNS, NodeRow, capacity_by_model, gfs_nodes};
 pub use philly::{philly, philly_tasks};
+pub use power::{PowerRow, Powered, power};
 pub use usage::usage;
 
 use crate::calendar::Calendar;
@@ -108,6 +110,10 @@ pub enum RowFault {
     GpuAsk { num_gpu: u64, gpu_milli: u64 },
     #[error("gpu {gpus} with model {model:?}: a node with GPUs names their model, and one without names none")]
     ModelOfNode { gpus: u64, model: String },
+    #[error("{idle_w} W idle are more than {full_w} W at full load: swap them")]
+    Watts { idle_w: u32, full_w: u32 },
+    #[error("{model} is a GPU model and has no cores: leave them empty, or name the row cpu")]
+    CoresOfGpu { model: String },
     #[error("column {later}: {later_s} s lies before {earlier}, which is {earlier_s} s")]
     TimesSwapped { earlier: &'static str, earlier_s: u64, later: &'static str, later_s: u64 },
     #[error("column {column}: * stands for the pool as a whole: name the tenant")]

@@ -198,7 +198,7 @@ mod tests {
 
     fn decided(fleet: &mut Fleet, gang: &Gang, of: Option<u64>, limits: &[Limit]) -> Decision {
         let now = UnixSeconds::new(1_700_000_000);
-        let (policy, workload) = (&Policy::GFS, &Workload::new());
+        let (policy, workload) = (&Policy::GFS, &Workload::default());
         let on = Circumstances { now, limits, history: History::default(), policy, workload };
         let decision = decide(fleet, gang, of.map(hours), &on);
         if let Decision::Start { plan, guarantee } = &decision {

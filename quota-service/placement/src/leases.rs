@@ -58,7 +58,7 @@ pub struct Leases {
 impl Leases {
     #[must_use]
     pub fn new(settings: LeaseSettings) -> Self {
-        let fleet = Fleet::ordered(EvictionSettings::default(), ScoreRule::BestFit);
+        let fleet = Fleet::ordered(EvictionSettings::default(), ScoreRule::Fullest);
         Self { settings, fleet, waiting: BTreeMap::new(), running: BTreeMap::new() }
     }
 
@@ -138,7 +138,7 @@ impl Leases {
         if is_hopeless {
             return false;
         }
-        let found = self.fleet.plan_by(gang, ScoreRule::BestFit, &Workload::new());
+        let found = self.fleet.plan_by(gang, ScoreRule::Fullest, &Workload::default());
         found.is_some_and(|plan| self.fleet.apply(&plan, now, None).is_ok())
     }
 }

@@ -13,6 +13,7 @@ pub mod leases;
 pub mod pipeline;
 pub mod policy;
 pub mod pool;
+pub mod power;
 mod quota;
 mod reason;
 mod settings;

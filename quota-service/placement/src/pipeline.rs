@@ -3,7 +3,7 @@
 //! A decision is a pipeline: **order** (who is next, and who waits behind whom) → **admission** (what spot needs to start) →
 //! **score** (which node and GPUs) → **victims** (whom to evict) → **timing** (now or later).
 
-use crate::fleet::{PreemptionSettings, ScoreRule, VictimRule};
+use crate::fleet::{PreemptionSettings, ScoreRule, Terms, VictimRule};
 use crate::policy::{Admission, Blocking, OrderRule, Policy, Timing};
 
 /// Names of the values of one part.
@@ -57,8 +57,26 @@ impl Part for Admission {
 
 impl Part for ScoreRule {
     const PART: &'static str = "score";
-    const ALL: &'static [(&'static str, Self)] =
-        &[("gfs", Self::Gfs), ("apart", Self::Apart), ("best-fit", Self::BestFit), ("fgd", Self::Fgd)];
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("gfs", Self::Gfs),
+        ("apart", Self::Apart),
+        ("fullest", Self::Fullest),
+        ("best-fit", Self::BestFit),
+        ("dot-prod", Self::DotProd),
+        ("gpu-packing", Self::GpuPacking),
+        ("gpu-clustering", Self::GpuClustering),
+        ("first-fit", Self::FirstFit),
+        ("random", Self::Random { seed: 0 }),
+        ("fgd", Self::Score(Terms::Fgd)),
+        ("pwr", Self::Score(Terms::Pwr)),
+        ("pwr-fgd", Self::MIXED),
+        ("pwr-fgd-moving", Self::Score(Terms::Moving)),
+    ];
+}
+
+impl ScoreRule {
+    /// A tenth of power, nine of fragmentation: the mix that the paper recommends (PWR §5).
+    pub const MIXED: Self = Self::Score(Terms::Mix { alpha_millionths: 100_000 });
 }
 
 impl Part for VictimRule {

@@ -1,6 +1,6 @@
 //! A policy by its name: the order of tasks, what admits spot, where tasks go, and who goes for HP (DESIGN §5).
 
-use crate::fleet::{PreemptionSettings, ScoreRule, VictimRule};
+use crate::fleet::{PreemptionSettings, ScoreRule, Terms, VictimRule};
 
 /// In which order tasks are tried; HP before spot in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +80,8 @@ impl Policy {
         ..Self::GFS
     };
 
-    /// The names of all policies.
-    pub const IDS: [&'static str; 12] = [
+    /// The names of all policies; `pwr-fgd-` goes with any α from 0 to 1.
+    pub const IDS: [&'static str; 25] = [
         "gfs",
         "gfs-paper",
         "gfs-noquota",
@@ -92,8 +92,21 @@ impl Policy {
         "gfs-sp",
         "yarn-cs",
         "fifo-fair",
-        "fgd",
         "lyra",
+        "fgd",
+        "pwr",
+        "pwr-fgd-0.05",
+        "pwr-fgd-0.1",
+        "pwr-fgd-0.2",
+        "pwr-fgd-moving",
+        "best-fit",
+        "dot-prod",
+        "gpu-packing",
+        "gpu-clustering",
+        "first-fit",
+        "random",
+        "gfs-fgd",
+        "gfs-pwr",
     ];
 
     /// The rules of a policy; the ablations `gfs-e` and `gfs-d` differ from `gfs` in forecast and eta alone.
@@ -102,35 +115,63 @@ impl Policy {
         let gfs = Self::GFS;
         let idle = Self { admission: Admission::Idle, limits_follow_demand: false, ..gfs };
         let arrival = Self { order: OrderRule::Arrival, blocking: Blocking::Class, ..idle };
-        let fair = Self { score: ScoreRule::BestFit, victims: VictimRule::Tightest, ..arrival };
+        let fair = Self { score: ScoreRule::Fullest, victims: VictimRule::Tightest, ..arrival };
+        let scored = |score| Self { score, ..fair };
         Some(match id {
             "gfs" | "gfs-e" | "gfs-d" => gfs,
             "gfs-paper" => Self::PAPER,
             "gfs-noquota" => idle,
-            "gfs-s" => Self { score: ScoreRule::BestFit, ..gfs },
+            "gfs-s" => Self { score: ScoreRule::Fullest, ..gfs },
             "gfs-p" => Self { victims: VictimRule::Random { seed: 0 }, ..gfs },
-            "gfs-sp" => Self { score: ScoreRule::BestFit, victims: VictimRule::Random { seed: 0 }, ..gfs },
+            "gfs-sp" => Self { score: ScoreRule::Fullest, victims: VictimRule::Random { seed: 0 }, ..gfs },
             "yarn-cs" => Self { idle_first: false, ..fair },
             "fifo-fair" => fair,
-            "fgd" => Self { score: ScoreRule::Fgd, ..fair },
+            "fgd" => scored(ScoreRule::Score(Terms::Fgd)),
+            "pwr" => scored(ScoreRule::Score(Terms::Pwr)),
+            "pwr-fgd-moving" => scored(ScoreRule::Score(Terms::Moving)),
+            "best-fit" => scored(ScoreRule::BestFit),
+            "dot-prod" => scored(ScoreRule::DotProd),
+            "gpu-packing" => scored(ScoreRule::GpuPacking),
+            "gpu-clustering" => scored(ScoreRule::GpuClustering),
+            "first-fit" => scored(ScoreRule::FirstFit),
+            "random" => scored(ScoreRule::Random { seed: 0 }),
+            "gfs-fgd" => Self { score: ScoreRule::Beside(Terms::Fgd), ..gfs },
+            "gfs-pwr" => Self { score: ScoreRule::Beside(Terms::Pwr), ..gfs },
             "lyra" => Self {
                 blocking: Blocking::Everybody,
                 admission: Admission::Idle,
-                score: ScoreRule::BestFit,
+                score: ScoreRule::Fullest,
                 ..Self::PAPER
             },
-            _ => return None,
+            _ => scored(ScoreRule::Score(Terms::Mix { alpha_millionths: alpha(id.strip_prefix("pwr-fgd-")?)? })),
         })
     }
 
     /// The same with this seed, where something is drawn.
     #[must_use]
     pub const fn seeded(self, seed: u64) -> Self {
-        match self.victims {
-            VictimRule::Random { .. } => Self { victims: VictimRule::Random { seed }, ..self },
-            _ => self,
-        }
+        let victims = match self.victims {
+            VictimRule::Random { .. } => VictimRule::Random { seed },
+            victims => victims,
+        };
+        let score = match self.score {
+            ScoreRule::Random { .. } => ScoreRule::Random { seed },
+            score => score,
+        };
+        Self { victims, score, ..self }
     }
+}
+
+/// A share from 0 to 1, in millionths: digits with at most six behind the point.
+fn alpha(text: &str) -> Option<u32> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(part) || part.len() > 6 {
+        return None;
+    }
+    let millionths = whole.parse::<u32>().ok()?.checked_mul(1_000_000)?;
+    let millionths = millionths.checked_add(format!("{part:0<6}").parse().ok()?)?;
+    (millionths <= 1_000_000).then_some(millionths)
 }
 
 #[cfg(test)]
@@ -141,5 +182,19 @@ mod tests {
     fn every_name_is_a_policy_and_no_other() {
         assert!(Policy::IDS.iter().all(|id| Policy::parse(id).is_some()));
         assert_eq!(Policy::parse("best"), None);
+    }
+
+    #[test]
+    fn alpha_is_any_share_from_0_to_1() {
+        let alpha = |id: &str| match Policy::parse(id)?.score {
+            ScoreRule::Score(Terms::Mix { alpha_millionths }) => Some(alpha_millionths),
+            _ => None,
+        };
+        assert_eq!(
+            ["0", "0.05", "0.1", "1", "1.0", "0.000001"].map(|text| alpha(&format!("pwr-fgd-{text}"))),
+            [Some(0), Some(50_000), Some(100_000), Some(1_000_000), Some(1_000_000), Some(1),]
+        );
+        let none = ["", "1.1", "-0.1", ".1", "0.", "0.0000001", "0,1", "x", "5000"];
+        assert!(none.iter().all(|text| Policy::parse(&format!("pwr-fgd-{text}")).is_none()));
     }
 }

@@ -19,9 +19,12 @@ use vocab::{ClusterName, HorizonHours, UnixSeconds};
     simulate --nodes node_info_df.csv --jobs job_info_df.csv --policy gfs --spot-scale 2 --guarantee-hours 4 --json\n  \
     simulate --nodes node_info_df.csv --jobs job_info_df.csv --policy gfs --predictor oracle --nodes-minus 25\n  \
     simulate --snapshot pool.json --policy gfs-noquota\n  \
-    simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs:last-value,gfs-noquota,fifo-fair --out compared\n\n\
+    simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs:last-value,gfs-noquota,fifo-fair --out compared\n  \
+    simulate inflate --nodes openb_node_list_gpu_node.csv --pods openb_pod_list_default.csv --policies fgd,pwr-fgd-0.1\n\n\
     Policies: gfs and its ablations gfs-e (peak of the last week instead of a forecast), gfs-d (eta stays 1), gfs-s (best fit\n\
-    alone), gfs-p (random victims), gfs-sp; gfs-paper; the control gfs-noquota; rivals yarn-cs, fifo-fair, fgd, lyra, chronus."
+    alone), gfs-p (random victims), gfs-sp; gfs-paper; the control gfs-noquota; rivals yarn-cs, fifo-fair, lyra, chronus; by\n\
+    fragmentation and power: fgd, pwr, pwr-fgd-A with A from 0 to 1, pwr-fgd-moving, and beside gfs: gfs-fgd, gfs-pwr;\n\
+    best-fit, dot-prod, gpu-packing, gpu-clustering, first-fit, random."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -66,6 +69,8 @@ impl command_line::Config for Config {
 pub enum Command {
     /// Run several policies on one trace: a table, and a page of their course
     Compare(Box<Compare>),
+    /// Fill a fleet with pods of a trace until nothing fits: how much is placed, and what it draws
+    Inflate(Box<Inflate>),
     /// Settings in force
     Config {
         #[command(subcommand)]
@@ -145,6 +150,34 @@ pub struct Compare {
     #[arg(long, value_name = "POLICY,…", value_delimiter = ',', required = true)]
     pub policies: Vec<String>,
     /// Folder for compare.html, compare.csv and course.csv
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    simulate inflate --nodes openb_node_list_gpu_node.csv --pods openb_pod_list_default.csv --policies fgd,best-fit,pwr-fgd-0.1 --out inflated\n  \
+    simulate inflate --nodes nodes.csv --pods pods.csv --policies fgd,pwr-fgd-moving --seeds 1 --power power.csv --json\n\n\
+    Each seed draws an order of the pods and of the nodes. Pods of the trace come in that order, then any of them again, until they\n\
+    have asked for 130 % of all GPUs; none leaves. GRAR: GPUs placed of those asked for. EOPC: the watts of all nodes.\n\
+    A table of power: model,idle_w,full_w,cores with a row for each GPU model that is not known, and a row cpu for the sockets.")]
+pub struct Inflate {
+    /// sn,cpu_milli,memory_mib,gpu,model
+    #[arg(long, value_name = "FILE")]
+    pub nodes: PathBuf,
+    /// name,cpu_milli,num_gpu,gpu_milli and the other columns of the openb trace
+    #[arg(long, value_name = "FILE")]
+    pub pods: PathBuf,
+    /// By their names
+    #[arg(long, value_name = "POLICY,…", value_delimiter = ',', required = true)]
+    pub policies: Vec<String>,
+    /// Runs of each policy, from the seed on
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub seeds: u64,
+    /// What GPUs and sockets draw, beside what is known
+    #[arg(long, value_name = "FILE")]
+    pub power: Option<PathBuf>,
+    /// Folder for inflate.html, inflate.csv and curves.csv
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

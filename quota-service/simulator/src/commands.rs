@@ -1,6 +1,7 @@
 //! What the program does.
 
 use crate::args::{Arguments, Compare, Config, Trace};
+use crate::inflate::InflateError;
 use crate::page::Told;
 use crate::predictor::{Plan, PredictorKind};
 use crate::quota::QuotaSettings;
@@ -30,6 +31,8 @@ pub enum SimulatorError {
     PolicyFile(#[from] command_line::ConfigError),
     #[error("{}{}: {}", file.display(), key(fault), fault.detail)]
     Policy { file: std::path::PathBuf, fault: wire::FieldFault },
+    #[error(transparent)]
+    Inflate(#[from] InflateError),
     #[error("{0}")]
     Predictor(String),
     #[error("{}: {detail}: write what GET /v1/pools/{{id}}/snapshot answers", file.display())]
@@ -51,9 +54,9 @@ fn key(fault: &wire::FieldFault) -> String {
 impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
         let exit = match &fault {
-            SimulatorError::World(WorldError::Read(_) | WorldError::Node(_)) | SimulatorError::Snapshot { .. } => {
-                Exit::DataInvalid
-            }
+            SimulatorError::World(WorldError::Read(_) | WorldError::Node(_))
+            | SimulatorError::Inflate(InflateError::Read(_) | InflateError::Node(_))
+            | SimulatorError::Snapshot { .. } => Exit::DataInvalid,
             SimulatorError::PolicyFile(_) | SimulatorError::Policy { .. } => Exit::ConfigInvalid,
             SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
             _ => Exit::Usage,

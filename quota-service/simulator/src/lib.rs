@@ -5,6 +5,7 @@ pub mod chronus;
 pub mod commands;
 pub mod cpu;
 pub mod files;
+pub mod inflate;
 pub mod page;
 pub mod policies;
 pub mod predictor;

@@ -3,7 +3,7 @@
 use crate::FieldFault;
 use crate::fault::Place;
 use placement::Policy;
-use placement::fleet::{PreemptionSettings, ScoreRule, VictimRule};
+use placement::fleet::{PreemptionSettings, ScoreRule, Terms, VictimRule};
 use placement::pipeline::{Part, PolicyFault};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -42,8 +42,15 @@ pub struct PolicyBody {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScoreBody {
-    /// The rule by its name.
+    /// `apart` (GFS with HP kept apart), `gfs`, `fullest`, `best-fit`, `dot-prod`, `gpu-packing`, `gpu-clustering`, `first-fit`,
+    /// `random`, `fgd`, `pwr`, `pwr-fgd` or `pwr-fgd-moving`.
     pub by: String,
+    /// α: what power counts in `pwr-fgd`, 0 to 1 in millionths; fragmentation has the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// Whether the order of GFS decides among nodes that `fgd`, `pwr` or a mix of them holds for equals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside_gfs: Option<bool>,
 }
 
 /// Who goes for HP.
@@ -122,7 +129,29 @@ pub fn no_policy(name: &str) -> String {
 
 impl ScoreBody {
     fn parse(&self, place: Place<'_>) -> Result<ScoreRule, FieldFault> {
-        ScoreRule::parse(&self.by).map_err(|fault| place.fault("by", fault))
+        let rule = ScoreRule::parse(&self.by).map_err(|fault| place.fault("by", fault))?;
+        let rule = match (rule, self.alpha) {
+            (ScoreRule::MIXED, Some(alpha)) if (0.0..=1.0).contains(&alpha) => {
+                ScoreRule::Score(Terms::Mix { alpha_millionths: (alpha * 1e6).round() as u32 })
+            }
+            (ScoreRule::MIXED, Some(alpha)) => {
+                return Err(place.fault("alpha", format!("{alpha} is no share: write a number of 0 to 1")));
+            }
+            (ScoreRule::MIXED, None) => {
+                return Err(place.fault("alpha", "pwr-fgd needs the share of power, such as 0.1"));
+            }
+            (_, Some(_)) => {
+                return Err(
+                    place.fault("alpha", format!("{} weighs nothing: leave it out, or choose pwr-fgd", self.by))
+                );
+            }
+            (rule, None) => rule,
+        };
+        match (rule, self.beside_gfs) {
+            (ScoreRule::Score(terms), Some(true)) => Ok(ScoreRule::Beside(terms)),
+            (ScoreRule::Score(_), _) | (_, None) => Ok(rule),
+            _ => Err(place.fault("beside_gfs", format!("{} has no equals for GFS to order: leave it out", self.by))),
+        }
     }
 }
 
@@ -178,6 +207,12 @@ mod tests {
         assert_eq!((mine.preemption.usage_weight, mine.preemption.keeps_guarantees), (5.0, false));
         let mine = parse(r#"{"name": "mine", "victims": {"by": "tightest", "idle_first": false}}"#).unwrap();
         assert_eq!((mine.victims, mine.idle_first), (VictimRule::Tightest, false));
+        let scored =
+            |score: &str| parse(&format!(r#"{{"name": "mine", "score": {score}}}"#)).map(|policy| policy.score);
+        let mix = Terms::Mix { alpha_millionths: 250_000 };
+        assert_eq!(scored(r#"{"by": "pwr-fgd", "alpha": 0.25}"#), Ok(ScoreRule::Score(mix)));
+        assert_eq!(scored(r#"{"by": "pwr-fgd", "alpha": 0.25, "beside_gfs": true}"#), Ok(ScoreRule::Beside(mix)));
+        assert_eq!(scored(r#"{"by": "fgd", "beside_gfs": false}"#), Ok(ScoreRule::Score(Terms::Fgd)));
     }
 
     #[test]
@@ -205,7 +240,20 @@ mod tests {
                 "/policy_parts: usage_weight is -1: write a number",
             ),
             (r#"{"name": "m", "scores": {}}"#, "unknown field `scores`"),
-            (r#"{"name": "m", "score": {"by": "fullest"}}"#, "/policy_parts/score/by: \"fullest\" is no score"),
+            (
+                r#"{"name": "m", "score": {"by": "full"}}"#,
+                "/policy_parts/score/by: \"full\" is no score; there are gfs,",
+            ),
+            (r#"{"name": "m", "score": {"by": "pwr-fgd"}}"#, "/policy_parts/score/alpha: pwr-fgd needs the share"),
+            (
+                r#"{"name": "m", "score": {"by": "pwr-fgd", "alpha": 1.5}}"#,
+                "/policy_parts/score/alpha: 1.5 is no share",
+            ),
+            (r#"{"name": "m", "score": {"by": "fgd", "alpha": 0.5}}"#, "/policy_parts/score/alpha: fgd weighs nothing"),
+            (
+                r#"{"name": "m", "score": {"by": "best-fit", "beside_gfs": true}}"#,
+                "/policy_parts/score/beside_gfs: best-fit has no equals",
+            ),
         ];
         for (json, said) in cases {
             let fault = parse(json).unwrap_err();

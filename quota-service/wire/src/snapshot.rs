@@ -3,8 +3,8 @@
 use crate::fact::{GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, gpus_of};
 use crate::fault::{FieldFault, Place};
 use placement::Limit;
-use placement::fleet::Guarantee;
-use placement::pool::{Level, Request, Snapshot, SnapshotNode, SnapshotRun, Waiting};
+use placement::fleet::{Guarantee, Models, Spec};
+use placement::pool::{Level, Request, Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec, Waiting};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vocab::{HourStart, NodeId, Organization, UnixSeconds};
@@ -60,12 +60,18 @@ pub struct RunEndRecord {
     pub was_evicted: bool,
 }
 
-/// How often pods of one size were asked for.
+/// [`SnapshotSpec`]: how often pods of one shape were asked for. Snapshots from before fragmentation looked at CPU have
+/// neither CPU nor target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadRecord {
     pub gpus_milli: u64,
+    #[serde(default)]
+    pub cpu_milli: u64,
     pub pods: u64,
+    /// Its weight in the target of fragmentation, if it is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_pods: Option<u64>,
 }
 
 /// HP demand of the present hour; `*` for the pool's own.
@@ -124,11 +130,7 @@ impl From<&Snapshot> for SnapshotRecord {
             running: of.running.iter().map(RunRecord::from).collect(),
             evictions: of.evictions.iter().map(eviction).collect(),
             runs: of.runs.iter().map(|(at, was)| RunEndRecord { at_unix_s: at.get(), was_evicted: *was }).collect(),
-            workload: of
-                .workload
-                .iter()
-                .map(|(gpus, pods)| WorkloadRecord { gpus_milli: u64::from(gpus.milli()), pods: *pods })
-                .collect(),
+            workload: of.workload.iter().map(WorkloadRecord::from).collect(),
             demand_hour_unix_s: of.demand_hour.map(HourStart::unix_s),
             demand,
             rests: of.rests,
@@ -196,11 +198,7 @@ impl TryFrom<&SnapshotRecord> for Snapshot {
             running: of.running.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
             evictions: of.evictions.iter().map(eviction).collect::<Result<_, _>>()?,
             runs: of.runs.iter().map(run).collect(),
-            workload: of
-                .workload
-                .iter()
-                .map(|one| Ok((gpus_of(one.gpus_milli)?, one.pods)))
-                .collect::<Result<_, FieldFault>>()?,
+            workload: of.workload.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
             demand_hour: of.demand_hour_unix_s.map(hour).transpose()?,
             demand,
             demand_total: totals.first().map(|(_, level)| *level).unwrap_or_default(),
@@ -216,6 +214,23 @@ fn demand(of: &LevelRecord) -> Result<(Organization, Level), FieldFault> {
 
 fn eviction(of: &EvictionRecord) -> Result<(UnixSeconds, NodeId), FieldFault> {
     Ok((UnixSeconds::new(of.at_unix_s), Place("/evictions").name("node", &of.node, NodeId::parse)?))
+}
+
+impl From<&SnapshotSpec> for WorkloadRecord {
+    fn from(of: &SnapshotSpec) -> Self {
+        let SnapshotSpec { spec, pods, target_pods } = *of;
+        Self { gpus_milli: u64::from(spec.gpus.milli()), cpu_milli: spec.cpu_milli, pods, target_pods }
+    }
+}
+
+impl TryFrom<&WorkloadRecord> for SnapshotSpec {
+    type Error = FieldFault;
+
+    fn try_from(of: &WorkloadRecord) -> Result<Self, FieldFault> {
+        // The nodes of a pool are of one model: no request says which it takes.
+        let spec = Spec { cpu_milli: of.cpu_milli, gpus: gpus_of(of.gpus_milli)?, models: Models::ANY };
+        Ok(Self { spec, pods: of.pods, target_pods: of.target_pods })
+    }
 }
 
 impl TryFrom<&NodeRecord> for SnapshotNode {

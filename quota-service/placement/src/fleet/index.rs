@@ -151,6 +151,7 @@ impl Index {
             GpuRequest::Share(_) => true,
         }
     }
+
     /// The first node of Algorithm 1 on which a pod fits. Spot leaves out nodes whose evictions weigh `breaker` or more
     /// (Eq. 16: Score 3 is zero there).
     pub fn first(&self, nodes: &[NodeState], pod: &PodRequest, class: TaskClass, breaker: u32) -> Option<usize> {
@@ -161,7 +162,7 @@ impl Index {
                 GpuRequest::Whole(_) => true,
                 GpuRequest::Share(milli) => node.idle > 0 || node.largest_part() >= milli,
             };
-            node.takes_pods() && !is_broken && gpus_fit && node.has_room_beside_gpus(pod)
+            node.takes(pod) && !is_broken && gpus_fit && node.has_room_beside_gpus(pod)
         };
         let mut best: Option<(Lead, Place)> = None;
         for (lead, bucket) in &self.buckets[number(class)] {

@@ -8,6 +8,7 @@ mod place;
 mod preempt;
 mod request;
 mod rules;
+mod score;
 #[cfg(test)]
 mod tests;
 
@@ -17,11 +18,14 @@ pub use node::{Gpu, GpuPlace, NodeState, WHOLE_MILLI, numbers};
 pub use place::{Plan, PlanFault};
 pub use preempt::{History, PreemptionSettings};
 pub use request::{GpuRequest, Models, PodRequest, RequestError};
-pub use rules::{ScoreRule, VictimRule, Workload};
+pub use rules::VictimRule;
+pub use score::{ScoreRule, Spec, Target, Terms, Workload, moving_alpha};
 
+use crate::power::NodePower;
 use evictions::Evictions;
 use guarantees::Guarantees;
 use index::{Index, Key};
+use score::Scores;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, UnixSeconds};
@@ -111,6 +115,12 @@ pub struct Fleet {
     evictions: Evictions,
     guarantees: Guarantees,
     gpus: u64,
+    /// Thousandths of them that are taken.
+    used_milli: u64,
+    /// By GPU model; none where it is not known what nodes draw.
+    power: Vec<NodePower>,
+    watts: u64,
+    scores: Scores,
 }
 
 impl Fleet {
@@ -123,7 +133,7 @@ impl Fleet {
     #[must_use]
     pub fn ordered(settings: EvictionSettings, rule: ScoreRule) -> Self {
         Self {
-            is_apart: rule == ScoreRule::Apart,
+            is_apart: rule.is_apart(),
             nodes: Vec::new(),
             by_id: BTreeMap::new(),
             index: Index::default(),
@@ -133,6 +143,10 @@ impl Fleet {
             evictions: Evictions::new(settings),
             guarantees: Guarantees::default(),
             gpus: 0,
+            used_milli: 0,
+            power: Vec::new(),
+            watts: 0,
+            scores: Scores::default(),
         }
     }
 
@@ -166,6 +180,8 @@ impl Fleet {
         }
         self.gpus += u64::from(gpus);
         self.index.insert(self.key(number));
+        self.watts += self.watts_of(number);
+        self.scores.changed(number);
         Ok(number)
     }
 
@@ -178,7 +194,9 @@ impl Fleet {
         let gone = tasks.into_iter().filter_map(|task| self.finish(&task).map(|running| (task, running))).collect();
         self.index.remove(self.key(node));
         self.gpus -= self.nodes[node].gpus.len() as u64;
+        self.watts -= self.watts_of(node);
         self.nodes[node].is_gone = true;
+        self.scores.changed(node);
         gone
     }
 
@@ -196,6 +214,34 @@ impl Fleet {
     /// Lets new pods come to a node, or no longer.
     pub fn open(&mut self, node: usize, is_open: bool) {
         self.nodes[node].is_open = is_open;
+        self.scores.changed(node);
+    }
+
+    /// Says which of the fleet's GPU models the GPUs of a node are: the first one, unless this is said.
+    pub fn set_model(&mut self, node: usize, model: u8) {
+        self.watts -= self.watts_of(node);
+        self.nodes[node].model = model;
+        self.watts += self.watts_of(node);
+        self.scores.changed(node);
+    }
+
+    /// Says what nodes draw, by the number of their GPU model.
+    pub fn set_power(&mut self, power: Vec<NodePower>) {
+        self.power = power;
+        self.watts =
+            (0..self.nodes.len()).filter(|node| !self.nodes[*node].is_gone).map(|node| self.watts_of(node)).sum();
+        self.scores.clear();
+    }
+
+    /// What all nodes draw (EOPC); none where it is not known.
+    #[must_use]
+    pub fn watts(&self) -> Option<u64> {
+        (!self.power.is_empty()).then_some(self.watts)
+    }
+
+    fn watts_of(&self, node: usize) -> u64 {
+        let node = &self.nodes[node];
+        self.power.get(usize::from(node.model)).map_or(0, |power| power.watts(node))
     }
 
     #[must_use]
@@ -217,6 +263,12 @@ impl Fleet {
     #[must_use]
     pub const fn gpus(&self) -> u64 {
         self.gpus
+    }
+
+    /// Thousandths of GPUs that tasks have.
+    #[must_use]
+    pub const fn used_milli(&self) -> u64 {
+        self.used_milli
     }
 
     /// Lets old evictions leave their windows. Answers whether any did: spot may then come to nodes that it stayed away from.
@@ -244,7 +296,7 @@ impl Fleet {
     #[must_use]
     pub fn could_ever_hold(&self, gang: &Gang) -> bool {
         let mut missing = u64::from(gang.pods);
-        self.nodes.iter().filter(|node| !node.is_gone).any(|node| {
+        self.nodes.iter().filter(|node| !node.is_gone && gang.pod.models.has(node.model)).any(|node| {
             missing = missing.saturating_sub(node.pods_when_empty(&gang.pod));
             missing == 0
         })
@@ -318,8 +370,13 @@ impl Fleet {
             return;
         }
         self.index.remove(self.key(node));
+        self.watts -= self.watts_of(node);
+        self.used_milli -= self.nodes[node].used_milli();
         change(&mut self.nodes[node]);
+        self.used_milli += self.nodes[node].used_milli();
+        self.watts += self.watts_of(node);
         self.index.insert(self.key(node));
+        self.scores.changed(node);
     }
 
     fn hold_pod(&mut self, place: PodPlace, pod: &PodRequest, class: TaskClass, takes: bool) {

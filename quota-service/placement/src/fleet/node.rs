@@ -56,6 +56,8 @@ pub struct NodeState {
     /// Thousandths over all GPUs.
     pub hp_milli: u32,
     pub spot_milli: u32,
+    /// Pods by their GPUs, rising: how many there are with a share (0), with one GPU, and so on.
+    pub sizes: Vec<(u16, u32)>,
 }
 
 impl NodeState {
@@ -76,6 +78,7 @@ impl NodeState {
             model: 0,
             hp_milli: 0,
             spot_milli: 0,
+            sizes: Vec::new(),
         }
     }
 
@@ -85,10 +88,32 @@ impl NodeState {
         self.is_open && !self.is_gone
     }
 
+    /// Whether such pods may come, if there is room.
+    #[must_use]
+    pub const fn takes(&self, pod: &PodRequest) -> bool {
+        self.takes_pods() && pod.models.has(self.model)
+    }
+
+    /// Whether one such pod may come now.
+    #[must_use]
+    pub fn fits(&self, pod: &PodRequest) -> bool {
+        let gpus_fit = match pod.gpus {
+            GpuRequest::Whole(gpus) => u16::from(self.idle) >= gpus,
+            GpuRequest::Share(milli) => self.gpus.iter().any(|gpu| gpu.free() >= milli),
+        };
+        gpus_fit && self.takes(pod) && self.has_room_beside_gpus(pod)
+    }
+
     /// The largest free part of a GPU that is already shared.
     #[must_use]
     pub fn largest_part(&self) -> u16 {
         self.gpus.iter().filter(|gpu| !gpu.is_idle()).map(|gpu| gpu.free()).max().unwrap_or(0)
+    }
+
+    /// Thousandths over all GPUs that tasks have.
+    #[must_use]
+    pub fn used_milli(&self) -> u64 {
+        u64::from(self.hp_milli) + u64::from(self.spot_milli)
     }
 
     #[must_use]
@@ -163,6 +188,11 @@ impl NodeState {
             }
         }
         self.idle = self.idle_mask().count_ones() as u8;
+        match place {
+            GpuPlace::Share { .. } => self.count_size(0, takes),
+            GpuPlace::Whole { mask: 0 } => {}
+            GpuPlace::Whole { mask } => self.count_size(mask.count_ones() as u16, takes),
+        }
         // What is not known stays so.
         for (free, all, asked) in [
             (&mut self.free_cpu_milli, self.cpu_milli, pod.cpu_milli),
@@ -171,6 +201,20 @@ impl NodeState {
             if all != u64::MAX {
                 *free = if takes { *free - asked } else { *free + asked };
             }
+        }
+    }
+}
+
+impl NodeState {
+    fn count_size(&mut self, gpus: u16, takes: bool) {
+        match (self.sizes.binary_search_by_key(&gpus, |(of, _)| *of), takes) {
+            (Ok(at), true) => self.sizes[at].1 += 1,
+            (Ok(at), false) if self.sizes[at].1 > 1 => self.sizes[at].1 -= 1,
+            (Ok(at), false) => {
+                self.sizes.remove(at);
+            }
+            (Err(at), true) => self.sizes.insert(at, (gpus, 1)),
+            (Err(_), false) => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Non-preemptive placement (GFS Algorithm 1), and how a plan becomes real.
 
-use super::rules::{ScoreRule, Workload};
+use super::score::{ScoreRule, Workload};
 use super::{Fleet, Gang, Guarantee, PodPlace, Running};
 use crate::invariants;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ impl Fleet {
     /// Places a gang on what is idle, pod after pod, each on the first node of Algorithm 1 that fits; none if not all fit.
     /// Leaves everything as it was.
     pub fn plan(&mut self, gang: &Gang) -> Option<Plan> {
-        self.plan_by(gang, ScoreRule::Gfs, &Workload::new())
+        self.plan_by(gang, ScoreRule::Gfs, &Workload::default())
     }
 
     /// [`plan`](Self::plan) by another order of nodes.
@@ -43,8 +43,8 @@ impl Fleet {
             return None;
         }
         let mut places = Vec::new();
-        for _ in 0..gang.pods {
-            let Some(place) = self.place_by(gang, rule, workload) else { break };
+        for number in 0..gang.pods {
+            let Some(place) = self.place_by(gang, rule, workload, number) else { break };
             self.hold_pod(place, &gang.pod, gang.class, true);
             places.push(place);
         }
@@ -121,7 +121,7 @@ impl Fleet {
             let taken = PlanFault::Taken { node: place.node, pod };
             let Some(now) = self.nodes.get(place.node) else { return Err(taken) };
             let node = after.entry(place.node).or_insert_with(|| now.clone());
-            if !node.takes_pods() || !node.can_hold(place.gpus) || !node.has_room_beside_gpus(&gang.pod) {
+            if !node.takes(&gang.pod) || !node.can_hold(place.gpus) || !node.has_room_beside_gpus(&gang.pod) {
                 return Err(taken);
             }
             node.hold(place.gpus, &gang.pod, gang.class, true);

@@ -196,7 +196,7 @@ impl Fleet {
             }
             for place in &self.tasks[task].places {
                 let node = &self.nodes[place.node];
-                if !looked_at.insert(place.node) || !node.takes_pods() {
+                if !looked_at.insert(place.node) || !node.takes(&gang.pod) {
                     continue;
                 }
                 let Some(candidate) = self.candidate(place.node, node, gang, costs) else { continue };
@@ -344,8 +344,11 @@ impl Fleet {
         if searched.as_ref().is_some_and(|(_, candidate)| candidate.victims.is_empty()) {
             return self.first_place(gang).is_some();
         }
-        let each =
-            self.nodes.iter().enumerate().filter(|(number, node)| node.takes_pods() && !self.spot[*number].is_empty());
+        let each = self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(number, node)| node.takes(&gang.pod) && !self.spot[*number].is_empty());
         let all = each.filter_map(|(number, node)| Some((number, self.candidate(number, node, gang, &costs)?)));
         let order = |(a, one): &(usize, Candidate), (b, other): &(usize, Candidate)| {
             one.cost.order(&other.cost).then(self.key(*a).order(&self.key(*b), gang.class))

@@ -1,23 +1,9 @@
-//! Other rules than those of GFS, for rivals and ablations: each looks at every node.
+//! Other choices of victims than that of GFS, for rivals and ablations: each looks at every node.
 
 use super::node::{NodeState, WHOLE_MILLI};
 use super::preempt::{Candidate, Costs, Room};
-use super::{Fleet, Gang, GpuPlace, GpuRequest, PodPlace};
-use vocab::{TaskClass, TaskId};
-
-/// On which node a pod goes, where idle GPUs suffice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScoreRule {
-    /// Algorithm 1 of GFS: fullest, then most of the same class, then evictions.
-    Gfs,
-    /// The same for spot. HP goes first where the fewest GPUs are without HP, idle or not: spot can be evicted from a node,
-    /// HP cannot, so HP that spreads leaves no whole node for large HP.
-    Apart,
-    /// The fullest alone.
-    BestFit,
-    /// Where fragmentation grows least (FGD), measured against the requests that came so far.
-    Fgd,
-}
+use super::{Fleet, Gang, GpuPlace, GpuRequest};
+use vocab::TaskId;
 
 /// Who goes for an HP pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,34 +25,12 @@ impl VictimRule {
     }
 }
 
-/// Requests that came, by how often: what fragmentation is measured against.
-pub type Workload = std::collections::BTreeMap<GpuRequest, u64>;
-
 /// A share in millionths, so that nodes of any size compare.
 fn millionths(part: u32, of: usize) -> u64 {
     u64::from(part) * 1_000 / of.max(1) as u64
 }
 
 impl Fleet {
-    /// The place of one pod on what is idle.
-    pub(super) fn place_by(&self, gang: &Gang, rule: ScoreRule, workload: &Workload) -> Option<PodPlace> {
-        if matches!(rule, ScoreRule::Gfs | ScoreRule::Apart) {
-            return self.first_place(gang);
-        }
-        let fits = |(number, node): (usize, &NodeState)| {
-            let gpus =
-                node.place(gang.pod.gpus).filter(|_| node.takes_pods() && node.has_room_beside_gpus(&gang.pod))?;
-            let free: u32 = node.gpus.iter().map(|gpu| u32::from(gpu.free())).sum();
-            let score = match rule {
-                ScoreRule::Fgd => growth(node, gpus, gang, workload),
-                _ => i128::from(millionths(free, node.gpus.len())),
-            };
-            Some((score, number, gpus))
-        };
-        let best = self.nodes.iter().enumerate().filter_map(fits).min_by_key(|(score, number, _)| (*score, *number));
-        best.map(|(_, node, gpus)| PodPlace { node, gpus })
-    }
-
     /// The first GPUs without HP on the node that has fewest of them, whoever holds them; idle ones come first where
     /// `idle_first` says so.
     pub(super) fn tightest(&self, gang: &Gang, costs: &Costs<'_>, idle_first: bool) -> Option<(usize, Candidate)> {
@@ -75,7 +39,7 @@ impl Fleet {
             let candidate = self.holders(number, node, gang, costs, idle_first)?;
             Some((millionths(without_hp as u32 * u32::from(WHOLE_MILLI), node.gpus.len()), number, candidate))
         };
-        let open = self.nodes.iter().enumerate().filter(|(_, node)| node.takes_pods());
+        let open = self.nodes.iter().enumerate().filter(|(_, node)| node.takes(&gang.pod));
         let best = open.filter_map(candidate).min_by_key(|(score, number, _)| (*score, *number));
         best.map(|(_, node, candidate)| (node, candidate))
     }
@@ -142,7 +106,7 @@ impl Fleet {
         let would_do = |(number, node): &(usize, &NodeState)| {
             let mut room = Room::of(node);
             self.spot[*number].iter().for_each(|task| room.hold(&self.tasks[task], *number, false));
-            node.takes_pods() && room.satisfies(&gang.pod)
+            node.takes(&gang.pod) && room.satisfies(&gang.pod)
         };
         let nodes: Vec<_> = self.nodes.iter().enumerate().filter(would_do).collect();
         let (number, node) = *nodes.get(draw.below(nodes.len())?)?;
@@ -156,27 +120,6 @@ impl Fleet {
         let gpus = room.chosen(node, gang.pod.gpus)?;
         Some((number, Candidate { victims, cost: costs.of(0, 0, 0), gpus }))
     }
-}
-
-/// How much the fragmentation of a node grows with a pod: thousandths of a GPU that a request of the workload could not
-/// use, weighed by how often it came.
-fn growth(node: &NodeState, gpus: GpuPlace, gang: &Gang, workload: &Workload) -> i128 {
-    let before = fragmentation(node, workload);
-    let mut after = node.clone();
-    after.hold(gpus, &gang.pod, TaskClass::Spot, true);
-    fragmentation(&after, workload) - before
-}
-
-fn fragmentation(node: &NodeState, workload: &Workload) -> i128 {
-    let unusable = |request: &GpuRequest| -> u64 {
-        let free = |least: u16| node.gpus.iter().filter(move |gpu| gpu.free() < least).map(|gpu| u64::from(gpu.free()));
-        match request {
-            GpuRequest::Share(milli) => free(*milli).sum(),
-            GpuRequest::Whole(gpus) if u16::from(node.idle) >= *gpus => free(WHOLE_MILLI).sum(),
-            GpuRequest::Whole(_) => free(u16::MAX).sum(),
-        }
-    };
-    workload.iter().map(|(request, count)| i128::from(unusable(request)) * i128::from(*count)).sum()
 }
 
 /// Numbers that follow from a seed (SplitMix64).
@@ -194,7 +137,7 @@ impl Draw {
         Self(seed ^ name.rotate_left(17) ^ (at_s as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    fn below(&mut self, count: usize) -> Option<usize> {
+    pub(super) fn below(&mut self, count: usize) -> Option<usize> {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

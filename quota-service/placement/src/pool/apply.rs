@@ -3,7 +3,7 @@
 use super::{
     Admitted, Consequences, Cut, CutReason, Ending, Fact, Fault, NodeLoss, PeriodEnd, Pool, Request, Stale, Waiting,
 };
-use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace, Running};
+use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace, Running, Spec};
 use vocab::{NodeId, OutcomeKind, TaskClass, TaskId, UnixSeconds};
 
 impl Pool {
@@ -108,7 +108,7 @@ impl Pool {
         if request.gang.class == TaskClass::Hp {
             self.demand.change(&request.organization, gpus_milli(request), true);
         }
-        *self.workload.entry(request.gang.pod.gpus).or_default() += u64::from(request.gang.pods);
+        self.workload.add(Spec::of(&request.gang.pod), u64::from(request.gang.pods));
         let (request, queued) = (request.clone(), self.now);
         self.queue.insert(Waiting { request, queued, rests_until: None, evicted: Vec::new() });
         Ok(())

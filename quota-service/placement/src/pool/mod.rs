@@ -14,7 +14,7 @@ mod state;
 mod tests;
 
 pub use demand::{DemandMeter, HourOfDemand, Level};
-pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun};
+pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec};
 pub use state::WaitReason;
 
 use crate::decide::Limit;
@@ -22,6 +22,7 @@ use crate::fleet::{
     EvictionSettings, Fleet, Gang, GpuPlace, Guarantee, History, NodeError, PlanFault, Running, Workload,
 };
 use crate::policy::Policy;
+use crate::power::NodePower;
 use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vocab::{HorizonHours, MilliGpus, NodeId, Organization, OutcomeKind, TaskId, UnixSeconds};
@@ -228,12 +229,14 @@ pub struct PoolRules {
     pub rest_window_s: i64,
     pub rest_s: i64,
     pub evictions: EvictionSettings,
+    /// What the nodes draw, if that is known for their GPU model.
+    pub power: Option<NodePower>,
 }
 
 impl Default for PoolRules {
     fn default() -> Self {
         let evictions = EvictionSettings::default();
-        Self { grace_s: 0, evictions_before_rest: 4, rest_window_s: 3_600, rest_s: 900, evictions }
+        Self { grace_s: 0, evictions_before_rest: 4, rest_window_s: 3_600, rest_s: 900, evictions, power: None }
     }
 }
 
@@ -283,18 +286,20 @@ struct Admitted {
 impl Pool {
     #[must_use]
     pub fn new(policy: Policy, rules: PoolRules) -> Self {
+        let mut fleet = Fleet::ordered(rules.evictions, policy.score);
+        fleet.set_power(rules.power.into_iter().collect());
         Self {
             policy,
             rules,
             now: UnixSeconds::new(i64::MIN / 4),
-            fleet: Fleet::ordered(rules.evictions, policy.score),
+            fleet,
             queue: Queue::new(policy.order),
             requests: BTreeMap::new(),
             limits: Vec::new(),
             limits_demand_milli: 0,
             runs: VecDeque::new(),
             history: History::default(),
-            workload: Workload::new(),
+            workload: Workload::default(),
             demand: DemandMeter::default(),
             resting: BTreeSet::new(),
             rests: 0,

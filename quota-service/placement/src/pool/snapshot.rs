@@ -3,7 +3,7 @@
 use super::demand::{DemandMeter, Level};
 use super::{Admitted, Fault, Pool, PoolRules, Request, Waiting};
 use crate::decide::Limit;
-use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace};
+use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace, Spec, Workload};
 use crate::policy::Policy;
 use std::collections::BTreeMap;
 use vocab::{HourStart, NodeId, Organization, TaskId, UnixSeconds};
@@ -31,6 +31,16 @@ pub struct SnapshotRun {
     pub evicted: Vec<UnixSeconds>,
 }
 
+/// Pods that came and asked for the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotSpec {
+    pub spec: Spec,
+    pub pods: u64,
+    /// Its weight in the target of fragmentation, which is renewed less often; none outside of the target. A snapshot without
+    /// any weight is one from before there were targets.
+    pub target_pods: Option<u64>,
+}
+
 /// Everything that a pool knows, its policy and rules apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
@@ -47,8 +57,7 @@ pub struct Snapshot {
     pub evictions: Vec<(UnixSeconds, NodeId)>,
     /// Spot runs that ended, and whether by eviction.
     pub runs: Vec<(UnixSeconds, bool)>,
-    /// Requests that came, by how many pods.
-    pub workload: Vec<(crate::fleet::GpuRequest, u64)>,
+    pub workload: Vec<SnapshotSpec>,
     pub demand_hour: Option<HourStart>,
     pub demand: Vec<(Organization, Level)>,
     pub demand_total: Level,
@@ -90,7 +99,11 @@ impl Pool {
             running: self.requests.iter().map(run).collect(),
             evictions: self.fleet.evictions().map(|(at, node)| (at, node.clone())).collect(),
             runs: self.runs.iter().copied().collect(),
-            workload: self.workload.iter().map(|(request, count)| (*request, *count)).collect(),
+            workload: self
+                .workload
+                .parts()
+                .map(|(spec, pods, target_pods)| SnapshotSpec { spec, pods, target_pods })
+                .collect(),
             demand_hour,
             demand: organizations.iter().map(|(name, level)| (name.clone(), *level)).collect(),
             demand_total,
@@ -129,7 +142,8 @@ impl Pool {
         pool.runs = snapshot.runs.iter().copied().collect();
         let evicted = pool.runs.iter().filter(|(_, was_evicted)| *was_evicted).count() as u64;
         pool.history = crate::fleet::History { evicted, finished: pool.runs.len() as u64 - evicted };
-        pool.workload = snapshot.workload.iter().copied().collect();
+        let parts = snapshot.workload.iter().map(|one| (one.spec, one.pods, one.target_pods));
+        pool.workload = Workload::from_parts(parts);
         let organizations: BTreeMap<_, _> = snapshot.demand.iter().cloned().collect();
         pool.demand = DemandMeter::from_parts(snapshot.demand_hour, organizations, snapshot.demand_total);
         pool.rests = snapshot.rests;

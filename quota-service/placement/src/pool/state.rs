@@ -60,6 +60,18 @@ impl Pool {
         !self.workload.is_empty()
     }
 
+    /// What nodes draw; none where it is not known for their GPU model.
+    #[must_use]
+    pub fn watts(&self) -> Option<u64> {
+        self.fleet.watts()
+    }
+
+    /// Thousandths of a GPU that are free and of no use to the pods that come most, on average.
+    #[must_use]
+    pub fn fragmentation_milli(&self) -> u64 {
+        self.fleet.fragmentation_milli(self.workload.target())
+    }
+
     /// The pool as a scheduler would report it. Only nodes that take pods count, for capacity and idle GPUs alike.
     pub fn state(&mut self, pool: PoolId) -> PoolState {
         let amount = |milli| MilliGpus::from_milli(milli).unwrap_or(MilliGpus::ZERO);
