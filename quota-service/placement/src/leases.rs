@@ -146,8 +146,8 @@ impl Leases {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::PodRequest;
     use crate::fleet::GpuRequest;
+    use crate::fleet::PodRequest;
     use crate::invariants;
 
     fn at(seconds: i64) -> UnixSeconds {

@@ -1,7 +1,8 @@
 //! One node: its GPUs, and what of them is taken by which class.
 
 use super::request::{GpuRequest, PodRequest};
-use vocab::{NodeId, TaskClass};
+use std::sync::Arc;
+use vocab::{NodeId, TaskClass, Topology};
 
 /// Thousandths of one GPU.
 pub const WHOLE_MILLI: u16 = 1_000;
@@ -56,6 +57,8 @@ pub struct NodeState {
     /// Thousandths over all GPUs.
     pub hp_milli: u32,
     pub spot_milli: u32,
+    /// How its GPUs and cores lie, where that is known.
+    pub topology: Option<Arc<Topology>>,
 }
 
 impl NodeState {
@@ -76,6 +79,7 @@ impl NodeState {
             model: 0,
             hp_milli: 0,
             spot_milli: 0,
+            topology: None,
         }
     }
 

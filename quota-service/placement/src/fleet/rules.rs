@@ -50,7 +50,7 @@ fn millionths(part: u32, of: usize) -> u64 {
 impl Fleet {
     /// The place of one pod on what is idle.
     pub(super) fn place_by(&self, gang: &Gang, rule: ScoreRule, workload: &Workload) -> Option<PodPlace> {
-        if matches!(rule, ScoreRule::Gfs | ScoreRule::Apart) {
+        if matches!(rule, ScoreRule::Gfs | ScoreRule::Apart) || self.wish(gang).is_some() {
             return self.first_place(gang);
         }
         let fits = |(number, node): (usize, &NodeState)| {

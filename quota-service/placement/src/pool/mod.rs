@@ -24,7 +24,8 @@ use crate::fleet::{
 use crate::policy::Policy;
 use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use vocab::{HorizonHours, MilliGpus, NodeId, Organization, OutcomeKind, TaskId, UnixSeconds};
+use std::sync::Arc;
+use vocab::{HorizonHours, MilliGpus, NodeId, Organization, OutcomeKind, TaskId, Topology, UnixSeconds};
 
 /// A task as it was submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +70,7 @@ pub enum Command {
         gpus: u32,
         cpu_milli: Option<u64>,
         memory_mib: Option<u64>,
+        topology: Option<Arc<Topology>>,
     },
     /// Lets new pods come to a node, or no longer.
     OpenNode {
@@ -108,6 +110,7 @@ pub enum Fact {
         gpus: u32,
         cpu_milli: Option<u64>,
         memory_mib: Option<u64>,
+        topology: Option<Arc<Topology>>,
     },
     NodeOpened {
         node: NodeId,
@@ -287,7 +290,7 @@ impl Pool {
             policy,
             rules,
             now: UnixSeconds::new(i64::MIN / 4),
-            fleet: Fleet::ordered(rules.evictions, policy.score),
+            fleet: Fleet::ordered(rules.evictions, policy.score).looking_at_topology(policy.topology),
             queue: Queue::new(policy.order),
             requests: BTreeMap::new(),
             limits: Vec::new(),
