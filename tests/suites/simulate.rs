@@ -122,7 +122,7 @@ fn snapshot() -> String {
     };
     let node = NodeId::parse("a").unwrap();
     for command in [
-        Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None },
+        Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None, topology: None },
         Command::SetLimits(gpus(4)),
         submit("runs", TaskClass::Spot, 4),
         submit("waits", TaskClass::Spot, 2),

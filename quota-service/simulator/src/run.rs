@@ -114,7 +114,8 @@ impl<'a> Simulation<'a> {
             let mut pool = Pool::new(settings.policy.seeded(settings.seed), settings.rules);
             for node in nodes {
                 let (gpus, cpu_milli) = (node.gpus, node.cpu_milli);
-                let add = Command::AddNode { node: node.id.clone(), gpus, cpu_milli, memory_mib: None };
+                let topology = node.topology.clone();
+                let add = Command::AddNode { node: node.id.clone(), gpus, cpu_milli, memory_mib: None, topology };
                 pool.handle(start, &add).1?;
             }
             pools.push(pool);
