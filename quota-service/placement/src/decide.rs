@@ -102,25 +102,25 @@ impl fmt::Display for Refusal {
             }
             Self::NotAligned { asked, domain, why } => {
                 let place = match domain {
-                    Domain::Numa => "NUMA node",
-                    Domain::Socket => "socket",
-                    Domain::NvlinkIsland => "NVLink island",
+                    Domain::Numa => "a NUMA node",
+                    Domain::Socket => "a socket",
+                    Domain::NvlinkIsland => "an NVLink island",
                 };
                 match why {
                     Misaligned::Blind => write!(
                         f,
-                        "the GPUs of a pod are to share a {place}, and the policy of the pool does not look at topology: \
+                        "the GPUs of a pod are to share {place}, and the policy of the pool does not look at topology: \
                          set one that does, such as gfs-topology, or ask for best effort"
                     ),
                     Misaligned::Never => write!(
                         f,
-                        "no node has so many GPUs that share a {place} as far as its hardware allows, or none says its \
+                        "no node has so many GPUs that share {place} as far as its hardware allows, or none says its \
                          topology: state it with the node"
                     ),
                     Misaligned::NotNow => {
                         write!(
                             f,
-                            "{asked} GPUs could be had, but those of a pod would not share a {place}, as guaranteed"
+                            "{asked} GPUs could be had, but those of a pod would not share {place}, as guaranteed"
                         )
                     }
                 }

@@ -5,11 +5,13 @@ pub mod chronus;
 pub mod commands;
 pub mod cpu;
 pub mod files;
+pub mod layout;
 pub mod page;
 pub mod predictor;
 pub mod quota;
 pub mod replay;
 pub mod run;
+pub mod saturated;
 pub mod tally;
 pub mod world;
 

@@ -1,6 +1,7 @@
 //! One run: events in the order of their time, every decision made by `placement`.
 
 use crate::cpu;
+use crate::layout::asked_of;
 use crate::predictor::{Forecasts, Oracle, Plan, PredictorKind};
 use crate::quota::QuotaLoop;
 use crate::tally::{Sample, Summary, Tally};
@@ -165,7 +166,8 @@ impl<'a> Simulation<'a> {
         let Job { request, .. } = &self.world.jobs[number];
         let at = request.submitted;
         self.jobs[number].queued = at.get();
-        self.command(self.world.pool_of[number] as usize, at.get(), &Command::Submit(request.clone()))
+        let request = asked_of(&self.settings.policy, request);
+        self.command(self.world.pool_of[number] as usize, at.get(), &Command::Submit(request))
     }
 
     fn happen(&mut self, at: i64, event: Event, more_jobs: bool) -> Result<(), RunError> {
@@ -226,6 +228,8 @@ impl<'a> Simulation<'a> {
                     self.evicted(at, starts.get(), victim);
                 }
                 self.started(starts.get(), &task);
+                let request = &self.world.jobs[self.number_of[&task] as usize].request;
+                self.tally.placed(self.pools[pool].fleet(), request);
             }
         }
     }
