@@ -11,6 +11,7 @@ pub mod split;
 pub mod sweep;
 pub mod synthetic;
 pub mod time;
+pub mod topology;
 pub mod window;
 
 pub use calendar::{Calendar, CalendarChoice, CalendarError, HourFeatures};

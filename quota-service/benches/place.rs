@@ -57,7 +57,8 @@ async fn serve(url: &str) -> SocketAddr {
     let pool = PoolId::parse("bench:A100").expect("a pool");
     for number in 0..NODES {
         let id = NodeId::parse(&format!("node-{number}")).expect("a name");
-        let node = Node { id, pool: pool.clone(), gpus: 8, cpu_milli: None, memory_mib: None, drains: false };
+        let node =
+            Node { id, pool: pool.clone(), gpus: 8, cpu_milli: None, memory_mib: None, drains: false, topology: None };
         store.put_node(&node).await.expect("a node is put");
     }
     let service = Service::new(store, Clock::real(), Config::default());

@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use tracing_subscriber::EnvFilter;
 
 /// Serve spot quotas over HTTP, with their reasons
@@ -35,8 +36,26 @@ pub enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// How the GPUs and cores of a machine lie, as PUT /v1/nodes/{id} takes it
+    Topology(TopologyFlags),
     /// Print shell completions
     Completions { shell: Shell },
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    quota-service topology --json\n  \
+    nvidia-smi topo -m >matrix.txt\n  \
+    quota-service topology --nvidia-smi matrix.txt --json\n  \
+    quota-service topology --sysfs node-7/sys --nvidia-smi node-7/matrix.txt\n\n\
+    Sockets, NUMA nodes, cores and GPUs come from sysfs, NVLink from nvidia-smi: without it, none is known.")]
+pub struct TopologyFlags {
+    /// The machine's /sys, or a copy of it
+    #[arg(long, value_name = "DIR", default_value = "/sys")]
+    pub sysfs: PathBuf,
+    /// What `nvidia-smi topo -m` prints there
+    #[arg(long, value_name = "FILE")]
+    pub nvidia_smi: Option<PathBuf>,
 }
 
 /// Flags that are settings, too.

@@ -18,5 +18,6 @@ pub mod refresh;
 pub mod retrain;
 pub mod serve;
 pub mod settings;
+pub mod topology;
 
 pub use error::ServiceError;

@@ -65,6 +65,49 @@ fn the_same_seed_gives_the_same_figures_and_policies_differ() {
 }
 
 #[test]
+fn with_a_topology_pods_lie_as_they_ask_and_their_share_is_told_only_then() {
+    let place = Place::new();
+    let pair = "a,1,V100,4,3,1,0,9000,Spot\nb,1,V100,4,3,1,0,9000,Spot\nhp,2,V100,4,2,1,5000,1000,HP\n";
+    place.write("jobs.csv", &format!("{}{pair}", JOBS.lines().next().unwrap().to_owned() + "\n"));
+    let compared = |more: &[&str]| {
+        figures(place.run(&[&["compare", "--policies", "gfs-noquota,gfs-topology:live", "--json"], more].concat()))
+    };
+    assert!(compared(&[])["gfs-topology:live"].get("aligned_share").is_none());
+    let asked = compared(&["--topology", "a100-8", "--affinity", "socket:guaranteed", "--nodes-minus", "1"]);
+    assert_eq!(asked["gfs-topology:live"]["aligned_share"].as_f64(), Some(1.0), "{asked}");
+    let blind = asked["gfs-noquota"]["aligned_share"].as_f64().unwrap();
+    assert!(blind < 1.0 && asked["gfs-noquota"]["finished"] == 3, "{asked}");
+    let file = place.file("topology.json");
+    place
+        .write("topology.json", r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [0, 1, 2, 3, 4, 5, 6, 7]}]}"#);
+    let flat = compared(&["--topology", &file, "--affinity", "numa"]);
+    assert_eq!(flat["gfs-noquota"]["aligned_share"].as_f64(), Some(1.0), "all GPUs lie together: {flat}");
+    for (words, part) in [
+        (&["--affinity", "numa"][..], "--topology"),
+        (&["--topology", "a100-8", "--affinity", "rack"], "write one of numa, socket, nvlink-island"),
+        (&["--topology", "dgx"], "write a file with a topology, or one of rtx4090-8, a100-8"),
+    ] {
+        let said = place.run(words);
+        assert!(said.code == 2 && said.stderr.contains(part), "{words:?}: {}", said.stderr);
+    }
+}
+
+#[test]
+fn in_a_full_cluster_every_preemptor_gets_gpus_that_lie_together_where_there_are_any() {
+    let counts = || {
+        let all = program("simulate", &["topology", "--cycles", "5", "--seed", "1", "--json"]).ok().json();
+        let of = |engine: &str, figure: &str| all[engine]["all"][figure].as_u64().unwrap();
+        ["preemptions", "possible", "aligned", "refused"].map(|figure| [of("aware", figure), of("blind", figure)])
+    };
+    let [preemptions, possible, aligned, refused] = counts();
+    assert_eq!((preemptions, possible, refused), ([250; 2], [250; 2], [0; 2]));
+    assert!(aligned[0] == 250 && aligned[1] < 200, "{aligned:?}");
+    assert_eq!(counts()[2], aligned, "the same seed gives the same figures");
+    let said = program("simulate", &["topology", "--cycles", "1", "--fill", "lowest"]).ok().stdout;
+    assert!(said.lines().any(|line| line.starts_with("gfs-topology  all")), "{said}");
+}
+
+#[test]
 fn a_comparison_is_a_table_and_a_page() {
     let place = Place::new();
     let out = place.file("out");
@@ -156,7 +199,7 @@ fn snapshot() -> String {
     };
     let node = NodeId::parse("a").unwrap();
     for command in [
-        Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None },
+        Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None, topology: None },
         Command::SetLimits(gpus(4)),
         submit("runs", TaskClass::Spot, 4),
         submit("waits", TaskClass::Spot, 2),

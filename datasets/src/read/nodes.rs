@@ -48,6 +48,7 @@ fn parse(row: &Row<'_>, options: &ReadOptions) -> Result<Node, RowFault> {
         ),
         memory_mib: None,
         drains: false,
+        topology: None,
     })
 }
 

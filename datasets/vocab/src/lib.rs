@@ -11,6 +11,7 @@ mod pool;
 mod rate;
 mod task;
 mod time;
+mod topology;
 mod usage;
 
 pub use amount::{AmountError, MilliGpus};
@@ -23,4 +24,5 @@ pub use pool::{CapacityRow, Outcome, OutcomeKind, PoolState, spot_of_at_least};
 pub use rate::{GuaranteeRate, RateError};
 pub use task::{Task, TaskClass, TaskError};
 pub use time::{HorizonError, HorizonHours, HourError, HourStart, SECONDS_PER_HOUR, UnixSeconds};
+pub use topology::{Affinity, Domain, List, ListError, NumaNode, Strictness, Topology, TopologyError, gpu_mask};
 pub use usage::UsageRow;

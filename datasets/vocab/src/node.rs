@@ -1,4 +1,5 @@
-use crate::{MilliGpus, NodeId, PoolId};
+use crate::{MilliGpus, NodeId, PoolId, Topology};
+use std::sync::Arc;
 
 /// A machine as placement sees it: the pool that it belongs to and what it offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct Node {
     pub memory_mib: Option<u64>,
     /// No new pods come to it.
     pub drains: bool,
+    /// How its GPUs and cores lie; `None` where the source does not say.
+    pub topology: Option<Arc<Topology>>,
 }
 
 impl Node {

@@ -1,8 +1,9 @@
 //! One task, one decision (GFS Algorithm 3): quota first, then idle GPUs, then, for HP alone, the cheapest evictions.
 
-use crate::fleet::{Fleet, Gang, GpuRequest, Guarantee, History, Plan, Workload};
+use crate::fleet::{Fleet, Gang, GpuRequest, Guarantee, History, Plan, PodRequest, Wish, Workload};
 use crate::invariants;
 use crate::policy::{Admission, Policy};
+use crate::topology::Domain;
 use std::cmp::Reverse;
 use std::fmt;
 use vocab::{HorizonHours, MilliGpus, TaskClass, TaskId, UnixSeconds};
@@ -45,6 +46,19 @@ pub enum Refusal {
     NothingIdle { asked: MilliGpus },
     /// Not now: even without any spot task there is no room.
     HeldByHp { asked: MilliGpus },
+    /// Its GPUs cannot lie as they are guaranteed to.
+    NotAligned { asked: MilliGpus, domain: Domain, why: Misaligned },
+}
+
+/// Why GPUs cannot lie as they are guaranteed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misaligned {
+    /// The policy does not look at topology.
+    Blind,
+    /// No node says a topology on which they could.
+    Never,
+    /// Not now: as many GPUs could be had, but they do not lie so.
+    NotNow,
 }
 
 impl Refusal {
@@ -57,6 +71,7 @@ impl Refusal {
             Self::FitsNever { .. } => "fits_never",
             Self::NothingIdle { .. } => "nothing_idle",
             Self::HeldByHp { .. } => "held_by_hp",
+            Self::NotAligned { .. } => "not_aligned",
         }
     }
 }
@@ -84,6 +99,31 @@ impl fmt::Display for Refusal {
             Self::NothingIdle { asked } => write!(f, "{asked} GPUs do not fit on what is idle now"),
             Self::HeldByHp { asked } => {
                 write!(f, "{asked} GPUs do not fit beside the HP tasks that run, even without spot")
+            }
+            Self::NotAligned { asked, domain, why } => {
+                let place = match domain {
+                    Domain::Numa => "a NUMA node",
+                    Domain::Socket => "a socket",
+                    Domain::NvlinkIsland => "an NVLink island",
+                };
+                match why {
+                    Misaligned::Blind => write!(
+                        f,
+                        "the GPUs of a pod are to share {place}, and the policy of the pool does not look at topology: \
+                         set one that does, such as gfs-topology, or ask for best effort"
+                    ),
+                    Misaligned::Never => write!(
+                        f,
+                        "no node has so many GPUs that share {place} as far as its hardware allows, or none says its \
+                         topology: state it with the node"
+                    ),
+                    Misaligned::NotNow => {
+                        write!(
+                            f,
+                            "{asked} GPUs could be had, but those of a pod would not share {place}, as guaranteed"
+                        )
+                    }
+                }
             }
         }
     }
@@ -122,17 +162,34 @@ pub fn decide(fleet: &mut Fleet, gang: &Gang, hours: Option<HorizonHours>, on: &
     }
     let asked = asked(gang);
     let Some(plan) = plan(fleet, gang, on) else {
-        return Decision::Wait(match gang.class {
+        let misaligned = misaligned(fleet, gang, on);
+        return Decision::Wait(match (gang.class, misaligned) {
             _ if !fleet.could_ever_hold(gang) => Refusal::FitsNever { gpus: gang.pod.gpus, pods: gang.pods },
-            TaskClass::Hp => Refusal::HeldByHp { asked },
-            TaskClass::Spot => Refusal::NothingIdle { asked },
+            (_, Some((domain, why))) => Refusal::NotAligned { asked, domain, why },
+            (TaskClass::Hp, None) => Refusal::HeldByHp { asked },
+            (TaskClass::Spot, None) => Refusal::NothingIdle { asked },
         });
     };
     invariants::gangs_are_whole(&plan);
+    invariants::plan_keeps_affinity(fleet, &plan);
     if let Some(hours) = limited {
         invariants::quota_is_kept_at_admission(fleet, gang, hours, on.limits);
     }
     Decision::Start { plan, guarantee: hours.map(|hours| Guarantee::from(on.now, hours)) }
+}
+
+/// Whether a guaranteed affinity is what keeps a gang from its GPUs.
+fn misaligned(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<(Domain, Misaligned)> {
+    let wish = Wish::of(&gang.pod).filter(|wish| wish.is_guaranteed())?;
+    let domain = wish.affinity.domain;
+    if fleet.is_blind_to(gang) {
+        return Some((domain, Misaligned::Blind));
+    }
+    if !fleet.could_ever_align(gang) {
+        return Some((domain, Misaligned::Never));
+    }
+    let anywhere = Gang { pod: PodRequest { affinity: None, ..gang.pod }, ..gang.clone() };
+    plan(fleet, &anywhere, on).map(|_| (domain, Misaligned::NotNow))
 }
 
 /// Idle GPUs first, or at once whatever HP may have, as the policy says.

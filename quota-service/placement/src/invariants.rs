@@ -2,7 +2,7 @@
 
 use crate::decide::Limit;
 use crate::eta::{Eta, EtaState};
-use crate::fleet::{Fleet, Gang, Gpu, GpuPlace, Plan, Running, WHOLE_MILLI, numbers};
+use crate::fleet::{Fleet, Gang, Gpu, GpuPlace, Plan, PodPlace, PodRequest, Running, WHOLE_MILLI, Wish, numbers};
 use crate::quota::Quota;
 use crate::settings::PoolSettings;
 use vocab::{HorizonHours, TaskClass};
@@ -120,6 +120,33 @@ pub fn only_spot_is_evicted(fleet: &Fleet, plan: &Plan) {
 /// When it does not hold.
 pub fn gangs_are_whole(plan: &Plan) {
     assert_eq!(plan.places.len(), plan.gang.pods as usize, "{plan:?}");
+}
+
+/// The GPUs of every pod that runs lie as they are guaranteed to.
+///
+/// # Panics
+/// When it does not hold.
+pub fn guaranteed_affinity_is_kept(fleet: &Fleet) {
+    for (task, running) in fleet.tasks() {
+        let fault = misplaced(fleet, &running.pod, &running.places);
+        assert_eq!(fault, None, "{task} is guaranteed {:?}", running.pod.affinity);
+    }
+}
+
+/// A plan would keep what it guarantees.
+///
+/// # Panics
+/// When it does not hold.
+pub fn plan_keeps_affinity(fleet: &Fleet, plan: &Plan) {
+    assert_eq!(misplaced(fleet, &plan.gang.pod, &plan.places), None, "{plan:?}");
+}
+
+fn misplaced<'a>(fleet: &Fleet, pod: &PodRequest, places: &'a [PodPlace]) -> Option<&'a PodPlace> {
+    let wish = Wish::of(pod).filter(|wish| wish.is_guaranteed())?;
+    places.iter().find(|place| {
+        let topology = fleet.nodes()[place.node].topology.as_deref();
+        !wish.alignment(topology, place.gpus).is_aligned()
+    })
 }
 
 /// Nobody is evicted in vain: without any one of its victims, the plan would not hold.

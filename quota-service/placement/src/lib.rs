@@ -21,7 +21,7 @@ pub mod staleness;
 mod supply;
 pub mod topology;
 
-pub use decide::{Circumstances, Decision, Limit, QueueOrder, Refusal, decide};
+pub use decide::{Circumstances, Decision, Limit, Misaligned, QueueOrder, Refusal, decide};
 pub use eta::{Eta, EtaError};
 pub use policy::Policy;
 pub use quota::{Bound, Quota, quotas};

@@ -103,6 +103,8 @@ pub enum PolicyFault {
     EvictsBeforeIdle { victims: &'static str },
     #[error("victims by \"{victims}\" do not look at what is lost: leave {parameter} out, or choose \"least-waste\"")]
     Unread { victims: &'static str, parameter: &'static str },
+    #[error("topology = true is for victims by \"least-waste\": \"{victims}\" does not look at how GPUs lie")]
+    Unaligned { victims: &'static str },
     #[error("usage_weight is {0}: write a number of 0 to 1000")]
     UsageWeight(f64),
     #[error("usage_window_s is 0: Eq. 18 needs a window of at least a second")]
@@ -119,6 +121,9 @@ impl Policy {
         }
         if !self.idle_first && !matches!(self.victims, VictimRule::Tightest) {
             return Err(PolicyFault::EvictsBeforeIdle { victims: self.victims.name() });
+        }
+        if self.topology && self.victims != VictimRule::LeastWaste {
+            return Err(PolicyFault::Unaligned { victims: self.victims.name() });
         }
         if !(0.0..=1_000.0).contains(&usage_weight) {
             return Err(PolicyFault::UsageWeight(usage_weight));
@@ -159,6 +164,8 @@ mod tests {
         assert_eq!(refused(Policy { admission: Admission::Idle, ..gfs }), PolicyFault::LimitsWithoutQuota);
         let victims = "least-waste";
         assert_eq!(refused(Policy { idle_first: false, ..gfs }), PolicyFault::EvictsBeforeIdle { victims });
+        let tightest = Policy { topology: true, victims: VictimRule::Tightest, ..gfs };
+        assert_eq!(refused(tightest), PolicyFault::Unaligned { victims: "tightest" });
         let weighs = |usage_weight| Policy { preemption: PreemptionSettings { usage_weight, ..gfs.preemption }, ..gfs };
         assert_eq!(refused(weighs(-1.0)), PolicyFault::UsageWeight(-1.0));
         assert!(weighs(f64::NAN).check().is_err());

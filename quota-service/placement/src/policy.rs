@@ -55,6 +55,9 @@ pub struct Policy {
     pub preemption: PreemptionSettings,
     /// Whether HP demand that comes between two renewals of the quota takes from it.
     pub limits_follow_demand: bool,
+    /// Whether the topology of nodes counts: where GPUs lie, and what tasks ask of that. A policy that does not look at it
+    /// takes no heed of best-effort affinity, and lets tasks wait whose affinity is guaranteed.
+    pub topology: bool,
 }
 
 impl Policy {
@@ -69,6 +72,7 @@ impl Policy {
         idle_first: true,
         preemption: PreemptionSettings { usage_weight: 0.5, usage_window_s: 86_400, keeps_guarantees: true },
         limits_follow_demand: true,
+        topology: false,
     };
 
     /// GFS as the paper prints it, where that makes sense (DESIGN §4).
@@ -81,8 +85,9 @@ impl Policy {
     };
 
     /// The names of all policies; `pwr-fgd-` goes with any α from 0 to 1.
-    pub const IDS: [&'static str; 25] = [
+    pub const IDS: [&'static str; 26] = [
         "gfs",
+        "gfs-topology",
         "gfs-paper",
         "gfs-noquota",
         "gfs-e",
@@ -119,6 +124,7 @@ impl Policy {
         let scored = |score| Self { score, ..fair };
         Some(match id {
             "gfs" | "gfs-e" | "gfs-d" => gfs,
+            "gfs-topology" => Self { topology: true, ..gfs },
             "gfs-paper" => Self::PAPER,
             "gfs-noquota" => idle,
             "gfs-s" => Self { score: ScoreRule::Fullest, ..gfs },

@@ -1,12 +1,13 @@
 //! What the command line says.
 
 use crate::predictor::PredictorKind;
+use crate::saturated::Fill;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use vocab::{ClusterName, HorizonHours, UnixSeconds};
+use vocab::{Affinity, ClusterName, Domain, HorizonHours, Strictness, Topology, UnixSeconds};
 
 /// Replay a trace under a policy, on a virtual clock
 #[derive(Debug, Parser)]
@@ -21,7 +22,7 @@ use vocab::{ClusterName, HorizonHours, UnixSeconds};
     simulate --snapshot pool.json --policy gfs-noquota\n  \
     simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs:last-value,gfs-noquota,fifo-fair --out compared\n  \
     simulate inflate --nodes openb_node_list_gpu_node.csv --pods openb_pod_list_default.csv --policies fgd,pwr-fgd-0.1\n\n\
-    Policies: gfs and its ablations gfs-e (peak of the last week instead of a forecast), gfs-d (eta stays 1), gfs-s (best fit\n\
+    Policies: gfs; gfs-topology, which looks at how GPUs lie; its ablations gfs-e (peak of the last week instead of a forecast), gfs-d (eta stays 1), gfs-s (best fit\n\
     alone), gfs-p (random victims), gfs-sp; gfs-paper; the control gfs-noquota; rivals yarn-cs, fifo-fair, lyra, chronus; by\n\
     fragmentation and power: fgd, pwr, pwr-fgd-A with A from 0 to 1, pwr-fgd-moving, and beside gfs: gfs-fgd, gfs-pwr;\n\
     best-fit, dot-prod, gpu-packing, gpu-clustering, first-fit, random."
@@ -71,6 +72,8 @@ pub enum Command {
     Compare(Box<Compare>),
     /// Fill a fleet with pods of a trace until nothing fits: how much is placed, and what it draws
     Inflate(Box<Inflate>),
+    /// Preemption in a full cluster, with an eye to topology and without (tables 3 to 5 of the paper)
+    Topology(Saturated),
     /// Settings in force
     Config {
         #[command(subcommand)]
@@ -84,6 +87,15 @@ pub enum Command {
 fn factor(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|factor| (0.0..=1_000.0).contains(factor));
     number.ok_or_else(|| "write a number of 0 to 1000".to_owned())
+}
+
+fn affinity(text: &str) -> Result<Affinity, String> {
+    let known = || {
+        let names = |names: &[&str]| names.join(", ");
+        let domains = names(&Domain::ALL.map(Domain::as_str));
+        format!("write one of {domains}, with :{} if need be", names(&Strictness::ALL.map(Strictness::as_str)))
+    };
+    Affinity::parse(text).ok_or_else(known)
 }
 
 /// A trace, and how it is replayed.
@@ -134,9 +146,41 @@ pub struct Trace {
     /// The same above 8 GPUs
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(i64).range(0..))]
     pub restart_large_s: i64,
+    /// How every node is laid out: rtx4090-8, a100-8, or a file as PUT /v1/nodes/{id} takes it
+    #[arg(long, value_name = "PRESET|FILE", value_parser = crate::layout::topology)]
+    pub topology: Option<Topology>,
+    /// Affinity of every pod with 2 GPUs up to half a node: numa, socket or nvlink-island; with :guaranteed it waits rather
+    /// than lie otherwise
+    #[arg(long, value_name = "DOMAIN[:guaranteed]", value_parser = affinity, requires = "topology")]
+    pub affinity: Option<Affinity>,
     /// Leave out rows that cannot be read, and list them
     #[arg(long)]
     pub skip_bad_rows: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    simulate topology --cycles 100 --preemptions 50 --seed 0\n  \
+    simulate topology --fill lowest --share-of-b 0 --json\n\n\
+    100 nodes of 8 GPUs are filled with 20 instances of workload A (8 GPUs), 40 of B (4), 200 of C (2) and 80 of D (1), the\n\
+    largest first, each on a node drawn from those with room. Then instances of B, which may evict C and D, and of C, which may\n\
+    evict D, are decided on one by one, each against the same full cluster. A hit has its GPUs in one socket.")]
+pub struct Saturated {
+    /// Times that the cluster is filled anew
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub cycles: u32,
+    /// Preemptors in each cycle
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub preemptions: u32,
+    /// Of a hundred preemptors so many are of workload B, the others of C
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub share_of_b: u32,
+    /// Which GPUs of its node an instance gets when the cluster is filled
+    #[arg(long, value_name = "HOW", default_value = "random", value_enum)]
+    pub fill: Fill,
+    /// How every node is laid out, of 8 GPUs: rtx4090-8, a100-8, or a file as PUT /v1/nodes/{id} takes it
+    #[arg(long, value_name = "PRESET|FILE", default_value = "rtx4090-8", value_parser = crate::layout::topology)]
+    pub topology: Topology,
 }
 
 #[derive(Debug, Args)]

@@ -1,11 +1,13 @@
 //! What the program does.
 
-use crate::args::{Arguments, Compare, Config, Trace};
+use crate::args::{Arguments, Compare, Config, Saturated, Trace};
 use crate::inflate::InflateError;
+use crate::layout::Layout;
 use crate::page::Told;
 use crate::predictor::{Plan, PredictorKind};
 use crate::quota::QuotaSettings;
 use crate::run::{Losses, Outcome, RunError, Settings, run};
+use crate::saturated;
 use crate::tally::Summary;
 use crate::world::{Shape, World, WorldError};
 use command_line::{Exit, Failure, print_json, print_text, say, table};
@@ -16,6 +18,7 @@ use forecaster::bound::Aggregation;
 use placement::pool::PoolRules;
 use placement::{Policy, PoolSettings};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use vocab::{GuaranteeRate, HorizonHours};
 
 /// Why a command failed.
@@ -54,7 +57,7 @@ fn key(fault: &wire::FieldFault) -> String {
 impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
         let exit = match &fault {
-            SimulatorError::World(WorldError::Read(_) | WorldError::Node(_))
+            SimulatorError::World(WorldError::Read(_) | WorldError::Node(_) | WorldError::Topology(_))
             | SimulatorError::Inflate(InflateError::Read(_) | InflateError::Node(_))
             | SimulatorError::Snapshot { .. } => Exit::DataInvalid,
             SimulatorError::PolicyFile(_) | SimulatorError::Policy { .. } => Exit::ConfigInvalid,
@@ -99,6 +102,23 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
         crate::files::write(folder, &named, &told(&what.trace, &world))?;
     }
     show(&named, json);
+    Ok(())
+}
+
+/// `simulate topology`.
+///
+/// # Errors
+/// The topology is not of 8 GPUs.
+pub fn topology(what: &Saturated, config: &Config, json: bool) -> Result<(), SimulatorError> {
+    let scale = saturated::Scale {
+        cycles: what.cycles,
+        preemptions: what.preemptions,
+        share_of_b: what.share_of_b,
+        fill: what.fill,
+        seed: config.seed,
+        topology: Arc::new(what.topology.clone()),
+    };
+    saturated::show(&saturated::run(&scale).map_err(WorldError::from)?, json);
     Ok(())
 }
 
@@ -152,7 +172,8 @@ fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorError> {
         nodes_minus: trace.nodes_minus,
         seed: config.seed,
     };
-    let world = World::read(&trace.nodes, &trace.jobs, &options, &shape)?;
+    let mut world = World::read(&trace.nodes, &trace.jobs, &options, &shape)?;
+    world.lay_out(&Layout { topology: trace.topology.clone(), affinity: trace.affinity })?;
     if !world.left_out.is_empty() {
         let (task, why) = &world.left_out[0];
         eprintln!("warning: {} jobs are left out, the first one {task}: {why}", world.left_out.len());
@@ -242,6 +263,7 @@ fn show(named: &[(String, Outcome)], json: bool) {
         "finished",
         "CPU s",
         "train CPU s",
+        "aligned",
     ];
     let row = |(name, run): &(String, Outcome)| {
         let one = &run.summary;
@@ -259,8 +281,11 @@ fn show(named: &[(String, Outcome)], json: bool) {
             one.finished.to_string(),
             format!("{:.2}", one.cpu_s),
             format!("{:.2}", one.train_cpu_s),
+            one.aligned_share.map_or_else(String::new, |share| format!("{share:.4}")),
         ]
     };
     print_text(&table(&header, &named.iter().map(row).collect::<Vec<_>>()));
-    say("times are means in seconds; e: evictions of runs; broken: of the guarantee periods");
+    say(
+        "times are means in seconds; e: evictions of runs; broken: of the guarantee periods; aligned: of pods with an affinity",
+    );
 }

@@ -6,12 +6,14 @@ pub mod commands;
 pub mod cpu;
 pub mod files;
 pub mod inflate;
+pub mod layout;
 pub mod page;
 pub mod policies;
 pub mod predictor;
 pub mod quota;
 pub mod replay;
 pub mod run;
+pub mod saturated;
 pub mod tally;
 pub mod world;
 

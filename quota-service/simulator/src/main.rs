@@ -23,6 +23,7 @@ fn start(arguments: &Arguments) -> Result<(), Failure> {
     let values = settings.values()?;
     match &arguments.command {
         None => commands::one(arguments, &values, json)?,
+        Some(Command::Topology(what)) => commands::topology(what, &values, json)?,
         Some(Command::Compare(what)) => commands::compare(what, &values, json)?,
         Some(Command::Inflate(what)) => simulator::inflate::inflate(what, &values, json)?,
         Some(Command::Config { .. } | Command::Completions { .. }) => {}

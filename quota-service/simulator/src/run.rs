@@ -1,6 +1,7 @@
 //! One run: events in the order of their time, every decision made by `placement`.
 
 use crate::cpu;
+use crate::layout::asked_of;
 use crate::predictor::{Forecasts, Oracle, Plan, PredictorKind};
 use crate::quota::QuotaLoop;
 use crate::tally::{Sample, Summary, Tally};
@@ -114,7 +115,8 @@ impl<'a> Simulation<'a> {
             let mut pool = Pool::new(settings.policy.seeded(settings.seed), settings.rules);
             for node in nodes {
                 let (gpus, cpu_milli) = (node.gpus, node.cpu_milli);
-                let add = Command::AddNode { node: node.id.clone(), gpus, cpu_milli, memory_mib: None };
+                let topology = node.topology.clone();
+                let add = Command::AddNode { node: node.id.clone(), gpus, cpu_milli, memory_mib: None, topology };
                 pool.handle(start, &add).1?;
             }
             pools.push(pool);
@@ -164,7 +166,8 @@ impl<'a> Simulation<'a> {
         let Job { request, .. } = &self.world.jobs[number];
         let at = request.submitted;
         self.jobs[number].queued = at.get();
-        self.command(self.world.pool_of[number] as usize, at.get(), &Command::Submit(request.clone()))
+        let request = asked_of(&self.settings.policy, request);
+        self.command(self.world.pool_of[number] as usize, at.get(), &Command::Submit(request))
     }
 
     fn happen(&mut self, at: i64, event: Event, more_jobs: bool) -> Result<(), RunError> {
@@ -225,6 +228,8 @@ impl<'a> Simulation<'a> {
                     self.evicted(at, starts.get(), victim);
                 }
                 self.started(starts.get(), &task);
+                let request = &self.world.jobs[self.number_of[&task] as usize].request;
+                self.tally.placed(self.pools[pool].fleet(), request);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What a run is judged by.
 
 use crate::cpu;
+use crate::layout::Aligned;
 use crate::run::Outcome;
 use crate::world::World;
 use placement::fleet::Fleet;
@@ -34,6 +35,13 @@ pub struct Summary {
     pub train_cpu_s: f64,
     /// Of the process so far.
     pub peak_rss_mib: Option<f64>,
+    /// Of pods with an affinity that started, those whose GPUs lay so; of all, of HP, of spot. Only where some have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aligned_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hp_aligned_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spot_aligned_share: Option<f64>,
 }
 
 /// A pool hour.
@@ -67,6 +75,7 @@ pub struct Tally {
     in_use_milli: u64,
     since_s: i64,
     used_milli_gpu_s: u128,
+    aligned: Aligned,
     course: Vec<Sample>,
     sampled_evictions: u64,
 }
@@ -101,6 +110,11 @@ impl Tally {
     pub fn started(&mut self, at_s: i64, request: &Request) {
         self.change(at_s, |used| used + milli(request));
         self.runs += u64::from(request.gang.class == TaskClass::Spot);
+    }
+
+    /// Counts how the pods lie of a task that started.
+    pub fn placed(&mut self, fleet: &Fleet, request: &Request) {
+        self.aligned.count(fleet, class(request), &request.gang.task);
     }
 
     pub fn evicted(&mut self, at_s: i64, request: &Request, lost_s: i64) {
@@ -162,6 +176,7 @@ impl Tally {
         let [hp_queue, spot_queue] = &mut self.queues;
         let [hp_jct, spot_jct] = &mut self.jcts;
         let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        let [aligned_share, hp_aligned_share, spot_aligned_share] = self.aligned.shares();
         let summary = Summary {
             hp_queue_mean_s: mean(hp_queue),
             hp_queue_p99_s: percentile(hp_queue, 99),
@@ -181,6 +196,9 @@ impl Tally {
             cpu_s: cpu.as_secs_f64(),
             train_cpu_s: train_cpu.as_secs_f64(),
             peak_rss_mib: cpu::peak_rss_mib(),
+            aligned_share,
+            hp_aligned_share,
+            spot_aligned_share,
         };
         Outcome { summary, course: self.course }
     }

@@ -24,6 +24,7 @@ fn node(number: usize) -> Node {
         cpu_milli: None,
         memory_mib: None,
         drains: false,
+        topology: None,
     }
 }
 

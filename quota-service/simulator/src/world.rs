@@ -20,6 +20,8 @@ pub enum WorldError {
     Name(#[from] vocab::NameError),
     #[error("a node of a pool is refused: {0}")]
     Node(#[from] placement::fleet::NodeError),
+    #[error(transparent)]
+    Topology(#[from] vocab::TopologyError),
 }
 
 /// One job of a trace.
@@ -127,10 +129,10 @@ impl World {
     }
 }
 
-fn fleet(nodes: &[Node]) -> Result<placement::fleet::Fleet, WorldError> {
+pub(crate) fn fleet(nodes: &[Node]) -> Result<placement::fleet::Fleet, WorldError> {
     let mut fleet = placement::fleet::Fleet::new(placement::fleet::EvictionSettings::default());
     for node in nodes {
-        fleet.add(node.id.clone(), node.gpus, node.cpu_milli, None)?;
+        fleet.add_laid_out(node.id.clone(), node.gpus, (node.cpu_milli, None), node.topology.clone())?;
     }
     Ok(fleet)
 }

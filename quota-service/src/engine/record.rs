@@ -1,13 +1,13 @@
 //! A task of a pool as it is stored and answered.
 
 use super::Decided;
-use placement::fleet::Running;
+use placement::fleet::{PodPlace, PodRequest, Running};
 use placement::pool::{Cut, CutReason, NodeLoss, PeriodEnd, Pool, Request, WaitReason};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use store::{TaskRecord, TaskStatus};
 use vocab::{EventId, MilliGpus, NodeId, Outcome, PoolId, TaskId, UnixSeconds};
-use wire::{PlaceRecord, ReasonBody, TaskAnswer, TaskCut, TaskDetail, TaskRun, hours_body};
+use wire::{AffinityBody, PlaceBody, ReasonBody, TaskAnswer, TaskCut, TaskDetail, TaskRun, hours_body};
 
 /// A task as the pool has it now; `None` where it neither waits nor runs.
 pub fn of_pool(pool: &mut Pool, task: &TaskId, cut: Option<TaskCut>, victims: Vec<String>) -> Option<TaskRecord> {
@@ -43,6 +43,7 @@ fn record(request: &Request, status: TaskStatus, now: UnixSeconds, detail: &Task
         cpu_milli: gang.pod.cpu_milli,
         memory_mib: gang.pod.memory_mib,
         guarantee_hours: *hours,
+        affinity: gang.pod.affinity,
         submitted: *submitted,
         status,
         updated: now,
@@ -52,14 +53,19 @@ fn record(request: &Request, status: TaskStatus, now: UnixSeconds, detail: &Task
 
 /// The run of a task.
 pub fn run_of(pool: &Pool, task: &TaskId, running: &Running) -> TaskRun {
-    let place = |place: &placement::fleet::PodPlace| PlaceRecord::from(&(node_of(pool, place.node), place.gpus));
     TaskRun {
         since: running.since.to_string(),
         starts: pool.starts(task).unwrap_or(running.since).to_string(),
-        places: running.places.iter().map(place).collect(),
+        places: running.places.iter().map(|place| place_of(pool, *place, &running.pod)).collect(),
         saved: running.saved.to_string(),
         guarantee: running.guarantee.map(Into::into),
     }
+}
+
+/// Where a pod runs, with what lies beside its GPUs.
+pub fn place_of(pool: &Pool, place: PodPlace, pod: &PodRequest) -> PlaceBody {
+    let node = &pool.fleet().nodes()[place.node];
+    PlaceBody::of(&node.id, place.gpus, pod, node.topology.as_deref())
 }
 
 pub fn node_of(pool: &Pool, number: usize) -> NodeId {
@@ -129,6 +135,7 @@ pub fn answer(pool: &PoolId, Decided { record, is_shadow }: &Decided) -> TaskAns
         cpu_milli: record.cpu_milli,
         memory_mib: record.memory_mib,
         guarantee_hours: hours_body(record.guarantee_hours),
+        affinity: record.affinity.map(AffinityBody::from),
         submitted: record.submitted.to_string(),
         status: record.status.as_str().to_owned(),
         updated: record.updated.to_string(),

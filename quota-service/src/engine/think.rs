@@ -5,12 +5,11 @@ use super::record;
 use super::state::{State, first_whole_hour};
 use super::turn::{Before, Draft};
 use placement::Decision;
-use placement::fleet::GpuPlace;
 use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{TaskRecord, TaskStatus};
 use vocab::{Node, NodeId, PoolId, TaskId, UnixSeconds};
-use wire::{PlaceRecord, PromiseBody, ReasonBody, TaskDetail, TaskExplanation, TaskRun};
+use wire::{PromiseBody, ReasonBody, TaskDetail, TaskExplanation, TaskRun};
 
 /// What a turn has to know of the store before it thinks.
 #[derive(Default)]
@@ -149,11 +148,10 @@ impl Thought<'_> {
             Decision::Start { plan, guarantee } => {
                 let at = self.now.to_string();
                 let grace_s = if plan.victims.is_empty() { 0 } else { self.state.placement.rules().grace_s };
-                let place = |gpus: (usize, GpuPlace)| PlaceRecord::from(&(record::node_of(pool, gpus.0), gpus.1));
                 let run = TaskRun {
                     since: at.clone(),
                     starts: self.now.plus_s(grace_s).to_string(),
-                    places: plan.places.iter().map(|one| place((one.node, one.gpus))).collect(),
+                    places: plan.places.iter().map(|one| record::place_of(pool, *one, &request.gang.pod)).collect(),
                     saved: at,
                     guarantee: guarantee.map(Into::into),
                 };
@@ -225,10 +223,11 @@ impl Thought<'_> {
     }
 }
 
-/// What makes a node of the pool that of the store. Its size changes when nothing runs on it.
+/// What makes a node of the pool that of the store. Its size and topology change when nothing runs on it.
 fn differences(pool: &Pool, node: &Node) -> Vec<Command> {
     let id = || node.id.clone();
-    let add = Command::AddNode { node: id(), gpus: node.gpus, cpu_milli: node.cpu_milli, memory_mib: node.memory_mib };
+    let Node { gpus, cpu_milli, memory_mib, ref topology, .. } = *node;
+    let add = Command::AddNode { node: id(), gpus, cpu_milli, memory_mib, topology: topology.clone() };
     let open = |is_open| Command::OpenNode { node: id(), is_open };
     let Some(number) = pool.fleet().number_of(&node.id) else {
         return if node.drains { vec![add, open(false)] } else { vec![add] };
@@ -236,12 +235,12 @@ fn differences(pool: &Pool, node: &Node) -> Vec<Command> {
     let known = &pool.fleet().nodes()[number];
     let size = (node.gpus as usize, node.cpu_milli.unwrap_or(u64::MAX), node.memory_mib.unwrap_or(u64::MAX));
     let mut commands = Vec::new();
-    if (known.gpus.len(), known.cpu_milli, known.memory_mib) != size {
+    if (known.gpus.len(), known.cpu_milli, known.memory_mib) != size || known.topology != node.topology {
         if known.hp_milli == 0 && known.spot_milli == 0 {
             commands.extend([Command::RemoveNode { node: id(), cause: NodeLoss::Drained }, add]);
             return if node.drains { [commands, vec![open(false)]].concat() } else { commands };
         }
-        tracing::warn!(node = %node.id, "the size of the node changes when nothing runs on it");
+        tracing::warn!(node = %node.id, "the size and topology of the node change when nothing runs on it");
     }
     if known.is_open == node.drains {
         commands.push(open(!node.drains));

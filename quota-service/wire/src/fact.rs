@@ -2,6 +2,7 @@
 //! that a state that is written and read again is the same to the bit.
 
 use crate::fault::{FieldFault, Place};
+use crate::topology::{AffinityBody, TopologyBody};
 use placement::Limit;
 use placement::fleet::{Gang, GpuPlace, GpuRequest, Guarantee, PodRequest, numbers};
 use placement::pool::{Ending, Fact, NodeLoss, Request};
@@ -23,6 +24,8 @@ pub struct RequestRecord {
     pub memory_mib: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hours: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<AffinityBody>,
     pub submitted_unix_s: i64,
 }
 
@@ -63,6 +66,8 @@ pub enum FactRecord {
         gpus: u32,
         cpu_milli: Option<u64>,
         memory_mib: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        topology: Option<TopologyBody>,
     },
     NodeOpened {
         node: String,
@@ -109,6 +114,7 @@ impl From<&Request> for RequestRecord {
             cpu_milli: gang.pod.cpu_milli,
             memory_mib: gang.pod.memory_mib,
             hours: hours.map(|hours| u64::from(hours.get())),
+            affinity: gang.pod.affinity.map(AffinityBody::from),
             submitted_unix_s: submitted.get(),
         }
     }
@@ -122,7 +128,8 @@ impl TryFrom<&RequestRecord> for Request {
         let class = TaskClass::parse(&record.class)
             .ok_or_else(|| place.fault("class", format!("{:?} is neither hp nor spot", record.class)))?;
         let gpus = gpus_of(record.gpus_milli).map_err(|fault| place.fault("gpus_milli", fault.detail))?;
-        let pod = PodRequest::new(gpus, record.cpu_milli, record.memory_mib);
+        let affinity = record.affinity.as_ref().map(|affinity| affinity.parse(place)).transpose()?;
+        let pod = PodRequest { affinity, ..PodRequest::new(gpus, record.cpu_milli, record.memory_mib) };
         let task = place.name("task", &record.task, TaskId::parse)?;
         Ok(Self {
             gang: Gang { task, class, pod, pods: record.pods },
@@ -219,9 +226,10 @@ pub fn node_loss(text: &str) -> Result<NodeLoss, FieldFault> {
 impl From<&Fact> for FactRecord {
     fn from(fact: &Fact) -> Self {
         match fact {
-            Fact::NodeAdded { node, gpus, cpu_milli, memory_mib } => {
+            Fact::NodeAdded { node, gpus, cpu_milli, memory_mib, topology } => {
+                let topology = topology.as_deref().map(TopologyBody::from);
                 let (node, cpu_milli, memory_mib) = (node.to_string(), *cpu_milli, *memory_mib);
-                Self::NodeAdded { node, gpus: *gpus, cpu_milli, memory_mib }
+                Self::NodeAdded { node, gpus: *gpus, cpu_milli, memory_mib, topology }
             }
             Fact::NodeOpened { node, is_open } => Self::NodeOpened { node: node.to_string(), is_open: *is_open },
             Fact::NodeRemoved { node, cause } => {
@@ -264,9 +272,10 @@ impl TryFrom<&FactRecord> for Fact {
 
     fn try_from(record: &FactRecord) -> Result<Self, FieldFault> {
         Ok(match record {
-            FactRecord::NodeAdded { node: id, gpus, cpu_milli, memory_mib } => {
+            FactRecord::NodeAdded { node: id, gpus, cpu_milli, memory_mib, topology } => {
+                let topology = topology.as_ref().map(|body| body.of_node(*gpus)).transpose()?;
                 let (cpu_milli, memory_mib) = (*cpu_milli, *memory_mib);
-                Self::NodeAdded { node: node(id)?, gpus: *gpus, cpu_milli, memory_mib }
+                Self::NodeAdded { node: node(id)?, gpus: *gpus, cpu_milli, memory_mib, topology }
             }
             FactRecord::NodeOpened { node: id, is_open } => Self::NodeOpened { node: node(id)?, is_open: *is_open },
             FactRecord::NodeRemoved { node: id, cause } => {

@@ -19,6 +19,7 @@ mod snapshot;
 mod task;
 #[cfg(test)]
 mod tests;
+mod topology;
 mod usage;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
@@ -42,4 +43,5 @@ pub use snapshot::{
 pub use task::{
     EventBody, PromiseBody, TaskAnswer, TaskBody, TaskCut, TaskDetail, TaskExplanation, TaskRun, hours_body,
 };
+pub use topology::{AffinityBody, NumaNodeBody, PlaceBody, TopologyBody};
 pub use usage::{UsageBatch, UsageReceipt, UsageRowBody};

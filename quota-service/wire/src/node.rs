@@ -1,4 +1,5 @@
 use crate::fault::{FieldFault, Place};
+use crate::topology::TopologyBody;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vocab::{ClusterName, GpuModel, Node, NodeId, PoolId};
@@ -15,6 +16,9 @@ pub struct NodeBody {
     pub cpu_milli: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
+    /// How its GPUs and cores lie; without, nothing is known of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<TopologyBody>,
     /// No new pods come to it; what runs there goes on.
     #[serde(default)]
     pub drain: bool,
@@ -50,6 +54,7 @@ impl NodeBody {
             cpu_milli: self.cpu_milli,
             memory_mib: self.memory_mib,
             drains: self.drain,
+            topology: self.topology.as_ref().map(|body| body.of_node(self.gpus)).transpose()?,
         })
     }
 }
@@ -63,6 +68,7 @@ impl From<&Node> for NodeBody {
             cpu_milli: node.cpu_milli,
             memory_mib: node.memory_mib,
             drain: node.drains,
+            topology: node.topology.as_deref().map(TopologyBody::from),
             id: Some(node.id.as_str().to_owned()),
         }
     }

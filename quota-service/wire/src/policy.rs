@@ -31,6 +31,9 @@ pub struct PolicyBody {
     pub limits_follow_demand: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<ScoreBody>,
+    /// Whether score and victims look at how the GPUs of a node lie: sockets, NUMA nodes, NVLink islands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub victims: Option<VictimsBody>,
     /// When what was chosen happens: `at-once`.
@@ -107,6 +110,7 @@ impl PolicyBody {
             blocking: part(place, "blocking", self.blocking.as_deref(), base.blocking)?,
             admission,
             limits_follow_demand: self.limits_follow_demand.unwrap_or(follows),
+            topology: self.topology.unwrap_or(base.topology),
             timing: part(place, "timing", self.timing.as_deref(), base.timing)?,
             ..base
         };
@@ -230,6 +234,10 @@ mod tests {
             (
                 r#"{"name": "m", "victims": {"by": "least-waste", "idle_first": false}}"#,
                 "/policy_parts: idle_first = false is for victims by \"tightest\"",
+            ),
+            (
+                r#"{"name": "m", "topology": true, "victims": {"by": "random"}}"#,
+                "/policy_parts: topology = true is for victims by \"least-waste\"",
             ),
             (
                 r#"{"name": "m", "victims": {"by": "random", "usage_weight": 1}}"#,

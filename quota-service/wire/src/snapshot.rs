@@ -2,6 +2,7 @@
 
 use crate::fact::{GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, gpus_of};
 use crate::fault::{FieldFault, Place};
+use crate::topology::TopologyBody;
 use placement::Limit;
 use placement::fleet::{Guarantee, Models, Spec};
 use placement::pool::{Level, Request, Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec, Waiting};
@@ -17,6 +18,8 @@ pub struct NodeRecord {
     pub gpus: u32,
     pub cpu_milli: Option<u64>,
     pub memory_mib: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<TopologyBody>,
     pub is_open: bool,
     pub is_gone: bool,
 }
@@ -145,6 +148,7 @@ impl From<&SnapshotNode> for NodeRecord {
             gpus: of.gpus,
             cpu_milli: of.cpu_milli,
             memory_mib: of.memory_mib,
+            topology: of.topology.as_deref().map(TopologyBody::from),
             is_open: of.is_open,
             is_gone: of.is_gone,
         }
@@ -242,6 +246,7 @@ impl TryFrom<&NodeRecord> for SnapshotNode {
             gpus: of.gpus,
             cpu_milli: of.cpu_milli,
             memory_mib: of.memory_mib,
+            topology: of.topology.as_ref().map(|body| body.of_node(of.gpus)).transpose()?,
             is_open: of.is_open,
             is_gone: of.is_gone,
         })

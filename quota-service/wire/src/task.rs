@@ -1,8 +1,9 @@
 //! Tasks as clients submit them and see them.
 
 use crate::answer::ReasonBody;
-use crate::fact::{GuaranteeRecord, PlaceRecord};
+use crate::fact::GuaranteeRecord;
 use crate::fault::{FieldFault, Place};
+use crate::topology::{AffinityBody, PlaceBody};
 use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::pool::Request;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,9 @@ pub struct TaskBody {
     /// How long a spot task wants to be promised to run; without, it runs at will.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guarantee_hours: Option<u64>,
+    /// Where the whole GPUs of a pod are to lie together; without, that is the same to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<AffinityBody>,
 }
 
 const fn one() -> u32 {
@@ -64,7 +68,8 @@ impl TaskBody {
             return Err(place.fault("guarantee_hours", "an hp task is never evicted and needs no guarantee"));
         }
         let hours = self.guarantee_hours.map(|hours| place.hours("guarantee_hours", hours)).transpose()?;
-        let pod = PodRequest::new(gpus, self.cpu_milli, self.memory_mib);
+        let affinity = self.affinity.as_ref().map(|affinity| affinity.parse(place)).transpose()?;
+        let pod = PodRequest { affinity, ..PodRequest::new(gpus, self.cpu_milli, self.memory_mib) };
         let task = place.name("id", &self.id, TaskId::parse)?;
         Ok((pool, Request { gang: Gang { task, class, pod, pods: self.pods }, organization, submitted, hours }))
     }
@@ -79,7 +84,7 @@ pub struct TaskRun {
     /// When its GPUs are free: later where others have to save their work first.
     pub starts: String,
     /// One for each pod.
-    pub places: Vec<PlaceRecord>,
+    pub places: Vec<PlaceBody>,
     /// When its work was saved last.
     pub saved: String,
     /// What it is promised, while that lasts.
@@ -129,6 +134,8 @@ pub struct TaskAnswer {
     pub cpu_milli: u64,
     pub memory_mib: u64,
     pub guarantee_hours: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<AffinityBody>,
     pub submitted: String,
     /// `waiting`, `running`, `finished` or `deleted`.
     pub status: String,

@@ -1,10 +1,11 @@
 //! Whatever a pool decides comes back from its twin as it was.
 
-use crate::{FactRecord, SnapshotRecord, TaskBody};
+use crate::{FactRecord, SnapshotRecord, TaskBody, TopologyBody};
 use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::pool::{Command, Fact, NodeLoss, Pool, PoolRules, Request, Snapshot};
 use placement::{Limit, Policy};
-use vocab::{HorizonHours, MilliGpus, NodeId, Organization, TaskClass, TaskId, UnixSeconds};
+use std::sync::Arc;
+use vocab::{Affinity, HorizonHours, MilliGpus, NodeId, Organization, TaskClass, TaskId, Topology, UnixSeconds};
 
 /// Numbers that follow from a seed (SplitMix64).
 struct Draw(u64);
@@ -32,7 +33,8 @@ impl Draw {
             0 => GpuRequest::Share(self.below(999) as u16 + 1),
             _ => GpuRequest::Whole(self.below(8) as u16 + 1),
         };
-        let pod = PodRequest::new(gpus, self.below(9_000), self.below(99));
+        let affinity = [None, Affinity::parse("numa:guaranteed"), Affinity::parse("socket")][self.below(3) as usize];
+        let pod = PodRequest { affinity, ..PodRequest::new(gpus, self.below(9_000), self.below(99)) };
         let gang = Gang { task: self.task(), class, pod, pods: self.below(3) as u32 + 1 };
         let organization = Organization::parse(["vision", "speech"][self.below(2) as usize]).unwrap();
         let hours = (class == TaskClass::Spot).then(|| HorizonHours::new(self.below(3) + 1).unwrap());
@@ -41,7 +43,11 @@ impl Draw {
 
     fn command(&mut self, now: UnixSeconds) -> Command {
         match self.below(14) {
-            0 => Command::AddNode { node: self.node(), gpus: 8, cpu_milli: Some(64_000), memory_mib: None },
+            0 => {
+                let preset = Topology::PRESETS.get(self.below(3) as usize);
+                let topology = preset.map(|name| Arc::new(Topology::preset(name).unwrap()));
+                Command::AddNode { node: self.node(), gpus: 8, cpu_milli: Some(64_000), memory_mib: None, topology }
+            }
             1 => Command::OpenNode { node: self.node(), is_open: self.below(2) == 0 },
             2 => {
                 let cause = [NodeLoss::Failed, NodeLoss::Drained][self.below(2) as usize];
@@ -69,7 +75,10 @@ fn facts_and_snapshots_of_random_histories_come_back_as_they_were() {
     let (mut kinds, mut widest) = (std::collections::BTreeSet::new(), 0);
     for seed in 0..50 {
         let mut draw = Draw(seed);
-        let mut pool = Pool::new(Policy::GFS, PoolRules { grace_s: 30, ..PoolRules::default() });
+        let mut pool = Pool::new(
+            Policy { topology: seed % 2 == 0, ..Policy::GFS },
+            PoolRules { grace_s: 30, ..PoolRules::default() },
+        );
         let mut now = UnixSeconds::new(1_700_000_000);
         for _ in 0..200 {
             now = now.plus_s(draw.below(900) as i64);
@@ -110,6 +119,34 @@ fn what_is_damaged_is_named() {
     ] {
         let found = fault(json).unwrap_err();
         assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
+fn a_journal_from_before_topologies_reads_on() {
+    let json = r#"{"fact": "node_added", "node": "n", "gpus": 8, "cpu_milli": null, "memory_mib": null}"#;
+    let fact = Fact::try_from(&serde_json::from_str::<FactRecord>(json).unwrap()).unwrap();
+    assert!(matches!(fact, Fact::NodeAdded { topology: None, .. }));
+}
+
+#[test]
+fn a_topology_is_named_or_told_part_by_part_and_what_is_wrong_with_it_is_said() {
+    let of =
+        |json: &str| serde_json::from_str::<TopologyBody>(json).unwrap().parse().map_err(|fault| fault.to_string());
+    let told = of(r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [0, 1], "cores": "0-31,64-95"},
+                      {"numa_node": 1, "socket": 1, "gpus": [2, 3], "cores": "32-63"}], "nvlink_islands": [[0, 1]]}"#);
+    let told = told.unwrap();
+    assert_eq!(told.cores_of(0b1).to_string(), "0-15,64-79");
+    assert_eq!(again(&TopologyBody::from(&told)).parse(), Ok(told));
+    assert_eq!(of(r#"{"preset": "a100-8"}"#), Ok(Topology::preset("a100-8").unwrap()));
+    for (json, said) in [
+        (r#"{"preset": "dgx"}"#, "/topology/preset: there is no topology \"dgx\"; there are rtx4090-8, a100-8"),
+        (r#"{"preset": "a100-8", "nvlink_islands": [[0]]}"#, "/topology/preset: a preset says it all"),
+        (r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [1]}]}"#, "/topology: GPU 0 is in no NUMA node"),
+        (r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [64]}]}"#, "/topology/numa_nodes: GPU 64 is beyond"),
+    ] {
+        let found = of(json).unwrap_err();
+        assert!(found.starts_with(said), "{found}");
     }
 }
 

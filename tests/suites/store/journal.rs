@@ -31,6 +31,7 @@ fn task(id: &str, status: TaskStatus) -> TaskRecord {
         cpu_milli: 1_500,
         memory_mib: 64,
         guarantee_hours: Some(hours(4)),
+        affinity: vocab::Affinity::parse("socket:guaranteed"),
         submitted: at(900),
         status,
         updated: at(1_000),
@@ -47,7 +48,10 @@ async fn a_turn_is_read_back_as_it_was_written(database: TestDatabase) {
     let (waits, runs) = (task("a", TaskStatus::Waiting), task("b", TaskStatus::Running));
     let written = Turn {
         entries: vec![entry(1, ""), entry(2, "[1]")],
-        tasks: vec![waits.clone(), TaskRecord { guarantee_hours: None, class: TaskClass::Hp, ..runs.clone() }],
+        tasks: vec![
+            waits.clone(),
+            TaskRecord { guarantee_hours: None, affinity: None, class: TaskClass::Hp, ..runs.clone() },
+        ],
         outcomes: outcomes("e1 earth:A100 kept", 950),
         usage: usage("earth:A100:vision 2024-03-01T00 4"),
     };

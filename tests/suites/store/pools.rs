@@ -75,6 +75,7 @@ fn node(pool_text: &str, id: &str, gpus: u32, cpu_milli: Option<u64>) -> Node {
         cpu_milli,
         memory_mib: cpu_milli,
         drains: gpus == 4,
+        topology: (gpus == 8).then(|| std::sync::Arc::new(vocab::Topology::preset("a100-8").unwrap())),
     }
 }
 

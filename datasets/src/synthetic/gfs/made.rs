@@ -103,6 +103,7 @@ impl Made {
             cpu_milli: Some(u64::from(shape.vcpus) * 1_000),
             memory_mib: None,
             drains: false,
+            topology: None,
         };
         nodes.map(node).collect()
     }

@@ -6,7 +6,9 @@ mod sqlite;
 use crate::StoreError;
 use crate::stored::{Stamp, amount, horizon, pool, signed, valid, whole};
 use async_trait::async_trait;
-use vocab::{HorizonHours, MilliGpus, Organization, Outcome, PoolId, TaskClass, TaskId, UnixSeconds, UsageRow};
+use vocab::{
+    Affinity, HorizonHours, MilliGpus, Organization, Outcome, PoolId, TaskClass, TaskId, UnixSeconds, UsageRow,
+};
 
 /// The number of a pool that the service places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +85,8 @@ pub struct TaskRecord {
     pub cpu_milli: u64,
     pub memory_mib: u64,
     pub guarantee_hours: Option<HorizonHours>,
+    /// Where the GPUs of a pod are to lie.
+    pub affinity: Option<Affinity>,
     pub submitted: UnixSeconds,
     pub status: TaskStatus,
     pub updated: UnixSeconds,
@@ -221,6 +225,7 @@ struct TaskRow {
     status: String,
     updated: Stamp,
     detail_json: String,
+    affinity: Option<String>,
 }
 
 impl TryFrom<TaskRow> for TaskRecord {
@@ -239,12 +244,17 @@ impl TryFrom<TaskRow> for TaskRecord {
             cpu_milli: whole("CPUs of a pod", row.cpu_milli)?,
             memory_mib: whole("memory of a pod", row.memory_mib)?,
             guarantee_hours: row.guarantee_hours.map(|hours| horizon("guarantee hours", hours)).transpose()?,
+            affinity: row.affinity.as_deref().map(affinity).transpose()?,
             submitted: row.submitted.0,
             status: status.ok_or_else(|| unknown("status of a task", &row.status))?,
             updated: row.updated.0,
             detail_json: row.detail_json,
         })
     }
+}
+
+fn affinity(text: &str) -> Result<Affinity, StoreError> {
+    Affinity::parse(text).ok_or_else(|| StoreError::corrupt("affinity of a task", &format!("{text:?} is none")))
 }
 
 /// The numbers of a task as the databases hold them: pods, CPU, memory, guarantee hours.

@@ -6,7 +6,8 @@ mod sqlite;
 use crate::StoreError;
 use crate::stored::{pool, valid, whole};
 use async_trait::async_trait;
-use vocab::{ClusterName, Node, NodeId, PoolId};
+use std::sync::Arc;
+use vocab::{ClusterName, Node, NodeId, PoolId, Topology};
 
 #[async_trait]
 pub trait NodeStore {
@@ -36,6 +37,7 @@ struct NodeRow {
     cpu_milli: Option<i64>,
     memory_mib: Option<i64>,
     drains: bool,
+    topology: Option<String>,
 }
 
 impl TryFrom<NodeRow> for Node {
@@ -49,6 +51,11 @@ impl TryFrom<NodeRow> for Node {
             cpu_milli: row.cpu_milli.map(|milli| whole("CPUs of a node", milli)).transpose()?,
             memory_mib: row.memory_mib.map(|mib| whole("memory of a node", mib)).transpose()?,
             drains: row.drains,
+            topology: row
+                .topology
+                .map(|text| valid("topology of a node", Topology::parse(&text)))
+                .transpose()?
+                .map(Arc::new),
         })
     }
 }

@@ -12,11 +12,11 @@ impl NodeStore for PostgresStore {
         let cpu_milli = node.cpu_milli.map(|milli| signed("CPUs of a node", milli)).transpose()?;
         let memory_mib = node.memory_mib.map(|mib| signed("memory of a node", mib)).transpose()?;
         sqlx::query(
-            "INSERT INTO nodes (cluster, id, gpu_model, gpus, cpu_milli, memory_mib, drains)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)
+            "INSERT INTO nodes (cluster, id, gpu_model, gpus, cpu_milli, memory_mib, drains, topology)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
              ON CONFLICT (cluster, id) DO UPDATE
              SET gpu_model = excluded.gpu_model, gpus = excluded.gpus, cpu_milli = excluded.cpu_milli,
-                 memory_mib = excluded.memory_mib, drains = excluded.drains",
+                 memory_mib = excluded.memory_mib, drains = excluded.drains, topology = excluded.topology",
         )
         .bind(node.pool.cluster.as_str())
         .bind(node.id.as_str())
@@ -25,6 +25,7 @@ impl NodeStore for PostgresStore {
         .bind(cpu_milli)
         .bind(memory_mib)
         .bind(node.drains)
+        .bind(node.topology.as_ref().map(ToString::to_string))
         .execute(&self.pool)
         .await
         .map_err(unless_missing("cluster", &node.pool.cluster))?;
@@ -42,14 +43,15 @@ impl NodeStore for PostgresStore {
 
     async fn nodes(&self, cluster: &ClusterName) -> Result<Vec<Node>, StoreError> {
         let query = sqlx::query_as::<_, NodeRow>(
-            "SELECT cluster, id, gpu_model, gpus, cpu_milli, memory_mib, drains FROM nodes WHERE cluster = $1 ORDER BY id",
+            "SELECT cluster, id, gpu_model, gpus, cpu_milli, memory_mib, drains, topology FROM nodes
+             WHERE cluster = $1 ORDER BY id",
         );
         all(query.bind(cluster.as_str()).fetch_all(&self.pool).await?)
     }
 
     async fn pool_nodes(&self, pool: &PoolId) -> Result<Vec<Node>, StoreError> {
         let query = sqlx::query_as::<_, NodeRow>(
-            "SELECT cluster, id, gpu_model, gpus, cpu_milli, memory_mib, drains FROM nodes
+            "SELECT cluster, id, gpu_model, gpus, cpu_milli, memory_mib, drains, topology FROM nodes
              WHERE cluster = $1 AND gpu_model = $2 ORDER BY id",
         );
         all(query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).fetch_all(&self.pool).await?)

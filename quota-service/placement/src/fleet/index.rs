@@ -3,6 +3,7 @@
 
 use super::node::NodeState;
 use super::request::{GpuRequest, PodRequest};
+use crate::topology::Alignment;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::TaskClass;
@@ -150,6 +151,50 @@ impl Index {
             GpuRequest::Whole(gpus) => suffices(if whoever_goes { &self.without_hp } else { &self.idle }, gpus, pods),
             GpuRequest::Share(_) => true,
         }
+    }
+
+    /// The best node by `best` on which whole GPUs of a pod are idle, and of equal ones the first of Algorithm 1. Nodes for
+    /// which it says nothing are left out; once one is as good as can be, only those that are as full are looked at.
+    pub fn first_by<'n>(
+        &self,
+        nodes: &'n [NodeState],
+        pod: &PodRequest,
+        class: TaskClass,
+        breaker: u32,
+        mut best: impl FnMut(&'n NodeState) -> Option<Alignment>,
+    ) -> Option<usize> {
+        let GpuRequest::Whole(gpus) = pod.gpus else { return None };
+        let mut found: Option<(Alignment, Lead, Place)> = None;
+        for (lead, bucket) in &self.buckets[number(class)] {
+            let is_done = |(alignment, first, _): &(Alignment, Lead, Place)| {
+                alignment.is_aligned() && first.0.same_quotient(lead.0).is_ne()
+            };
+            if found.as_ref().is_some_and(is_done) {
+                break;
+            }
+            if u16::from(lead.1.gpus) < gpus {
+                continue;
+            }
+            for place in &bucket.all {
+                let node = &nodes[place.node as usize];
+                let is_broken = class == TaskClass::Spot && place.evictions >= i64::from(breaker);
+                if is_broken || !node.takes(pod) || !node.has_room_beside_gpus(pod) {
+                    continue;
+                }
+                let Some(alignment) = best(node) else { continue };
+                let is_better = found.is_none_or(|(other, first, of)| {
+                    alignment.cmp(&other).then_with(|| in_order((*lead, place), (first, &of))).is_lt()
+                });
+                if is_better {
+                    found = Some((alignment, *lead, *place));
+                }
+                if alignment.is_aligned() {
+                    // Those after it in the bucket come later.
+                    break;
+                }
+            }
+        }
+        found.map(|(.., place)| place.node as usize)
     }
 
     /// The first node of Algorithm 1 on which a pod fits. Spot leaves out nodes whose evictions weigh `breaker` or more

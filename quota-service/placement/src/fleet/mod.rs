@@ -1,9 +1,11 @@
 //! The nodes of a pool and the tasks on them.
 
+mod aligned;
 mod evictions;
 mod guarantees;
 mod index;
 mod node;
+mod occupants;
 mod place;
 mod preempt;
 mod request;
@@ -12,6 +14,7 @@ mod score;
 #[cfg(test)]
 mod tests;
 
+pub use aligned::Wish;
 pub use evictions::EvictionSettings;
 pub use guarantees::Guarantee;
 pub use node::{Gpu, GpuPlace, NodeState, WHOLE_MILLI, numbers};
@@ -25,10 +28,11 @@ use crate::power::NodePower;
 use evictions::Evictions;
 use guarantees::Guarantees;
 use index::{Index, Key};
+use occupants::Occupant;
 use score::Scores;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, TopologyError, UnixSeconds};
 
 /// Why a node was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +41,8 @@ pub enum NodeError {
     Gpus { node: NodeId, gpus: u32 },
     #[error("node {node} is there already")]
     Known { node: NodeId },
+    #[error("the topology of node {node} is refused: {fault}")]
+    Topology { node: NodeId, fault: TopologyError },
 }
 
 /// A pod on its node, by the node's number.
@@ -108,9 +114,13 @@ pub struct Fleet {
     index: Index,
     /// Whether HP is kept apart ([`ScoreRule::Apart`]).
     is_apart: bool,
+    /// Whether the topology of nodes counts.
+    is_aware: bool,
     tasks: BTreeMap<TaskId, Running>,
     /// Spot tasks with a pod on each node.
     spot: Vec<BTreeSet<TaskId>>,
+    /// The same, with what they hold, of nodes whose topology counts.
+    occupants: Vec<Vec<Occupant>>,
     by_waste: ByWaste,
     evictions: Evictions,
     guarantees: Guarantees,
@@ -134,11 +144,13 @@ impl Fleet {
     pub fn ordered(settings: EvictionSettings, rule: ScoreRule) -> Self {
         Self {
             is_apart: rule.is_apart(),
+            is_aware: false,
             nodes: Vec::new(),
             by_id: BTreeMap::new(),
             index: Index::default(),
             tasks: BTreeMap::new(),
             spot: Vec::new(),
+            occupants: Vec::new(),
             by_waste: ByWaste::new(),
             evictions: Evictions::new(settings),
             guarantees: Guarantees::default(),
@@ -177,6 +189,7 @@ impl Fleet {
             self.by_id.insert(id, number);
             self.nodes.push(node);
             self.spot.push(BTreeSet::new());
+            self.occupants.push(Vec::new());
         }
         self.gpus += u64::from(gpus);
         self.index.insert(self.key(number));
@@ -343,6 +356,7 @@ impl Fleet {
 
     /// Adds a task to the guarantees and the order by waste, or takes it away.
     fn count(&mut self, task: &TaskId, running: &Running, adds: bool) {
+        self.occupy(task, running, adds);
         if let Some(guarantee) = running.guarantee {
             self.guarantees.count(task, guarantee, running.gpus_milli(), adds);
         }

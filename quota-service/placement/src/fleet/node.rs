@@ -1,7 +1,8 @@
 //! One node: its GPUs, and what of them is taken by which class.
 
 use super::request::{GpuRequest, PodRequest};
-use vocab::{NodeId, TaskClass};
+use std::sync::Arc;
+use vocab::{NodeId, TaskClass, Topology};
 
 /// Thousandths of one GPU.
 pub const WHOLE_MILLI: u16 = 1_000;
@@ -58,6 +59,8 @@ pub struct NodeState {
     pub spot_milli: u32,
     /// Pods by their GPUs, rising: how many there are with a share (0), with one GPU, and so on.
     pub sizes: Vec<(u16, u32)>,
+    /// How its GPUs and cores lie, where that is known.
+    pub topology: Option<Arc<Topology>>,
 }
 
 impl NodeState {
@@ -79,6 +82,7 @@ impl NodeState {
             hp_milli: 0,
             spot_milli: 0,
             sizes: Vec::new(),
+            topology: None,
         }
     }
 

@@ -1,8 +1,9 @@
 //! Non-preemptive placement (GFS Algorithm 1), and how a plan becomes real.
 
 use super::score::{ScoreRule, Workload};
-use super::{Fleet, Gang, Guarantee, PodPlace, Running};
+use super::{Fleet, Gang, GpuPlace, GpuRequest, Guarantee, PodPlace, Running};
 use crate::invariants;
+use crate::topology::scarcest;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{TaskClass, TaskId, UnixSeconds};
 
@@ -39,7 +40,7 @@ impl Fleet {
 
     /// [`plan`](Self::plan) by another order of nodes.
     pub fn plan_by(&mut self, gang: &Gang, rule: ScoreRule, workload: &Workload) -> Option<Plan> {
-        if !self.index.could_hold(gang.pod.gpus, gang.pods, false) {
+        if self.is_blind_to(gang) || !self.index.could_hold(gang.pod.gpus, gang.pods, false) {
             return None;
         }
         let mut places = Vec::new();
@@ -56,9 +57,18 @@ impl Fleet {
 
     /// The place of one pod, by Algorithm 1.
     pub(super) fn first_place(&self, gang: &Gang) -> Option<PodPlace> {
+        if let Some(wish) = self.wish(gang) {
+            return self.first_aligned(gang, wish);
+        }
         let node = self.index.first(&self.nodes, &gang.pod, gang.class, self.evictions.breaker())?;
-        let gpus = self.nodes[node].place(gang.pod.gpus)?;
-        Some(PodPlace { node, gpus })
+        let here = &self.nodes[node];
+        let gpus = match (&here.topology, gang.pod.gpus) {
+            (Some(topology), GpuRequest::Whole(count)) if self.is_aware => {
+                scarcest(topology, here.idle_mask(), count).map(|mask| GpuPlace::Whole { mask })
+            }
+            (_, request) => here.place(request),
+        };
+        Some(PodPlace { node, gpus: gpus? })
     }
 
     /// Does what a plan says, all of it or nothing: it is held against what is there now. Answers the tasks that were

@@ -56,8 +56,14 @@ impl Costs<'_> {
     }
 
     /// Of a victim: what is kept first is largest.
-    fn worth(&self, task: &Running) -> (bool, u64) {
+    pub fn worth(&self, task: &Running) -> (bool, u64) {
         (self.is_promised(task), task.waste_milli_gpu_s(self.now))
+    }
+
+    /// The same of a task of so many thousandths of a GPU that was saved then.
+    pub fn worth_of(&self, is_guaranteed: bool, gpus_milli: u64, saved: UnixSeconds) -> (bool, u64) {
+        let lost_s = u64::try_from(self.now.since_s(saved)).unwrap_or(0);
+        (self.settings.keeps_guarantees && is_guaranteed, gpus_milli * lost_s)
     }
 
     /// Eq. 19, whose victims are counted as tasks; broken promises come before it.
@@ -108,7 +114,10 @@ impl Fleet {
         idle_first: bool,
         (now, history, settings): (UnixSeconds, History, &PreemptionSettings),
     ) -> Option<Plan> {
-        if gang.class != TaskClass::Hp || !self.index.could_hold(gang.pod.gpus, gang.pods, true) {
+        if gang.class != TaskClass::Hp
+            || self.is_blind_to(gang)
+            || !self.index.could_hold(gang.pod.gpus, gang.pods, true)
+        {
             return None;
         }
         let pool_milli_gpu_s = self.gpus as f64 * settings.usage_window_s as f64 * 1_000.0;
@@ -117,10 +126,11 @@ impl Fleet {
         let mut places = Vec::new();
         let mut draw = Draw::new(rule.seed(), &gang.task, now.get());
         for _ in 0..gang.pods {
-            let chosen = match rule {
-                VictimRule::LeastWaste => self.cheapest(gang, &costs),
-                VictimRule::Tightest => self.tightest(gang, &costs, idle_first),
-                VictimRule::Random { .. } => self.drawn(gang, &costs, &mut draw),
+            let chosen = match (rule, self.wish(gang)) {
+                (_, Some(wish)) => self.cheapest_aligned(gang, wish, &costs),
+                (VictimRule::LeastWaste, None) => self.cheapest(gang, &costs),
+                (VictimRule::Tightest, None) => self.tightest(gang, &costs, idle_first),
+                (VictimRule::Random { .. }, None) => self.drawn(gang, &costs, &mut draw),
             };
             let Some((node, candidate)) = chosen else { break };
             for victim in candidate.victims {
@@ -232,7 +242,13 @@ impl Fleet {
     }
 
     /// The victims that a pod needs on a node: from all of its spot tasks, those worth most are kept while the rest suffices.
-    fn candidate(&self, number: usize, node: &NodeState, gang: &Gang, costs: &Costs<'_>) -> Option<Candidate> {
+    pub(super) fn candidate(
+        &self,
+        number: usize,
+        node: &NodeState,
+        gang: &Gang,
+        costs: &Costs<'_>,
+    ) -> Option<Candidate> {
         let mut room = Room::of(node);
         let mut spot: Vec<(&TaskId, &Running)> =
             self.spot[number].iter().map(|task| (task, &self.tasks[task])).collect();

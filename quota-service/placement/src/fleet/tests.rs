@@ -1,3 +1,5 @@
+mod aligned;
+
 use super::*;
 use crate::invariants;
 use proptest::prelude::*;

@@ -51,8 +51,8 @@ impl Pool {
 
     pub(super) fn apply_now(&mut self, fact: &Fact, then: &mut Consequences) -> Result<(), Fault> {
         match fact {
-            Fact::NodeAdded { node, gpus, cpu_milli, memory_mib } => {
-                self.fleet.add(node.clone(), *gpus, *cpu_milli, *memory_mib)?;
+            Fact::NodeAdded { node, gpus, cpu_milli, memory_mib, topology } => {
+                self.fleet.add_laid_out(node.clone(), *gpus, (*cpu_milli, *memory_mib), topology.clone())?;
                 self.freed(Stale::All);
             }
             Fact::NodeOpened { node, is_open } => {

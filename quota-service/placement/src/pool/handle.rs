@@ -35,8 +35,8 @@ impl Pool {
             Command::Finish { task } => Fact::Ended { task, ending: Ending::Finished },
             Command::Delete { task } => Fact::Ended { task, ending: Ending::Deleted },
             Command::Save { task } => Fact::Saved { task },
-            Command::AddNode { node, gpus, cpu_milli, memory_mib } => {
-                Fact::NodeAdded { node, gpus, cpu_milli, memory_mib }
+            Command::AddNode { node, gpus, cpu_milli, memory_mib, topology } => {
+                Fact::NodeAdded { node, gpus, cpu_milli, memory_mib, topology }
             }
             Command::OpenNode { node, is_open } => {
                 self.number_of(&node)?;

@@ -25,7 +25,8 @@ use crate::policy::Policy;
 use crate::power::NodePower;
 use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use vocab::{HorizonHours, MilliGpus, NodeId, Organization, OutcomeKind, TaskId, UnixSeconds};
+use std::sync::Arc;
+use vocab::{HorizonHours, MilliGpus, NodeId, Organization, OutcomeKind, TaskId, Topology, UnixSeconds};
 
 /// A task as it was submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +71,7 @@ pub enum Command {
         gpus: u32,
         cpu_milli: Option<u64>,
         memory_mib: Option<u64>,
+        topology: Option<Arc<Topology>>,
     },
     /// Lets new pods come to a node, or no longer.
     OpenNode {
@@ -109,6 +111,7 @@ pub enum Fact {
         gpus: u32,
         cpu_milli: Option<u64>,
         memory_mib: Option<u64>,
+        topology: Option<Arc<Topology>>,
     },
     NodeOpened {
         node: NodeId,
@@ -286,7 +289,7 @@ struct Admitted {
 impl Pool {
     #[must_use]
     pub fn new(policy: Policy, rules: PoolRules) -> Self {
-        let mut fleet = Fleet::ordered(rules.evictions, policy.score);
+        let mut fleet = Fleet::ordered(rules.evictions, policy.score).looking_at_topology(policy.topology);
         fleet.set_power(rules.power.into_iter().collect());
         Self {
             policy,

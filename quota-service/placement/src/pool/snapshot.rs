@@ -6,7 +6,8 @@ use crate::decide::Limit;
 use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace, Spec, Workload};
 use crate::policy::Policy;
 use std::collections::BTreeMap;
-use vocab::{HourStart, NodeId, Organization, TaskId, UnixSeconds};
+use std::sync::Arc;
+use vocab::{HourStart, NodeId, Organization, TaskId, Topology, UnixSeconds};
 
 /// A node with its number: that of its place in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,7 @@ pub struct SnapshotNode {
     pub gpus: u32,
     pub cpu_milli: Option<u64>,
     pub memory_mib: Option<u64>,
+    pub topology: Option<Arc<Topology>>,
     pub is_open: bool,
     pub is_gone: bool,
 }
@@ -73,6 +75,7 @@ impl Pool {
             gpus: node.gpus.len() as u32,
             cpu_milli: (node.cpu_milli != u64::MAX).then_some(node.cpu_milli),
             memory_mib: (node.memory_mib != u64::MAX).then_some(node.memory_mib),
+            topology: node.topology.clone(),
             is_open: node.is_open,
             is_gone: node.is_gone,
         };
@@ -118,7 +121,12 @@ impl Pool {
     pub fn restore(snapshot: &Snapshot, policy: Policy, rules: PoolRules) -> Result<Self, Fault> {
         let mut pool = Self::new(policy, rules);
         for one in &snapshot.nodes {
-            pool.fleet.add(one.node.clone(), one.gpus, one.cpu_milli, one.memory_mib)?;
+            pool.fleet.add_laid_out(
+                one.node.clone(),
+                one.gpus,
+                (one.cpu_milli, one.memory_mib),
+                one.topology.clone(),
+            )?;
         }
         for (at, node) in &snapshot.evictions {
             let number = pool.number_of(node)?;

@@ -118,7 +118,7 @@ mod tests {
         let mut pool = Pool::new(Policy::GFS, PoolRules::default());
         for node in ["a", "b"] {
             let node = NodeId::parse(node).unwrap();
-            done(&mut pool, &Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None });
+            done(&mut pool, &Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None, topology: None });
         }
         let limit = |hours| Limit { hours: HorizonHours::new(hours).unwrap(), quota: MilliGpus::from_gpus(6) };
         done(&mut pool, &Command::SetLimits(vec![limit(1), limit(4)]));

@@ -35,7 +35,7 @@ fn limits(gpus: u32) -> Command {
 }
 
 fn add(number: usize) -> Command {
-    Command::AddNode { node: node(number), gpus: 8, cpu_milli: Some(64_000), memory_mib: None }
+    Command::AddNode { node: node(number), gpus: 8, cpu_milli: Some(64_000), memory_mib: None, topology: None }
 }
 
 fn pool(nodes: usize, rules: PoolRules) -> Pool {

@@ -7,6 +7,7 @@ mod lifecycle;
 mod loop_closes;
 mod same;
 mod shadow;
+mod topology;
 
 use super::*;
 use axum::http::Method;

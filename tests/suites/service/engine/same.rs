@@ -36,7 +36,7 @@ async fn service_and_simulator_decide_the_same_on_the_same_history(database: Tes
     let mut pool = Pool::new(Policy::GFS, PoolRules { grace_s: 30, ..PoolRules::default() });
     for number in 0..6 {
         let node = NodeId::parse(&format!("n{number}")).unwrap();
-        let add = Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None };
+        let add = Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None, topology: None };
         pool.handle(service.service.clock.now(), &add).1.unwrap();
     }
     let mut seed = 11_u64;

@@ -162,7 +162,7 @@ impl Fleet {
         workload: &Workload,
         number: u32,
     ) -> Option<PodPlace> {
-        if matches!(rule, ScoreRule::Gfs | ScoreRule::Apart) {
+        if matches!(rule, ScoreRule::Gfs | ScoreRule::Apart) || self.wish(gang).is_some() {
             return self.first_place(gang);
         }
         let moving = moving_alpha(self.used_milli, self.gpus);

@@ -1,0 +1,60 @@
+//! `quota-service topology`: a machine as sysfs and nvidia-smi tell it, ready for `PUT /v1/nodes/{id}`.
+
+use std::fs;
+use std::path::Path;
+use tests::program;
+
+/// Two sockets with a NUMA node of four cores each.
+fn sys(folder: &Path) {
+    let write = |path: String, text: &str| {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    for socket in 0..2 {
+        write(format!("devices/system/node/node{socket}/cpulist"), &format!("{}-{}\n", socket * 4, socket * 4 + 3));
+        write(format!("devices/system/cpu/cpu{}/topology/physical_package_id", socket * 4), &format!("{socket}\n"));
+    }
+}
+
+const MATRIX: &str = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n\
+    GPU0\t X \tNV4\t0-3\t0\t\tN/A\nGPU1\tNV4\t X \t4-7\t1\t\tN/A\n\nLegend:\n\n  X    = Self\n";
+
+#[test]
+fn a_machine_is_told_as_nodes_are_put() {
+    let place = tempfile::tempdir().unwrap();
+    sys(place.path());
+    let matrix = place.path().join("matrix.txt");
+    fs::write(&matrix, MATRIX).unwrap();
+    let (sys, matrix) = (place.path().to_str().unwrap(), matrix.to_str().unwrap());
+    let words = ["topology", "--sysfs", sys, "--nvidia-smi", matrix];
+    let told = program("quota-service", &[&words[..], &["--json"]].concat()).ok().json();
+    assert_eq!(told["nvlink_islands"], serde_json::json!([[0, 1]]));
+    let second = serde_json::json!({ "numa_node": 1, "socket": 1, "gpus": [1], "cores": "4-7" });
+    assert_eq!(told["numa_nodes"][1], second);
+    let body: wire::TopologyBody = serde_json::from_value(told).unwrap();
+    assert_eq!(body.parse().unwrap().gpus(), 2);
+    let said = program("quota-service", &words).ok().stdout;
+    assert!(said.contains("NVLink: GPUs 0-1"), "{said}");
+}
+
+#[test]
+fn what_is_no_machine_is_refused_with_its_place() {
+    let place = tempfile::tempdir().unwrap();
+    sys(place.path());
+    let sys = place.path().to_str().unwrap();
+    let without_gpus = program("quota-service", &["topology", "--sysfs", sys]);
+    assert_eq!(
+        (without_gpus.code, without_gpus.stderr.contains("at least one GPU")),
+        (3, true),
+        "{}",
+        without_gpus.stderr
+    );
+    let nowhere = program("quota-service", &["topology", "--sysfs", "/nowhere"]);
+    assert_eq!(
+        (nowhere.code, nowhere.stderr.contains("/nowhere/devices/system/node")),
+        (3, true),
+        "{}",
+        nowhere.stderr
+    );
+}
