@@ -134,6 +134,9 @@ pub struct Trace {
     /// The same above 8 GPUs
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(i64).range(0..))]
     pub restart_large_s: i64,
+    /// What GPUs and sockets draw, beside what is known: model,idle_w,full_w,cores
+    #[arg(long, value_name = "FILE")]
+    pub power: Option<PathBuf>,
     /// Leave out rows that cannot be read, and list them
     #[arg(long)]
     pub skip_bad_rows: bool,

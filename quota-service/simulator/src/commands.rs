@@ -3,6 +3,7 @@
 use crate::args::{Arguments, Compare, Config, Trace};
 use crate::inflate::InflateError;
 use crate::page::Told;
+use crate::power::PowerFault;
 use crate::predictor::{Plan, PredictorKind};
 use crate::quota::QuotaSettings;
 use crate::run::{Losses, Outcome, RunError, Settings, run};
@@ -29,6 +30,8 @@ pub enum SimulatorError {
     NoPolicy { name: String },
     #[error(transparent)]
     Inflate(#[from] InflateError),
+    #[error(transparent)]
+    Power(#[from] PowerFault),
     #[error("{0}")]
     Predictor(String),
     #[error("{}: {detail}: write what GET /v1/pools/{{id}}/snapshot answers", file.display())]
@@ -45,7 +48,10 @@ impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
         let exit = match &fault {
             SimulatorError::World(WorldError::Read(_) | WorldError::Node(_))
-            | SimulatorError::Inflate(InflateError::Read(_) | InflateError::Node(_))
+            | SimulatorError::Inflate(
+                InflateError::Read(_) | InflateError::Node(_) | InflateError::Power(PowerFault::Read(_)),
+            )
+            | SimulatorError::Power(PowerFault::Read(_))
             | SimulatorError::Snapshot { .. } => Exit::DataInvalid,
             SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
             _ => Exit::Usage,
@@ -80,7 +86,7 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
     let world = world(&what.trace, config)?;
     // A name that is wrong is told before anything runs.
     for name in what.policies.iter().filter(|name| *name != CHRONUS) {
-        settings(name, &what.trace, config)?;
+        settings(name, &what.trace, config)?.check(&world).map_err(PowerFault::from)?;
     }
     let mut named = Vec::new();
     for name in &what.policies {
@@ -100,7 +106,9 @@ fn played(name: &str, world: &World, trace: &Trace, config: &Config) -> Result<O
     if name == CHRONUS {
         return Ok(crate::chronus::run(world)?);
     }
-    Ok(run(world, &settings(name, trace, config)?)?)
+    let settings = settings(name, trace, config)?;
+    settings.check(world).map_err(PowerFault::from)?;
+    Ok(run(world, &settings)?)
 }
 
 fn told(trace: &Trace, world: &World) -> Told {
@@ -198,6 +206,7 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<Settings, Simu
             restart_large_s: trace.restart_large_s,
         },
         rules: PoolRules::default(),
+        power: crate::power::table(trace.power.as_deref())?,
         seed: config.seed,
     })
 }

@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod files;
 pub mod inflate;
 pub mod page;
+pub mod power;
 pub mod predictor;
 pub mod quota;
 pub mod replay;
