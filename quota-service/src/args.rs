@@ -5,9 +5,11 @@ use crate::retrain::{self, Period};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
+use datasets::read::{Powered, power};
+use placement::power::PowerTable;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracing_subscriber::EnvFilter;
 
 /// Serve spot quotas over HTTP, with their reasons
@@ -128,6 +130,8 @@ pub struct Config {
     pub webhook_url: String,
     /// File with the secret that signs them.
     pub webhook_secret_file: String,
+    /// Table of what GPUs and sockets draw, `model,idle_w,full_w,cores`, beside the models that are known; empty for none.
+    pub power_file: String,
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
     pub log: String,
 }
@@ -185,6 +189,25 @@ impl Config {
         Webhook::new(&self.webhook_url, secret.trim().as_bytes()).map(Some)
     }
 
+    /// What nodes draw: the models that are known, and those of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a row is bad.
+    pub fn power(&self) -> Result<PowerTable, String> {
+        let mut table = PowerTable::default();
+        if self.power_file.is_empty() {
+            return Ok(table);
+        }
+        for row in power(Path::new(&self.power_file)).map_err(|fault| fault.to_string())? {
+            let set = match row.of {
+                Powered::Gpu(model) => table.set_gpu(&model, row.idle_w, row.full_w),
+                Powered::Cpu { cores } => table.set_cpu(row.idle_w, row.full_w, cores),
+            };
+            set.map_err(|fault| format!("{}: {fault}", self.power_file))?;
+        }
+        Ok(table)
+    }
+
     /// The program is looked for only where it would be started.
     fn check_retraining(&self) -> Result<(), BadValue> {
         let period = Period::parse(&self.retrain).map_err(|fault| BadValue::new("retrain", fault))?;
@@ -216,6 +239,7 @@ impl Default for Config {
             snapshot_facts: 10_000,
             webhook_url: String::new(),
             webhook_secret_file: String::new(),
+            power_file: String::new(),
             log: "info".to_owned(),
         }
     }

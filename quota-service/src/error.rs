@@ -18,6 +18,8 @@ pub enum ServiceError {
     AsOf { detail: String },
     #[error("webhook_secret_file: {detail}")]
     Webhook { detail: String },
+    #[error("power_file: {detail}")]
+    Power { detail: String },
     #[error("log: {detail}")]
     Log { detail: String },
     #[error("the server stopped: {0}")]
@@ -26,9 +28,11 @@ pub enum ServiceError {
 
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
-        use ServiceError::{AsOf, Bind, Log, NotRenewing, Server, Store, Webhook};
+        use ServiceError::{AsOf, Bind, Log, NotRenewing, Power, Server, Store, Webhook};
         let exit = match &fault {
-            AsOf { .. } | Log { .. } | Webhook { .. } | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
+            AsOf { .. } | Log { .. } | Power { .. } | Webhook { .. } | Store(StoreError::BadUrl { .. }) => {
+                Exit::ConfigInvalid
+            }
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
             Store(_) | Bind(..) | Server(_) | NotRenewing => Exit::Failure,
         };

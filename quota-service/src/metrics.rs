@@ -6,9 +6,10 @@ use crate::published::PublishedPool;
 use crate::retrain::Ended;
 use metrics::{Counter, counter, gauge, histogram};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use placement::pool::Pool;
 use placement::staleness::stage;
 use std::time::Duration;
-use vocab::UnixSeconds;
+use vocab::{PoolId, UnixSeconds};
 
 /// Upper ends of the buckets of a renewal, in seconds.
 const RENEWAL_BUCKETS_S: [f64; 8] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
@@ -46,6 +47,15 @@ pub fn describe<'a>(pools: impl Iterator<Item = &'a PublishedPool>, now: UnixSec
             gauge!("headroom_quota_stage", &labels).set(f64::from(stage(first.computed_at, now).0 as u8));
         }
         gauge!("headroom_pool_without_new_quota", &names()).set(f64::from(u8::from(pool.problem.is_some())));
+    }
+}
+
+/// How the nodes of a pool stand whose tasks are placed here. Where it is not known what its GPUs draw there are no watts.
+pub fn describe_nodes(id: &PoolId, pool: &Pool) {
+    let names = || [("cluster", id.cluster.to_string()), ("gpu_model", id.gpu_model.to_string())];
+    gauge!("headroom_fragmentation_gpus", &names()).set(pool.fragmentation_milli() as f64 / 1_000.0);
+    if let Some(watts) = pool.watts() {
+        gauge!("headroom_power_watts", &names()).set(watts as f64);
     }
 }
 

@@ -28,6 +28,7 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let clock = clock(&config, store.as_ref()).await?;
     let (listen, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
+    config.power().map_err(|detail| ServiceError::Power { detail })?;
     let service = Service::with_webhook(store, clock, config, webhook);
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
     refresh::restore(&service).await?;

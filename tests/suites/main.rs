@@ -6,6 +6,7 @@ mod cases;
 mod demo;
 mod deploy;
 mod generate;
+mod inflate;
 mod main_job;
 mod manners;
 mod of_models;

@@ -120,12 +120,21 @@ impl Default for PowerTable {
 
 impl PowerTable {
     /// Adds a GPU model, or changes what is known of it.
-    pub fn set_gpu(&mut self, model: &GpuModel, power: GpuPower) {
-        self.gpus.insert(model.to_string(), power);
+    ///
+    /// # Errors
+    /// Idle it would draw more than at full load.
+    pub fn set_gpu(&mut self, model: &GpuModel, idle_w: u32, full_w: u32) -> Result<(), PowerError> {
+        self.gpus.insert(model.to_string(), GpuPower::new(idle_w, full_w)?);
+        Ok(())
     }
 
-    pub const fn set_cpu(&mut self, power: CpuPower) {
-        self.cpu = power;
+    /// Changes what a socket draws, and how many cores it has.
+    ///
+    /// # Errors
+    /// Idle it would draw more than at full load, or it has no cores.
+    pub fn set_cpu(&mut self, idle_w: u32, full_w: u32, cores: u32) -> Result<(), PowerError> {
+        self.cpu = CpuPower::new(idle_w, full_w, cores)?;
+        Ok(())
     }
 
     /// What nodes with a GPU model draw.
@@ -176,8 +185,8 @@ mod tests {
         let mut table = PowerTable::default();
         let said = table.of(&model("H800")).unwrap_err().to_string();
         assert!(said.starts_with("the power of the GPU model H800 is not known; known are A10, A100, "), "{said}");
-        table.set_gpu(&model("H800"), GpuPower::new(60, 700).unwrap());
-        table.set_cpu(CpuPower::new(20, 200, 32).unwrap());
+        table.set_gpu(&model("H800"), 60, 700).unwrap();
+        table.set_cpu(20, 200, 32).unwrap();
         assert_eq!(table.of(&model("H800")).unwrap().watts(&node(8, Some(128_000))), 8 * 60 + 2 * 20);
         assert_eq!(GpuPower::new(2, 1).unwrap_err().to_string(), "2 W idle are more than 1 W at full load");
         assert_eq!(CpuPower::new(1, 2, 0), Err(PowerError::NoCores));

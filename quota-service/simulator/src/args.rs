@@ -153,6 +153,9 @@ pub struct Trace {
     /// than lie otherwise
     #[arg(long, value_name = "DOMAIN[:guaranteed]", value_parser = affinity, requires = "topology")]
     pub affinity: Option<Affinity>,
+    /// What GPUs and sockets draw, beside what is known: model,idle_w,full_w,cores
+    #[arg(long, value_name = "FILE")]
+    pub power: Option<PathBuf>,
     /// Leave out rows that cannot be read, and list them
     #[arg(long)]
     pub skip_bad_rows: bool,

@@ -4,6 +4,7 @@ use crate::args::{Arguments, Compare, Config, Saturated, Trace};
 use crate::inflate::InflateError;
 use crate::layout::Layout;
 use crate::page::Told;
+use crate::power::PowerFault;
 use crate::predictor::{Plan, PredictorKind};
 use crate::quota::QuotaSettings;
 use crate::run::{Losses, Outcome, RunError, Settings, run};
@@ -36,6 +37,8 @@ pub enum SimulatorError {
     Policy { file: std::path::PathBuf, fault: wire::FieldFault },
     #[error(transparent)]
     Inflate(#[from] InflateError),
+    #[error(transparent)]
+    Power(#[from] PowerFault),
     #[error("{0}")]
     Predictor(String),
     #[error("{}: {detail}: write what GET /v1/pools/{{id}}/snapshot answers", file.display())]
@@ -58,7 +61,10 @@ impl From<SimulatorError> for Failure {
     fn from(fault: SimulatorError) -> Self {
         let exit = match &fault {
             SimulatorError::World(WorldError::Read(_) | WorldError::Node(_) | WorldError::Topology(_))
-            | SimulatorError::Inflate(InflateError::Read(_) | InflateError::Node(_))
+            | SimulatorError::Inflate(
+                InflateError::Read(_) | InflateError::Node(_) | InflateError::Power(PowerFault::Read(_)),
+            )
+            | SimulatorError::Power(PowerFault::Read(_))
             | SimulatorError::Snapshot { .. } => Exit::DataInvalid,
             SimulatorError::PolicyFile(_) | SimulatorError::Policy { .. } => Exit::ConfigInvalid,
             SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
@@ -92,7 +98,7 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
     let world = world(&what.trace, config)?;
     // A name that is wrong is told before anything runs.
     for name in what.policies.iter().filter(|name| *name != CHRONUS) {
-        settings(name, &what.trace, config)?;
+        settings(name, &what.trace, config)?.check(&world).map_err(PowerFault::from)?;
     }
     let mut named = Vec::new();
     for name in &what.policies {
@@ -131,6 +137,7 @@ fn played(name: &str, world: &World, trace: &Trace, config: &Config) -> Result<(
         return Ok((name.to_owned(), crate::chronus::run(world)?));
     }
     let (shown, settings) = settings(name, trace, config)?;
+    settings.check(world).map_err(PowerFault::from)?;
     Ok((shown, run(world, &settings)?))
 }
 
@@ -233,6 +240,7 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(String, Setti
             restart_large_s: trace.restart_large_s,
         },
         rules: PoolRules::default(),
+        power: crate::power::table(trace.power.as_deref())?,
         seed: config.seed,
     };
     Ok((shown + &after, settings))

@@ -9,6 +9,7 @@ pub mod inflate;
 pub mod layout;
 pub mod page;
 pub mod policies;
+pub mod power;
 pub mod predictor;
 pub mod quota;
 pub mod replay;

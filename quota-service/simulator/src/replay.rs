@@ -53,6 +53,11 @@ fn read(file: &Path) -> Result<Snapshot, SimulatorError> {
 /// # Errors
 /// The file is no snapshot, or one that contradicts itself.
 pub fn replay(file: &Path, id: &str, policy: Policy, json: bool) -> Result<(), SimulatorError> {
+    if policy.score.needs_power() {
+        let why =
+            format!("{id} looks at power, and a snapshot does not name its GPU model: choose a policy without it");
+        return Err(SimulatorError::Value(why));
+    }
     let snapshot = read(file)?;
     let refused =
         |fault: placement::pool::Fault| SimulatorError::Snapshot { file: file.to_owned(), detail: fault.to_string() };

@@ -11,6 +11,7 @@ use forecaster::PredictError;
 use placement::Policy;
 use placement::policy::Admission;
 use placement::pool::{Command, Consequences, Fact, Fault, Pool, PoolRules, Report};
+use placement::power::{PowerError, PowerTable};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
@@ -46,8 +47,22 @@ pub struct Settings {
     pub offered: Vec<HorizonHours>,
     pub losses: Losses,
     pub rules: PoolRules,
+    pub power: PowerTable,
     pub quota: crate::quota::QuotaSettings,
     pub seed: u64,
+}
+
+impl Settings {
+    /// Whether what nodes draw is known, where the policy looks at it.
+    ///
+    /// # Errors
+    /// It is not known of a GPU model of the world.
+    pub fn check(&self, world: &World) -> Result<(), PowerError> {
+        if !self.policy.score.needs_power() {
+            return Ok(());
+        }
+        world.pools.iter().try_for_each(|(pool, _)| self.power.of(&pool.gpu_model).map(drop))
+    }
 }
 
 /// A run's figures and its course.
@@ -111,8 +126,9 @@ impl<'a> Simulation<'a> {
     fn new(world: &'a World, settings: &'a Settings) -> Result<Self, RunError> {
         let start = world.jobs.first().map_or(UnixSeconds::new(0), |job| job.request.submitted);
         let mut pools = Vec::new();
-        for (_, nodes) in &world.pools {
-            let mut pool = Pool::new(settings.policy.seeded(settings.seed), settings.rules);
+        for (id, nodes) in &world.pools {
+            let rules = PoolRules { power: settings.power.of(&id.gpu_model).ok(), ..settings.rules };
+            let mut pool = Pool::new(settings.policy.seeded(settings.seed), rules);
             for node in nodes {
                 let (gpus, cpu_milli) = (node.gpus, node.cpu_milli);
                 let topology = node.topology.clone();

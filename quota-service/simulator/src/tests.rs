@@ -68,6 +68,7 @@ fn settings(policy: &str, predictor: PredictorKind) -> Settings {
         offered,
         losses: Losses { checkpoint_s: 3_600, restart_s: 40, restart_large_s: 60 },
         rules: PoolRules::default(),
+        power: placement::power::PowerTable::default(),
         seed: 0,
     }
 }

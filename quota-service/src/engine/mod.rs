@@ -18,6 +18,7 @@ pub use webhook::Webhook;
 
 use crate::args::Config;
 use crate::clock::Clock;
+use placement::power::{NodePower, PowerError, PowerTable};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,6 +41,7 @@ struct Shared {
     /// Facts after which the state is stored and the journal cut.
     snapshot_facts: u64,
     webhook: Option<Webhook>,
+    power: PowerTable,
 }
 
 /// The way to a writer.
@@ -60,8 +62,18 @@ pub struct Engine {
 impl Engine {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<Clock>, config: &Config, webhook: Option<Webhook>) -> Self {
-        let shared = Shared { store, clock, snapshot_facts: config.snapshot_facts, webhook };
+        // The program has read the table before; whoever has not goes on with what is known.
+        let power = config.power().unwrap_or_default();
+        let shared = Shared { store, clock, snapshot_facts: config.snapshot_facts, webhook, power };
         Self { shared: Arc::new(shared), pools: Mutex::default(), writers: Mutex::default() }
+    }
+
+    /// What the nodes of a pool draw.
+    ///
+    /// # Errors
+    /// It is not known of their GPU model.
+    pub fn power(&self, pool: &PoolId) -> Result<NodePower, PowerError> {
+        self.shared.power.of(&pool.gpu_model)
     }
 
     /// Goes on with every pool that has a journal. Under a virtual clock nothing is placed.

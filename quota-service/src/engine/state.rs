@@ -3,6 +3,7 @@
 use crate::refresh::settings;
 use crate::settings::PlacementSettings;
 use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
+use placement::power::NodePower;
 use placement::{Limit, Policy};
 use serde::{Deserialize, Serialize};
 use store::{JournalEntry, PlacedPool, PoolSnapshot, Store, StoreError, StoredJournal};
@@ -31,6 +32,8 @@ pub struct State {
     pub facts: u64,
     pub measured_from: Option<HourStart>,
     pub placement: PlacementSettings,
+    /// What the nodes draw, if that is known for their GPU model.
+    power: Option<NodePower>,
     /// What would have become of tasks, where nothing is enforced. In memory only.
     pub shadow: Option<Pool>,
 }
@@ -79,18 +82,22 @@ pub fn first_whole_hour(fact: &Fact, at: UnixSeconds) -> Option<HourStart> {
     matches!(fact, Fact::Submitted { .. }).then(|| at.hour().ok()).flatten().map(|hour| hour.plus_hours(1))
 }
 
+fn rules(placement: &PlacementSettings, power: Option<NodePower>) -> PoolRules {
+    PoolRules { power, ..placement.rules() }
+}
+
 impl State {
     /// Reads what is stored of a pool.
     ///
     /// # Errors
     /// The database does not answer, or what it holds is damaged.
-    pub async fn load(store: &dyn Store, id: &PoolId) -> Result<Self, StoreError> {
+    pub async fn load(store: &dyn Store, id: &PoolId, power: Option<NodePower>) -> Result<Self, StoreError> {
         let placement = settings(store, id).await?.placement;
         let journal = store.open_journal(id).await?;
-        let (pool, measured_from, facts) = rebuild(&journal, placement.policy(), placement.rules())?;
+        let (pool, measured_from, facts) = rebuild(&journal, placement.policy(), rules(&placement, power))?;
         let placed = journal.placed;
         let shadow = placement.shadow.then(|| pool.clone());
-        Ok(Self { seq: placed.seq, placed, pool, facts, measured_from, placement, shadow })
+        Ok(Self { seq: placed.seq, placed, pool, facts, measured_from, placement, power, shadow })
     }
 
     /// Stores the state, and forgets the entries that it stands for.
@@ -111,7 +118,8 @@ impl State {
 
     /// Goes on under other settings.
     pub fn set(&mut self, placement: PlacementSettings) {
-        match Pool::restore(&self.pool.snapshot(), placement.policy(), placement.rules()) {
+        let rules = rules(&placement, self.power);
+        match Pool::restore(&self.pool.snapshot(), placement.policy(), rules) {
             Ok(pool) => self.pool = pool,
             // A pool restores from its own snapshot, unless there is a bug: the old settings then stay.
             Err(fault) => return tracing::error!(pool = %self.placed.pool, %fault, "the policy was not changed"),

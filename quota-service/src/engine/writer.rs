@@ -5,18 +5,21 @@ use super::ask::{Ask, EngineError, Reply};
 use super::state::State;
 use super::think::{Looked, Thought};
 use super::turn::Draft;
+use crate::metrics;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{StoreError, TaskRecord};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
-use vocab::{PoolId, TaskId};
+use vocab::{PoolId, TaskId, UnixSeconds};
 
 /// What is decided in one turn at most: a turn that takes longer makes the first of them wait for the last.
 const ASKS_IN_A_TURN: usize = 256;
 /// Guarantees, rests and hours end by themselves, and are noticed so late at most.
 const TICK: Duration = Duration::from_secs(1);
+/// Fragmentation is a look at every node: less often than any turn, as often as anybody scrapes.
+const DESCRIBED_EVERY_S: i64 = 10;
 
 /// A question with the way back.
 pub struct Asked {
@@ -31,6 +34,7 @@ pub struct Writer {
     written: watch::Sender<u64>,
     /// `None` before it was read, and after a write whose fate is not known.
     state: Option<State>,
+    described_at: Option<UnixSeconds>,
 }
 
 impl Writer {
@@ -40,7 +44,7 @@ impl Writer {
         asks: mpsc::Receiver<Asked>,
         written: watch::Sender<u64>,
     ) -> Self {
-        Self { shared, pool, asks, written, state: None }
+        Self { shared, pool, asks, written, state: None, described_at: None }
     }
 
     /// Ends when nobody can ask any more.
@@ -58,6 +62,17 @@ impl Writer {
                 _ = tick.tick() => asked.push(Asked { ask: Ask::Pass, reply: oneshot::channel().0 }),
             }
             self.turn(asked).await;
+            self.describe();
+        }
+    }
+
+    /// Tells Prometheus how the nodes stand.
+    fn describe(&mut self) {
+        let now = self.shared.clock.now();
+        let is_due = self.described_at.is_none_or(|at| now.since_s(at) >= DESCRIBED_EVERY_S);
+        if let Some(state) = self.state.as_ref().filter(|_| is_due) {
+            metrics::describe_nodes(&self.pool, &state.pool);
+            self.described_at = Some(now);
         }
     }
 
@@ -88,7 +103,10 @@ impl Writer {
         let is_new = self.state.is_none();
         let state = match &mut self.state {
             Some(state) => state,
-            none => none.insert(State::load(store.as_ref(), &self.pool).await?),
+            none => {
+                let power = self.shared.power.of(&self.pool.gpu_model).ok();
+                none.insert(State::load(store.as_ref(), &self.pool, power).await?)
+            }
         };
         let takes_in = is_new || asks.iter().any(|ask| matches!(ask, Ask::TakeInNodes));
         let looked = Looked {

@@ -13,7 +13,7 @@ use forecaster::Predict;
 use placement::staleness::stage;
 use std::sync::Arc;
 use vocab::{HorizonHours, PoolId, UnixSeconds};
-use wire::{PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, Problem, SettingsBody, SnapshotRecord};
+use wire::{FieldFault, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, Problem, SettingsBody, SnapshotRecord};
 
 /// Every pool at a glance
 #[utoipa::path(get, path = "/v1/pools", tag = "pools", responses(
@@ -129,6 +129,9 @@ pub async fn put_settings(
 ) -> Result<Json<SettingsBody>, ApiError> {
     let pool = known(&service, &id)?;
     let settings = ServedSettings::parse(&body, horizon(&service, &pool))?;
+    if settings.placement.policy().score.needs_power() {
+        service.engine.power(&pool).map_err(|fault| FieldFault::new("/policy", format!("{fault} (power_file)")))?;
+    }
     let text = serde_json::to_string(&SettingsBody { version: None, ..settings.body() })
         .expect("settings have finite numbers under string keys");
     let version = service.store.put_settings(&pool, &text, body.version).await?;

@@ -99,6 +99,27 @@ fn facts_and_snapshots_of_random_histories_come_back_as_they_were() {
 }
 
 #[test]
+fn a_snapshot_from_before_fragmentation_looked_at_cpu_is_read_and_gets_its_target() {
+    let mut pool = Pool::new(Policy::parse("fgd").unwrap(), PoolRules::default());
+    let mut draw = Draw(7);
+    for _ in 0..40 {
+        let _ = pool.handle(UnixSeconds::new(1_700_000_000), &draw.command(UnixSeconds::new(1_700_000_000)));
+    }
+    let mut old = serde_json::to_value(SnapshotRecord::from(&pool.snapshot())).unwrap();
+    let entries = old["workload"].as_array_mut().unwrap();
+    assert!(!entries.is_empty());
+    for entry in entries.iter_mut() {
+        entry.as_object_mut().unwrap().retain(|key, _| ["gpus_milli", "pods"].contains(&key.as_str()));
+    }
+    let record: SnapshotRecord = serde_json::from_value(old).unwrap();
+    let snapshot = Snapshot::try_from(&record).unwrap();
+    let read = Pool::restore(&snapshot, *pool.policy(), PoolRules::default()).unwrap();
+    let of = |pool: &Pool| pool.snapshot().workload.iter().map(|one| one.pods).sum::<u64>();
+    assert_eq!(of(&read), of(&pool));
+    assert!(read.snapshot().workload.iter().any(|one| one.target_pods.is_some()), "it is made of all that is known");
+}
+
+#[test]
 fn what_is_damaged_is_named() {
     let fault = |json: &str| {
         let record: FactRecord = serde_json::from_str(json).map_err(|fault| fault.to_string())?;

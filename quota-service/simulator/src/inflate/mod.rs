@@ -9,13 +9,12 @@ mod trace;
 
 use crate::args::{Config, Inflate};
 use crate::commands::SimulatorError;
+use crate::power::PowerFault;
 use command_line::{Progress, print_json, print_text, say, table};
 use curve::{Curves, Figures, Spread};
 use placement::Policy;
-use placement::power::PowerError;
 use std::collections::BTreeMap;
 use trace::Trace;
-use vocab::GpuModel;
 
 /// Why a fleet cannot be filled.
 #[derive(Debug, thiserror::Error)]
@@ -32,10 +31,8 @@ pub enum InflateError {
     TooManyModels { file: std::path::PathBuf, have: usize, most: u8 },
     #[error("{}: no pod asks for a GPU, so that requests would never reach the capacity", file.display())]
     NoRequests { file: std::path::PathBuf },
-    #[error("{fault} and name the file with --power")]
-    Power { fault: PowerError },
-    #[error("{model} has other watts than a GPU or a socket may have: {fault}")]
-    Watts { model: String, fault: PowerError },
+    #[error(transparent)]
+    Power(#[from] PowerFault),
 }
 
 /// The runs of a policy.
@@ -106,9 +103,4 @@ fn show(all: &[Filled], json: bool) {
 /// A mean with its deviation.
 fn cell(spread: &Spread, digits: usize) -> String {
     format!("{:.digits$} ± {:.digits$}", spread.mean, spread.sd)
-}
-
-/// The name of a GPU model, for errors.
-fn name(model: &GpuModel) -> String {
-    model.to_string()
 }

@@ -2,10 +2,10 @@
 
 use super::InflateError;
 use crate::args::Inflate;
+use crate::power::{PowerFault, table};
 use datasets::read::openb::{self, GpuAsk, OpenbNode, OpenbPod};
-use datasets::read::{Powered, power};
 use placement::fleet::{GpuRequest, Models, PodRequest, Spec, Workload};
-use placement::power::{CpuPower, GpuPower, NodePower, PowerTable};
+use placement::power::NodePower;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::GpuModel;
 
@@ -37,9 +37,8 @@ impl Trace {
         if models.len() > usize::from(most) {
             return Err(InflateError::TooManyModels { file, have: models.len(), most });
         }
-        let table = table(what)?;
-        let power = models.iter().map(|model| table.of(model).map_err(|fault| InflateError::Power { fault }));
-        let power = power.collect::<Result<_, _>>()?;
+        let table = table(what.power.as_deref())?;
+        let power = models.iter().map(|model| table.of(model)).collect::<Result<_, _>>().map_err(PowerFault::from)?;
         let pods: Vec<PodRequest> = pods.iter().map(|pod| request(pod, &models)).collect();
         if pods.iter().all(|pod| pod.gpus.milli() == 0) {
             return Err(InflateError::NoRequests { file: what.pods.clone() });
@@ -58,25 +57,6 @@ impl Trace {
         let number = node.model.as_ref().and_then(|model| self.models.binary_search(model).ok());
         number.unwrap_or(0) as u8
     }
-}
-
-/// What is known, with what the user adds.
-fn table(what: &Inflate) -> Result<PowerTable, InflateError> {
-    let mut table = PowerTable::default();
-    let Some(file) = &what.power else { return Ok(table) };
-    for row in power(file)? {
-        match row.of {
-            Powered::Gpu(model) => {
-                let refused = |fault| InflateError::Watts { model: super::name(&model), fault };
-                table.set_gpu(&model, GpuPower::new(row.idle_w, row.full_w).map_err(refused)?);
-            }
-            Powered::Cpu { cores } => {
-                let refused = |fault| InflateError::Watts { model: "cpu".to_owned(), fault };
-                table.set_cpu(CpuPower::new(row.idle_w, row.full_w, cores).map_err(refused)?);
-            }
-        }
-    }
-    Ok(table)
 }
 
 /// What a pod asks for. Without a GPU it takes any node; a model that no node has is none.

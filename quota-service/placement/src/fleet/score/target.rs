@@ -75,7 +75,7 @@ impl Workload {
 }
 
 /// The least of 1, 2, …, 20, 22, …, each a tenth above the one before, that lies above so many pods.
-fn next_renewal(pods: u64) -> u64 {
+pub(super) fn next_renewal(pods: u64) -> u64 {
     let mut at = 1;
     while at <= pods {
         at += (at / 10).max(1);
