@@ -1,4 +1,5 @@
 use super::*;
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use vocab::Domain;
@@ -11,7 +12,7 @@ fn matrix(link: impl Fn(usize, usize) -> &'static str, end: impl Fn(usize) -> St
     let mut text = format!("\t{}\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n", header.join("\t"));
     for gpu in 0..8 {
         let cells: Vec<&str> = (0..8).map(|other| if gpu == other { " X " } else { link(gpu, other) }).collect();
-        text += &format!("GPU{gpu}\t{}\tSYS\t{}\t\tN/A\n", cells.join("\t"), end(gpu));
+        let _ = writeln!(text, "GPU{gpu}\t{}\tSYS\t{}\t\tN/A", cells.join("\t"), end(gpu));
     }
     text + "NIC0\tSYS\tSYS\tSYS\tSYS\tSYS\tSYS\tSYS\tSYS\t X \t\t\t\t\n" + LEGEND
 }

@@ -88,7 +88,7 @@ impl Topology {
             return Err(TopologyError::NoGpus);
         }
         if all.trailing_ones() != gpus {
-            return Err(TopologyError::Gap { gpu: all.trailing_ones(), last: 63 - all.leading_zeros() });
+            return Err(TopologyError::Gap { gpu: all.trailing_ones(), last: all.ilog2() });
         }
         let in_islands = check_islands(&islands, all)?;
         islands.sort_by_key(|island| island.trailing_zeros());

@@ -4,13 +4,12 @@
 //! the fewest broken promises, the fewest victims, the least waste; then the order of nodes, the victims' names, and the
 //! lowest GPUs. What the pod would get counts, idle GPUs and freed ones together.
 
+use super::evicting::{AlignedCost, Evicting, Found, MOST_OCCUPANTS};
 use super::index::Key;
 use super::node::NodeState;
-use super::occupants::Occupant;
 use super::preempt::{Candidate, Costs};
 use super::{Fleet, Gang, GpuPlace, GpuRequest, PodPlace, PodRequest};
-use crate::topology::{Affinity, Alignment, Ruler, Search, Strictness, Topology, Touched, each_set};
-use std::cmp::Ordering;
+use crate::topology::{Affinity, Alignment, Ruler, Strictness, Topology};
 use std::sync::Arc;
 use vocab::TaskId;
 
@@ -48,7 +47,7 @@ impl Wish {
         }
     }
 
-    fn takes(self, alignment: Alignment) -> bool {
+    pub(super) fn takes(self, alignment: Alignment) -> bool {
         !self.is_guaranteed() || alignment.is_aligned()
     }
 }
@@ -82,16 +81,6 @@ impl<'a> Rulers<'a> {
         };
         best.filter(|alignment| wish.takes(*alignment))
     }
-}
-
-/// What an eviction costs, least first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct AlignedCost {
-    alignment: Alignment,
-    /// Promises that would be broken.
-    promised: u32,
-    victims: u32,
-    waste_milli_gpu_s: u64,
 }
 
 /// The best node so far.
@@ -161,12 +150,17 @@ impl Fleet {
             if !node.takes(&gang.pod) || (node.topology.is_some() && self.occupants[number].len() > MOST_OCCUPANTS) {
                 continue;
             }
-            let Some(possible) = rulers.best(node, node.mask(|gpu| gpu.hp == 0)) else { continue };
-            if best.as_ref().is_some_and(|best| best.cost.alignment < possible) {
-                continue;
+            // Where a set that lies well is known already, only such are grown.
+            if best.as_ref().is_none_or(|best| !best.cost.alignment.is_aligned()) {
+                let Some(possible) = rulers.best(node, node.mask(|gpu| gpu.hp == 0)) else { continue };
+                if best.as_ref().is_some_and(|best| best.cost.alignment < possible) {
+                    continue;
+                }
             }
             let found = match &node.topology {
                 Some(topology) => self.on_node(number, gang, rulers.of(topology), wish, best.as_ref(), costs),
+                None if best.as_ref().is_some_and(|best| best.cost.alignment < Alignment::UNKNOWN) => None,
+                None if wish.is_guaranteed() => None,
                 None => self.on_unknown(number, gang, costs),
             };
             let Some(one) = found else { continue };
@@ -202,185 +196,14 @@ impl Fleet {
         costs: &Costs<'_>,
     ) -> Option<Best> {
         let (node, occupants) = (&self.nodes[number], &self.occupants[number]);
-        let lacking = [
-            gang.pod.cpu_milli.saturating_sub(node.free_cpu_milli),
-            gang.pod.memory_mib.saturating_sub(node.free_memory_mib),
-        ];
-        let mut search = Evicting {
-            ruler,
-            wish,
-            burdens: occupants.iter().map(|one| Burden::of(one, costs)).collect(),
-            held: [0; 64],
-            without_hp: node.mask(|gpu| gpu.hp == 0),
-            lacking,
-            covers_left: MOST_COVERS,
-            ceiling: best.map(|best| best.cost),
-            found: None,
-        };
-        for (place, one) in occupants.iter().enumerate() {
-            super::numbers(one.gpus).for_each(|gpu| search.held[gpu] |= 1 << place);
+        let ceiling = best.map(|best| best.cost);
+        if ceiling.is_some_and(|ceiling| !Evicting::may_reach(&ceiling, wish, node, occupants, costs)) {
+            return None;
         }
-        let start = Grown { touched: Touched::default(), victims: 0, promised: 0, waste_milli_gpu_s: 0 };
-        each_set(ruler, search.without_hp, start, &mut search);
-        let Found { cost, victims, gpus, .. } = search.found?;
+        let search = Evicting::new(ruler, wish, (node, &gang.pod), occupants, ceiling, costs);
+        let Found { cost, victims, gpus, .. } = search.find()?;
         let names = occupants.iter().enumerate().filter(|(place, _)| victims >> place & 1 == 1);
         let victims = names.map(|(_, one)| one.task.clone()).collect();
         Some(Best { cost, key: self.key(number), node: number, victims, gpus: GpuPlace::Whole { mask: gpus } })
-    }
-}
-
-/// Spot tasks of a node are a bit each.
-const MOST_OCCUPANTS: usize = 128;
-/// Sets of further victims that are looked at on a node where CPU or memory are short.
-const MOST_COVERS: u32 = 200_000;
-
-/// What a spot task would lose, and what its end would give back.
-#[derive(Debug, Clone, Copy)]
-struct Burden {
-    promised: u32,
-    waste_milli_gpu_s: u64,
-    gives: [u64; 2],
-}
-
-impl Burden {
-    fn of(one: &Occupant, costs: &Costs<'_>) -> Self {
-        let (promised, waste_milli_gpu_s) = costs.worth_of(one.is_guaranteed, one.gpus_milli, one.saved);
-        Self { promised: u32::from(promised), waste_milli_gpu_s, gives: [one.cpu_milli, one.memory_mib] }
-    }
-}
-
-/// A set of GPUs while it grows, and who has to go for it.
-#[derive(Debug, Clone, Copy)]
-struct Grown {
-    touched: Touched,
-    /// One bit for each spot task of the node, by their names.
-    victims: u128,
-    promised: u32,
-    waste_milli_gpu_s: u64,
-}
-
-impl Grown {
-    fn cost(&self, alignment: Alignment) -> AlignedCost {
-        let (promised, waste_milli_gpu_s) = (self.promised, self.waste_milli_gpu_s);
-        AlignedCost { alignment, promised, victims: self.victims.count_ones(), waste_milli_gpu_s }
-    }
-}
-
-/// The search on one node.
-struct Evicting<'a> {
-    ruler: &'a Ruler<'a>,
-    wish: Wish,
-    burdens: Vec<Burden>,
-    /// By GPU: who holds any part of it.
-    held: [u128; 64],
-    without_hp: u64,
-    /// CPU and memory that the pod needs beyond what is free.
-    lacking: [u64; 2],
-    covers_left: u32,
-    /// What another node costs.
-    ceiling: Option<AlignedCost>,
-    found: Option<Found>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Found {
-    cost: AlignedCost,
-    victims: u128,
-    left: [u32; 3],
-    gpus: u64,
-}
-
-impl Evicting<'_> {
-    fn evicting(&self, state: Grown, more: u128) -> Grown {
-        let (mut grown, mut new) = (state, more & !state.victims);
-        grown.victims |= more;
-        while new != 0 {
-            let burden = &self.burdens[new.trailing_zeros() as usize];
-            grown.promised += burden.promised;
-            grown.waste_milli_gpu_s += burden.waste_milli_gpu_s;
-            new &= new - 1;
-        }
-        grown
-    }
-
-    fn is_within(&self, cost: &AlignedCost) -> bool {
-        self.ceiling.is_none_or(|ceiling| *cost <= ceiling) && self.found.is_none_or(|found| *cost <= found.cost)
-    }
-
-    /// What CPU and memory are still missing when these tasks are gone.
-    fn missing(&self, victims: u128) -> [u64; 2] {
-        let gone = self.burdens.iter().enumerate().filter(|(place, _)| victims >> place & 1 == 1);
-        gone.fold(self.lacking, |[cpu, memory], (_, one)| {
-            [cpu.saturating_sub(one.gives[0]), memory.saturating_sub(one.gives[1])]
-        })
-    }
-
-    /// Adds the victims that it takes until CPU and memory suffice: the cheapest set there is.
-    fn cover(&mut self, state: Grown, from: usize) {
-        if self.missing(state.victims) == [0, 0] {
-            return self.take(state);
-        }
-        for place in from..self.burdens.len() {
-            if state.victims >> place & 1 == 1 || self.covers_left == 0 {
-                continue;
-            }
-            self.covers_left -= 1;
-            let next = self.evicting(state, 1 << place);
-            if self.is_within(&next.cost(next.touched.alignment(self.ruler))) {
-                self.cover(next, place + 1);
-            }
-        }
-    }
-
-    /// Notes a whole answer if it is the best one so far.
-    fn take(&mut self, state: Grown) {
-        let cost = state.cost(state.touched.alignment(self.ruler));
-        if !self.is_within(&cost) {
-            return;
-        }
-        let (gpus, victims) = (state.touched.gpus, state.victims);
-        let freed = super::numbers(self.without_hp).filter(|gpu| self.held[*gpu] & !victims == 0);
-        let freed = freed.fold(0, |mask, gpu| mask | 1 << gpu);
-        let one = Found { cost, victims, left: self.ruler.left_beside(freed, gpus), gpus };
-        let is_better = self.found.is_none_or(|found| {
-            let order = one.cost.cmp(&found.cost).then_with(|| by_names(victims, found.victims));
-            order.then((one.left, gpus).cmp(&(found.left, found.gpus))).is_lt()
-        });
-        if is_better {
-            self.found = Some(one);
-        }
-    }
-}
-
-/// The order of as many names: who has the first one that the other lacks comes first.
-fn by_names(one: u128, other: u128) -> Ordering {
-    let differs = one ^ other;
-    match (differs, one & differs & differs.wrapping_neg()) {
-        (0, _) => Ordering::Equal,
-        (_, 0) => Ordering::Greater,
-        _ => Ordering::Less,
-    }
-}
-
-impl Search for Evicting<'_> {
-    type State = Grown;
-
-    fn with(&self, state: Grown, gpu: usize) -> Grown {
-        Grown { touched: state.touched.with(self.ruler, gpu), ..self.evicting(state, self.held[gpu]) }
-    }
-
-    fn may_win(&self, state: &Grown) -> bool {
-        let alignment = state.touched.alignment(self.ruler);
-        self.wish.takes(alignment) && self.is_within(&state.cost(alignment))
-    }
-
-    fn offer(&mut self, state: Grown) {
-        self.cover(state, 0);
-    }
-
-    fn burden(&self, gpu: usize) -> u64 {
-        let holders = super::numbers(self.held[gpu] as u64)
-            .chain(super::numbers((self.held[gpu] >> 64) as u64).map(|place| place + 64));
-        holders.map(|place| self.burdens[place].waste_milli_gpu_s.saturating_add(1)).sum()
     }
 }

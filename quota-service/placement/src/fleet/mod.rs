@@ -1,6 +1,7 @@
 //! The nodes of a pool and the tasks on them.
 
 mod aligned;
+mod evicting;
 mod evictions;
 mod guarantees;
 mod index;

@@ -218,7 +218,7 @@ fn drawn_fleet(draws: &mut Draws) -> Fleet {
     add(&mut fleet, 0, Some(&topology), cpu_milli);
     add(&mut fleet, 1, Some(&topology), None);
     let gpus = u64::from(topology.gpus());
-    for number in 0..draws.below(14) {
+    for _ in 0..draws.below(14) {
         let class = if draws.below(4) == 0 { TaskClass::Hp } else { TaskClass::Spot };
         let place = |draws: &mut Draws| match draws.below(4) {
             0 => GpuPlace::Share { gpu: draws.below(gpus) as u8, milli: 250 },
@@ -232,14 +232,13 @@ fn drawn_fleet(draws: &mut Draws) -> Fleet {
         };
         let pod = PodRequest::new(request, draws.below(3) * 1_000, 0);
         let reaches = draws.below(5) == 0;
-        let places: Vec<PodPlace> = (0..1 + usize::from(reaches)).map(|node| PodPlace { node, gpus: first }).collect();
+        let places: Vec<PodPlace> = (0..=usize::from(reaches)).map(|node| PodPlace { node, gpus: first }).collect();
         let gang = Gang { task: task(&format!("task-{:02}", draws.below(90))), class, pod, pods: places.len() as u32 };
         let guarantee =
             (class == TaskClass::Spot && draws.below(3) == 0).then(|| Guarantee::from(at(0), HorizonHours::ONE));
+        let started = at(-(draws.below(4) as i64) * 60);
         // One that does not fit is left out.
-        let _ = fleet
-            .apply(&Plan { gang, places, victims: Vec::new() }, at(-(draws.below(4) as i64) * 60), guarantee)
-            .map(|_| number);
+        let _ = fleet.apply(&Plan { gang, places, victims: Vec::new() }, started, guarantee);
     }
     fleet
 }
@@ -350,7 +349,7 @@ fn through_random_histories_what_is_guaranteed_lies_as_it_was_promised() {
     for seed in 0..3_000 {
         let mut draws = Draws(seed + 900_000);
         let mut fleet = aware();
-        for number in 0..1 + draws.below(4) as usize {
+        for number in 0..=draws.below(4) as usize {
             let topology = (draws.below(5) > 0).then(|| draws.topology());
             add(&mut fleet, number, topology.as_ref(), Some(64_000));
         }
