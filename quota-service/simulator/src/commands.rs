@@ -98,7 +98,7 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
     let world = world(&what.trace, config)?;
     // A name that is wrong is told before anything runs.
     for name in what.policies.iter().filter(|name| *name != CHRONUS) {
-        settings(name, &what.trace, config)?.check(&world).map_err(PowerFault::from)?;
+        settings(name, &what.trace, config)?.1.check(&world).map_err(PowerFault::from)?;
     }
     let mut named = Vec::new();
     for name in &what.policies {

@@ -174,7 +174,7 @@ fn decided(fleet: &mut Fleet, preemptor: usize, number: u32, possible: bool, fig
         limits: &[],
         history: History { finished: 1_000, evicted: 50 },
         policy: &policy,
-        workload: &Workload::new(),
+        workload: &Workload::default(),
     };
     let started = Instant::now();
     let decision = decide(fleet, &gang, None, &on);

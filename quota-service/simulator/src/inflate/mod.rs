@@ -12,7 +12,6 @@ use crate::commands::SimulatorError;
 use crate::power::PowerFault;
 use command_line::{Progress, print_json, print_text, say, table};
 use curve::{Curves, Figures, Spread};
-use placement::Policy;
 use std::collections::BTreeMap;
 use trace::Trace;
 
@@ -48,11 +47,7 @@ pub struct Filled {
 /// A list cannot be read, a policy is none, what a GPU model draws is not known, or the folder cannot be written.
 pub fn inflate(what: &Inflate, config: &Config, json: bool) -> Result<(), SimulatorError> {
     // A name that is wrong is told before anything runs.
-    let parse = |id: &String| {
-        let policy = Policy::parse(id).ok_or_else(|| SimulatorError::NoPolicy { name: id.clone() });
-        policy.map(|policy| (id.clone(), policy))
-    };
-    let policies = what.policies.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+    let policies = what.policies.iter().map(|id| crate::policies::named(id)).collect::<Result<Vec<_>, _>>()?;
     let trace = Trace::read(what)?;
     let progress = Progress::new("inflate", policies.len() as u64 * what.seeds);
     let (mut all, mut done) = (Vec::new(), 0);
