@@ -148,7 +148,7 @@ impl Policy {
             ScoreRule::Random { .. } => ScoreRule::Random { seed },
             score => score,
         };
-        Self { victims, score, ..self }
+        Self { score, victims, ..self }
     }
 }
 
