@@ -98,7 +98,8 @@ fn what_cannot_be_filled_is_named_with_what_to_do() {
     refused(&["--policies", "fgd"], 2, unknown);
     refused(&["--policies", "fgd"], 2, "and name the file with --power");
     place.write("power.csv", "model,idle_w,full_w,cores\nX1,50,500,\ncpu,10,100,24\n");
-    let _ = place.run(&["--policies", "pwr", "--seeds", "1", "--power", &place.file("power.csv")]).ok();
+    let extended = place.run(&["--policies", "pwr", "--seeds", "1", "--power", &place.file("power.csv")]);
+    assert_eq!(extended.code, 0, "{}", extended.stderr);
     place.write("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,96000,393216,0,\n");
     refused(&["--policies", "fgd"], 2, "nodes.csv: no node has a GPU");
     place.write("nodes.csv", NODES);

@@ -164,7 +164,7 @@ impl Policy {
             ScoreRule::Random { .. } => ScoreRule::Random { seed },
             score => score,
         };
-        Self { victims, score, ..self }
+        Self { score, victims, ..self }
     }
 }
 

@@ -129,8 +129,11 @@ fn a_misspelt_command_flag_or_value_is_answered_with_the_right_one() {
         for name in command.subcommands() {
             assert_suggests(command, &[misspelt(&name)], &name);
         }
-        for flag in command.flags() {
-            assert_suggests(command, &[misspelt(&flag)], &flag);
+        let flags = command.flags();
+        // One letter less may be another flag: --seeds and --seed.
+        let is_other = |flag: &&String| flags.iter().any(|other| other == misspelt(flag));
+        for flag in flags.iter().filter(|flag| !is_other(flag)) {
+            assert_suggests(command, &[misspelt(flag)], flag);
         }
         for line in command.short.lines().filter(|line| line.contains("[possible values: ")) {
             let (what, values) = line.split_once("[possible values: ").unwrap();

@@ -30,8 +30,12 @@ fn figures(all: &[Filled]) -> String {
         let mut line = |figure: &str, at: &str, Spread { mean, sd }: &Spread| {
             let _ = writeln!(lines, "{policy},{figure},{at},{mean},{sd}");
         };
-        grar_at.iter().for_each(|(at, spread)| line("grar", at, spread));
-        eopc_kw_at.iter().for_each(|(at, spread)| line("eopc_kw", at, spread));
+        for (at, spread) in grar_at {
+            line("grar", at, spread);
+        }
+        for (at, spread) in eopc_kw_at {
+            line("eopc_kw", at, spread);
+        }
         line("failed_pods", "", failed_pods);
         line("cpu_s", "", cpu_s);
     }
