@@ -6,6 +6,7 @@ mod killed;
 mod lifecycle;
 mod loop_closes;
 mod same;
+mod scores;
 mod shadow;
 mod topology;
 
