@@ -38,7 +38,7 @@ struct Simulation<'a> {
 /// # Errors
 /// A node of the world is none.
 pub fn run(world: &World) -> Result<Outcome, RunError> {
-    let before = cpu::used();
+    let before = cpu::of_process();
     let Some(first) = world.jobs.first() else {
         return Ok(Tally::new(world, UnixSeconds::new(0)).finish(world, Duration::ZERO, Duration::ZERO, 0));
     };
@@ -61,7 +61,7 @@ pub fn run(world: &World) -> Result<Outcome, RunError> {
         tally: Tally::new(world, start),
     };
     simulation.play(start.get());
-    let cpu = cpu::used().saturating_sub(before);
+    let cpu = cpu::of_process().saturating_sub(before);
     Ok(simulation.tally.finish(world, cpu, Duration::ZERO, 0))
 }
 

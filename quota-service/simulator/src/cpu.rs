@@ -2,6 +2,20 @@
 
 use std::time::Duration;
 
+/// Ticks a second in `/proc/self/stat`, on every machine that Linux runs on.
+const TICKS: f64 = 100.0;
+
+/// CPU time of all threads of this process so far, those that have ended included, to a hundredth of a second; zero where the
+/// system does not tell. Fits run on several threads.
+#[must_use]
+pub fn of_process() -> Duration {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program stands in brackets and may hold blanks; user and system time are the 12th and 13th after it.
+    let after = text.rsplit_once(')').map_or("", |(_, after)| after);
+    let ticks: f64 = after.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+    Duration::from_secs_f64(ticks / TICKS)
+}
+
 /// CPU time of this thread so far; zero where the system does not tell.
 #[must_use]
 pub fn used() -> Duration {

@@ -177,7 +177,7 @@ impl Forecasts {
         if panel.hours() < COLD_START_HOURS || !due {
             return;
         }
-        let before = crate::cpu::used();
+        let before = crate::cpu::of_process();
         match self.fit(panel, issue) {
             Some(Fitted::Trained(trained)) => {
                 self.online = Online::new(trained.calibrator.clone());
@@ -187,7 +187,7 @@ impl Forecasts {
             // Not yet, or not this time: what was fitted before stays.
             None => {}
         }
-        self.train_cpu += crate::cpu::used().saturating_sub(before);
+        self.train_cpu += crate::cpu::of_process().saturating_sub(before);
     }
 
     fn fit(&self, panel: &Panel, until: HourStart) -> Option<Fitted> {

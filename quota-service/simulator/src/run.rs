@@ -113,11 +113,11 @@ struct Simulation<'a> {
 /// # Errors
 /// A forecast is none; a trace that `World` let through is refused.
 pub fn run(world: &World, settings: &Settings) -> Result<Outcome, RunError> {
-    let before = cpu::used();
+    let before = cpu::of_process();
     let mut simulation = Simulation::new(world, settings)?;
     simulation.play()?;
     let train_cpu = simulation.forecasts.as_ref().map_or(Duration::ZERO, |forecasts| forecasts.train_cpu);
-    let cpu = cpu::used().saturating_sub(before).saturating_sub(train_cpu);
+    let cpu = cpu::of_process().saturating_sub(before).saturating_sub(train_cpu);
     let rests = simulation.pools.iter().map(Pool::rests).sum();
     Ok(simulation.tally.finish(world, cpu, train_cpu, rests))
 }
