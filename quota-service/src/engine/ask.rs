@@ -28,7 +28,7 @@ pub enum Ask {
     /// Nodes of the store are those of the pool.
     TakeInNodes,
     RemoveNode(NodeId, NodeLoss),
-    Settings(PlacementSettings),
+    Settings(Box<PlacementSettings>),
     /// Time alone.
     Pass,
 }

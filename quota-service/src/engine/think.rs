@@ -55,7 +55,7 @@ impl Thought<'_> {
             Ask::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),
             Ask::RemoveNode(node, cause) => Ok(self.remove_node(node, cause)?),
             Ask::Settings(settings) => {
-                self.state.set(settings);
+                self.state.set(*settings);
                 Ok(Reply::Done)
             }
             // They were taken in before everything else.

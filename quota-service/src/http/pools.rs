@@ -135,7 +135,7 @@ pub async fn put_settings(
     let text = serde_json::to_string(&SettingsBody { version: None, ..settings.body() })
         .expect("settings have finite numbers under string keys");
     let version = service.store.put_settings(&pool, &text, body.version).await?;
-    service.engine.ask_if_running(&pool, Ask::Settings(settings.placement.clone())).await?;
+    service.engine.ask_if_running(&pool, Ask::Settings(Box::new(settings.placement.clone()))).await?;
     service.request_refresh();
     Ok(Json(ServedSettings { version: Some(version), ..settings }.body()))
 }
