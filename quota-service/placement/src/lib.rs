@@ -18,6 +18,7 @@ mod reason;
 mod settings;
 pub mod staleness;
 mod supply;
+pub mod timing;
 pub mod topology;
 
 pub use decide::{Circumstances, Decision, Limit, QueueOrder, Refusal, decide};
