@@ -66,6 +66,8 @@ impl command_line::Config for Config {
 pub enum Command {
     /// Run several policies on one trace: a table, and a page of their course
     Compare(Box<Compare>),
+    /// Play jobs on so many GPUs under policies of timing: who is preempted, and when
+    Timing(Box<crate::timing::args::Timing>),
     /// Settings in force
     Config {
         #[command(subcommand)]

@@ -20,7 +20,11 @@ pub fn write(folder: &Path, named: &[(String, Outcome)], told: &Told) -> Result<
     text(folder, "compare.html", &page(named, told))
 }
 
-fn text(folder: &Path, name: &str, text: &str) -> Result<(), SimulatorError> {
+/// Writes a file whole or not at all.
+///
+/// # Errors
+/// It cannot be written.
+pub fn text(folder: &Path, name: &str, text: &str) -> Result<(), SimulatorError> {
     let file = folder.join(name);
     let written = OutputFile::create(&file).and_then(|mut to| {
         to.write_all(text.as_bytes())?;

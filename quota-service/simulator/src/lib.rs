@@ -12,6 +12,7 @@ pub mod quota;
 pub mod replay;
 pub mod run;
 pub mod tally;
+pub mod timing;
 pub mod world;
 
 #[cfg(test)]

@@ -83,8 +83,7 @@ mod tests {
         assert_eq!(expected_improvement(&belief(3.0, 0.0), 1.0).0, 0.0, "what is known to be worse improves nothing");
         assert_eq!(expected_improvement(&belief(1.0, 0.0), 3.0).0, 2.0);
         let moved = |by: f64| {
-            let belief =
-                Belief { mean: 0.3 + 0.7 * by, mean_slope: 0.7, stddev: 0.5 - 0.2 * by, stddev_slope: -0.2 };
+            let belief = Belief { mean: 0.3 + 0.7 * by, mean_slope: 0.7, stddev: 0.5 - 0.2 * by, stddev_slope: -0.2 };
             expected_improvement(&belief, 0.1)
         };
         let numeric = (moved(1e-6).0 - moved(-1e-6).0) / 2e-6;

@@ -7,6 +7,7 @@ use super::search::lowest;
 
 /// h of Eq. 3: no deferral is longer.
 pub const DEFERRAL_MOST_MS: i64 = 100_000;
+const HOUR_MS: i64 = 3_600_000;
 /// M: samples before there is a model (Lazer's footnote 2).
 const BOOTSTRAP_SAMPLES: usize = 10;
 /// Places from which the best is looked for.
@@ -36,17 +37,17 @@ pub struct Context {
 }
 
 impl Context {
-    /// Each part on about 0 to 1. Intervals and remaining times span decades, so their logarithms count.
+    /// Each part on about 0 to 1. All of them span decades, or are 0, so their logarithms count.
     fn scaled(&self) -> [f64; INPUTS - 1] {
-        let seconds = |ms: i64| ms.max(0) as f64 / 1_000.0;
-        let decades = |ms: i64, most_s: f64| seconds(ms).ln_1p() / most_s.ln_1p();
-        let phase = |ms: i64| seconds(ms) / (DEFERRAL_MOST_MS as f64 / 1_000.0);
-        let hour_s = 3_600.0;
+        let scaled = |ms: i64, most_ms: i64| {
+            let seconds = |ms: i64| ms.max(0) as f64 / 1_000.0;
+            seconds(ms).ln_1p() / seconds(most_ms).ln_1p()
+        };
         [
-            decades(self.inter_arrival_ms, hour_s),
-            decades(self.remaining_ms, 30.0 * 24.0 * hour_s),
-            phase(self.load_ms),
-            phase(self.save_ms),
+            scaled(self.inter_arrival_ms, HOUR_MS),
+            scaled(self.remaining_ms, 30 * 24 * HOUR_MS),
+            scaled(self.load_ms, DEFERRAL_MOST_MS),
+            scaled(self.save_ms, DEFERRAL_MOST_MS),
         ]
     }
 }
