@@ -27,6 +27,8 @@ impl Default for Hyperparameters {
 const LENGTH_PRIOR: (f64, f64) = (2.218_932_518_592_3, 1.732_050_807_568_877_2);
 /// The same of the noise.
 const NOISE_PRIOR: (f64, f64) = (-4.0, 1.0);
+/// A hundredth of the signal: what comes after a decision is never certain, even where all values seen lie on a line.
+const LOG_NOISE_LEAST: f64 = -4.6;
 /// Added to the diagonal, for points that are alike.
 const JITTER: f64 = 1e-8;
 
@@ -137,6 +139,16 @@ impl Gaussian {
         self.weigh();
     }
 
+    /// Forgets the oldest values, so that at most so many are left; in cubic time.
+    pub fn keep_latest(&mut self, count: usize) {
+        let gone = self.len().saturating_sub(count);
+        self.points.drain(..gone);
+        self.values.drain(..gone);
+        if let Some(rest) = self.under(self.hyper) {
+            *self = rest;
+        }
+    }
+
     /// Standardizes the values anew, and weighs the points by them.
     fn weigh(&mut self) {
         let count = self.values.len() as f64;
@@ -206,7 +218,8 @@ impl Gaussian {
         let mut hyper = self.hyper;
         let at = if part < INPUTS { &mut hyper.log_lengths[part] } else { &mut hyper.log_noise };
         *at += by;
-        let is_sane = at.abs() < 12.0;
+        let at = *at;
+        let is_sane = hyper.log_noise >= LOG_NOISE_LEAST && at.abs() < 12.0;
         let other = is_sane.then(|| self.under(hyper)).flatten()?;
         let value = other.log_posterior();
         Some((other, value))
@@ -331,8 +344,14 @@ mod tests {
             assert!((belief.mean_slope - (up.mean - down.mean) / 2e-6).abs() < 1e-5);
             assert!((belief.stddev_slope - (up.stddev - down.stddev) / 2e-6).abs() < 1e-5);
         }
-        let again = process.under(process.hyper).unwrap();
+        let mut again = process.under(process.hyper).unwrap();
         assert_eq!(again.along(&[0.2, 0.1, 0.3, 0.0]).belief(0.4), line.belief(0.4));
+        again.keep_latest(2);
+        let mut two = plain(-4.0);
+        for (point, value) in process.points.iter().zip(&process.values).skip(18) {
+            two.learn(*point, *value);
+        }
+        assert_eq!(again.along(&[0.0; 4]).belief(0.4), two.along(&[0.0; 4]).belief(0.4));
     }
 
     #[test]

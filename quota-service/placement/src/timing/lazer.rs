@@ -32,9 +32,9 @@ pub struct Lazer {
 }
 
 impl Lazer {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64, learns_on: bool) -> Self {
         Self {
-            predictor: Predictor::new(seed),
+            predictor: Predictor::new(seed, learns_on),
             deferred: BTreeMap::new(),
             wakes: BTreeSet::new(),
             held: BTreeMap::new(),
@@ -116,13 +116,14 @@ impl Scheduler {
             save_ms: saves.max().unwrap_or(0),
         };
         let loading_ms = self.load_left_ms(now_ms, &victims);
-        let least_ms = if rules.waits_for_loads { loading_ms.min(DEFERRAL_MOST_MS) } else { 0 };
-        let deferral_ms = self.lazer.predictor.predict(&context, least_ms);
-        if self.lazer.predictor.stage() != Stage::Exploitation {
+        let predicted_ms = self.lazer.predictor.predict(&context);
+        if self.lazer.predictor.learns() {
             let cut_off_ms = if rules.futile == Futile::WouldBePaused { loading_ms } else { 0 };
-            self.lazer.observed.open(now_ms, job, &context, deferral_ms, cut_off_ms);
+            self.lazer.observed.open(now_ms, job, &context, predicted_ms, cut_off_ms);
         }
-        self.actions.push(Action::Defer { job, deferral_ms, least_ms });
+        let least_ms = if rules.waits_for_loads { loading_ms.min(DEFERRAL_MOST_MS) } else { 0 };
+        let deferral_ms = predicted_ms.max(least_ms);
+        self.actions.push(Action::Defer { job, predicted_ms, deferral_ms });
         if deferral_ms == 0 {
             return self.preempt(now_ms, job, &victims);
         }

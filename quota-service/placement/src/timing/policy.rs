@@ -6,10 +6,13 @@ pub struct LazerRules {
     /// Whether GPUs that fall idle go to deferred newcomers, too, and at any event. As printed only jobs of the waiting
     /// queue get them, and only at a completion, so that a newcomer preempts whom the completion handler has just loaded.
     pub deferred_take_idle: bool,
-    /// Whether l of Eq. 3 is the rest of a load that would be cut off: what is known need not be predicted.
+    /// Whether a load that would be cut off is waited for, as long as no deferral exceeds h: what is known need not be
+    /// predicted.
     pub waits_for_loads: bool,
     /// What F counts.
     pub futile: Futile,
+    /// Whether the model learns on once it is exploited.
+    pub learns_on: bool,
 }
 
 /// Which load counts as futile (Lazer, Eq. 2).
@@ -36,11 +39,19 @@ pub enum TimingPolicy {
 
 impl TimingPolicy {
     /// With what stands in the way of its aim put right ([`LazerRules`]).
-    pub const LAZER: Self =
-        Self::Lazer(LazerRules { deferred_take_idle: true, waits_for_loads: true, futile: Futile::WouldBePaused });
+    pub const LAZER: Self = Self::Lazer(LazerRules {
+        deferred_take_idle: true,
+        waits_for_loads: true,
+        futile: Futile::WouldBePaused,
+        learns_on: true,
+    });
     /// As printed, but that idle GPUs count.
-    pub const LAZER_PAPER: Self =
-        Self::Lazer(LazerRules { deferred_take_idle: false, waits_for_loads: false, futile: Futile::NextShorter });
+    pub const LAZER_PAPER: Self = Self::Lazer(LazerRules {
+        deferred_take_idle: false,
+        waits_for_loads: false,
+        futile: Futile::NextShorter,
+        learns_on: false,
+    });
 
     /// All names with their policies. Pollux and Sia plan each minute, Muri and Gavel every 360 s, Optimus every 600 s
     /// (Lazer §3.1).

@@ -17,10 +17,18 @@ const UPDATES_LEAST: usize = 100;
 /// As a part of the deviation of the values seen: what an improvement must promise to be looked for. The paper says 10 %
 /// and not of what; CherryPick, which it cites, stops at 10 % of what is to be improved.
 const IMPROVEMENT_LEAST: f64 = 0.1;
-/// Then the model stays as it is, whatever else could be found: a decision takes quadratic time.
+/// In how many decisions in a row: a model that is good in one context may know nothing of a rarer one.
+const CALM_LEAST: usize = 10;
+/// Then it exploits what it knows, whatever else could be found.
 const UPDATES_MOST: usize = 256;
-/// Updates at which the hyperparameters are fitted anew.
-const FITS_EVERY: usize = 10;
+/// Updates at which the hyperparameters are fitted anew: these while it explores, and those once it exploits.
+const FITS_EVERY: usize = 20;
+const LATER_FITS_EVERY: usize = 256;
+/// Values that are kept where it learns on, and how many more there may be before the oldest are forgotten.
+const KEPT: usize = 160;
+const KEPT_MORE: usize = 16;
+/// X as the model sees it: parts of h.
+const RANGE: [f64; 2] = [0.0, 1.0];
 /// Places at which the lowest mean so far is looked for.
 const GRID: usize = 20;
 
@@ -59,7 +67,7 @@ pub enum Stage {
     Bootstrap,
     /// Where the expected improvement is largest.
     Acquisition,
-    /// Where the model's mean is lowest; nothing more is learned.
+    /// Where the model's mean is lowest.
     Exploitation,
 }
 
@@ -71,13 +79,20 @@ pub struct Predictor {
     draw: Draw,
     /// Samples of the current hypercube that are left.
     samples: Vec<f64>,
+    /// Decisions since an improvement worth looking for was expected.
+    calm: usize,
+    updates: usize,
+    /// Whether it learns on while it exploits, and from each outcome at a second X. As printed it does neither; but the
+    /// first hundred decisions may hold few of a context that is frequent later, and F tells |X − F| of every X.
+    learns_on: bool,
 }
 
 impl Predictor {
     #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, learns_on: bool) -> Self {
         let model = Gaussian::new(Hyperparameters::default());
-        Self { model, stage: Stage::Bootstrap, draw: Draw::new(seed), samples: Vec::new() }
+        let (stage, draw) = (Stage::Bootstrap, Draw::new(seed));
+        Self { model, stage, draw, samples: Vec::new(), calm: 0, updates: 0, learns_on }
     }
 
     #[must_use]
@@ -88,18 +103,23 @@ impl Predictor {
     /// How many values it has learned.
     #[must_use]
     pub const fn updates(&self) -> usize {
-        self.model.len()
+        self.updates
     }
 
-    /// X of Eq. 3, from `least_ms` (l) to [`DEFERRAL_MOST_MS`] (h).
-    pub fn predict(&mut self, context: &Context, least_ms: i64) -> i64 {
-        let low = (least_ms as f64 / DEFERRAL_MOST_MS as f64).clamp(0.0, 1.0);
+    /// Whether it wants to know what comes of deferrals.
+    #[must_use]
+    pub fn learns(&self) -> bool {
+        self.learns_on || self.stage != Stage::Exploitation
+    }
+
+    /// X of Eq. 3, from 0 (l) to [`DEFERRAL_MOST_MS`] (h).
+    pub fn predict(&mut self, context: &Context) -> i64 {
         let at = match self.stage {
-            Stage::Bootstrap => low + (1.0 - low) * self.sample(),
-            Stage::Acquisition => self.acquire(context, low),
-            Stage::Exploitation => self.exploit(context, low),
+            Stage::Bootstrap => self.sample(),
+            Stage::Acquisition => self.acquire(context),
+            Stage::Exploitation => self.exploit(context),
         };
-        ((at * DEFERRAL_MOST_MS as f64).round() as i64).clamp(least_ms.min(DEFERRAL_MOST_MS), DEFERRAL_MOST_MS)
+        ((at * DEFERRAL_MOST_MS as f64).round() as i64).clamp(0, DEFERRAL_MOST_MS)
     }
 
     /// The next sample of a Latin hypercube; where more is asked for before enough is learned, of another one.
@@ -110,43 +130,59 @@ impl Predictor {
         self.samples.pop().unwrap_or_default()
     }
 
-    fn acquire(&mut self, context: &Context, low: f64) -> f64 {
-        let starts = self.starts(low);
+    fn acquire(&mut self, context: &Context) -> f64 {
+        let starts = self.starts();
         let line = self.model.along(&context.scaled());
-        let step = (1.0 - low) / GRID as f64;
-        let best = line.best((0..=GRID).map(|number| low + step * number as f64));
+        let best = line.best((0..=GRID).map(|number| number as f64 / GRID as f64));
         let worth = |at: f64| {
             let (improvement, slope) = expected_improvement(&line.belief(at), best);
             (-improvement, -slope)
         };
-        let Some((at, value)) = lowest(worth, starts, [low, 1.0]) else { return low };
-        let is_good = self.model.len() >= UPDATES_LEAST && -value < IMPROVEMENT_LEAST;
-        if is_good || self.model.len() >= UPDATES_MOST {
+        let (at, value) = lowest(worth, starts, RANGE).unwrap_or_default();
+        self.calm = if -value < IMPROVEMENT_LEAST { self.calm + 1 } else { 0 };
+        let is_good = self.updates >= UPDATES_LEAST && self.calm >= CALM_LEAST;
+        if is_good || self.updates >= UPDATES_MOST {
             self.stage = Stage::Exploitation;
         }
         at
     }
 
-    fn exploit(&mut self, context: &Context, low: f64) -> f64 {
-        let starts = self.starts(low).into_iter().chain([low]);
+    fn exploit(&mut self, context: &Context) -> f64 {
+        let starts = self.starts();
         let line = self.model.along(&context.scaled());
-        lowest(|at| line.mean(at), starts, [low, 1.0]).map_or(low, |(at, _)| at)
+        lowest(|at| line.mean(at), starts, RANGE).map_or(0.0, |(at, _)| at)
     }
 
-    fn starts(&mut self, low: f64) -> Vec<f64> {
-        (0..STARTS).map(|_| low + (1.0 - low) * self.draw.unit()).collect()
+    fn starts(&mut self) -> [f64; STARTS] {
+        std::array::from_fn(|_| self.draw.unit())
     }
 
-    /// Learns what came of a deferral: F = 0 where nothing was futile. Does nothing once it exploits what it knows.
+    /// Learns what came of a deferral: F = 0 where nothing was futile.
     pub fn learn(&mut self, context: &Context, deferral_ms: i64, futile_ms: i64) {
-        if self.stage == Stage::Exploitation {
+        if !self.learns() {
             return;
         }
-        let scale = DEFERRAL_MOST_MS as f64;
-        let [a, t, l, p] = context.scaled();
-        let missed = deferral_ms.abs_diff(futile_ms) as f64 / scale;
-        self.model.learn([deferral_ms as f64 / scale, a, t, l, p], missed);
-        if self.model.len() >= BOOTSTRAP_SAMPLES && self.model.len().is_multiple_of(FITS_EVERY) {
+        let other_ms = (self.draw.unit() * DEFERRAL_MOST_MS as f64) as i64;
+        for at_ms in [Some(deferral_ms), self.learns_on.then_some(other_ms)].into_iter().flatten() {
+            let scale = DEFERRAL_MOST_MS as f64;
+            let [a, t, l, p] = context.scaled();
+            self.model.learn([at_ms as f64 / scale, a, t, l, p], at_ms.abs_diff(futile_ms) as f64 / scale);
+        }
+        self.updates += 1;
+        if self.learns_on && self.model.len() >= KEPT + KEPT_MORE {
+            self.model.keep_latest(KEPT);
+        }
+        self.refine();
+    }
+
+    /// Fits the hyperparameters when it is time.
+    fn refine(&mut self) {
+        let is_due = match self.stage {
+            Stage::Bootstrap => self.updates >= BOOTSTRAP_SAMPLES,
+            Stage::Acquisition => self.updates.is_multiple_of(FITS_EVERY),
+            Stage::Exploitation => self.updates.is_multiple_of(LATER_FITS_EVERY),
+        };
+        if is_due {
             self.model.fit();
             self.stage = self.stage.max(Stage::Acquisition);
         }
@@ -168,11 +204,11 @@ mod tests {
     }
 
     fn learned(seed: u64) -> (Predictor, Vec<i64>) {
-        let (mut predictor, mut draw) = (Predictor::new(seed), Draw::new(seed + 1));
+        let (mut predictor, mut draw) = (Predictor::new(seed, false), Draw::new(seed + 1));
         let mut tried = Vec::new();
         for _ in 0..200 {
             let context = context(if draw.unit() < 0.5 { 1_800_000 } else { 40_000_000 });
-            let at = predictor.predict(&context, 0);
+            let at = predictor.predict(&context);
             let futile_ms = futile_ms(context.remaining_ms, &mut draw);
             predictor.learn(&context, at, futile_ms);
             tried.push(at);
@@ -186,7 +222,7 @@ mod tests {
             let (mut predictor, tried) = learned(seed);
             assert_eq!(predictor.stage(), Stage::Exploitation, "seed {seed}");
             assert!((UPDATES_LEAST..UPDATES_MOST).contains(&predictor.updates()), "{}", predictor.updates());
-            let (long, short) = (predictor.predict(&context(40_000_000), 0), predictor.predict(&context(1_800_000), 0));
+            let (long, short) = (predictor.predict(&context(40_000_000)), predictor.predict(&context(1_800_000)));
             assert!(long.abs_diff(70_000) < 6_000 && short.abs_diff(20_000) < 6_000, "seed {seed}: {long} {short}");
             assert!(tried.iter().all(|at| (0..=DEFERRAL_MOST_MS).contains(at)));
             assert_eq!(tried, learned(seed).1, "the same seed, the same choices");
@@ -195,22 +231,35 @@ mod tests {
 
     #[test]
     fn the_first_ten_fall_into_ten_parts_of_the_range() {
-        let mut predictor = Predictor::new(5);
-        let mut parts: Vec<i64> = (0..10).map(|_| predictor.predict(&context(1), 0) / 10_000).collect();
+        let mut predictor = Predictor::new(5, false);
+        let mut parts: Vec<i64> = (0..10).map(|_| predictor.predict(&context(1)) / 10_000).collect();
         parts.sort_unstable();
         assert_eq!(parts, (0..10).collect::<Vec<_>>());
     }
 
     #[test]
-    fn it_stays_above_the_least_and_where_nothing_is_futile_goes_down_to_it() {
-        let mut predictor = Predictor::new(9);
+    fn where_nothing_is_futile_it_goes_down_to_zero() {
+        let mut predictor = Predictor::new(9, false);
         for _ in 0..150 {
-            let at = predictor.predict(&context(1_800_000), 15_000);
-            assert!(at >= 15_000, "{at}");
+            let at = predictor.predict(&context(1_800_000));
             predictor.learn(&context(1_800_000), at, 0);
         }
-        assert!(predictor.predict(&context(1_800_000), 15_000) < 18_000);
-        assert!(predictor.predict(&context(1_800_000), 0) < 3_000);
-        assert_eq!(predictor.predict(&context(1_800_000), 200_000), DEFERRAL_MOST_MS);
+        assert!(predictor.predict(&context(1_800_000)) < 3_000);
+    }
+
+    #[test]
+    fn it_follows_a_cluster_that_changes_unless_it_is_to_stop() {
+        for (learns_on, expected_ms) in [(true, 60_000_i64), (false, 20_000)] {
+            let (mut predictor, mut draw) = (Predictor::new(4, learns_on), Draw::new(5));
+            for step in 0..700 {
+                let middle = if step < 200 { 20_000 } else { 60_000 };
+                let at = predictor.predict(&context(1));
+                predictor.learn(&context(1), at, middle + (10_000.0 * (draw.unit() - 0.5)) as i64);
+            }
+            let at = predictor.predict(&context(1));
+            assert!(at.abs_diff(expected_ms) < 8_000, "{learns_on}: {at}");
+            assert_eq!(predictor.updates() == 700, learns_on);
+            assert!(!learns_on || predictor.model.len() < KEPT + KEPT_MORE);
+        }
     }
 }

@@ -25,8 +25,8 @@ pub enum Action {
     Pause { job: JobNumber, phase: Phase, loads_from_ms: i64, trained_ms: i64, saved_at_ms: i64 },
     /// The job gets its GPUs.
     Start { job: JobNumber, run: Run },
-    /// The job waits this long before it preempts anybody.
-    Defer { job: JobNumber, deferral_ms: i64, least_ms: i64 },
+    /// The job preempts nobody before its deferral is over: X as predicted, or the rest of a load that is waited for.
+    Defer { job: JobNumber, predicted_ms: i64, deferral_ms: i64 },
 }
 
 /// Before the rest of the order; jobs with lower ranks come first.
@@ -52,6 +52,7 @@ pub struct Scheduler {
 impl Scheduler {
     #[must_use]
     pub fn new(policy: TimingPolicy, total: u32, seed: u64) -> Self {
+        let learns_on = matches!(policy, TimingPolicy::Lazer(rules) if rules.learns_on);
         Self {
             policy,
             total,
@@ -61,7 +62,7 @@ impl Scheduler {
             waiting: BTreeSet::new(),
             starving: BTreeSet::new(),
             history: History::default(),
-            lazer: Lazer::new(seed),
+            lazer: Lazer::new(seed, learns_on),
             actions: Vec::new(),
         }
     }

@@ -14,15 +14,16 @@ pub struct Spread {
     pub p95_s: f64,
 }
 
-/// Deferrals: how many, and their deciles from the least to the largest.
+/// X of each newcomer that could preempt somebody: how many, and the deciles from the least to the largest.
 #[derive(Debug, Clone, Serialize)]
 pub struct Deferrals {
     pub count: u64,
     pub deciles_s: Vec<f64>,
-    /// Parts of them that are 0, the bound l above 0, and the bound h.
+    /// Parts of them at the bounds, 0 and 100 s, a millisecond more or less.
     pub at_zero: f64,
-    pub at_least: f64,
     pub at_most: f64,
+    /// Part of them that a load which was going on made longer.
+    pub prolonged: f64,
 }
 
 /// What the decisions of a run took.
@@ -69,8 +70,9 @@ pub struct Figures {
 pub struct Deferral {
     pub at_ms: i64,
     pub job: u32,
+    pub predicted_ms: i64,
+    /// Until the end of loads that are waited for.
     pub deferral_ms: i64,
-    pub least_ms: i64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -145,8 +147,8 @@ impl Tally {
         self.last_ms = now_ms;
     }
 
-    pub fn deferred(&mut self, at_ms: i64, job: u32, deferral_ms: i64, least_ms: i64) {
-        self.course.push(Deferral { at_ms, job, deferral_ms, least_ms });
+    pub fn deferred(&mut self, at_ms: i64, job: u32, predicted_ms: i64, deferral_ms: i64) {
+        self.course.push(Deferral { at_ms, job, predicted_ms, deferral_ms });
     }
 
     #[must_use]
@@ -202,7 +204,7 @@ fn spread(mut values_ms: Vec<i64>) -> Spread {
 
 /// None where nobody was deferred.
 fn deferrals(course: &[Deferral]) -> Option<Deferrals> {
-    let mut sorted: Vec<i64> = course.iter().map(|one| one.deferral_ms).collect();
+    let mut sorted: Vec<i64> = course.iter().map(|one| one.predicted_ms).collect();
     sorted.sort_unstable();
     let part = |which: &dyn Fn(&Deferral) -> bool| {
         course.iter().filter(|one| which(one)).count() as f64 / course.len().max(1) as f64
@@ -210,9 +212,9 @@ fn deferrals(course: &[Deferral]) -> Option<Deferrals> {
     (!sorted.is_empty()).then(|| Deferrals {
         count: sorted.len() as u64,
         deciles_s: (0..=10).map(|tenth| quantile(&sorted, tenth, 10) as f64 / 1_000.0).collect(),
-        at_zero: part(&|one| one.deferral_ms == 0),
-        at_least: part(&|one| one.deferral_ms > 0 && one.deferral_ms == one.least_ms),
-        at_most: part(&|one| one.deferral_ms == DEFERRAL_MOST_MS),
+        at_zero: part(&|one| one.predicted_ms <= 1),
+        at_most: part(&|one| one.predicted_ms >= DEFERRAL_MOST_MS - 1),
+        prolonged: part(&|one| one.deferral_ms > one.predicted_ms),
     })
 }
 

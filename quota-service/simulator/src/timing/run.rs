@@ -112,8 +112,8 @@ impl Simulation<'_> {
                 self.trained_ms[at] = *trained_ms;
                 self.tally.paused(now_ms, *number, *phase, *saved_at_ms);
             }
-            Action::Defer { job: JobNumber(number), deferral_ms, least_ms } => {
-                self.tally.deferred(now_ms, *number, *deferral_ms, *least_ms);
+            Action::Defer { job: JobNumber(number), predicted_ms, deferral_ms } => {
+                self.tally.deferred(now_ms, *number, *predicted_ms, *deferral_ms);
             }
         }
     }

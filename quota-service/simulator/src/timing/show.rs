@@ -29,7 +29,7 @@ pub fn show(work: &Work, played: &[(String, Figures)], json: bool) {
     let deferred: Vec<Vec<String>> = deferred
         .map(|(name, one)| {
             let deciles = one.deciles_s.iter().map(|seconds| format!("{seconds:.0}"));
-            let parts = [one.at_zero, one.at_least, one.at_most].map(|part| format!("{part:.3}"));
+            let parts = [one.at_zero, one.at_most, one.prolonged].map(|part| format!("{part:.3}"));
             [name.clone(), one.count.to_string()].into_iter().chain(deciles).chain(parts).collect()
         })
         .collect();
@@ -49,7 +49,7 @@ pub fn show(work: &Work, played: &[(String, Figures)], json: bool) {
             "90 %",
             "most",
             "at 0",
-            "at l",
+            "at h",
             "at h",
         ];
         say("");
@@ -112,12 +112,12 @@ fn figures(played: &[(String, Figures)]) -> String {
 }
 
 fn deferrals(played: &[(String, Figures)]) -> String {
-    let mut lines = "policy,at_s,job,deferral_s,least_s\n".to_owned();
+    let mut lines = "policy,at_s,job,predicted_s,deferral_s\n".to_owned();
     for (name, one) in played {
         for deferral in &one.course {
             let seconds = |ms: i64| ms as f64 / 1_000.0;
-            let [at, long, least] = [deferral.at_ms, deferral.deferral_ms, deferral.least_ms].map(seconds);
-            let _ = writeln!(lines, "{name},{at},{},{long},{least}", deferral.job);
+            let [at, predicted, long] = [deferral.at_ms, deferral.predicted_ms, deferral.deferral_ms].map(seconds);
+            let _ = writeln!(lines, "{name},{at},{},{predicted},{long}", deferral.job);
         }
     }
     lines
