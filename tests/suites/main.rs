@@ -15,4 +15,5 @@ mod service;
 mod simulate;
 mod store;
 mod tidy;
+mod timing;
 mod traces;

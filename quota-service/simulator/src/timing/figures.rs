@@ -19,6 +19,8 @@ pub struct Spread {
 pub struct Deferrals {
     pub count: u64,
     pub deciles_s: Vec<f64>,
+    /// The same of those above 0.
+    pub positive_deciles_s: Vec<f64>,
     /// Parts of them at the bounds, 0 and 100 s, a millisecond more or less.
     pub at_zero: f64,
     pub at_most: f64,
@@ -47,6 +49,8 @@ pub struct Figures {
     pub left_out: u64,
     pub jct: Spread,
     pub waiting: Spread,
+    /// Of jobs with more than one GPU: they are who waits where others fill what falls idle.
+    pub gang_waiting: Spread,
     /// Loading that a preemption cut off.
     pub futile: Spread,
     pub loading_mean_s: f64,
@@ -170,6 +174,7 @@ impl Tally {
             left_out: work.left_out,
             jct: over(&|life, _| life.jct_ms),
             waiting: over(&waited),
+            gang_waiting: over(&|life, job| waited(life, job).filter(|_| job.ask.gpus > 1)),
             futile: over(&|life, _| Some(life.futile_ms)),
             loading_mean_s: over(&|life, _| Some(life.loading_ms)).mean_s,
             saving_mean_s: over(&|life, _| Some(life.saving_ms)).mean_s,
@@ -209,9 +214,12 @@ fn deferrals(course: &[Deferral]) -> Option<Deferrals> {
     let part = |which: &dyn Fn(&Deferral) -> bool| {
         course.iter().filter(|one| which(one)).count() as f64 / course.len().max(1) as f64
     };
+    let deciles = |sorted: &[i64]| (0..=10).map(|tenth| quantile(sorted, tenth, 10) as f64 / 1_000.0).collect();
+    let positive = &sorted[sorted.partition_point(|ms| *ms <= 1)..];
     (!sorted.is_empty()).then(|| Deferrals {
         count: sorted.len() as u64,
-        deciles_s: (0..=10).map(|tenth| quantile(&sorted, tenth, 10) as f64 / 1_000.0).collect(),
+        deciles_s: deciles(&sorted),
+        positive_deciles_s: deciles(positive),
         at_zero: part(&|one| one.predicted_ms <= 1),
         at_most: part(&|one| one.predicted_ms >= DEFERRAL_MOST_MS - 1),
         prolonged: part(&|one| one.deferral_ms > one.predicted_ms),

@@ -15,46 +15,26 @@ pub fn show(work: &Work, played: &[(String, Figures)], json: bool) {
         print_json(&played.iter().map(|(name, figures)| (name.as_str(), figures)).collect::<BTreeMap<_, _>>());
         return;
     }
-    let mut header = vec!["policy"];
-    for of in ["JCT", "waiting", "futile"] {
-        header.extend(match of {
-            "JCT" => ["JCT mean", "median", "p95"],
-            "waiting" => ["waiting mean", "median", "p95"],
-            _ => ["futile mean", "median", "p95"],
-        });
-    }
-    header.extend(["futile GPU h", "preemptions", "futile ones", "µs p50", "p99", "CPU s"]);
+    let header = [
+        "policy",
+        "JCT mean",
+        "median",
+        "p95",
+        "waiting mean",
+        "median",
+        "p95",
+        "futile mean",
+        "median",
+        "p95",
+        "futile GPU h",
+        "preemptions",
+        "futile ones",
+        "µs p50",
+        "p99",
+        "CPU s",
+    ];
     print_text(&table(&header, &played.iter().map(|(name, one)| row(name, one)).collect::<Vec<_>>()));
-    let deferred = played.iter().filter_map(|(name, one)| Some((name, one.deferrals.as_ref()?)));
-    let deferred: Vec<Vec<String>> = deferred
-        .map(|(name, one)| {
-            let deciles = one.deciles_s.iter().map(|seconds| format!("{seconds:.0}"));
-            let parts = [one.at_zero, one.at_most, one.prolonged].map(|part| format!("{part:.3}"));
-            [name.clone(), one.count.to_string()].into_iter().chain(deciles).chain(parts).collect()
-        })
-        .collect();
-    if !deferred.is_empty() {
-        let header = [
-            "X of",
-            "deferrals",
-            "least",
-            "10 %",
-            "20 %",
-            "30 %",
-            "40 %",
-            "50 %",
-            "60 %",
-            "70 %",
-            "80 %",
-            "90 %",
-            "most",
-            "at 0",
-            "at h",
-            "at h",
-        ];
-        say("");
-        print_text(&table(&header, &deferred));
-    }
+    deferrals_table(played);
     say(format!(
         "{} jobs on {} GPUs, offered load {:.3}, {} left out; times in seconds; µs: of a decision",
         work.jobs.len(),
@@ -62,6 +42,45 @@ pub fn show(work: &Work, played: &[(String, Figures)], json: bool) {
         work.offered_load(),
         work.left_out
     ));
+}
+
+/// X of the policies that defer: of all newcomers that could preempt somebody, and of those whose X is above 0.
+fn deferrals_table(played: &[(String, Figures)]) {
+    let deferred = played.iter().filter_map(|(name, one)| Some((name, one.deferrals.as_ref()?)));
+    let rows: Vec<Vec<String>> = deferred
+        .flat_map(|(name, one)| {
+            let deciles = |of: &[f64]| of.iter().map(|seconds| format!("{seconds:.0}")).collect::<Vec<_>>();
+            let parts = [one.at_zero, one.at_most, one.prolonged].map(|part| format!("{part:.3}"));
+            let all = [vec![name.clone(), one.count.to_string()], deciles(&one.deciles_s), parts.to_vec()].concat();
+            let above = (one.count as f64 * (1.0 - one.at_zero)).round();
+            let positive =
+                [vec![format!("{name}, X > 0"), above.to_string()], deciles(&one.positive_deciles_s)].concat();
+            [all, positive]
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    let header = [
+        "X in s",
+        "newcomers",
+        "least",
+        "10 %",
+        "20 %",
+        "30 %",
+        "40 %",
+        "50 %",
+        "60 %",
+        "70 %",
+        "80 %",
+        "90 %",
+        "most",
+        "at 0",
+        "at 100",
+        "prolonged",
+    ];
+    say("");
+    print_text(&table(&header, &rows));
 }
 
 fn row(name: &str, one: &Figures) -> Vec<String> {
