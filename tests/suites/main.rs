@@ -16,5 +16,6 @@ mod service;
 mod simulate;
 mod store;
 mod tidy;
+mod timing;
 mod topology;
 mod traces;

@@ -12,6 +12,7 @@ mod lines;
 mod names;
 mod nodes;
 pub mod openb;
+mod phases;
 mod philly;
 mod power;
 mod table;
@@ -27,7 +28,8 @@ pub use ical::EventFault;
 pub use jobs::Jobs;
 pub use lines::Lines;
 pub use nodes::{GFS_NODE_COLUMNS, NodeRow, capacity_by_model, gfs_nodes};
-pub use philly::{philly, philly_tasks};
+pub use phases::{PHASE_COLUMNS, PhaseRow, phases};
+pub use philly::{philly, philly_models, philly_tasks};
 pub use power::{PowerRow, Powered, power};
 pub use usage::usage;
 

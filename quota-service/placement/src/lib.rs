@@ -19,6 +19,7 @@ mod reason;
 mod settings;
 pub mod staleness;
 mod supply;
+pub mod timing;
 pub mod topology;
 
 pub use decide::{Circumstances, Decision, Limit, Misaligned, QueueOrder, Refusal, decide};

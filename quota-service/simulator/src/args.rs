@@ -74,6 +74,8 @@ pub enum Command {
     Inflate(Box<Inflate>),
     /// Preemption in a full cluster, with an eye to topology and without (tables 3 to 5 of the paper)
     Topology(Saturated),
+    /// Play jobs on so many GPUs under policies of timing: who is preempted, and when
+    Timing(Box<crate::timing::args::Timing>),
     /// Settings in force
     Config {
         #[command(subcommand)]

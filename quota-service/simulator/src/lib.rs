@@ -16,6 +16,7 @@ pub mod replay;
 pub mod run;
 pub mod saturated;
 pub mod tally;
+pub mod timing;
 pub mod world;
 
 #[cfg(test)]

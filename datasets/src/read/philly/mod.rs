@@ -7,6 +7,7 @@ use super::jobs::Jobs;
 use super::names::Names;
 use super::table::{Extra, Row, Table};
 use super::{ReadError, ReadOptions, ReadReport, RowFault};
+use std::collections::BTreeMap;
 use std::path::Path;
 use vocab::{MilliGpus, Task, TaskClass, TaskId, UnixSeconds};
 
@@ -53,6 +54,20 @@ pub fn philly_tasks(
     report.equal_duplicates = names.equal_duplicates;
     report.jobs_without_gpus = without_gpus;
     Ok((tasks, report))
+}
+
+/// Which model each job trains, by the job's name. Jobs without GPUs are among them.
+///
+/// # Errors
+/// As [`philly_tasks`].
+pub fn philly_models(file: &Path, options: &ReadOptions) -> Result<BTreeMap<TaskId, String>, ReadError> {
+    let (mut models, mut skipped) = (BTreeMap::new(), Vec::new());
+    let mut table = Table::open(file, &["job_id", "model_name"], Extra::Ignored)?;
+    table.each(options, &mut skipped, |row| {
+        models.insert(row.name("job_id", TaskId::parse)?, row.text("model_name").to_owned());
+        Ok(())
+    })?;
+    Ok(models)
 }
 
 /// A job and its task; a job without GPUs is none, and its row is checked all the same.

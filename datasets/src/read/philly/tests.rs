@@ -45,6 +45,14 @@ fn jobs_without_gpus_are_counted_and_left_out() {
 }
 
 #[test]
+fn jobs_train_the_models_that_they_name() {
+    let text = format!("{HEADER}{}{}", job("7", "0", "0", "60", "0"), job("8", "1", "0", "60", "0"));
+    let models = read_as("philly.csv", text.as_bytes(), |file| philly_models(file, &options())).unwrap();
+    let named: Vec<_> = models.iter().map(|(job, model)| format!("{job} {model}")).collect();
+    assert_eq!(named, ["7 vgg16", "8 vgg16"]);
+}
+
+#[test]
 fn a_list_in_quotes_is_one_field_and_without_them_a_fault() {
     let row = |list: &str| format!("7,vc_1,1,0,5049,vgg16,60,14,{list},10,0,strict\n");
     assert_eq!(jobs(&row("\"[1105, 2210]\"")).unwrap().tasks.len(), 1);
