@@ -26,7 +26,7 @@ pub use ical::EventFault;
 pub use jobs::Jobs;
 pub use lines::Lines;
 pub use nodes::{GFS_NODE_COLUMNS, NodeRow, capacity_by_model, gfs_nodes};
-pub use philly::{philly, philly_tasks};
+pub use philly::{LABEL_COLUMNS, SPEED_COLUMNS, job_labels, model_speeds, philly, philly_models, philly_tasks};
 pub use usage::usage;
 
 use crate::calendar::Calendar;

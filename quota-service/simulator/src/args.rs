@@ -66,6 +66,8 @@ impl command_line::Config for Config {
 pub enum Command {
     /// Run several policies on one trace: a table, and a page of their course
     Compare(Box<Compare>),
+    /// Jobs whose GPUs come and go one by one: Cornucopia and its rivals on a list of jobs
+    Elastic(Box<crate::elastic::args::Elastic>),
     /// Settings in force
     Config {
         #[command(subcommand)]

@@ -24,6 +24,7 @@ fn start(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.command {
         None => commands::one(arguments, &values, json)?,
         Some(Command::Compare(what)) => commands::compare(what, &values, json)?,
+        Some(Command::Elastic(what)) => simulator::elastic::command(what, &values, json)?,
         Some(Command::Config { .. } | Command::Completions { .. }) => {}
     }
     Ok(())

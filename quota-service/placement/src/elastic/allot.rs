@@ -39,7 +39,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    fn is_rising(&self) -> bool {
+    fn is_rising(self) -> bool {
         let beyond = self.beyond.unwrap_or(self.request);
         self.min <= self.request && self.request <= beyond && usize::from(beyond) < LEVELS
     }
