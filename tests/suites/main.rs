@@ -5,6 +5,7 @@ mod calendar;
 mod cases;
 mod demo;
 mod deploy;
+mod elastic;
 mod generate;
 mod inflate;
 mod main_job;

@@ -33,7 +33,25 @@ impl Table {
 
     /// As [`Self::open`], of what was opened already; `file` names it in errors.
     pub fn of(file: &Path, source: Box<dyn Read>, columns: &[&'static str], extra: Extra) -> Result<Self, ReadError> {
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(Lines::new(source));
+        Self::built(file, source, columns, extra, &mut csv::ReaderBuilder::new())
+    }
+
+    /// As [`Self::open`] with these columns alone, and lines that begin with # are notes to people.
+    pub fn with_notes(file: &Path, columns: &[&'static str]) -> Result<Self, ReadError> {
+        let io = |source| ReadError::Io { file: file.to_owned(), source };
+        let opened = File::open(file).map_err(io)?;
+        let notes = &mut csv::ReaderBuilder::new();
+        Self::built(file, Box::new(opened), columns, Extra::Refused, notes.comment(Some(b'#')))
+    }
+
+    fn built(
+        file: &Path,
+        source: Box<dyn Read>,
+        columns: &[&'static str],
+        extra: Extra,
+        builder: &mut csv::ReaderBuilder,
+    ) -> Result<Self, ReadError> {
+        let mut reader = builder.trim(csv::Trim::All).from_reader(Lines::new(source));
         let header = match reader.headers() {
             Ok(header) => header.iter().map(str::to_owned).collect::<Vec<_>>(),
             Err(fault) => return Err(form_error(file, 1, &fault)),

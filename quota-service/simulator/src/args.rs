@@ -76,6 +76,8 @@ pub enum Command {
     Topology(Saturated),
     /// Play jobs on so many GPUs under policies of timing: who is preempted, and when
     Timing(Box<crate::timing::args::Timing>),
+    /// Jobs whose GPUs come and go one by one: Cornucopia and its rivals on a list of jobs
+    Elastic(Box<crate::elastic::args::Elastic>),
     /// Settings in force
     Config {
         #[command(subcommand)]

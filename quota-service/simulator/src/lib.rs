@@ -4,6 +4,7 @@ pub mod args;
 pub mod chronus;
 pub mod commands;
 pub mod cpu;
+pub mod elastic;
 pub mod files;
 pub mod inflate;
 pub mod layout;

@@ -27,6 +27,7 @@ fn start(arguments: &Arguments) -> Result<(), Failure> {
         Some(Command::Compare(what)) => commands::compare(what, &values, json)?,
         Some(Command::Inflate(what)) => simulator::inflate::inflate(what, &values, json)?,
         Some(Command::Timing(what)) => simulator::timing::timing(what, &values, json)?,
+        Some(Command::Elastic(what)) => simulator::elastic::command(what, &values, json)?,
         Some(Command::Config { .. } | Command::Completions { .. }) => {}
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Real traces: what the readers make of them, and scores that others measured on the same hours.
 
 mod calibration;
+mod elastic;
 mod openb;
 mod philly;
 

@@ -1,7 +1,10 @@
 //! Jobs of Microsoft's Philly cluster, as published with Chronus (`trace_job_Philly_MIX1.csv`).
 
+mod elastic;
 #[cfg(test)]
 mod tests;
+
+pub use elastic::{LABEL_COLUMNS, SPEED_COLUMNS, job_labels, model_speeds};
 
 use super::jobs::Jobs;
 use super::names::Names;
