@@ -106,13 +106,11 @@ impl Scheduler {
     fn submitted(&mut self, now_ms: i64, ask: Ask) {
         let job = self.next_number();
         self.jobs.push(Job::new(ask, now_ms));
-        match self.policy {
-            TimingPolicy::Lazer(rules) => self.newcomer(now_ms, job, rules),
-            _ => {
-                self.wait(now_ms, job);
-                self.plan(now_ms);
-            }
+        if let TimingPolicy::Lazer(rules) = self.policy {
+            return self.newcomer(now_ms, job, rules);
         }
+        self.wait(now_ms, job);
+        self.plan(now_ms);
     }
 
     fn finished(&mut self, now_ms: i64, job: JobNumber) {
