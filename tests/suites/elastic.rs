@@ -38,7 +38,7 @@ impl Place {
 
     fn made(&self, what: &str, more: &[&str]) -> String {
         let out = self.file(&format!("{what}.csv"));
-        program("simulate", &[&["elastic", what, "--out", &out], more].concat()).ok();
+        let _ = program("simulate", &[&["elastic", what, "--out", &out], more].concat()).ok();
         fs::read_to_string(out).unwrap()
     }
 }
