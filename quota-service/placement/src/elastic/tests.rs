@@ -234,7 +234,7 @@ fn assert_sound(scheduler: &mut dyn Scheduler, gpus: u32, events: &[Event]) {
                 scheduler.leave(number, now_ms);
             }
             Event::Pass { ms } => {
-                now_ms = scheduler.next_ms().map_or(now_ms + ms, |due| due.clamp(now_ms, now_ms + ms))
+                now_ms = scheduler.next_ms().map_or(now_ms + ms, |due| due.clamp(now_ms, now_ms + ms));
             }
         }
         for change in scheduler.replan(now_ms, &|number| works[&number]) {
