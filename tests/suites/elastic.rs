@@ -38,7 +38,8 @@ impl Place {
 
     fn made(&self, what: &str, more: &[&str]) -> String {
         let out = self.file(&format!("{what}.csv"));
-        let _ = program("simulate", &[&["elastic", what, "--out", &out], more].concat()).ok();
+        let told = program("simulate", &[&["elastic", what, "--out", &out], more].concat()).ok();
+        assert!(told.stdout.contains(&out), "it says where it wrote: {}", told.stdout);
         fs::read_to_string(out).unwrap()
     }
 }
@@ -124,5 +125,5 @@ fn what_cannot_be_simulated_is_named_with_what_to_do() {
     let said = place.run(&[]);
     assert_eq!((said.code, said.stderr.contains("jobs.csv, row 2: column num_gpu")), (3, true), "{}", said.stderr);
     let said = program("simulate", &["elastic"]);
-    assert_eq!((said.code, said.stderr.contains("--jobs names the list")), (2, true), "{}", said.stderr);
+    assert_eq!((said.code, said.stderr.contains("--jobs <FILE>")), (2, true), "{}", said.stderr);
 }

@@ -19,7 +19,7 @@ fn cornucopia_lets_interactive_philly_jobs_begin_at_once_and_beats_srtf_on_960_g
         let full_s = of(gpus, "cornucopia", "interactive_full_mean_s");
         assert!(queue_s < 1.0 && full_s < 1.0, "{gpus}: {queue_s} s, {full_s} s");
     }
-    // 448 of them come within half an hour: on 320 GPUs they wait for each other, 18 s on average even with nobody else.
+    // 448 of them come within half an hour: on 320 GPUs they wait for each other, 18.75 s on average even with nobody else.
     let queue_s = of("320", "cornucopia", "interactive_queue_mean_s");
     assert!(queue_s < 20.0 && queue_s < of("320", "srtf", "interactive_queue_mean_s") / 2.0, "{queue_s} s");
     let ratio = |gpus| of(gpus, "cornucopia", "jct_mean_s") / of(gpus, "srtf", "jct_mean_s");

@@ -57,7 +57,7 @@ pub fn text(jobs: &[Row], labels: &[Label], seed: u64) -> String {
 /// Labels of a file, in the order of the jobs.
 ///
 /// # Errors
-/// The file cannot be read, a row is bad, or a job has no label.
+/// The file cannot be read, or lacks a job.
 pub fn read(file: &Path, jobs: &[Row]) -> Result<Vec<Label>, ElasticError> {
     let labels: BTreeMap<TaskId, bool> = datasets::read::job_labels(file)?;
     let label = |job: &Row| match labels.get(&job.id) {

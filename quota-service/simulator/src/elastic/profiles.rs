@@ -56,7 +56,7 @@ pub fn text(speeds: &BTreeMap<String, Vec<u64>>) -> String {
 /// Profiles by model, of a file where one is named.
 ///
 /// # Errors
-/// The file cannot be read, or a row of it is bad.
+/// The file cannot be read, or its speeds are none.
 pub fn profiles(file: Option<&Path>) -> Result<BTreeMap<String, Arc<Profile>>, ElasticError> {
     let speeds = match file {
         Some(file) => datasets::read::model_speeds(file)?,
