@@ -6,6 +6,7 @@
 //! gang starts, and which spot tasks have to go for it; a [`Pool`](pool::Pool) does so for its queue, event by event. The service and the simulator call the same functions.
 
 mod decide;
+pub mod draw;
 pub mod elastic;
 pub mod eta;
 pub mod fleet;

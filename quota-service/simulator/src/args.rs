@@ -35,8 +35,8 @@ pub struct Arguments {
     /// What GET /v1/pools/{id}/snapshot answered: what the policy would do with its waiting tasks now
     #[arg(long, value_name = "FILE", conflicts_with = "Trace")]
     pub snapshot: Option<PathBuf>,
-    /// Rules by which tasks are placed
-    #[arg(long, value_name = "POLICY", default_value = "gfs")]
+    /// Rules by which tasks are placed: a name, or a file with their parts, such as mine.toml
+    #[arg(long, value_name = "POLICY|FILE", default_value = "gfs")]
     pub policy: String,
     #[command(flatten)]
     pub flags: Flags,
@@ -197,7 +197,7 @@ pub struct Saturated {
 pub struct Compare {
     #[command(flatten)]
     pub trace: Trace,
-    /// By their names, each with a predictor of its own after a colon if need be
+    /// By their names or files, each with a predictor of its own after a colon if need be
     #[arg(long, value_name = "POLICY,…", value_delimiter = ',', required = true)]
     pub policies: Vec<String>,
     /// Folder for compare.html, compare.csv and course.csv
@@ -219,7 +219,7 @@ pub struct Inflate {
     /// name,cpu_milli,num_gpu,gpu_milli and the other columns of the openb trace
     #[arg(long, value_name = "FILE")]
     pub pods: PathBuf,
-    /// By their names
+    /// By their names or files
     #[arg(long, value_name = "POLICY,…", value_delimiter = ',', required = true)]
     pub policies: Vec<String>,
     /// Runs of each policy, from the seed on

@@ -19,7 +19,7 @@ const MOST_SOCKETS: usize = 8;
 pub enum TopologyError {
     #[error("there is no topology {name:?}; there are {}", Topology::PRESETS.join(", "))]
     NoPreset { name: String },
-    #[error("a topology has at least one GPU")]
+    #[error("a topology has at least one GPU, and none was named or found")]
     NoGpus,
     #[error("GPU {gpu} is beyond the {most} that a node may have", most = MOST_GPUS)]
     TooManyGpus { gpu: u32 },

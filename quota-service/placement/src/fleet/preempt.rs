@@ -2,8 +2,9 @@
 
 use super::index::Key;
 use super::node::{NodeState, WHOLE_MILLI, lowest, numbers};
-use super::rules::{Draw, VictimRule};
+use super::rules::VictimRule;
 use super::{Fleet, Gang, GpuPlace, GpuRequest, Plan, PodPlace, PodRequest, Running};
+use crate::draw::Draw;
 use crate::invariants;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -124,7 +125,7 @@ impl Fleet {
         let costs = Costs { now, history, settings, pool_milli_gpu_s };
         let mut gone: Vec<(TaskId, Running)> = Vec::new();
         let mut places = Vec::new();
-        let mut draw = Draw::new(rule.seed(), &gang.task, now.get());
+        let mut draw = Draw::of_task(rule.seed(), &gang.task, now.get());
         for _ in 0..gang.pods {
             let chosen = match (rule, self.wish(gang)) {
                 (_, Some(wish)) => self.cheapest_aligned(gang, wish, &costs),

@@ -3,6 +3,7 @@
 use super::node::{NodeState, WHOLE_MILLI};
 use super::preempt::{Candidate, Costs, Room};
 use super::{Fleet, Gang, GpuPlace, GpuRequest};
+use crate::draw::Draw;
 use vocab::TaskId;
 
 /// Who goes for an HP pod.
@@ -119,29 +120,5 @@ impl Fleet {
         }
         let gpus = room.chosen(node, gang.pod.gpus)?;
         Some((number, Candidate { victims, cost: costs.of(0, 0, 0), gpus }))
-    }
-}
-
-/// Numbers that follow from a seed (SplitMix64).
-#[derive(Debug, Clone, Copy)]
-pub struct Draw(u64);
-
-impl Draw {
-    /// Of one task at one time.
-    #[must_use]
-    pub fn new(seed: u64, task: &TaskId, at_s: i64) -> Self {
-        let name = task
-            .as_str()
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Self(seed ^ name.rotate_left(17) ^ (at_s as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
-
-    pub(super) fn below(&mut self, count: usize) -> Option<usize> {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31).checked_rem(count as u64).map(|number| number as usize)
     }
 }

@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_fit_finds_which_inputs_matter_and_never_makes_the_values_less_likely() {
-        let (mut process, mut draw) = (Gaussian::new(Hyperparameters::default()), super::super::draw::Draw::new(3));
+        let (mut process, mut draw) = (Gaussian::new(Hyperparameters::default()), crate::draw::Draw::new(3));
         for _ in 0..60 {
             let point = std::array::from_fn(|_| draw.unit());
             process.learn(point, (5.0 * point[0]).sin() + 0.5 * point[2] + 0.05 * draw.unit());

@@ -5,7 +5,6 @@
 //! milliseconds on the caller's clock.
 
 pub mod checks;
-pub mod draw;
 pub mod gaussian;
 mod gpus;
 mod history;

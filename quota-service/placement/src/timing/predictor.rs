@@ -1,9 +1,9 @@
 //! How long a preemption is put off: Bayesian optimization over its context (Lazer §4.2).
 
-use super::draw::Draw;
 use super::gaussian::{Gaussian, Hyperparameters, INPUTS};
 use super::normal::expected_improvement;
 use super::search::lowest;
+use crate::draw::Draw;
 
 /// h of Eq. 3: no deferral is longer.
 pub const DEFERRAL_MOST_MS: i64 = 100_000;

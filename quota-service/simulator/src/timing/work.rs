@@ -6,8 +6,8 @@ use crate::commands::SimulatorError;
 use crate::world::WorldError;
 use datasets::Calendar;
 use datasets::read::{ReadOptions, philly_models, philly_tasks};
+use placement::draw::Draw;
 use placement::timing::Ask;
-use placement::timing::draw::Draw;
 use std::collections::BTreeMap;
 use vocab::{ClusterName, GpuModel, Organization, Task, UnixSeconds};
 

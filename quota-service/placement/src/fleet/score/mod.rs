@@ -10,8 +10,8 @@ mod tests;
 pub use cache::Scores;
 pub use target::{Spec, Target, Workload};
 
-use super::rules::Draw;
 use super::{Fleet, Gang, GpuPlace, GpuRequest, PodPlace};
+use crate::draw::Draw;
 use seat::{Ground, Seat};
 
 /// On which node a pod goes, where idle GPUs suffice. Scores are whole numbers, of which the highest wins; ties go to the node
@@ -170,7 +170,7 @@ impl Fleet {
         let ground = Ground { rule, class: gang.class, target: workload.target(), power, evictions };
         let seats = scores.seats(&ground, &gang.pod, nodes);
         if let ScoreRule::Random { seed } = rule {
-            let mut draw = Draw::new(seed, &gang.task, i64::from(number));
+            let mut draw = Draw::of_task(seed, &gang.task, i64::from(number));
             let fits: Vec<usize> = fitting(seats).map(|(node, _)| node).collect();
             let node = *fits.get(draw.below(fits.len())?)?;
             return self.drawn_place(node, gang.pod.gpus, &mut draw);

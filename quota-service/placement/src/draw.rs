@@ -1,5 +1,7 @@
 //! Numbers that follow from a seed (SplitMix64, Steele et al. 2014).
 
+use vocab::TaskId;
+
 /// A stream of numbers; the same seed, the same stream.
 #[derive(Debug, Clone)]
 pub struct Draw(u64);
@@ -8,6 +10,16 @@ impl Draw {
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
+    }
+
+    /// The stream of one task at one time.
+    #[must_use]
+    pub fn of_task(seed: u64, task: &TaskId, at_s: i64) -> Self {
+        let name = task
+            .as_str()
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        Self(seed ^ name.rotate_left(17) ^ (at_s as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     const fn next(&mut self) -> u64 {
@@ -23,16 +35,16 @@ impl Draw {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Uniform on 0..count; 0 where count is 0.
-    pub fn below(&mut self, count: usize) -> usize {
-        self.next().checked_rem(count as u64).map_or(0, |number| number as usize)
+    /// Uniform on 0..count; none where count is 0.
+    pub fn below(&mut self, count: usize) -> Option<usize> {
+        self.next().checked_rem(count as u64).map(|number| number as usize)
     }
 
     /// Latin hypercube samples of [0, 1) (McKay et al. 1979): one in each of `count` equal parts, in random order.
     pub fn latin(&mut self, count: usize) -> Vec<f64> {
         let mut samples: Vec<f64> = (0..count).map(|part| (part as f64 + self.unit()) / count as f64).collect();
         for last in (1..count).rev() {
-            samples.swap(last, self.below(last + 1));
+            samples.swap(last, self.below(last + 1).unwrap_or(last));
         }
         samples
     }
