@@ -195,7 +195,13 @@ fn snapshot() -> String {
         let pod = PodRequest::new(GpuRequest::Whole(gpus), 0, 0);
         let gang = Gang { task: TaskId::parse(name).unwrap(), class, pod, pods: 1 };
         let hours = (class == TaskClass::Spot).then_some(HorizonHours::ONE);
-        Command::Submit(Request { gang, organization: Organization::parse("a").unwrap(), submitted: now, hours })
+        Command::Submit(Request {
+            gang,
+            organization: Organization::parse("a").unwrap(),
+            submitted: now,
+            hours,
+            elastic: None,
+        })
     };
     let node = NodeId::parse("a").unwrap();
     for command in [

@@ -2,7 +2,9 @@
 
 use crate::decide::Limit;
 use crate::eta::{Eta, EtaState};
-use crate::fleet::{Fleet, Gang, Gpu, GpuPlace, Plan, PodPlace, PodRequest, Running, WHOLE_MILLI, Wish, numbers};
+use crate::fleet::{
+    Fleet, Gang, Gpu, GpuPlace, Plan, PodPlace, PodRequest, Running, WHOLE_MILLI, Wish, mask_of, numbers,
+};
 use crate::quota::Quota;
 use crate::settings::PoolSettings;
 use vocab::{HorizonHours, TaskClass};
@@ -77,6 +79,7 @@ pub fn books_balance(fleet: &Fleet) {
         }
     }
     promises_balance(fleet);
+    loans_balance(fleet);
     for (node, taken) in fleet.nodes().iter().zip(taken) {
         assert_eq!(node.gpus, taken, "node {} and its tasks differ", node.id);
         let sums = taken.iter().fold([0, 0], |[hp, spot], gpu| [hp + u32::from(gpu.hp), spot + u32::from(gpu.spot)]);
@@ -87,6 +90,29 @@ pub fn books_balance(fleet: &Fleet) {
             "idle GPUs of {}",
             node.id
         );
+    }
+}
+
+/// What is lent is idle to everybody else, lent once, and lent to spot alone.
+///
+/// # Panics
+/// When it does not hold.
+pub fn loans_balance(fleet: &Fleet) {
+    let mut lent = vec![(0_u64, 0, 0); fleet.nodes().len()];
+    for (task, running) in fleet.tasks() {
+        assert!(running.lent.is_empty() || running.class == TaskClass::Spot, "HP task {task} is lent GPUs");
+        for place in &running.lent {
+            let (gpus, cpu_milli, memory_mib) = &mut lent[place.node];
+            assert_eq!(*gpus & mask_of(place.gpus), 0, "a GPU of node {} is lent twice", place.node);
+            *gpus |= mask_of(place.gpus);
+            *cpu_milli += running.pod.cpu_milli;
+            *memory_mib += running.pod.memory_mib;
+            assert!(fleet.borrowers(place.node).contains(task), "{task} is lent GPUs that nobody knows of");
+        }
+    }
+    for (node, lent) in fleet.nodes().iter().zip(lent) {
+        assert_eq!((node.lent, node.lent_cpu_milli, node.lent_memory_mib), lent, "what node {} lends", node.id);
+        assert!(node.loans_fit(), "node {} lends what it does not have", node.id);
     }
 }
 

@@ -93,6 +93,12 @@ fn factor(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "write a number of 0 to 1000".to_owned())
 }
 
+/// A share of 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    number.ok_or_else(|| "write a share of 0 to 1, such as 0.5".to_owned())
+}
+
 fn affinity(text: &str) -> Result<Affinity, String> {
     let known = || {
         let names = |names: &[&str]| names.join(", ");
@@ -150,6 +156,18 @@ pub struct Trace {
     /// The same above 8 GPUs
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(i64).range(0..))]
     pub restart_large_s: i64,
+    /// Share of the spot jobs of whole GPUs that are elastic: pods of one GPU each, from one of them to twice as many as asked for
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
+    pub elastic: Option<f64>,
+    /// The same jobs come in pods of one GPU, and neither shrink nor grow: what splitting alone is worth
+    #[arg(long, requires = "elastic")]
+    pub elastic_control: bool,
+    /// How fast elastic jobs are by their GPUs: a model of the file that `simulate elastic profiles` writes
+    #[arg(long, value_name = "MODEL", default_value = "resnet101", requires = "elastic")]
+    pub elastic_model: String,
+    /// Seconds for which an elastic job stands still when its pods change (Horovod needs less than 10, Cornucopia section 4.1)
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(i64).range(0..=86_400))]
+    pub resize_s: i64,
     /// How every node is laid out: rtx4090-8, a100-8, or a file as PUT /v1/nodes/{id} takes it
     #[arg(long, value_name = "PRESET|FILE", value_parser = crate::layout::topology)]
     pub topology: Option<Topology>,

@@ -2,7 +2,7 @@
 
 use crate::cpu;
 use crate::run::{Outcome, RunError};
-use crate::tally::Tally;
+use crate::tally::{Tally, milli};
 use crate::world::World;
 use placement::leases::{LeaseChange, LeaseSettings, Leases};
 use std::cmp::Reverse;
@@ -104,7 +104,7 @@ impl Simulation<'_> {
                 continue;
             }
             let request = &self.world.jobs[number as usize].request;
-            self.tally.finished(at, request, self.jobs[number as usize].waited_s);
+            self.tally.finished(at, request, self.jobs[number as usize].waited_s, milli(request));
             self.pools[self.world.pool_of[number as usize] as usize].finish(&request.gang.task);
         }
     }
@@ -121,7 +121,7 @@ impl Simulation<'_> {
                 let costs = if progress.version > 1 { RENEWAL_S } else { 0 };
                 progress.waited_s += now - progress.queued;
                 progress.done_at = now.saturating_add(progress.left_s).saturating_add(costs);
-                self.tally.started(now, request);
+                self.tally.started(now, request, milli(request));
             }
             LeaseChange::Renewed { .. } => progress.done_at = progress.done_at.saturating_add(RENEWAL_S),
             LeaseChange::Ended { .. } => {

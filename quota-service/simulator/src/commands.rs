@@ -9,6 +9,7 @@ use crate::predictor::{Plan, PredictorKind};
 use crate::quota::QuotaSettings;
 use crate::run::{Losses, Outcome, RunError, Settings, run};
 use crate::saturated;
+use crate::stretch::Stretch;
 use crate::tally::Summary;
 use crate::world::{Shape, World, WorldError};
 use command_line::{Exit, Failure, print_json, print_text, say, table};
@@ -181,6 +182,10 @@ fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorError> {
     };
     let mut world = World::read(&trace.nodes, &trace.jobs, &options, &shape)?;
     world.lay_out(&Layout { topology: trace.topology.clone(), affinity: trace.affinity })?;
+    if let Some(share) = trace.elastic {
+        let stretch = Stretch { share, control: trace.elastic_control, model: &trace.elastic_model, seed: config.seed };
+        world.stretch(&stretch).map_err(SimulatorError::Value)?;
+    }
     if !world.left_out.is_empty() {
         let (task, why) = &world.left_out[0];
         eprintln!("warning: {} jobs are left out, the first one {task}: {why}", world.left_out.len());
@@ -238,6 +243,7 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(String, Setti
             checkpoint_s: trace.checkpoint_s,
             restart_s: trace.restart_s,
             restart_large_s: trace.restart_large_s,
+            resize_s: trace.resize_s,
         },
         rules: PoolRules::default(),
         power: crate::power::table(trace.power.as_deref())?,
@@ -272,6 +278,7 @@ fn show(named: &[(String, Outcome)], json: bool) {
         "CPU s",
         "train CPU s",
         "aligned",
+        "resizes",
     ];
     let row = |(name, run): &(String, Outcome)| {
         let one = &run.summary;
@@ -290,6 +297,7 @@ fn show(named: &[(String, Outcome)], json: bool) {
             format!("{:.2}", one.cpu_s),
             format!("{:.2}", one.train_cpu_s),
             one.aligned_share.map_or_else(String::new, |share| format!("{share:.4}")),
+            one.resizes.map_or_else(String::new, |resizes| resizes.to_string()),
         ]
     };
     print_text(&table(&header, &named.iter().map(row).collect::<Vec<_>>()));

@@ -3,6 +3,7 @@
 use crate::cpu;
 use crate::layout::asked_of;
 use crate::predictor::{Forecasts, Oracle, Plan, PredictorKind};
+use crate::progress::Progress;
 use crate::quota::QuotaLoop;
 use crate::tally::{Sample, Summary, Tally};
 use crate::world::{Job, World};
@@ -35,6 +36,8 @@ pub struct Losses {
     pub restart_s: i64,
     /// The same for tasks above 8 GPUs.
     pub restart_large_s: i64,
+    /// What an elastic task that runs needs when its pods change.
+    pub resize_s: i64,
 }
 
 /// Everything that a run depends on beside the world.
@@ -73,25 +76,18 @@ pub struct Outcome {
     pub course: Vec<Sample>,
 }
 
-/// Where a job stands.
-#[derive(Debug, Clone, Copy, Default)]
-struct Progress {
-    left_s: i64,
-    queued: i64,
-    /// When the present run got its GPUs; what ran before it is over.
-    run_start: i64,
-    /// What the present run has to make up for before it works.
-    run_loss_s: i64,
-    runs: u32,
-    waited_s: i64,
-    runs_now: bool,
-}
-
 /// What comes, by its time; at the same time in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Finish { job: u32, run: u32 },
-    Checkpoint { job: u32, run: u32 },
+    /// Only as it was after so many changes of what the job has.
+    Finish {
+        job: u32,
+        change: u32,
+    },
+    Checkpoint {
+        job: u32,
+        run: u32,
+    },
     Tick,
 }
 
@@ -149,7 +145,7 @@ impl<'a> Simulation<'a> {
         } else {
             Vec::new()
         };
-        let jobs = world.jobs.iter().map(|job| Progress { left_s: job.duration_s, ..Progress::default() }).collect();
+        let jobs = world.jobs.iter().map(|job| Progress::new(&job.request, job.duration_s)).collect();
         let number_of = world.jobs.iter().zip(0..).map(|(job, number)| (&job.request.gang.task, number)).collect();
         let tally = Tally::new(world, start);
         let forecasts = forecasts.filter(|_| limited);
@@ -189,8 +185,9 @@ impl<'a> Simulation<'a> {
     fn happen(&mut self, at: i64, event: Event, more_jobs: bool) -> Result<(), RunError> {
         match event {
             Event::Tick => self.tick(at, more_jobs),
-            Event::Finish { job, run } if self.is_present(job, run) => self.finish(at, job),
-            Event::Checkpoint { job, run } if self.is_present(job, run) => {
+            Event::Finish { job, change } if self.is_present(job, |now| now.changes == change) => self.finish(at, job),
+            Event::Checkpoint { job, run } if self.is_present(job, |now| now.runs == run) => {
+                self.jobs[job as usize].save(at);
                 self.events.push(Reverse((at + self.settings.losses.checkpoint_s, event)));
                 let task = self.world.jobs[job as usize].request.gang.task.clone();
                 self.command(self.world.pool_of[job as usize] as usize, at, &Command::Save { task })
@@ -200,16 +197,16 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn is_present(&self, job: u32, run: u32) -> bool {
+    fn is_present(&self, job: u32, is_it: impl Fn(&Progress) -> bool) -> bool {
         let progress = &self.jobs[job as usize];
-        progress.runs_now && progress.runs == run
+        progress.runs_now && is_it(progress)
     }
 
     fn finish(&mut self, at: i64, job: u32) -> Result<(), RunError> {
         let Job { request, .. } = &self.world.jobs[job as usize];
         let progress = &mut self.jobs[job as usize];
         progress.runs_now = false;
-        self.tally.finished(at, request, progress.waited_s);
+        self.tally.finished(at, request, progress.waited_s, progress.held_milli);
         let task = request.gang.task.clone();
         self.command(self.world.pool_of[job as usize] as usize, at, &Command::Finish { task })
     }
@@ -239,48 +236,50 @@ impl<'a> Simulation<'a> {
             }
         }
         for fact in report.facts {
-            if let Fact::Started { task, victims, starts, .. } = fact {
-                for victim in &victims {
-                    self.evicted(at, starts.get(), victim);
+            match fact {
+                Fact::Started { task, victims, starts, .. } => {
+                    for victim in &victims {
+                        self.evicted(at, starts.get(), victim);
+                    }
+                    self.started(starts.get(), &task);
+                    let request = &self.world.jobs[self.number_of[&task] as usize].request;
+                    self.tally.placed(self.pools[pool].fleet(), request);
                 }
-                self.started(starts.get(), &task);
-                let request = &self.world.jobs[self.number_of[&task] as usize].request;
-                self.tally.placed(self.pools[pool].fleet(), request);
+                Fact::Resized { task, places, lent, .. } => self.resized(at, &task, (places.len() + lent.len()) as u32),
+                _ => {}
             }
         }
     }
 
     fn started(&mut self, starts: i64, task: &TaskId) {
         let number = self.number_of[task];
-        let Job { request, .. } = &self.world.jobs[number as usize];
-        let Losses { checkpoint_s, restart_s, restart_large_s } = self.settings.losses;
-        let gpus = u64::from(request.gang.pod.gpus.milli()) * u64::from(request.gang.pods);
+        let request = &self.world.jobs[number as usize].request;
+        let checkpoint_s = self.settings.losses.checkpoint_s;
         let progress = &mut self.jobs[number as usize];
-        progress.waited_s += starts - progress.queued;
-        let loss = if gpus > 8_000 { restart_large_s } else { restart_s };
-        progress.run_loss_s = if progress.runs > 0 { loss } else { 0 };
-        progress.runs += 1;
-        (progress.run_start, progress.runs_now) = (starts, true);
-        let work_from = starts + progress.run_loss_s;
-        let (finish, run) = (work_from.saturating_add(progress.left_s), progress.runs);
-        self.events.push(Reverse((finish, Event::Finish { job: number, run })));
-        if request.gang.class == TaskClass::Spot && progress.left_s > checkpoint_s {
+        let work_from = progress.start(request, starts, &self.settings.losses);
+        let (finish, change, run) = (progress.end_s(), progress.changes, progress.runs);
+        self.events.push(Reverse((finish, Event::Finish { job: number, change })));
+        if request.gang.class == TaskClass::Spot && progress.takes_longer_than(checkpoint_s) {
             self.events.push(Reverse((work_from + checkpoint_s, Event::Checkpoint { job: number, run })));
         }
-        self.tally.started(starts, request);
+        self.tally.started(starts, request, progress.held_milli);
+    }
+
+    fn resized(&mut self, at: i64, task: &TaskId, pods: u32) {
+        let number = self.number_of[task];
+        let request = &self.world.jobs[number as usize].request;
+        let progress = &mut self.jobs[number as usize];
+        let before = progress.held_milli;
+        progress.resize(request, pods, at, self.settings.losses.resize_s);
+        self.tally.resized(at, before, progress.held_milli);
+        self.events.push(Reverse((progress.end_s(), Event::Finish { job: number, change: progress.changes })));
     }
 
     /// Work since the last checkpoint is lost.
     fn evicted(&mut self, at: i64, leaves: i64, task: &TaskId) {
-        let number = self.number_of[task];
-        let Job { request, .. } = &self.world.jobs[number as usize];
-        let progress = &mut self.jobs[number as usize];
-        let ran = (at - progress.run_start).max(0);
-        let worked = (ran - progress.run_loss_s).max(0);
-        let saved = worked / self.settings.losses.checkpoint_s * self.settings.losses.checkpoint_s;
-        progress.left_s -= saved;
-        (progress.queued, progress.runs_now) = (leaves.max(at), false);
-        self.tally.evicted(at, request, ran - saved);
+        let progress = &mut self.jobs[self.number_of[task] as usize];
+        let lost_milli_gpu_s = progress.cut(at, leaves);
+        self.tally.evicted(at, progress.held_milli, lost_milli_gpu_s);
     }
 
     /// Every five minutes: hours that are over teach, and quotas follow.

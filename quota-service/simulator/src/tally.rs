@@ -42,6 +42,11 @@ pub struct Summary {
     pub hp_aligned_share: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spot_aligned_share: Option<f64>,
+    /// Changes of the pods of elastic tasks, and those of them that took some away. Only where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resizes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shrinks: Option<u64>,
 }
 
 /// A pool hour.
@@ -76,6 +81,8 @@ pub struct Tally {
     since_s: i64,
     used_milli_gpu_s: u128,
     aligned: Aligned,
+    resizes: u64,
+    shrinks: u64,
     course: Vec<Sample>,
     sampled_evictions: u64,
 }
@@ -87,7 +94,7 @@ const fn class(request: &Request) -> usize {
     }
 }
 
-fn milli(request: &Request) -> u64 {
+pub(crate) fn milli(request: &Request) -> u64 {
     u64::from(request.gang.pod.gpus.milli()) * u64::from(request.gang.pods)
 }
 
@@ -107,8 +114,9 @@ impl Tally {
         self.in_use_milli = change(self.in_use_milli);
     }
 
-    pub fn started(&mut self, at_s: i64, request: &Request) {
-        self.change(at_s, |used| used + milli(request));
+    /// `held_milli` is what it has now, in thousandths of a GPU.
+    pub fn started(&mut self, at_s: i64, request: &Request, held_milli: u64) {
+        self.change(at_s, |used| used + held_milli);
         self.runs += u64::from(request.gang.class == TaskClass::Spot);
     }
 
@@ -117,14 +125,21 @@ impl Tally {
         self.aligned.count(fleet, class(request), &request.gang.task);
     }
 
-    pub fn evicted(&mut self, at_s: i64, request: &Request, lost_s: i64) {
-        self.change(at_s, |used| used - milli(request));
-        self.evictions += 1;
-        self.lost_milli_gpu_s += milli(request) * lost_s.max(0) as u64;
+    /// An elastic task has other pods than before.
+    pub fn resized(&mut self, at_s: i64, before_milli: u64, now_milli: u64) {
+        self.change(at_s, |used| used - before_milli + now_milli);
+        self.resizes += 1;
+        self.shrinks += u64::from(now_milli < before_milli);
     }
 
-    pub fn finished(&mut self, at_s: i64, request: &Request, waited_s: i64) {
-        self.change(at_s, |used| used - milli(request));
+    pub fn evicted(&mut self, at_s: i64, held_milli: u64, lost_milli_gpu_s: u64) {
+        self.change(at_s, |used| used - held_milli);
+        self.evictions += 1;
+        self.lost_milli_gpu_s += lost_milli_gpu_s;
+    }
+
+    pub fn finished(&mut self, at_s: i64, request: &Request, waited_s: i64, held_milli: u64) {
+        self.change(at_s, |used| used - held_milli);
         self.queues[class(request)].push(waited_s);
         self.jcts[class(request)].push(at_s - request.submitted.get());
     }
@@ -199,6 +214,8 @@ impl Tally {
             aligned_share,
             hp_aligned_share,
             spot_aligned_share,
+            resizes: (self.resizes > 0).then_some(self.resizes),
+            shrinks: (self.resizes > 0).then_some(self.shrinks),
         };
         Outcome { summary, course: self.course }
     }

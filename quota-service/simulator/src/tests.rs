@@ -66,7 +66,7 @@ fn settings(policy: &str, predictor: PredictorKind) -> Settings {
             live: predictor.is_live(),
         },
         offered,
-        losses: Losses { checkpoint_s: 3_600, restart_s: 40, restart_large_s: 60 },
+        losses: Losses { checkpoint_s: 3_600, restart_s: 40, restart_large_s: 60, resize_s: 10 },
         rules: PoolRules::default(),
         power: placement::power::PowerTable::default(),
         seed: 0,

@@ -110,7 +110,13 @@ impl World {
                         continue;
                     }
                     let hours = shape.hours.filter(|_| task.class == TaskClass::Spot);
-                    let request = Request { gang, organization: task.organization, submitted: task.submitted, hours };
+                    let request = Request {
+                        gang,
+                        organization: task.organization,
+                        submitted: task.submitted,
+                        hours,
+                        elastic: None,
+                    };
                     let duration_s =
                         task.duration_s.and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(i64::MAX / 4);
                     jobs.push(Job { request, duration_s });

@@ -7,7 +7,10 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use store::{TaskRecord, TaskStatus};
 use vocab::{EventId, MilliGpus, NodeId, Outcome, PoolId, TaskId, UnixSeconds};
-use wire::{AffinityBody, PlaceBody, ReasonBody, TaskAnswer, TaskCut, TaskDetail, TaskRun, hours_body};
+use wire::{
+    AffinityBody, ElasticBody, ElasticRecord, PlaceBody, ReasonBody, TaskAnswer, TaskCut, TaskDetail, TaskRun,
+    hours_body,
+};
 
 /// A task as the pool has it now; `None` where it neither waits nor runs.
 pub fn of_pool(pool: &mut Pool, task: &TaskId, cut: Option<TaskCut>, victims: Vec<String>) -> Option<TaskRecord> {
@@ -33,7 +36,8 @@ pub fn tried(request: &Request, status: TaskStatus, detail: &TaskDetail, now: Un
 }
 
 fn record(request: &Request, status: TaskStatus, now: UnixSeconds, detail: &TaskDetail) -> TaskRecord {
-    let Request { gang, organization, submitted, hours } = request;
+    let Request { gang, organization, submitted, hours, elastic } = request;
+    let elastic = elastic.as_ref().map(ElasticRecord::from);
     TaskRecord {
         id: gang.task.clone(),
         organization: organization.clone(),
@@ -44,6 +48,7 @@ fn record(request: &Request, status: TaskStatus, now: UnixSeconds, detail: &Task
         memory_mib: gang.pod.memory_mib,
         guarantee_hours: *hours,
         affinity: gang.pod.affinity,
+        elastic_json: elastic.map(|one| serde_json::to_string(&one).expect("it has numbers")),
         submitted: *submitted,
         status,
         updated: now,
@@ -57,6 +62,7 @@ pub fn run_of(pool: &Pool, task: &TaskId, running: &Running) -> TaskRun {
         since: running.since.to_string(),
         starts: pool.starts(task).unwrap_or(running.since).to_string(),
         places: running.places.iter().map(|place| place_of(pool, *place, &running.pod)).collect(),
+        lent: running.lent.iter().map(|place| place_of(pool, *place, &running.pod)).collect(),
         saved: running.saved.to_string(),
         guarantee: running.guarantee.map(Into::into),
     }
@@ -74,7 +80,8 @@ pub fn node_of(pool: &Pool, number: usize) -> NodeId {
 
 /// The nodes of a run, each once.
 pub fn nodes_of(pool: &Pool, running: &Running) -> Vec<String> {
-    let mut nodes: Vec<String> = running.places.iter().map(|place| node_of(pool, place.node).to_string()).collect();
+    let places = running.places.iter().chain(&running.lent);
+    let mut nodes: Vec<String> = places.map(|place| node_of(pool, place.node).to_string()).collect();
     nodes.sort_unstable();
     nodes.dedup();
     nodes
@@ -136,12 +143,19 @@ pub fn answer(pool: &PoolId, Decided { record, is_shadow }: &Decided) -> TaskAns
         memory_mib: record.memory_mib,
         guarantee_hours: hours_body(record.guarantee_hours),
         affinity: record.affinity.map(AffinityBody::from),
+        elastic: record.elastic_json.as_deref().and_then(|json| elastic_of(json, record.pods)),
         submitted: record.submitted.to_string(),
         status: record.status.as_str().to_owned(),
         updated: record.updated.to_string(),
         shadow: *is_shadow,
         detail: serde_json::from_str(&record.detail_json).unwrap_or_default(),
     }
+}
+
+/// As the client asked for it; what is stored was checked when it came.
+fn elastic_of(json: &str, pods: u32) -> Option<ElasticBody> {
+    let record: ElasticRecord = serde_json::from_str(json).ok()?;
+    record.parse(pods).ok().map(|elastic| ElasticBody::from(&elastic))
 }
 
 /// Whether a record is of the same request, whenever that came.

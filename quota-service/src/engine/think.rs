@@ -144,7 +144,7 @@ impl Thought<'_> {
     /// What would become of a task now. Changes nothing.
     fn try_out(&mut self, request: &Request) -> Decided {
         let pool = self.state.shadow.as_mut().unwrap_or(&mut self.state.pool);
-        let (status, detail) = match pool.decide(&request.gang, request.hours) {
+        let (status, detail) = match pool.decide(&request.core(), request.hours) {
             Decision::Start { plan, guarantee } => {
                 let at = self.now.to_string();
                 let grace_s = if plan.victims.is_empty() { 0 } else { self.state.placement.rules().grace_s };
@@ -152,6 +152,7 @@ impl Thought<'_> {
                     since: at.clone(),
                     starts: self.now.plus_s(grace_s).to_string(),
                     places: plan.places.iter().map(|one| record::place_of(pool, *one, &request.gang.pod)).collect(),
+                    lent: Vec::new(),
                     saved: at,
                     guarantee: guarantee.map(Into::into),
                 };
@@ -280,7 +281,8 @@ fn stands(record: &TaskRecord, detail: &TaskDetail) -> ReasonBody {
     let (code, detail) = match (record.status, &detail.run) {
         (TaskStatus::Running, Some(run)) => {
             let promise = if run.guarantee.is_some() { ", inside its guarantee" } else { "" };
-            ("placed", format!("it runs on {} places since {}{promise}", run.places.len(), run.since))
+            let lent = if run.lent.is_empty() { String::new() } else { format!(" and {} lent ones", run.lent.len()) };
+            ("placed", format!("it runs on {} places{lent} since {}{promise}", run.places.len(), run.since))
         }
         (status, _) => (status.as_str(), format!("it is {} since {}", status.as_str(), record.updated)),
     };

@@ -1,7 +1,7 @@
 //! What one turn of a writer leaves to write.
 
 use super::record;
-use placement::pool::{Cut, CutReason, Ending, Fact, Pool, Report, Request};
+use placement::pool::{Cut, CutReason, Ending, Fact, Pool, Report, Request, Resize, ResizeReason};
 use std::collections::BTreeMap;
 use store::{JournalEntry, TaskRecord, TaskStatus, Turn};
 use vocab::{HourStart, Outcome, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow};
@@ -50,8 +50,12 @@ impl<'a> Draft<'a> {
     /// Adds what a command led to. `measured_from` is the first hour whose demand was seen whole.
     pub fn add(&mut self, pool: &mut Pool, report: &Report, before: Option<&Before>, measured_from: Option<HourStart>) {
         let now = pool.now();
+        let mut resizes = report.consequences.resizes.iter();
         for fact in &report.facts {
-            let events = self.events_of(pool, fact, report);
+            let events = match fact {
+                Fact::Resized { .. } => resizes.next().map(|resize| self.resized(pool, resize)).into_iter().collect(),
+                _ => self.events_of(pool, fact, report),
+            };
             self.entry(now).facts.push(FactRecord::from(fact));
             for event in events {
                 self.announce(now, event);
@@ -80,7 +84,9 @@ impl<'a> Draft<'a> {
                 Fact::Started { task, victims, .. } => {
                     self.note(pool, task, None, victims.iter().map(ToString::to_string).collect());
                 }
-                Fact::Renewed { task, .. } | Fact::Saved { task } => self.note(pool, task, None, Vec::new()),
+                Fact::Resized { task, .. } | Fact::Renewed { task, .. } | Fact::Saved { task } => {
+                    self.note(pool, task, None, Vec::new())
+                }
                 Fact::Ended { task, ending } => {
                     let status = match ending {
                         Ending::Finished => TaskStatus::Finished,
@@ -121,8 +127,8 @@ impl<'a> Draft<'a> {
         entry.events.push(EventBody { id, ..event });
     }
 
-    fn events_of(&self, pool: &Pool, fact: &Fact, report: &Report) -> Vec<EventBody> {
-        let event = |kind: &str| EventBody {
+    fn event(&self, pool: &Pool, kind: &str) -> EventBody {
+        EventBody {
             id: String::new(),
             kind: kind.to_owned(),
             cluster: self.pool_id.cluster.to_string(),
@@ -131,9 +137,34 @@ impl<'a> Draft<'a> {
             task: None,
             by: None,
             deadline: None,
+            pods: None,
+            places: Vec::new(),
             nodes: Vec::new(),
             limits: Vec::new(),
+        }
+    }
+
+    /// What an elastic task has to let go, or may start.
+    fn resized(&self, pool: &Pool, resize: &Resize) -> EventBody {
+        let Resize { task, pod, pods, came, went, why, from } = resize;
+        let (kind, places) = if went.is_empty() { ("grown", came) } else { ("shrunk", went) };
+        let by = match why {
+            ResizeReason::Grows => None,
+            ResizeReason::For { task } => Some(task.to_string()),
+            ResizeReason::Lost { node } => Some(node.to_string()),
         };
+        EventBody {
+            task: Some(task.to_string()),
+            by,
+            deadline: Some(from.to_string()),
+            pods: Some(*pods),
+            places: places.iter().map(|place| record::place_of(pool, *place, pod)).collect(),
+            ..self.event(pool, kind)
+        }
+    }
+
+    fn events_of(&self, pool: &Pool, fact: &Fact, report: &Report) -> Vec<EventBody> {
+        let event = |kind: &str| self.event(pool, kind);
         let gone = |cut: &Cut, kind: &str, by: String, deadline: UnixSeconds| EventBody {
             task: Some(cut.task.to_string()),
             by: Some(by),

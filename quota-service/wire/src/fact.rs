@@ -1,6 +1,7 @@
 //! Twins of what a pool decided, as the journal keeps it. Counts are integers here (thousandths, seconds since 1970), so
 //! that a state that is written and read again is the same to the bit.
 
+use crate::elastic::{ElasticRecord, ResizeRecord};
 use crate::fault::{FieldFault, Place};
 use crate::topology::{AffinityBody, TopologyBody};
 use placement::Limit;
@@ -26,6 +27,8 @@ pub struct RequestRecord {
     pub hours: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<AffinityBody>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elastic: Option<ElasticRecord>,
     pub submitted_unix_s: i64,
 }
 
@@ -90,6 +93,13 @@ pub enum FactRecord {
         victims: Vec<String>,
         starts_unix_s: i64,
     },
+    Resized {
+        task: String,
+        places: Vec<PlaceRecord>,
+        lent: Vec<PlaceRecord>,
+        why: ResizeRecord,
+        from_unix_s: i64,
+    },
     Renewed {
         task: String,
         guarantee: GuaranteeRecord,
@@ -104,7 +114,7 @@ pub enum FactRecord {
 }
 
 impl From<&Request> for RequestRecord {
-    fn from(Request { gang, organization, submitted, hours }: &Request) -> Self {
+    fn from(Request { gang, organization, submitted, hours, elastic }: &Request) -> Self {
         Self {
             task: gang.task.to_string(),
             organization: organization.to_string(),
@@ -115,6 +125,7 @@ impl From<&Request> for RequestRecord {
             memory_mib: gang.pod.memory_mib,
             hours: hours.map(|hours| u64::from(hours.get())),
             affinity: gang.pod.affinity.map(AffinityBody::from),
+            elastic: elastic.as_ref().map(ElasticRecord::from),
             submitted_unix_s: submitted.get(),
         }
     }
@@ -136,6 +147,7 @@ impl TryFrom<&RequestRecord> for Request {
             organization: place.name("organization", &record.organization, Organization::parse)?,
             submitted: UnixSeconds::new(record.submitted_unix_s),
             hours: record.hours.map(|hours| place.hours("hours", hours)).transpose()?,
+            elastic: record.elastic.as_ref().map(|elastic| elastic.parse(record.pods)).transpose()?,
         })
     }
 }
@@ -244,6 +256,13 @@ impl From<&Fact> for FactRecord {
                 victims: victims.iter().map(ToString::to_string).collect(),
                 starts_unix_s: starts.get(),
             },
+            Fact::Resized { task, places, lent, why, from } => Self::Resized {
+                task: task.to_string(),
+                places: places.iter().map(PlaceRecord::from).collect(),
+                lent: lent.iter().map(PlaceRecord::from).collect(),
+                why: ResizeRecord::from(why),
+                from_unix_s: from.get(),
+            },
             Fact::Renewed { task, guarantee } => {
                 Self::Renewed { task: task.to_string(), guarantee: GuaranteeRecord::from(*guarantee) }
             }
@@ -291,6 +310,13 @@ impl TryFrom<&FactRecord> for Fact {
                 guarantee: guarantee.map(Guarantee::try_from).transpose()?,
                 victims: victims.iter().map(|victim| task(victim)).collect::<Result<_, _>>()?,
                 starts: UnixSeconds::new(*starts_unix_s),
+            },
+            FactRecord::Resized { task: id, places, lent, why, from_unix_s } => Self::Resized {
+                task: task(id)?,
+                places: places.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
+                lent: lent.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
+                why: why.parse()?,
+                from: UnixSeconds::new(*from_unix_s),
             },
             FactRecord::Renewed { task: id, guarantee } => {
                 Self::Renewed { task: task(id)?, guarantee: Guarantee::try_from(*guarantee)? }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod drift;
+mod elastic;
 mod explanation;
 mod fact;
 mod fault;
@@ -24,6 +25,7 @@ mod usage;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};
+pub use elastic::{ElasticBody, ElasticRecord, ResizeRecord};
 pub use explanation::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
     ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, LiveExplanation,

@@ -40,6 +40,12 @@ pub struct WaitingRecord {
 pub struct RunRecord {
     pub request: RequestRecord,
     pub places: Vec<PlaceRecord>,
+    /// On GPUs that an elastic task is lent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lent: Vec<PlaceRecord>,
+    /// When the pods of an elastic task changed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resized_unix_s: Option<i64>,
     pub since_unix_s: i64,
     pub starts_unix_s: i64,
     pub saved_unix_s: i64,
@@ -171,6 +177,8 @@ impl From<&SnapshotRun> for RunRecord {
         Self {
             request: RequestRecord::from(&of.request),
             places: of.places.iter().map(PlaceRecord::from).collect(),
+            lent: of.lent.iter().map(PlaceRecord::from).collect(),
+            resized_unix_s: of.resized.map(UnixSeconds::get),
             since_unix_s: of.since.get(),
             starts_unix_s: of.starts.get(),
             saved_unix_s: of.saved.get(),
@@ -273,6 +281,8 @@ impl TryFrom<&RunRecord> for SnapshotRun {
         Ok(Self {
             request: Request::try_from(&of.request)?,
             places: of.places.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
+            lent: of.lent.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
+            resized: of.resized_unix_s.map(UnixSeconds::new),
             since: UnixSeconds::new(of.since_unix_s),
             starts: UnixSeconds::new(of.starts_unix_s),
             saved: UnixSeconds::new(of.saved_unix_s),

@@ -1,6 +1,7 @@
 //! Tasks as clients submit them and see them.
 
 use crate::answer::ReasonBody;
+use crate::elastic::ElasticBody;
 use crate::fact::GuaranteeRecord;
 use crate::fault::{FieldFault, Place};
 use crate::topology::{AffinityBody, PlaceBody};
@@ -36,6 +37,9 @@ pub struct TaskBody {
     /// Where the whole GPUs of a pod are to lie together; without, that is the same to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<AffinityBody>,
+    /// How far the pods of a spot task may come and go while it runs; without, it runs on all of them or not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elastic: Option<ElasticBody>,
 }
 
 const fn one() -> u32 {
@@ -71,7 +75,9 @@ impl TaskBody {
         let affinity = self.affinity.as_ref().map(|affinity| affinity.parse(place)).transpose()?;
         let pod = PodRequest { affinity, ..PodRequest::new(gpus, self.cpu_milli, self.memory_mib) };
         let task = place.name("id", &self.id, TaskId::parse)?;
-        Ok((pool, Request { gang: Gang { task, class, pod, pods: self.pods }, organization, submitted, hours }))
+        let gang = Gang { task, class, pod, pods: self.pods };
+        let elastic = self.elastic.as_ref().map(|elastic| elastic.parse(place, &gang)).transpose()?;
+        Ok((pool, Request { gang, organization, submitted, hours, elastic }))
     }
 }
 
@@ -85,6 +91,9 @@ pub struct TaskRun {
     pub starts: String,
     /// One for each pod.
     pub places: Vec<PlaceBody>,
+    /// Pods of an elastic task that somebody else may get at any time, beside those in `places`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lent: Vec<PlaceBody>,
     /// When its work was saved last.
     pub saved: String,
     /// What it is promised, while that lasts.
@@ -136,6 +145,8 @@ pub struct TaskAnswer {
     pub guarantee_hours: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<AffinityBody>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elastic: Option<ElasticBody>,
     pub submitted: String,
     /// `waiting`, `running`, `finished` or `deleted`.
     pub status: String,
@@ -172,19 +183,25 @@ pub struct TaskExplanation {
 pub struct EventBody {
     /// Unique in its pool and rising.
     pub id: String,
-    /// `started`, `evicted`, `node_lost` or `quota_changed`.
+    /// `started`, `evicted`, `shrunk`, `grown`, `node_lost` or `quota_changed`.
     pub kind: String,
     pub cluster: String,
     pub gpu_model: String,
     pub at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The HP task that it goes for, or the node that was lost.
+    /// The task that it goes or shrinks for, or the node that was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Until when an evicted task may save its work; when a started one has its GPUs.
+    /// Until when an evicted task may save its work, or one that shrinks let its pods go; when a started one has its GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
+    /// Of an elastic task: how many pods it has from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<u32>,
+    /// Of an elastic task: the pods that it has to let go, or may start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<PlaceBody>,
     /// Where it was, or is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,

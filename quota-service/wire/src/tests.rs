@@ -2,7 +2,7 @@
 
 use crate::{FactRecord, SnapshotRecord, TaskBody, TopologyBody};
 use placement::fleet::{Gang, GpuRequest, PodRequest};
-use placement::pool::{Command, Fact, NodeLoss, Pool, PoolRules, Request, Snapshot};
+use placement::pool::{Command, Elastic, Fact, NodeLoss, Pool, PoolRules, Request, Snapshot};
 use placement::{Limit, Policy};
 use std::sync::Arc;
 use vocab::{Affinity, HorizonHours, MilliGpus, NodeId, Organization, TaskClass, TaskId, Topology, UnixSeconds};
@@ -38,7 +38,12 @@ impl Draw {
         let gang = Gang { task: self.task(), class, pod, pods: self.below(3) as u32 + 1 };
         let organization = Organization::parse(["vision", "speech"][self.below(2) as usize]).unwrap();
         let hours = (class == TaskClass::Spot).then(|| HorizonHours::new(self.below(3) + 1).unwrap());
-        Request { gang, organization, submitted: now, hours }
+        let (min, more) = (self.below(u64::from(gang.pods)) as u32 + 1, self.below(5) as u32);
+        let speeds =
+            [None, Some((1..=gang.pods + more).map(|pods| 900 * pods).collect())][self.below(2) as usize].clone();
+        let is_elastic = Elastic::check(&gang).is_ok() && self.below(2) == 0;
+        let elastic = is_elastic.then(|| Elastic::new(min, gang.pods, gang.pods + more, speeds).unwrap());
+        Request { gang, organization, submitted: now, hours, elastic }
     }
 
     fn command(&mut self, now: UnixSeconds) -> Command {
@@ -94,7 +99,7 @@ fn facts_and_snapshots_of_random_histories_come_back_as_they_were() {
         let back = Snapshot::try_from(&again(&SnapshotRecord::from(&snapshot)));
         assert_eq!(back, Ok(snapshot), "seed {seed}");
     }
-    assert_eq!(kinds.len(), 9, "every kind of fact came: {kinds:?}");
+    assert_eq!(kinds.len(), 10, "every kind of fact came: {kinds:?}");
     assert!(widest > 3, "some histories end with tasks that run and tasks that wait");
 }
 

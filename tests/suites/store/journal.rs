@@ -32,6 +32,7 @@ fn task(id: &str, status: TaskStatus) -> TaskRecord {
         memory_mib: 64,
         guarantee_hours: Some(hours(4)),
         affinity: vocab::Affinity::parse("socket:guaranteed"),
+        elastic_json: Some("{}".to_owned()),
         submitted: at(900),
         status,
         updated: at(1_000),
@@ -50,7 +51,7 @@ async fn a_turn_is_read_back_as_it_was_written(database: TestDatabase) {
         entries: vec![entry(1, ""), entry(2, "[1]")],
         tasks: vec![
             waits.clone(),
-            TaskRecord { guarantee_hours: None, affinity: None, class: TaskClass::Hp, ..runs.clone() },
+            TaskRecord { guarantee_hours: None, affinity: None, elastic_json: None, class: TaskClass::Hp, ..runs.clone() },
         ],
         outcomes: outcomes("e1 earth:A100 kept", 950),
         usage: usage("earth:A100:vision 2024-03-01T00 4"),

@@ -87,6 +87,8 @@ pub struct TaskRecord {
     pub guarantee_hours: Option<HorizonHours>,
     /// Where the GPUs of a pod are to lie.
     pub affinity: Option<Affinity>,
+    /// How far its pods may come and go, as the caller writes it.
+    pub elastic_json: Option<String>,
     pub submitted: UnixSeconds,
     pub status: TaskStatus,
     pub updated: UnixSeconds,
@@ -226,6 +228,7 @@ struct TaskRow {
     updated: Stamp,
     detail_json: String,
     affinity: Option<String>,
+    elastic_json: Option<String>,
 }
 
 impl TryFrom<TaskRow> for TaskRecord {
@@ -245,6 +248,7 @@ impl TryFrom<TaskRow> for TaskRecord {
             memory_mib: whole("memory of a pod", row.memory_mib)?,
             guarantee_hours: row.guarantee_hours.map(|hours| horizon("guarantee hours", hours)).transpose()?,
             affinity: row.affinity.as_deref().map(affinity).transpose()?,
+            elastic_json: row.elastic_json,
             submitted: row.submitted.0,
             status: status.ok_or_else(|| unknown("status of a task", &row.status))?,
             updated: row.updated.0,

@@ -188,10 +188,10 @@ async fn put_tasks(connection: &mut PgConnection, id: PlacedPoolId, tasks: &[Tas
     let counted = tasks.iter().map(numbers).collect::<Result<Vec<_>, _>>()?;
     sqlx::query(
         "INSERT INTO tasks (pool_id, id, organization, class, gpus_per_pod_milli, pods, cpu_milli, memory_mib,
-             guarantee_hours, submitted, status, updated, detail_json, affinity)
+             guarantee_hours, submitted, status, updated, detail_json, affinity, elastic_json)
          SELECT $1, new.* FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
              $8::bigint[], $9::bigint[], $10::timestamptz[], $11::text[], $12::timestamptz[], $13::text[],
-             $14::text[]) AS new
+             $14::text[], $15::text[]) AS new
          ON CONFLICT (pool_id, id) DO UPDATE
          SET status = excluded.status, updated = excluded.updated, detail_json = excluded.detail_json",
     )
@@ -209,6 +209,7 @@ async fn put_tasks(connection: &mut PgConnection, id: PlacedPoolId, tasks: &[Tas
     .bind(tasks.iter().map(|task| Stamp(task.updated)).collect::<Vec<_>>())
     .bind(texts(|task| task.detail_json.as_str()))
     .bind(tasks.iter().map(|task| task.affinity.map(|affinity| affinity.to_string())).collect::<Vec<_>>())
+    .bind(tasks.iter().map(|task| task.elastic_json.as_deref()).collect::<Vec<_>>())
     .execute(connection)
     .await?;
     Ok(())

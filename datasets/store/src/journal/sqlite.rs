@@ -178,8 +178,8 @@ async fn put_task(connection: &mut SqliteConnection, id: PlacedPoolId, task: &Ta
     let (pods, cpu_milli, memory_mib, guarantee_hours) = numbers(task)?;
     sqlx::query(
         "INSERT INTO tasks (pool_id, id, organization, class, gpus_per_pod_milli, pods, cpu_milli, memory_mib,
-             guarantee_hours, submitted, status, updated, detail_json, affinity)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+             guarantee_hours, submitted, status, updated, detail_json, affinity, elastic_json)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
          ON CONFLICT (pool_id, id) DO UPDATE
          SET status = excluded.status, updated = excluded.updated, detail_json = excluded.detail_json",
     )
@@ -197,6 +197,7 @@ async fn put_task(connection: &mut SqliteConnection, id: PlacedPoolId, task: &Ta
     .bind(Stamp(task.updated))
     .bind(&task.detail_json)
     .bind(task.affinity.map(|affinity| affinity.to_string()))
+    .bind(task.elastic_json.as_deref())
     .execute(connection)
     .await?;
     Ok(())

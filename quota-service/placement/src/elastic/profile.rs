@@ -10,6 +10,12 @@ impl Scaling {
     /// As much as the first GPU does, and the most that counts. What is not measured yet, and what is not elastic, counts as this (Cornucopia §4.3).
     pub const LINEAR: Self = Self(1_000_000);
 
+    /// No more than linear.
+    #[must_use]
+    pub const fn of_millionths(millionths: u32) -> Self {
+        Self(if millionths < Self::LINEAR.0 { millionths } else { Self::LINEAR.0 })
+    }
+
     #[must_use]
     pub const fn millionths(self) -> u32 {
         self.0

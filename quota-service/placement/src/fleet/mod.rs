@@ -5,6 +5,7 @@ mod evicting;
 mod evictions;
 mod guarantees;
 mod index;
+mod lent;
 mod node;
 mod occupants;
 mod place;
@@ -19,6 +20,7 @@ mod tests;
 pub use aligned::Wish;
 pub use evictions::EvictionSettings;
 pub use guarantees::Guarantee;
+pub use lent::{Spare, mask_of, taken};
 pub use node::{Gpu, GpuPlace, NodeState, WHOLE_MILLI, numbers};
 pub use place::{Plan, PlanFault};
 pub use preempt::{History, PreemptionSettings};
@@ -84,7 +86,9 @@ pub struct Fleet {
     tasks: BTreeMap<TaskId, Running>,
     /// Spot tasks with a pod on each node.
     spot: Vec<BTreeSet<TaskId>>,
-    /// The same, with what they hold, of nodes whose topology counts.
+    /// Elastic tasks that are lent GPUs of each node.
+    lent: Vec<BTreeSet<TaskId>>,
+    /// The same as `spot`, with what they hold, of nodes whose topology counts.
     occupants: Vec<Vec<Occupant>>,
     by_waste: ByWaste,
     evictions: Evictions,
@@ -115,6 +119,7 @@ impl Fleet {
             index: Index::default(),
             tasks: BTreeMap::new(),
             spot: Vec::new(),
+            lent: Vec::new(),
             occupants: Vec::new(),
             by_waste: ByWaste::new(),
             evictions: Evictions::new(settings),
@@ -154,6 +159,7 @@ impl Fleet {
             self.by_id.insert(id, number);
             self.nodes.push(node);
             self.spot.push(BTreeSet::new());
+            self.lent.push(BTreeSet::new());
             self.occupants.push(Vec::new());
         }
         self.gpus += u64::from(gpus);
@@ -170,6 +176,12 @@ impl Fleet {
         let tasks: Vec<TaskId> =
             self.tasks.iter().filter(|(_, running)| here(running)).map(|(task, _)| task.clone()).collect();
         let gone = tasks.into_iter().filter_map(|task| self.finish(&task).map(|running| (task, running))).collect();
+        for task in self.lent[node].clone() {
+            let Some(mut running) = self.finish(&task) else { continue };
+            running.lent.retain(|place| place.node != node);
+            self.hold(&task, &running, true);
+            self.tasks.insert(task, running);
+        }
         self.index.remove(self.key(node));
         self.gpus -= self.nodes[node].gpus.len() as u64;
         self.watts -= self.watts_of(node);
@@ -371,6 +383,14 @@ impl Fleet {
                 } else {
                     self.spot[place.node].remove(task);
                 }
+            }
+        }
+        for place in &running.lent {
+            self.change(place.node, |node| node.lend(mask_of(place.gpus), &running.pod, takes));
+            if takes {
+                self.lent[place.node].insert(task.clone());
+            } else {
+                self.lent[place.node].remove(task);
             }
         }
         self.count(task, running, takes);

@@ -61,6 +61,10 @@ pub struct NodeState {
     pub sizes: Vec<(u16, u32)>,
     /// How its GPUs and cores lie, where that is known.
     pub topology: Option<Arc<Topology>>,
+    /// Idle GPUs that are lent to elastic tasks, one bit for each, and what the pods on them use beside.
+    pub lent: u64,
+    pub lent_cpu_milli: u64,
+    pub lent_memory_mib: u64,
 }
 
 impl NodeState {
@@ -83,6 +87,9 @@ impl NodeState {
             spot_milli: 0,
             sizes: Vec::new(),
             topology: None,
+            lent: 0,
+            lent_cpu_milli: 0,
+            lent_memory_mib: 0,
         }
     }
 
@@ -149,14 +156,19 @@ impl NodeState {
     }
 
     /// The GPUs that a pod would get now: a share goes to the fullest GPU that fits, then to an idle one; whole GPUs are
-    /// idle ones, the lowest numbers first.
+    /// idle ones, the lowest numbers first, those that are lent last.
     #[must_use]
     pub fn place(&self, request: GpuRequest) -> Option<GpuPlace> {
         match request {
-            GpuRequest::Whole(count) => lowest(self.idle_mask(), count).map(|mask| GpuPlace::Whole { mask }),
+            GpuRequest::Whole(count) => {
+                let (idle, unlent) = (self.idle_mask(), self.idle_mask() & !self.lent);
+                let first = lowest(unlent, count.min(unlent.count_ones() as u16))?;
+                let rest = lowest(idle & !unlent, count - first.count_ones() as u16)?;
+                Some(GpuPlace::Whole { mask: first | rest })
+            }
             GpuRequest::Share(milli) => {
                 let fits = self.gpus.iter().enumerate().filter(|(_, gpu)| gpu.free() >= milli);
-                let (number, _) = fits.min_by_key(|(number, gpu)| (gpu.free(), *number))?;
+                let (number, _) = fits.min_by_key(|(number, gpu)| (self.lent >> *number & 1, gpu.free(), *number))?;
                 Some(GpuPlace::Share { gpu: number as u8, milli })
             }
         }
@@ -210,6 +222,23 @@ impl NodeState {
 }
 
 impl NodeState {
+    /// Lends GPUs with what a pod needs beside, or takes them back.
+    pub fn lend(&mut self, mask: u64, pod: &PodRequest, lends: bool) {
+        let moved = |sum: u64, part: u64| if lends { sum + part } else { sum - part };
+        self.lent = if lends { self.lent | mask } else { self.lent & !mask };
+        self.lent_cpu_milli = moved(self.lent_cpu_milli, pod.cpu_milli);
+        self.lent_memory_mib = moved(self.lent_memory_mib, pod.memory_mib);
+    }
+
+    /// Whether what is lent is idle: its GPUs, and what its pods use beside.
+    #[must_use]
+    pub fn loans_fit(&self) -> bool {
+        let fits = |all: u64, free: u64, lent: u64| all == u64::MAX || lent <= free;
+        self.lent & !self.idle_mask() == 0
+            && fits(self.cpu_milli, self.free_cpu_milli, self.lent_cpu_milli)
+            && fits(self.memory_mib, self.free_memory_mib, self.lent_memory_mib)
+    }
+
     fn count_size(&mut self, gpus: u16, takes: bool) {
         match (self.sizes.binary_search_by_key(&gpus, |(of, _)| *of), takes) {
             (Ok(at), true) => self.sizes[at].1 += 1,

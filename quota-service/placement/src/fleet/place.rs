@@ -1,5 +1,6 @@
 //! Non-preemptive placement (GFS Algorithm 1), and how a plan becomes real.
 
+use super::lent::mask_of;
 use super::score::{ScoreRule, Workload};
 use super::{Fleet, Gang, GpuPlace, GpuRequest, Guarantee, PodPlace, Running};
 use crate::invariants;
@@ -27,6 +28,8 @@ pub enum PlanFault {
     VictimNotSpot { task: TaskId },
     #[error("node number {node} no longer has what pod {pod} was to get")]
     Taken { node: usize, pod: usize },
+    #[error("on node number {node} an elastic task still has what is to be pod {pod}'s")]
+    Lent { node: usize, pod: usize },
     #[error("the plan has {have} places for {pods} pods")]
     NotWhole { have: usize, pods: u32 },
 }
@@ -96,7 +99,8 @@ impl Fleet {
             evicted.push((victim.clone(), running));
         }
         let Plan { gang: Gang { task, class, pod, .. }, places, .. } = plan;
-        let running = Running { class: *class, pod: *pod, places: places.clone(), since: now, saved: now, guarantee };
+        let (class, pod, places) = (*class, *pod, places.clone());
+        let running = Running { class, pod, places, lent: Vec::new(), since: now, saved: now, guarantee };
         self.hold(task, &running, true);
         self.tasks.insert(task.clone(), running);
         Ok(evicted)
@@ -126,6 +130,10 @@ impl Fleet {
                 let node = after.entry(place.node).or_insert_with(|| self.nodes[place.node].clone());
                 node.hold(place.gpus, &running.pod, running.class, false);
             }
+            for place in &running.lent {
+                let node = after.entry(place.node).or_insert_with(|| self.nodes[place.node].clone());
+                node.lend(mask_of(place.gpus), &running.pod, false);
+            }
         }
         for (pod, place) in plan.places.iter().enumerate() {
             let taken = PlanFault::Taken { node: place.node, pod };
@@ -135,6 +143,9 @@ impl Fleet {
                 return Err(taken);
             }
             node.hold(place.gpus, &gang.pod, gang.class, true);
+            if !node.loans_fit() {
+                return Err(PlanFault::Lent { node: place.node, pod });
+            }
         }
         Ok(())
     }

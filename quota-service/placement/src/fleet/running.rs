@@ -8,7 +8,10 @@ use vocab::{TaskClass, UnixSeconds};
 pub struct Running {
     pub class: TaskClass,
     pub pod: PodRequest,
+    /// Of the pods that it keeps until it ends or is evicted.
     pub places: Vec<PodPlace>,
+    /// Of the pods on GPUs that an elastic task is lent.
+    pub lent: Vec<PodPlace>,
     pub since: UnixSeconds,
     /// When its work was saved last; what came after is lost if it is evicted.
     pub saved: UnixSeconds,
@@ -17,7 +20,13 @@ pub struct Running {
 }
 
 impl Running {
-    /// Thousandths of a GPU over all pods.
+    /// All its pods, those on lent GPUs last.
+    #[must_use]
+    pub fn pods(&self) -> u32 {
+        (self.places.len() + self.lent.len()) as u32
+    }
+
+    /// Thousandths of a GPU over all pods that it keeps.
     #[must_use]
     pub fn gpus_milli(&self) -> u64 {
         u64::from(self.pod.gpus.milli()) * self.places.len() as u64

@@ -1,7 +1,8 @@
 //! Facts change the state; nothing else does but the time.
 
 use super::{
-    Admitted, Consequences, Cut, CutReason, Ending, Fact, Fault, NodeLoss, PeriodEnd, Pool, Request, Stale, Waiting,
+    Admitted, Consequences, Cut, CutReason, Elastic, Ending, Fact, Fault, NodeLoss, PeriodEnd, Pool, Request, Resize,
+    ResizeReason, Stale, Waiting,
 };
 use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace, Running, Spec};
 use vocab::{NodeId, OutcomeKind, TaskClass, TaskId, UnixSeconds};
@@ -72,6 +73,7 @@ impl Pool {
             Fact::Started { task, places, guarantee, victims, starts } => {
                 self.start(task, places, *guarantee, victims, *starts, then)?;
             }
+            Fact::Resized { task, places, lent, why, from } => self.resize(task, [places, lent], why, *from, then)?,
             Fact::Renewed { task, guarantee } => {
                 if !self.fleet.promise(task, Some(*guarantee)) {
                     return Err(Fault::NotRunning { task: task.clone() });
@@ -91,6 +93,7 @@ impl Pool {
     /// Something changed that may let waiting tasks start.
     pub(super) fn freed(&mut self, who: Stale) {
         self.stale = self.stale.max(who);
+        self.grow_at = Some(self.now);
     }
 
     pub(super) fn number_of(&self, node: &NodeId) -> Result<usize, Fault> {
@@ -108,6 +111,13 @@ impl Pool {
         if request.gang.class == TaskClass::Hp {
             self.demand.change(&request.organization, gpus_milli(request), true);
         }
+        if let Some(elastic) = &request.elastic {
+            // Twins and clients are checked where they come in; a fact from elsewhere is not.
+            let is_sane = elastic.min_pods() <= request.gang.pods && Elastic::check(&request.gang).is_ok();
+            if !is_sane {
+                return Err(Fault::NotElastic { task: task.clone() });
+            }
+        }
         self.workload.add(Spec::of(&request.gang.pod), u64::from(request.gang.pods));
         let (request, queued) = (request.clone(), self.now);
         self.queue.insert(Waiting { request, queued, rests_until: None, evicted: Vec::new() });
@@ -124,9 +134,8 @@ impl Pool {
         then: &mut Consequences,
     ) -> Result<(), Fault> {
         let waiting = self.queue.get(task).ok_or_else(|| Fault::UnknownTask { task: task.clone() })?;
-        let place = |(node, gpus): &(NodeId, GpuPlace)| Ok(PodPlace { node: self.number_of(node)?, gpus: *gpus });
-        let places = places.iter().map(place).collect::<Result<_, Fault>>()?;
-        let plan = Plan { gang: waiting.request.gang.clone(), places, victims: victims.to_vec() };
+        let gang = waiting.request.core();
+        let plan = Plan { gang, places: self.places_of(places)?, victims: victims.to_vec() };
         for (victim, run) in self.fleet.apply(&plan, self.now, guarantee)? {
             self.count_run(true);
             let why = CutReason::EvictedBy { task: task.clone() };
@@ -134,8 +143,46 @@ impl Pool {
             then.cuts.push(Cut { task: victim, run, why });
         }
         if let Some(Waiting { request, evicted, .. }) = self.queue.remove(task) {
-            self.requests.insert(task.clone(), Admitted { request, starts, evicted });
+            if request.elastic.is_some() {
+                self.borrowing.insert(task.clone());
+                self.grow_at = Some(self.now);
+            }
+            self.requests.insert(task.clone(), Admitted { request, starts, evicted, resized: None });
         }
+        Ok(())
+    }
+
+    pub(super) fn places_of(&self, places: &[(NodeId, GpuPlace)]) -> Result<Vec<PodPlace>, Fault> {
+        places.iter().map(|(node, gpus)| Ok(PodPlace { node: self.number_of(node)?, gpus: *gpus })).collect()
+    }
+
+    fn resize(
+        &mut self,
+        task: &TaskId,
+        [places, lent]: [&[(NodeId, GpuPlace)]; 2],
+        why: &ResizeReason,
+        from: UnixSeconds,
+        then: &mut Consequences,
+    ) -> Result<(), Fault> {
+        let (places, lent) = (self.places_of(places)?, self.places_of(lent)?);
+        let not_running = || Fault::NotRunning { task: task.clone() };
+        let running = self.fleet.tasks().get(task).ok_or_else(not_running)?;
+        let pod = running.pod;
+        let before: Vec<PodPlace> = running.places.iter().chain(&running.lent).copied().collect();
+        let after: Vec<PodPlace> = places.iter().chain(&lent).copied().collect();
+        self.fleet.resize(task, places, lent)?;
+        let of = |some: &[PodPlace], others: &[PodPlace]| {
+            some.iter().filter(|place| !others.contains(place)).copied().collect::<Vec<_>>()
+        };
+        let (came, went) = (of(&after, &before), of(&before, &after));
+        let (task, why, pods) = (task.clone(), why.clone(), after.len() as u32);
+        if let Some(admitted) = self.requests.get_mut(&task) {
+            admitted.resized = Some(self.now);
+        }
+        if !went.is_empty() {
+            self.grow_at = Some(self.now);
+        }
+        then.resizes.push(Resize { task, pod, pods, came, went, why, from });
         Ok(())
     }
 
@@ -151,6 +198,7 @@ impl Pool {
         if let Some(Guarantee { hours, .. }) = run.guarantee {
             then.ends.push(PeriodEnd { task: task.clone(), hours, kind, since: run.since, at: self.now });
         }
+        self.borrowing.remove(task);
         let Some(Admitted { request, mut evicted, .. }) = self.requests.remove(task) else { return };
         let mut rests_until = (free > self.now).then_some(free);
         if kind == OutcomeKind::Broken {
@@ -198,6 +246,7 @@ impl Pool {
             }
             then.ended = Some((task.clone(), run));
             self.freed(Stale::All);
+            self.borrowing.remove(task);
             self.requests.remove(task).map(|admitted| admitted.request)
         } else if ending == Ending::Deleted {
             let waiting = self.queue.remove(task);

@@ -18,6 +18,9 @@ impl Pool {
         let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
         self.renew(&mut report);
         let submitted = self.is_new_alone(command);
+        if let Command::RemoveNode { node, .. } = command {
+            self.leave_node(node, &mut report);
+        }
         let done = self.fact_of(command).and_then(|fact| fact.map_or(Ok(()), |fact| self.record(fact, &mut report)));
         // A walk over all tries the new one in its turn; a walk over spot does not try a new HP task, which comes first.
         if let Some(task) = submitted.filter(|_| done.is_ok() && self.stale < Stale::All) {
@@ -26,6 +29,7 @@ impl Pool {
         if self.stale > Stale::Nobody {
             self.walk(&mut report);
         }
+        self.grow(&mut report);
         (report, done)
     }
 
@@ -61,7 +65,7 @@ impl Pool {
         }
     }
 
-    fn record(&mut self, fact: Fact, report: &mut Report) -> Result<(), Fault> {
+    pub(super) fn record(&mut self, fact: Fact, report: &mut Report) -> Result<(), Fault> {
         self.apply_now(&fact, &mut report.consequences)?;
         if matches!(fact, Fact::Submitted { .. }) && self.policy.blocking != Blocking::Nobody {
             self.freed(Stale::All);
@@ -75,7 +79,7 @@ impl Pool {
         let ended: Vec<(TaskId, HorizonHours)> =
             report.consequences.ends.iter().map(|end| (end.task.clone(), end.hours)).collect();
         for (task, hours) in ended {
-            let Some(gang) = self.requests.get(&task).map(|admitted| admitted.request.gang.clone()) else { continue };
+            let Some(gang) = self.requests.get(&task).map(|admitted| admitted.request.core()) else { continue };
             let is_free = self.policy.admission == Admission::Idle;
             if is_free || over_quota(&self.fleet, &gang, hours, &self.limits_now()).is_none() {
                 let guarantee = Guarantee::from(self.now, hours);
@@ -141,15 +145,18 @@ impl Pool {
 
     fn try_to_start(&mut self, task: &TaskId, report: &mut Report) -> bool {
         let Some(waiting) = self.queue.get(task) else { return false };
-        let (gang, hours) = (waiting.request.gang.clone(), waiting.request.hours);
-        let Decision::Start { plan, guarantee } = self.decide(&gang, hours) else { return false };
-        let fact = self.started(plan, guarantee);
+        let (gang, hours) = (waiting.request.core(), waiting.request.hours);
+        let Decision::Start { mut plan, guarantee } = self.decide(&gang, hours) else { return false };
+        let from = self.now.plus_s(self.rules.grace_s);
+        let gave = self.make_room(&mut plan, from, report);
+        let fact = self.started(plan, guarantee, gave);
         self.record(fact, report).is_ok()
     }
 
-    fn started(&self, plan: Plan, guarantee: Option<Guarantee>) -> Fact {
+    /// `gave` says whether anybody gives up pods for it.
+    fn started(&self, plan: Plan, guarantee: Option<Guarantee>, gave: bool) -> Fact {
         let Plan { gang, places, victims } = plan;
-        let grace_s = if victims.is_empty() { 0 } else { self.rules.grace_s };
+        let grace_s = if victims.is_empty() && !gave { 0 } else { self.rules.grace_s };
         let id = |node: usize| self.fleet.nodes()[node].id.clone();
         let places = places.iter().map(|place| (id(place.node), place.gpus)).collect();
         Fact::Started { task: gang.task, places, guarantee, victims, starts: self.now.plus_s(grace_s) }

@@ -6,27 +6,31 @@
 
 mod apply;
 mod demand;
+mod elastic;
+mod facts;
 mod handle;
 mod queue;
+mod resize;
 mod snapshot;
 mod state;
 #[cfg(test)]
 mod tests;
 
 pub use demand::{DemandMeter, HourOfDemand, Level};
+pub use elastic::{Elastic, ElasticFault};
+pub use facts::{
+    Command, Consequences, Cut, CutReason, Ending, Fact, Fault, NodeLoss, PeriodEnd, Report, Resize, ResizeReason,
+};
 pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec};
 pub use state::WaitReason;
 
 use crate::decide::Limit;
-use crate::fleet::{
-    EvictionSettings, Fleet, Gang, GpuPlace, Guarantee, History, NodeError, PlanFault, Running, Workload,
-};
+use crate::fleet::{EvictionSettings, Fleet, Gang, History, Running, Workload};
 use crate::policy::Policy;
 use crate::power::NodePower;
 use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
-use vocab::{HorizonHours, MilliGpus, NodeId, Organization, OutcomeKind, TaskId, Topology, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, Organization, TaskId, UnixSeconds};
 
 /// A task as it was submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +40,8 @@ pub struct Request {
     pub submitted: UnixSeconds,
     /// The guarantee that a spot task asks for; none for one at will, and for HP.
     pub hours: Option<HorizonHours>,
+    /// How far a spot task may shrink and grow; none where it runs on all its pods or not at all.
+    pub elastic: Option<Elastic>,
 }
 
 /// A task that waits.
@@ -50,177 +56,6 @@ pub struct Waiting {
     pub evicted: Vec<UnixSeconds>,
 }
 
-/// What can happen to a pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
-    Submit(Request),
-    /// A running task came to its end by itself.
-    Finish {
-        task: TaskId,
-    },
-    /// A user takes a task back, wherever it is.
-    Delete {
-        task: TaskId,
-    },
-    /// A running task has saved its work.
-    Save {
-        task: TaskId,
-    },
-    AddNode {
-        node: NodeId,
-        gpus: u32,
-        cpu_milli: Option<u64>,
-        memory_mib: Option<u64>,
-        topology: Option<Arc<Topology>>,
-    },
-    /// Lets new pods come to a node, or no longer.
-    OpenNode {
-        node: NodeId,
-        is_open: bool,
-    },
-    /// A node is gone, with what ran on it.
-    RemoveNode {
-        node: NodeId,
-        cause: NodeLoss,
-    },
-    /// New quotas, by rising hours.
-    SetLimits(Vec<Limit>),
-    /// Time alone.
-    Pass,
-}
-
-/// Why a node went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeLoss {
-    Failed,
-    Drained,
-}
-
-/// How a task left for good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    Finished,
-    Deleted,
-}
-
-/// What was decided, or happened. Facts in their order are the state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fact {
-    NodeAdded {
-        node: NodeId,
-        gpus: u32,
-        cpu_milli: Option<u64>,
-        memory_mib: Option<u64>,
-        topology: Option<Arc<Topology>>,
-    },
-    NodeOpened {
-        node: NodeId,
-        is_open: bool,
-    },
-    NodeRemoved {
-        node: NodeId,
-        cause: NodeLoss,
-    },
-    LimitsSet {
-        limits: Vec<Limit>,
-    },
-    Submitted {
-        request: Request,
-    },
-    /// A waiting task has its places; `victims` went back to the queue for it.
-    Started {
-        task: TaskId,
-        places: Vec<(NodeId, GpuPlace)>,
-        guarantee: Option<Guarantee>,
-        victims: Vec<TaskId>,
-        /// When its GPUs are free: later than the fact where victims have a grace period.
-        starts: UnixSeconds,
-    },
-    /// A guarantee was over, and there was room for another one.
-    Renewed {
-        task: TaskId,
-        guarantee: Guarantee,
-    },
-    Saved {
-        task: TaskId,
-    },
-    Ended {
-        task: TaskId,
-        ending: Ending,
-    },
-}
-
-/// A guarantee period that ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeriodEnd {
-    pub task: TaskId,
-    pub hours: HorizonHours,
-    pub kind: OutcomeKind,
-    /// When the run began, and when the period ended: together with the task they name the period.
-    pub since: UnixSeconds,
-    pub at: UnixSeconds,
-}
-
-/// A run that was cut.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
-    pub task: TaskId,
-    pub run: Running,
-    pub why: CutReason,
-}
-
-/// Why a run was cut.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CutReason {
-    /// An HP task needs its GPUs.
-    EvictedBy {
-        task: TaskId,
-    },
-    Lost {
-        node: NodeId,
-        cause: NodeLoss,
-    },
-}
-
-/// What follows from facts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Consequences {
-    /// Runs that were cut; their tasks wait again.
-    pub cuts: Vec<Cut>,
-    /// Guarantee periods that ended, however they did.
-    pub ends: Vec<PeriodEnd>,
-    /// Demand of hours that are over.
-    pub demand: Vec<HourOfDemand>,
-    /// The run of the task that finished or was deleted, if it ran.
-    pub ended: Option<(TaskId, Running)>,
-}
-
-/// The facts of a command, applied, and what followed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    pub facts: Vec<Fact>,
-    pub consequences: Consequences,
-}
-
-/// Why a command, or a fact, was refused. Nothing changed but the time.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    #[error("task {task} is there already")]
-    Known { task: TaskId },
-    #[error("no task {task} waits or runs")]
-    UnknownTask { task: TaskId },
-    #[error("task {task} does not run")]
-    NotRunning { task: TaskId },
-    #[error("task {task} has no pods")]
-    NoPods { task: TaskId },
-    #[error("there is no node {node}")]
-    UnknownNode { node: NodeId },
-    #[error(transparent)]
-    Node(#[from] NodeError),
-    #[error("the plan no longer holds: {0}")]
-    Plan(#[from] PlanFault),
-}
-
 /// How a pool treats tasks, besides its policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolRules {
@@ -231,6 +66,8 @@ pub struct PoolRules {
     pub evictions_before_rest: u32,
     pub rest_window_s: i64,
     pub rest_s: i64,
+    /// How long an elastic task whose pods have changed gets no more: each change costs it time.
+    pub resize_rest_s: i64,
     pub evictions: EvictionSettings,
     /// What the nodes draw, if that is known for their GPU model.
     pub power: Option<NodePower>,
@@ -239,7 +76,15 @@ pub struct PoolRules {
 impl Default for PoolRules {
     fn default() -> Self {
         let evictions = EvictionSettings::default();
-        Self { grace_s: 0, evictions_before_rest: 4, rest_window_s: 3_600, rest_s: 900, evictions, power: None }
+        Self {
+            grace_s: 0,
+            evictions_before_rest: 4,
+            rest_window_s: 3_600,
+            rest_s: 900,
+            resize_rest_s: 60,
+            evictions,
+            power: None,
+        }
     }
 }
 
@@ -253,6 +98,10 @@ pub struct Pool {
     queue: Queue,
     /// Those that run.
     requests: BTreeMap<TaskId, Admitted>,
+    /// Those of them that are elastic.
+    borrowing: BTreeSet<TaskId>,
+    /// From when a look for pods that can be lent is worth it.
+    grow_at: Option<UnixSeconds>,
     limits: Vec<Limit>,
     /// HP demand when they were set, in thousandths of a GPU.
     limits_demand_milli: u64,
@@ -284,6 +133,8 @@ struct Admitted {
     request: Request,
     starts: UnixSeconds,
     evicted: Vec<UnixSeconds>,
+    /// When its pods changed last.
+    resized: Option<UnixSeconds>,
 }
 
 impl Pool {
@@ -298,6 +149,8 @@ impl Pool {
             fleet,
             queue: Queue::new(policy.order),
             requests: BTreeMap::new(),
+            borrowing: BTreeSet::new(),
+            grow_at: None,
             limits: Vec::new(),
             limits_demand_milli: 0,
             runs: VecDeque::new(),
@@ -375,7 +228,8 @@ impl Pool {
         &self.demand
     }
 
-    /// GPUs that nobody has, on nodes that take pods, shares of GPUs in use included.
+    /// GPUs that nobody has, on nodes that take pods, shares of GPUs in use included. Those that are lent are among them: who
+    /// is placed gets them at once.
     #[must_use]
     pub fn idle_milli(&self) -> u64 {
         let of = |node: &crate::fleet::NodeState| {

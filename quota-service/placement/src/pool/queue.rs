@@ -1,6 +1,6 @@
 //! Tasks that wait, those that ask for the same together: if one of them does not fit, none does.
 
-use super::Waiting;
+use super::{Elastic, Request, Waiting};
 use crate::fleet::{Gang, PodRequest};
 use crate::policy::OrderRule;
 use std::cmp::Reverse;
@@ -13,19 +13,23 @@ use vocab::{HorizonHours, TaskClass, TaskId, UnixSeconds};
 pub struct Shape {
     pub class: TaskClass,
     pod: PodRequest,
+    /// Those without which it does not run.
     pods: u32,
     hours: Option<HorizonHours>,
+    /// Those that it asks for.
+    asked_pods: u32,
 }
 
 impl Shape {
-    pub const fn of(waiting: &Waiting) -> Self {
-        let Gang { class, pod, pods, .. } = waiting.request.gang;
-        Self { class, pod, pods, hours: waiting.request.hours }
+    pub fn of(waiting: &Waiting) -> Self {
+        let Request { gang: Gang { class, pod, pods: asked_pods, .. }, hours, .. } = waiting.request;
+        let pods = waiting.request.elastic.as_ref().map_or(asked_pods, Elastic::min_pods);
+        Self { class, pod, pods, hours, asked_pods }
     }
 
-    /// Over all pods.
+    /// Over all pods that it asks for.
     fn gpus_milli(&self) -> u64 {
-        u64::from(self.pod.gpus.milli()) * u64::from(self.pods)
+        u64::from(self.pod.gpus.milli()) * u64::from(self.asked_pods)
     }
 }
 
@@ -49,7 +53,7 @@ impl Queue {
 
     fn key(&self, shape: &Shape) -> Key {
         match self.rule {
-            OrderRule::Size => (shape.class, Reverse(u64::from(shape.pod.gpus.milli())), Reverse(shape.pods)),
+            OrderRule::Size => (shape.class, Reverse(u64::from(shape.pod.gpus.milli())), Reverse(shape.asked_pods)),
             OrderRule::SmallSpotFirst if shape.class == TaskClass::Spot => {
                 (shape.class, Reverse(u64::MAX - shape.gpus_milli()), Reverse(0))
             }
@@ -120,7 +124,7 @@ impl Queue {
         let shapes = self.groups.values().flat_map(BTreeMap::values);
         shapes.filter_map(|tasks| {
             let first = &self.tasks[&tasks.first()?.1];
-            Some((first.request.gang.clone(), first.request.hours, first.queued))
+            Some((first.request.core(), first.request.hours, first.queued))
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::demand::{DemandMeter, Level};
 use super::{Admitted, Fault, Pool, PoolRules, Request, Waiting};
 use crate::decide::Limit;
-use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace, Spec, Workload};
+use crate::fleet::{GpuPlace, Guarantee, Plan, Spec, Workload};
 use crate::policy::Policy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +26,10 @@ pub struct SnapshotNode {
 pub struct SnapshotRun {
     pub request: Request,
     pub places: Vec<(NodeId, GpuPlace)>,
+    /// On GPUs that it is lent.
+    pub lent: Vec<(NodeId, GpuPlace)>,
+    /// When the pods of an elastic task changed last.
+    pub resized: Option<UnixSeconds>,
     pub since: UnixSeconds,
     pub starts: UnixSeconds,
     pub saved: UnixSeconds,
@@ -85,6 +89,8 @@ impl Pool {
             SnapshotRun {
                 request: admitted.request.clone(),
                 places: running.places.iter().map(|place| (id(place.node), place.gpus)).collect(),
+                lent: running.lent.iter().map(|place| (id(place.node), place.gpus)).collect(),
+                resized: admitted.resized,
                 since: running.since,
                 starts: admitted.starts,
                 saved: running.saved,
@@ -156,19 +162,26 @@ impl Pool {
         pool.demand = DemandMeter::from_parts(snapshot.demand_hour, organizations, snapshot.demand_total);
         pool.rests = snapshot.rests;
         pool.now = snapshot.at;
+        // A look too many finds nothing.
+        pool.grow_at = Some(snapshot.at);
         pool.fleet.pass_to(snapshot.at);
         Ok(pool)
     }
 
     fn restore_run(&mut self, run: &SnapshotRun) -> Result<(), Fault> {
-        let place = |(node, gpus): &(NodeId, GpuPlace)| Ok(PodPlace { node: self.number_of(node)?, gpus: *gpus });
-        let places = run.places.iter().map(place).collect::<Result<_, Fault>>()?;
-        let gang = run.request.gang.clone();
+        let (places, lent) = (self.places_of(&run.places)?, self.places_of(&run.lent)?);
+        let gang = run.request.core();
         let task = gang.task.clone();
-        self.fleet.apply(&Plan { gang, places, victims: Vec::new() }, run.since, run.guarantee)?;
+        self.fleet.apply(&Plan { gang, places: places.clone(), victims: Vec::new() }, run.since, run.guarantee)?;
+        if !lent.is_empty() {
+            self.fleet.resize(&task, places, lent)?;
+        }
         self.fleet.saved(&task, run.saved);
-        let admitted = Admitted { request: run.request.clone(), starts: run.starts, evicted: run.evicted.clone() };
-        self.requests.insert(task, admitted);
+        if run.request.elastic.is_some() {
+            self.borrowing.insert(task.clone());
+        }
+        let SnapshotRun { request, starts, evicted, resized, .. } = run.clone();
+        self.requests.insert(task, Admitted { request, starts, evicted, resized });
         Ok(())
     }
 }

@@ -24,7 +24,7 @@ impl Pool {
         if let Some(until) = waiting.rests_until {
             return Some(WaitReason::Rests { until });
         }
-        let (gang, hours) = (waiting.request.gang.clone(), waiting.request.hours);
+        let (gang, hours) = (waiting.request.core(), waiting.request.hours);
         match self.decide(&gang, hours) {
             Decision::Wait(refusal) => Some(WaitReason::Refused(refusal)),
             Decision::Start { .. } => None,
@@ -110,7 +110,13 @@ mod tests {
         let pod = PodRequest::new(GpuRequest::Whole(2), 0, 0);
         let gang = Gang { task: TaskId::parse(name).unwrap(), class: TaskClass::Spot, pod, pods: 1 };
         let organization = Organization::parse("vision").unwrap();
-        Command::Submit(Request { gang, organization, submitted: NOW, hours: HorizonHours::new(hours).ok() })
+        Command::Submit(Request {
+            gang,
+            organization,
+            submitted: NOW,
+            hours: HorizonHours::new(hours).ok(),
+            elastic: None,
+        })
     }
 
     #[test]

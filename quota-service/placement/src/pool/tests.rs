@@ -1,9 +1,11 @@
+mod elastic;
+
 use super::*;
 use crate::fleet::{GpuRequest, PodRequest};
 use crate::invariants;
 use crate::policy::Blocking;
 use proptest::prelude::*;
-use vocab::TaskClass;
+use vocab::{NodeId, OutcomeKind, TaskClass};
 
 const START: i64 = 1_700_000_000;
 
@@ -26,7 +28,7 @@ fn node(number: usize) -> NodeId {
 fn request(name: &str, class: TaskClass, gpus: GpuRequest, pods: u32, hours: Option<HorizonHours>) -> Request {
     let pod = PodRequest::new(gpus, 1_000, 0);
     let gang = Gang { task: task(name), class, pod, pods };
-    Request { gang, organization: Organization::parse("a").unwrap(), submitted: at(0), hours }
+    Request { gang, organization: Organization::parse("a").unwrap(), submitted: at(0), hours, elastic: None }
 }
 
 fn limits(gpus: u32) -> Command {
@@ -157,7 +159,7 @@ fn hp_demand_is_measured_hour_by_hour_with_what_waits() {
 /// One step of a random history.
 #[derive(Debug, Clone)]
 enum Step {
-    Submit { class: bool, gpus: GpuRequest, pods: u32, of: Option<u64> },
+    Submit { class: bool, gpus: GpuRequest, pods: u32, of: Option<u64>, elastic: Option<(u32, u32)> },
     Finish(usize),
     Delete(usize),
     Save(usize),
@@ -174,9 +176,10 @@ fn steps() -> impl Strategy<Value = Vec<(i64, Step)>> {
         5 => (1_u16..9).prop_map(GpuRequest::Whole),
     ];
     let of = prop_oneof![1 => Just(None), 3 => prop_oneof![Just(1_u64), Just(2), Just(4)].prop_map(Some)];
+    let elastic = prop_oneof![1 => Just(None), 1 => (1_u32..4, 0_u32..6).prop_map(Some)];
     let step = prop_oneof![
-        8 => (any::<bool>(), gpus, 1_u32..4, of)
-            .prop_map(|(class, gpus, pods, of)| Step::Submit { class, gpus, pods, of }),
+        8 => (any::<bool>(), gpus, 1_u32..4, of, elastic)
+            .prop_map(|(class, gpus, pods, of, elastic)| Step::Submit { class, gpus, pods, of, elastic }),
         4 => any::<usize>().prop_map(Step::Finish),
         1 => any::<usize>().prop_map(Step::Delete),
         1 => any::<usize>().prop_map(Step::Save),
@@ -197,11 +200,13 @@ fn command(pool: &Pool, number: usize, step: &Step, now: UnixSeconds) -> Command
         all.get(which % all.len().max(1)).map_or_else(|| task("none"), |task| (*task).clone())
     };
     match *step {
-        Step::Submit { class, gpus, pods, of } => {
+        Step::Submit { class, gpus, pods, of, elastic } => {
             let class = if class { TaskClass::Hp } else { TaskClass::Spot };
             let of = of.filter(|_| class == TaskClass::Spot).map(hours);
             let made = request(&format!("task-{number}"), class, gpus, pods, of);
-            Command::Submit(Request { submitted: now, ..made })
+            let elastic = elastic.filter(|_| Elastic::check(&made.gang).is_ok());
+            let elastic = elastic.and_then(|(min, more)| Elastic::new(min.min(pods), pods, pods + more, None).ok());
+            Command::Submit(Request { submitted: now, elastic, ..made })
         }
         Step::Finish(which) => Command::Finish { task: nth(which) },
         Step::Delete(which) => Command::Delete { task: nth(which) },

@@ -2,7 +2,7 @@
 
 pub mod args;
 mod commands;
-mod draws;
+pub(crate) mod draws;
 pub mod labels;
 pub mod profiles;
 pub mod run;

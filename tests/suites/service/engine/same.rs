@@ -27,7 +27,7 @@ fn request(id: &str, class: TaskClass, gpus: f64, pods: u32, service: &TestServi
     let pod = PodRequest::new(gpus, 0, 0);
     let gang = Gang { task: TaskId::parse(id).unwrap(), class, pod, pods };
     let (organization, submitted) = (Organization::parse("org-000").unwrap(), service.service.clock.now());
-    Request { gang, organization, submitted, hours: None }
+    Request { gang, organization, submitted, hours: None, elastic: None }
 }
 
 async fn service_and_simulator_decide_the_same_on_the_same_history(database: TestDatabase) {

@@ -1,0 +1,156 @@
+//! Spot tasks that run on fewer pods than they asked for, and on more.
+
+use super::Request;
+use crate::elastic::Scaling;
+use crate::fleet::{Gang, GpuRequest};
+use std::cmp::Reverse;
+use std::sync::Arc;
+use vocab::{TaskClass, TaskId, UnixSeconds};
+
+/// How far the pods of a task may come and go while it runs.
+///
+/// It owns `min_pods`: they wait, are promised and are evicted like those of any other task. What it has above is lent
+/// (Cornucopia's partial preemption, with the minimum for its first claim).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elastic {
+    min_pods: u32,
+    max_pods: u32,
+    /// Thousandths of the speed on one pod, on 1, 2, 3 … pods; none where it is taken to be linear.
+    speeds: Option<Arc<[u32]>>,
+}
+
+/// Why a task cannot be elastic.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ElasticFault {
+    #[error("{min} to {max} pods, and {asked} asked for: write 1 ≤ min_pods ≤ pods ≤ max_pods ≤ {most}", most = Elastic::MOST)]
+    Order { min: u32, asked: u32, max: u32 },
+    #[error("only spot tasks are elastic: what HP asks for is never taken back")]
+    NotSpot,
+    #[error("pods of an elastic task need whole GPUs, one at least")]
+    NotWhole,
+    #[error("an elastic task cannot ask for an affinity: the GPUs that come and go lie anywhere")]
+    Affinity,
+    #[error(
+        "there are {known} speeds for up to {asked} pods: measure it on as many pods as it asks for, or leave speeds out"
+    )]
+    Unmeasured { known: usize, asked: u32 },
+    #[error(
+        "the speed on {pods} pods is 0, or more than {pods} times that on one: write multiples of the speed on one pod"
+    )]
+    Speed { pods: usize },
+}
+
+impl Elastic {
+    /// Pods of one task at most.
+    pub const MOST: u32 = 4_096;
+
+    /// # Errors
+    /// The numbers contradict each other.
+    pub fn new(min: u32, asked: u32, max: u32, speeds: Option<Vec<u32>>) -> Result<Self, ElasticFault> {
+        if min < 1 || min > asked || asked > max || max > Self::MOST {
+            return Err(ElasticFault::Order { min, asked, max });
+        }
+        let mut max_pods = max;
+        if let Some(speeds) = &speeds {
+            let first = speeds.first().copied().unwrap_or(0);
+            let is_none =
+                |(pods, speed): (usize, &u32)| *speed == 0 || u64::from(*speed) > u64::from(first) * (pods as u64 + 1);
+            if let Some(bad) = speeds.iter().enumerate().position(is_none) {
+                return Err(ElasticFault::Speed { pods: bad + 1 });
+            }
+            if speeds.len() < asked as usize {
+                return Err(ElasticFault::Unmeasured { known: speeds.len(), asked });
+            }
+            max_pods = max.min(speeds.len() as u32);
+        }
+        Ok(Self { min_pods: min, max_pods, speeds: speeds.map(Arc::from) })
+    }
+
+    /// Whether such a gang can be elastic.
+    ///
+    /// # Errors
+    /// It is HP, has shares of GPUs, or wants them to lie together.
+    pub fn check(gang: &Gang) -> Result<(), ElasticFault> {
+        match (gang.class, gang.pod.gpus, gang.pod.affinity) {
+            (TaskClass::Hp, ..) => Err(ElasticFault::NotSpot),
+            (_, GpuRequest::Share(_) | GpuRequest::Whole(0), _) => Err(ElasticFault::NotWhole),
+            (.., Some(_)) => Err(ElasticFault::Affinity),
+            _ => Ok(()),
+        }
+    }
+
+    #[must_use]
+    pub const fn min_pods(&self) -> u32 {
+        self.min_pods
+    }
+
+    #[must_use]
+    pub const fn max_pods(&self) -> u32 {
+        self.max_pods
+    }
+
+    /// Thousandths of the speed on one pod.
+    #[must_use]
+    pub fn speeds(&self) -> Option<&[u32]> {
+        self.speeds.as_deref()
+    }
+
+    /// What one pod more than `pods` adds of what the first one does; no pod counts more than one before it
+    /// ([`Profile::gain`](crate::elastic::Profile::gain)).
+    #[must_use]
+    pub fn gain(&self, pods: u32) -> Scaling {
+        let Some(speeds) = &self.speeds else { return Scaling::LINEAR };
+        let first = u64::from(speeds[0]);
+        let (mut before, mut least) = (0, 1_000_000);
+        for speed in speeds.iter().take(pods as usize + 1) {
+            let adds = u64::from(speed.saturating_sub(before)) * 1_000_000 / first;
+            (before, least) = (*speed, adds.min(least));
+        }
+        Scaling::of_millionths(least as u32)
+    }
+}
+
+/// What stands behind a lent pod, the strongest first: up to the request before beyond it, then the larger gain, then fewer pods,
+/// then who came first. The weakest gives first.
+pub type LoanClaim = (bool, Reverse<Scaling>, u32, UnixSeconds, TaskId);
+
+impl Request {
+    /// The pods without which the task does not run: what is placed, promised and evicted as a whole.
+    #[must_use]
+    pub fn core(&self) -> Gang {
+        let pods = self.elastic.as_ref().map_or(self.gang.pods, Elastic::min_pods);
+        Gang { pods, ..self.gang.clone() }
+    }
+
+    /// The claim on one pod more than `pods`.
+    pub(super) fn claim(&self, elastic: &Elastic, pods: u32) -> LoanClaim {
+        let gain = Reverse(elastic.gain(pods));
+        (pods >= self.gang.pods, gain, pods, self.submitted, self.gang.task.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_pod_more_adds_is_never_more_than_what_one_before_did() {
+        let bends = Elastic::new(1, 2, 8, Some(vec![500, 1_000, 1_250, 1_200, 1_900])).unwrap();
+        let gains: Vec<u32> = (0..6).map(|pods| bends.gain(pods).millionths()).collect();
+        assert_eq!(gains, [1_000_000, 1_000_000, 500_000, 0, 0, 0]);
+        assert_eq!(bends.max_pods(), 5, "it is measured no further");
+        assert_eq!(Elastic::new(1, 2, 4, None).unwrap().gain(3), Scaling::LINEAR);
+    }
+
+    #[test]
+    fn numbers_that_contradict_each_other_are_refused() {
+        let refused = |min, asked, max, speeds| Elastic::new(min, asked, max, speeds).unwrap_err();
+        assert_eq!(refused(0, 2, 4, None), ElasticFault::Order { min: 0, asked: 2, max: 4 });
+        assert_eq!(refused(3, 2, 4, None), ElasticFault::Order { min: 3, asked: 2, max: 4 });
+        assert_eq!(refused(1, 2, 1, None), ElasticFault::Order { min: 1, asked: 2, max: 1 });
+        assert_eq!(refused(1, 2, 5_000, None), ElasticFault::Order { min: 1, asked: 2, max: 5_000 });
+        assert_eq!(refused(1, 2, 4, Some(vec![10])), ElasticFault::Unmeasured { known: 1, asked: 2 });
+        assert_eq!(refused(1, 2, 4, Some(vec![10, 21])), ElasticFault::Speed { pods: 2 });
+        assert_eq!(refused(1, 1, 4, Some(vec![0])), ElasticFault::Speed { pods: 1 });
+    }
+}

@@ -1,0 +1,63 @@
+//! Elastic spot jobs, made of those of a trace that knows none.
+
+use crate::elastic::draws::some;
+use crate::elastic::profiles::made;
+use crate::world::World;
+use placement::fleet::{GpuRequest, PodRequest};
+use placement::pool::Elastic;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use vocab::TaskClass;
+
+/// Which jobs are elastic, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Stretch<'a> {
+    /// Of the spot jobs with whole GPUs.
+    pub share: f64,
+    /// They come in pods of one GPU, and neither shrink nor grow.
+    pub control: bool,
+    /// Whose speeds they have.
+    pub model: &'a str,
+    pub seed: u64,
+}
+
+impl World {
+    /// Makes spot jobs elastic: their pods have one GPU each, they run on one of them and on twice as many as they ask for
+    /// (Cornucopia §4.3), as far as the model is measured.
+    ///
+    /// # Errors
+    /// The model is not known, or a job asks for more GPUs than it is measured on.
+    pub fn stretch(&mut self, how: &Stretch<'_>) -> Result<(), String> {
+        let speeds = made();
+        let speeds = speeds.get(how.model).ok_or_else(|| {
+            let known: Vec<&str> = speeds.keys().map(String::as_str).collect();
+            format!("{:?} is no model; there are {}", how.model, known.join(", "))
+        })?;
+        let speeds: Vec<u32> = speeds.iter().map(|speed| u32::try_from(*speed).unwrap_or(u32::MAX)).collect();
+        let is_whole = |gpus: GpuRequest| matches!(gpus, GpuRequest::Whole(1..));
+        let jobs = self.jobs.iter().zip(0..);
+        let of_spot =
+            jobs.filter(|(job, _)| job.request.gang.class == TaskClass::Spot && is_whole(job.request.gang.pod.gpus));
+        let of_spot = of_spot.map(|(_, number)| number).collect();
+        for number in some(of_spot, how.share, &mut ChaCha8Rng::seed_from_u64(how.seed)) {
+            let request = &mut self.jobs[number].request;
+            let GpuRequest::Whole(gpus) = request.gang.pod.gpus else { continue };
+            let (pod, pods) = (request.gang.pod, request.gang.pods * u32::from(gpus));
+            request.gang.pod = PodRequest {
+                gpus: GpuRequest::Whole(1),
+                cpu_milli: pod.cpu_milli / u64::from(gpus),
+                memory_mib: pod.memory_mib / u64::from(gpus),
+                affinity: None,
+                ..pod
+            };
+            request.gang.pods = pods;
+            if how.control {
+                continue;
+            }
+            let elastic = Elastic::new(1, pods, pods.saturating_mul(2), Some(speeds.clone()));
+            let refused = |fault| format!("job {} cannot be elastic: {fault}", request.gang.task);
+            request.elastic = Some(elastic.map_err(refused)?);
+        }
+        Ok(())
+    }
+}
