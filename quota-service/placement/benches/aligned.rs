@@ -108,8 +108,14 @@ fn main() {
                 let hp = gang("hp", TaskClass::Hp, gpus, affinity);
                 let policy = Policy { topology: true, ..Policy::GFS };
                 let history = History { finished: 10_000, evicted: 500 };
-                let on =
-                    Circumstances { now: NOW, limits: &[], history, policy: &policy, workload: &Workload::default() };
+                let on = Circumstances {
+                    now: NOW,
+                    limits: &[],
+                    history,
+                    policy: &policy,
+                    workload: &Workload::default(),
+                    may_evict: true,
+                };
                 let mut victims = Vec::new();
                 for _ in 0..50 {
                     let started = Instant::now();

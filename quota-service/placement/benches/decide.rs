@@ -66,7 +66,14 @@ fn report(what: &str, mut times: Vec<Duration>, budget_us: f64) {
 /// Decides, and starts and ends what was decided outside of the time.
 fn timed(fleet: &mut Fleet, gangs: impl Iterator<Item = Gang>, is_preempting: Option<bool>) -> Vec<Duration> {
     let history = History { finished: 10_000, evicted: 500 };
-    let on = Circumstances { now: now(), limits: &[], history, policy: &Policy::GFS, workload: &Workload::default() };
+    let on = Circumstances {
+        now: now(),
+        limits: &[],
+        history,
+        policy: &Policy::GFS,
+        workload: &Workload::default(),
+        may_evict: true,
+    };
     let mut times = Vec::new();
     for gang in gangs {
         let started = Instant::now();

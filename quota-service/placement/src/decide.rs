@@ -150,6 +150,8 @@ pub struct Circumstances<'a> {
     pub policy: &'a Policy,
     /// What fragmentation is measured against, under policies that look at it.
     pub workload: &'a Workload,
+    /// Whether HP may evict: not while it is put off.
+    pub may_evict: bool,
 }
 
 /// Decides on one task; `hours` is the guarantee that a spot task asks for, none for one at will. Leaves the fleet as it
@@ -200,6 +202,9 @@ fn plan(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<Plan> 
         if idle.is_some() {
             return idle;
         }
+    }
+    if !on.may_evict {
+        return None;
     }
     fleet.plan_evicting(gang, *victims, *idle_first, (on.now, on.history, preemption))
 }
@@ -256,7 +261,7 @@ mod tests {
     fn decided(fleet: &mut Fleet, gang: &Gang, of: Option<u64>, limits: &[Limit]) -> Decision {
         let now = UnixSeconds::new(1_700_000_000);
         let (policy, workload) = (&Policy::GFS, &Workload::default());
-        let on = Circumstances { now, limits, history: History::default(), policy, workload };
+        let on = Circumstances { now, limits, history: History::default(), policy, workload, may_evict: true };
         let decision = decide(fleet, gang, of.map(hours), &on);
         if let Decision::Start { plan, guarantee } = &decision {
             fleet.apply(plan, now, *guarantee).unwrap();

@@ -87,7 +87,7 @@ impl Part for VictimRule {
 
 impl Part for Timing {
     const PART: &'static str = "timing";
-    const ALL: &'static [(&'static str, Self)] = &[("at-once", Self::AtOnce)];
+    const ALL: &'static [(&'static str, Self)] = &[("at-once", Self::AtOnce), ("lazer", Self::Lazer { seed: 0 })];
 }
 
 /// Parts that do not go together.

@@ -39,6 +39,9 @@ pub enum Admission {
 pub enum Timing {
     /// As soon as it is known to fit.
     AtOnce,
+    /// HP that would evict waits for a moment, learned from how often GPUs fall idle meanwhile (Lazer). Idle GPUs it takes at
+    /// once.
+    Lazer { seed: u64 },
 }
 
 /// How tasks are placed: the parts of the pipeline, in its order ([`pipeline`](crate::pipeline)).
@@ -85,9 +88,10 @@ impl Policy {
     };
 
     /// The names of all policies; `pwr-fgd-` goes with any α from 0 to 1.
-    pub const IDS: [&'static str; 26] = [
+    pub const IDS: [&'static str; 27] = [
         "gfs",
         "gfs-topology",
+        "gfs-lazer",
         "gfs-paper",
         "gfs-noquota",
         "gfs-e",
@@ -125,6 +129,7 @@ impl Policy {
         Some(match id {
             "gfs" | "gfs-e" | "gfs-d" => gfs,
             "gfs-topology" => Self { topology: true, ..gfs },
+            "gfs-lazer" => Self { timing: Timing::Lazer { seed: 0 }, ..gfs },
             "gfs-paper" => Self::PAPER,
             "gfs-noquota" => idle,
             "gfs-s" => Self { score: ScoreRule::Fullest, ..gfs },
@@ -164,7 +169,11 @@ impl Policy {
             ScoreRule::Random { .. } => ScoreRule::Random { seed },
             score => score,
         };
-        Self { score, victims, ..self }
+        let timing = match self.timing {
+            Timing::Lazer { .. } => Timing::Lazer { seed },
+            timing @ Timing::AtOnce => timing,
+        };
+        Self { score, victims, timing, ..self }
     }
 }
 

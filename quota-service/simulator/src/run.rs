@@ -88,6 +88,10 @@ enum Event {
         job: u32,
         run: u32,
     },
+    /// A deferral of a pool is over.
+    Wake {
+        pool: u32,
+    },
     Tick,
 }
 
@@ -185,6 +189,7 @@ impl<'a> Simulation<'a> {
     fn happen(&mut self, at: i64, event: Event, more_jobs: bool) -> Result<(), RunError> {
         match event {
             Event::Tick => self.tick(at, more_jobs),
+            Event::Wake { pool } => self.command(pool as usize, at, &Command::Pass),
             Event::Finish { job, change } if self.is_present(job, |now| now.changes == change) => self.finish(at, job),
             Event::Checkpoint { job, run } if self.is_present(job, |now| now.runs == run) => {
                 self.jobs[job as usize].save(at);
@@ -244,6 +249,9 @@ impl<'a> Simulation<'a> {
                     self.started(starts.get(), &task);
                     let request = &self.world.jobs[self.number_of[&task] as usize].request;
                     self.tally.placed(self.pools[pool].fleet(), request);
+                }
+                Fact::Deferred { until, .. } => {
+                    self.events.push(Reverse((until.get(), Event::Wake { pool: pool as u32 })));
                 }
                 Fact::Resized { task, places, lent, .. } => self.resized(at, &task, (places.len() + lent.len()) as u32),
                 _ => {}

@@ -175,6 +175,7 @@ fn decided(fleet: &mut Fleet, preemptor: usize, number: u32, possible: bool, fig
         history: History { finished: 1_000, evicted: 50 },
         policy: &policy,
         workload: &Workload::default(),
+        may_evict: true,
     };
     let started = Instant::now();
     let decision = decide(fleet, &gang, None, &on);

@@ -97,6 +97,10 @@ pub fn reason(why: &WaitReason) -> ReasonBody {
             let detail = format!("its last run was cut; it may start again from {until} on");
             ReasonBody { code: "rests".to_owned(), detail }
         }
+        WaitReason::Deferred { until } => {
+            let detail = format!("it would have to evict: it does so from {until} on, unless GPUs fall idle before");
+            ReasonBody { code: "deferred".to_owned(), detail }
+        }
         WaitReason::Refused(refusal) => ReasonBody { code: refusal.code().to_owned(), detail: refusal.to_string() },
     }
 }

@@ -84,9 +84,10 @@ impl<'a> Draft<'a> {
                 Fact::Started { task, victims, .. } => {
                     self.note(pool, task, None, victims.iter().map(ToString::to_string).collect());
                 }
-                Fact::Resized { task, .. } | Fact::Renewed { task, .. } | Fact::Saved { task } => {
-                    self.note(pool, task, None, Vec::new())
-                }
+                Fact::Deferred { task, .. }
+                | Fact::Resized { task, .. }
+                | Fact::Renewed { task, .. }
+                | Fact::Saved { task } => self.note(pool, task, None, Vec::new()),
                 Fact::Ended { task, ending } => {
                     let status = match ending {
                         Ending::Finished => TaskStatus::Finished,

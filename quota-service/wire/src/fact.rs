@@ -93,6 +93,11 @@ pub enum FactRecord {
         victims: Vec<String>,
         starts_unix_s: i64,
     },
+    Deferred {
+        task: String,
+        until_unix_s: i64,
+        holds: Vec<String>,
+    },
     Resized {
         task: String,
         places: Vec<PlaceRecord>,
@@ -256,6 +261,11 @@ impl From<&Fact> for FactRecord {
                 victims: victims.iter().map(ToString::to_string).collect(),
                 starts_unix_s: starts.get(),
             },
+            Fact::Deferred { task, until, holds } => Self::Deferred {
+                task: task.to_string(),
+                until_unix_s: until.get(),
+                holds: holds.iter().map(ToString::to_string).collect(),
+            },
             Fact::Resized { task, places, lent, why, from } => Self::Resized {
                 task: task.to_string(),
                 places: places.iter().map(PlaceRecord::from).collect(),
@@ -310,6 +320,11 @@ impl TryFrom<&FactRecord> for Fact {
                 guarantee: guarantee.map(Guarantee::try_from).transpose()?,
                 victims: victims.iter().map(|victim| task(victim)).collect::<Result<_, _>>()?,
                 starts: UnixSeconds::new(*starts_unix_s),
+            },
+            FactRecord::Deferred { task: id, until_unix_s, holds } => Self::Deferred {
+                task: task(id)?,
+                until: UnixSeconds::new(*until_unix_s),
+                holds: holds.iter().map(|held| task(held)).collect::<Result<_, _>>()?,
             },
             FactRecord::Resized { task: id, places, lent, why, from_unix_s } => Self::Resized {
                 task: task(id)?,

@@ -40,7 +40,8 @@ pub use policy::{PolicyBody, ScoreBody, VictimsBody, no_policy};
 pub use pool::{PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, SettingsBody};
 pub use problem::{FieldError, Problem};
 pub use snapshot::{
-    EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord, WorkloadRecord,
+    DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
+    WorkloadRecord,
 };
 pub use task::{
     EventBody, PromiseBody, TaskAnswer, TaskBody, TaskCut, TaskDetail, TaskExplanation, TaskRun, hours_body,

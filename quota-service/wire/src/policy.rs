@@ -36,7 +36,7 @@ pub struct PolicyBody {
     pub topology: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub victims: Option<VictimsBody>,
-    /// When what was chosen happens: `at-once`.
+    /// When what was chosen happens: `at-once`, or `lazer`, where HP that would evict waits for a moment that is learned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<String>,
 }
@@ -226,7 +226,10 @@ mod tests {
             (r#"{"name": "a b"}"#, "/policy_parts/name: \"a b\": give it"),
             (r#"{"name": "m", "like": "best"}"#, "/policy_parts/like: \"best\" is no policy; there are gfs, "),
             (r#"{"name": "m", "order": "fifo"}"#, "/policy_parts/order: \"fifo\" is no order; there are small-spot-"),
-            (r#"{"name": "m", "timing": "later"}"#, "/policy_parts/timing: \"later\" is no timing; there are at-once"),
+            (
+                r#"{"name": "m", "timing": "later"}"#,
+                "/policy_parts/timing: \"later\" is no timing; there are at-once, lazer",
+            ),
             (
                 r#"{"name": "m", "admission": "idle", "limits_follow_demand": true}"#,
                 "/policy_parts: limits_follow_demand is for admission by quota",

@@ -5,10 +5,10 @@ use crate::fault::{FieldFault, Place};
 use crate::topology::TopologyBody;
 use placement::Limit;
 use placement::fleet::{Guarantee, Models, Spec};
-use placement::pool::{Level, Request, Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec, Waiting};
+use placement::pool::{Deferral, Level, Request, Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec, Waiting};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vocab::{HourStart, NodeId, Organization, UnixSeconds};
+use vocab::{HourStart, NodeId, Organization, TaskId, UnixSeconds};
 
 /// [`SnapshotNode`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -32,6 +32,16 @@ pub struct WaitingRecord {
     pub queued_unix_s: i64,
     pub rests_until_unix_s: Option<i64>,
     pub evicted_unix_s: Vec<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferral: Option<DeferralRecord>,
+}
+
+/// [`Deferral`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeferralRecord {
+    pub until_unix_s: i64,
+    pub holds: Vec<String>,
 }
 
 /// [`SnapshotRun`].
@@ -168,6 +178,10 @@ impl From<&Waiting> for WaitingRecord {
             queued_unix_s: of.queued.get(),
             rests_until_unix_s: of.rests_until.map(UnixSeconds::get),
             evicted_unix_s: unix_s(&of.evicted),
+            deferral: of.deferral.as_ref().map(|deferral| DeferralRecord {
+                until_unix_s: deferral.until.get(),
+                holds: deferral.holds.iter().map(ToString::to_string).collect(),
+            }),
         }
     }
 }
@@ -224,6 +238,11 @@ fn demand(of: &LevelRecord) -> Result<(Organization, Level), FieldFault> {
     Ok((organization, Level { milli: of.milli, peak_milli: of.peak_milli }))
 }
 
+fn deferral(of: &DeferralRecord) -> Result<Deferral, FieldFault> {
+    let holds = of.holds.iter().map(|task| Place("/deferral").name("holds", task, TaskId::parse));
+    Ok(Deferral { until: UnixSeconds::new(of.until_unix_s), holds: holds.collect::<Result<_, _>>()? })
+}
+
 fn eviction(of: &EvictionRecord) -> Result<(UnixSeconds, NodeId), FieldFault> {
     Ok((UnixSeconds::new(of.at_unix_s), Place("/evictions").name("node", &of.node, NodeId::parse)?))
 }
@@ -270,6 +289,7 @@ impl TryFrom<&WaitingRecord> for Waiting {
             queued: UnixSeconds::new(of.queued_unix_s),
             rests_until: of.rests_until_unix_s.map(UnixSeconds::new),
             evicted: times(&of.evicted_unix_s),
+            deferral: of.deferral.as_ref().map(deferral).transpose()?,
         })
     }
 }

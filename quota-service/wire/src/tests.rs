@@ -2,6 +2,7 @@
 
 use crate::{FactRecord, SnapshotRecord, TaskBody, TopologyBody};
 use placement::fleet::{Gang, GpuRequest, PodRequest};
+use placement::policy::Timing;
 use placement::pool::{Command, Elastic, Fact, NodeLoss, Pool, PoolRules, Request, Snapshot};
 use placement::{Limit, Policy};
 use std::sync::Arc;
@@ -81,7 +82,7 @@ fn facts_and_snapshots_of_random_histories_come_back_as_they_were() {
     for seed in 0..50 {
         let mut draw = Draw(seed);
         let mut pool = Pool::new(
-            Policy { topology: seed % 2 == 0, ..Policy::GFS },
+            Policy { topology: seed % 2 == 0, timing: Timing::Lazer { seed }, ..Policy::GFS },
             PoolRules { grace_s: 30, ..PoolRules::default() },
         );
         let mut now = UnixSeconds::new(1_700_000_000);
@@ -99,7 +100,7 @@ fn facts_and_snapshots_of_random_histories_come_back_as_they_were() {
         let back = Snapshot::try_from(&again(&SnapshotRecord::from(&snapshot)));
         assert_eq!(back, Ok(snapshot), "seed {seed}");
     }
-    assert_eq!(kinds.len(), 10, "every kind of fact came: {kinds:?}");
+    assert_eq!(kinds.len(), 11, "every kind of fact came: {kinds:?}");
     assert!(widest > 3, "some histories end with tasks that run and tasks that wait");
 }
 

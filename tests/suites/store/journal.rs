@@ -51,7 +51,13 @@ async fn a_turn_is_read_back_as_it_was_written(database: TestDatabase) {
         entries: vec![entry(1, ""), entry(2, "[1]")],
         tasks: vec![
             waits.clone(),
-            TaskRecord { guarantee_hours: None, affinity: None, elastic_json: None, class: TaskClass::Hp, ..runs.clone() },
+            TaskRecord {
+                guarantee_hours: None,
+                affinity: None,
+                elastic_json: None,
+                class: TaskClass::Hp,
+                ..runs.clone()
+            },
         ],
         outcomes: outcomes("e1 earth:A100 kept", 950),
         usage: usage("earth:A100:vision 2024-03-01T00 4"),

@@ -116,6 +116,15 @@ impl Fleet {
         fits
     }
 
+    /// Counts a task as one of that class; answers how it ran.
+    pub(crate) fn set_class(&mut self, task: &TaskId, class: TaskClass) -> Option<Running> {
+        let before = self.finish(task)?;
+        let after = Running { class, ..before.clone() };
+        self.hold(task, &after, true);
+        self.tasks.insert(task.clone(), after);
+        Some(before)
+    }
+
     /// Whether all pods of a task have room on what nobody has and nobody was lent.
     fn fits_beside(&self, running: &Running) -> Result<(), PlanFault> {
         let mut after = BTreeMap::new();

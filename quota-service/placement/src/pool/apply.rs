@@ -1,8 +1,8 @@
 //! Facts change the state; nothing else does but the time.
 
 use super::{
-    Admitted, Consequences, Cut, CutReason, Elastic, Ending, Fact, Fault, NodeLoss, PeriodEnd, Pool, Request, Resize,
-    ResizeReason, Stale, Waiting,
+    Admitted, Consequences, Cut, CutReason, Deferral, Elastic, Ending, Fact, Fault, NodeLoss, PeriodEnd, Pool, Request,
+    Resize, ResizeReason, Stale, Waiting,
 };
 use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace, Running, Spec};
 use vocab::{NodeId, OutcomeKind, TaskClass, TaskId, UnixSeconds};
@@ -42,6 +42,7 @@ impl Pool {
                 self.freed(Stale::Spot);
             }
         }
+        self.end_deferrals();
         let old = self.now.plus_s(-(self.policy.preemption.usage_window_s as i64));
         while let Some((_, was_evicted)) = self.runs.pop_front_if(|(at, _)| *at <= old) {
             let count = if was_evicted { &mut self.history.evicted } else { &mut self.history.finished };
@@ -72,6 +73,12 @@ impl Pool {
             Fact::Submitted { request } => self.submit(request)?,
             Fact::Started { task, places, guarantee, victims, starts } => {
                 self.start(task, places, *guarantee, victims, *starts, then)?;
+            }
+            Fact::Deferred { task, until, holds } => {
+                let waiting = self.queue.remove(task).ok_or_else(|| Fault::UnknownTask { task: task.clone() })?;
+                let deferral = Some(Deferral { until: *until, holds: holds.clone() });
+                self.deferred.insert((*until, task.clone()));
+                self.queue.insert(Waiting { deferral, ..waiting });
             }
             Fact::Resized { task, places, lent, why, from } => self.resize(task, [places, lent], why, *from, then)?,
             Fact::Renewed { task, guarantee } => {
@@ -120,7 +127,7 @@ impl Pool {
         }
         self.workload.add(Spec::of(&request.gang.pod), u64::from(request.gang.pods));
         let (request, queued) = (request.clone(), self.now);
-        self.queue.insert(Waiting { request, queued, rests_until: None, evicted: Vec::new() });
+        self.queue.insert(Waiting { request, queued, rests_until: None, evicted: Vec::new(), deferral: None });
         Ok(())
     }
 
@@ -142,7 +149,9 @@ impl Pool {
             self.back_to_queue(&victim, &run, OutcomeKind::Broken, starts, then);
             then.cuts.push(Cut { task: victim, run, why });
         }
-        if let Some(Waiting { request, evicted, .. }) = self.queue.remove(task) {
+        if let Some(waiting) = self.queue.remove(task) {
+            self.forget_deferral(&waiting);
+            let Waiting { request, evicted, .. } = waiting;
             if request.elastic.is_some() {
                 self.borrowing.insert(task.clone());
                 self.grow_at = Some(self.now);
@@ -214,7 +223,7 @@ impl Pool {
         if let Some(until) = rests_until {
             self.resting.insert((until, task.clone()));
         }
-        self.queue.insert(Waiting { request, queued: self.now, rests_until, evicted });
+        self.queue.insert(Waiting { request, queued: self.now, rests_until, evicted, deferral: None });
         self.freed(Stale::All);
     }
 
@@ -244,12 +253,20 @@ impl Pool {
             if run.class == TaskClass::Spot && ending == Ending::Finished {
                 self.count_run(false);
             }
+            let ran_s = self.now.since_s(run.since);
+            let is_done = run.class == TaskClass::Hp && ending == Ending::Finished;
+            if let Some(of) = self.requests.get(task).filter(|_| is_done).map(|one| one.request.organization.clone()) {
+                self.hp_finished(&of, ran_s);
+            }
             then.ended = Some((task.clone(), run));
             self.freed(Stale::All);
             self.borrowing.remove(task);
             self.requests.remove(task).map(|admitted| admitted.request)
         } else if ending == Ending::Deleted {
             let waiting = self.queue.remove(task);
+            if let Some(waiting) = &waiting {
+                self.forget_deferral(waiting);
+            }
             if let Some(until) = waiting.as_ref().and_then(|waiting| waiting.rests_until) {
                 self.resting.remove(&(until, task.clone()));
             }

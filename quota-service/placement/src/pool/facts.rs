@@ -93,6 +93,12 @@ pub enum Fact {
         /// When its GPUs are free: later than the fact where victims have a grace period.
         starts: UnixSeconds,
     },
+    /// HP that would evict waits for a moment; until then nobody else evicts those whom it holds.
+    Deferred {
+        task: TaskId,
+        until: UnixSeconds,
+        holds: Vec<TaskId>,
+    },
     /// An elastic task has other pods than before: those that it keeps, and those on lent GPUs. What it gives has to be free
     /// at `from`.
     Resized {

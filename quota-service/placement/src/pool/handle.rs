@@ -4,7 +4,7 @@ use super::queue::Shape;
 use super::{Command, Ending, Fact, Fault, Pool, Report, Stale};
 use crate::decide::{Circumstances, Decision, decide, over_quota};
 use crate::fleet::{Gang, Guarantee, Plan};
-use crate::policy::{Admission, Blocking};
+use crate::policy::{Admission, Blocking, Timing};
 use std::collections::BTreeSet;
 use vocab::{HorizonHours, TaskClass, TaskId, UnixSeconds};
 
@@ -17,11 +17,13 @@ impl Pool {
     pub fn handle(&mut self, now: UnixSeconds, command: &Command) -> (Report, Result<(), Fault>) {
         let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
         self.renew(&mut report);
+        self.observe();
         let submitted = self.is_new_alone(command);
         if let Command::RemoveNode { node, .. } = command {
             self.leave_node(node, &mut report);
         }
         let done = self.fact_of(command).and_then(|fact| fact.map_or(Ok(()), |fact| self.record(fact, &mut report)));
+        self.observe();
         // A walk over all tries the new one in its turn; a walk over spot does not try a new HP task, which comes first.
         if let Some(task) = submitted.filter(|_| done.is_ok() && self.stale < Stale::All) {
             self.try_new(&task, &mut report);
@@ -30,6 +32,10 @@ impl Pool {
             self.walk(&mut report);
         }
         self.grow(&mut report);
+        self.newcomer = None;
+        if *command == Command::Pass {
+            self.learn();
+        }
         (report, done)
     }
 
@@ -67,6 +73,11 @@ impl Pool {
 
     pub(super) fn record(&mut self, fact: Fact, report: &mut Report) -> Result<(), Fault> {
         self.apply_now(&fact, &mut report.consequences)?;
+        if let Fact::Submitted { request } = &fact
+            && request.gang.class == TaskClass::Hp
+        {
+            self.hp_came(&request.gang.task);
+        }
         if matches!(fact, Fact::Submitted { .. }) && self.policy.blocking != Blocking::Nobody {
             self.freed(Stale::All);
         }
@@ -91,16 +102,24 @@ impl Pool {
 
     /// What would become of a gang now. Changes nothing.
     pub fn decide(&mut self, gang: &Gang, hours: Option<HorizonHours>) -> Decision {
+        self.decide_within(gang, hours, true)
+    }
+
+    fn decide_within(&mut self, gang: &Gang, hours: Option<HorizonHours>, may_evict: bool) -> Decision {
         let limits = &self.limits_now();
+        let shielded = if may_evict { self.shield(gang) } else { Vec::new() };
         let Self { policy, history, workload, now, .. } = self;
-        let on = Circumstances { now: *now, limits, history: *history, policy, workload };
-        decide(&mut self.fleet, gang, hours, &on)
+        let on = Circumstances { now: *now, limits, history: *history, policy, workload, may_evict };
+        let decision = decide(&mut self.fleet, gang, hours, &on);
+        self.release(shielded);
+        decision
     }
 
     fn try_new(&mut self, task: &TaskId, report: &mut Report) {
         let Some(shape) = self.queue.get(task).map(Shape::of) else { return };
         // Where others wait for the same, it does not fit either: nothing has changed since they were tried.
-        if !self.queue.has_alike(&shape) {
+        let is_timed = self.policy.timing != Timing::AtOnce && shape.class == TaskClass::Hp;
+        if is_timed || !self.queue.has_alike(&shape) {
             self.try_to_start(task, report);
         }
     }
@@ -146,7 +165,13 @@ impl Pool {
     fn try_to_start(&mut self, task: &TaskId, report: &mut Report) -> bool {
         let Some(waiting) = self.queue.get(task) else { return false };
         let (gang, hours) = (waiting.request.core(), waiting.request.hours);
-        let Decision::Start { mut plan, guarantee } = self.decide(&gang, hours) else { return false };
+        let may_evict = waiting.deferral.is_none();
+        let is_new = self.newcomer.as_ref() == Some(task);
+        let decision = self.decide_within(&gang, hours, may_evict);
+        let Decision::Start { mut plan, guarantee } = decision else { return false };
+        if is_new && !plan.victims.is_empty() && self.defer(&plan, report) {
+            return false;
+        }
         let from = self.now.plus_s(self.rules.grace_s);
         let gave = self.make_room(&mut plan, from, report);
         let fact = self.started(plan, guarantee, gave);

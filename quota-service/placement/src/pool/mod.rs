@@ -5,6 +5,7 @@
 //! The service and the simulator drive this one type, so that they decide alike.
 
 mod apply;
+mod defer;
 mod demand;
 mod elastic;
 mod facts;
@@ -16,6 +17,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use defer::Deferral;
 pub use demand::{DemandMeter, HourOfDemand, Level};
 pub use elastic::{Elastic, ElasticFault};
 pub use facts::{
@@ -54,6 +56,8 @@ pub struct Waiting {
     pub rests_until: Option<UnixSeconds>,
     /// When it was evicted lately, oldest first.
     pub evicted: Vec<UnixSeconds>,
+    /// Where the policy puts evictions off: until when it evicts nobody.
+    pub deferral: Option<Deferral>,
 }
 
 /// How a pool treats tasks, besides its policy.
@@ -68,6 +72,8 @@ pub struct PoolRules {
     pub rest_s: i64,
     /// How long an elastic task whose pods have changed gets no more: each change costs it time.
     pub resize_rest_s: i64,
+    /// What a task loads before it works, as far as the timing of evictions goes: 40 s, the restart of DESIGN §5.
+    pub load_s: i64,
     pub evictions: EvictionSettings,
     /// What the nodes draw, if that is known for their GPU model.
     pub power: Option<NodePower>,
@@ -82,6 +88,7 @@ impl Default for PoolRules {
             rest_window_s: 3_600,
             rest_s: 900,
             resize_rest_s: 60,
+            load_s: 40,
             evictions,
             power: None,
         }
@@ -111,6 +118,10 @@ pub struct Pool {
     workload: Workload,
     demand: DemandMeter,
     resting: BTreeSet<(UnixSeconds, TaskId)>,
+    deferred: BTreeSet<(UnixSeconds, TaskId)>,
+    learned: Option<Box<defer::Learned>>,
+    /// The HP task that has just come: it alone is put off, not who waited already or lost its node.
+    newcomer: Option<TaskId>,
     /// Times that a task was sent to rest.
     rests: u64,
     /// Something that a waiting task waits for may have changed.
@@ -158,6 +169,9 @@ impl Pool {
             workload: Workload::default(),
             demand: DemandMeter::default(),
             resting: BTreeSet::new(),
+            deferred: BTreeSet::new(),
+            learned: defer::Learned::of(policy.timing),
+            newcomer: None,
             rests: 0,
             stale: Stale::Nobody,
         }

@@ -18,13 +18,15 @@ pub struct Shape {
     hours: Option<HorizonHours>,
     /// Those that it asks for.
     asked_pods: u32,
+    /// Whether it may evict nobody yet.
+    is_deferred: bool,
 }
 
 impl Shape {
     pub fn of(waiting: &Waiting) -> Self {
         let Request { gang: Gang { class, pod, pods: asked_pods, .. }, hours, .. } = waiting.request;
         let pods = waiting.request.elastic.as_ref().map_or(asked_pods, Elastic::min_pods);
-        Self { class, pod, pods, hours, asked_pods }
+        Self { class, pod, pods, hours, asked_pods, is_deferred: waiting.deferral.is_some() }
     }
 
     /// Over all pods that it asks for.

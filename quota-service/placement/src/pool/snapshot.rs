@@ -149,6 +149,9 @@ impl Pool {
             if let Some(until) = waiting.rests_until {
                 pool.resting.insert((until, waiting.request.gang.task.clone()));
             }
+            if let Some(deferral) = &waiting.deferral {
+                pool.deferred.insert((deferral.until, waiting.request.gang.task.clone()));
+            }
             pool.queue.insert(waiting.clone());
         }
         pool.limits.clone_from(&snapshot.limits);

@@ -14,6 +14,10 @@ pub enum WaitReason {
     Rests {
         until: UnixSeconds,
     },
+    /// It evicts nobody yet: GPUs may fall idle.
+    Deferred {
+        until: UnixSeconds,
+    },
     Refused(Refusal),
 }
 
@@ -23,6 +27,9 @@ impl Pool {
         let waiting = self.queue.get(task)?;
         if let Some(until) = waiting.rests_until {
             return Some(WaitReason::Rests { until });
+        }
+        if let Some(deferral) = &waiting.deferral {
+            return Some(WaitReason::Deferred { until: deferral.until });
         }
         let (gang, hours) = (waiting.request.core(), waiting.request.hours);
         match self.decide(&gang, hours) {
