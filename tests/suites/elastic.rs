@@ -17,7 +17,8 @@ impl Place {
         let model = |number: u64| ["vgg16", "alexnet", "resnet101"][number as usize % 3];
         let row = |number: u64| {
             let (gpus, at, long) = (1 << (number % 4), number * 3, 20 + number * 37 % 90);
-            format!("{number},vc_1,{gpus},{at},10,{},{long},1,1,1,0,strict\n", model(number))
+            let (until, best_effort) = (2 * long, u64::from(number % 5 == 0));
+            format!("{number},vc_1,{gpus},{at},10,{},{long},1,{until},1,{best_effort},strict\n", model(number))
         };
         let rows: String = (0..40).map(row).collect();
         place.write("jobs.csv", &format!("{HEADER}{rows}99,vc_1,0,5,10,vgg16,30,1,1,1,0,strict\n"));
@@ -79,7 +80,7 @@ fn the_same_seed_gives_the_same_figures_and_every_job_ends() {
     let first = seeded("1");
     assert_eq!(first, seeded("1"));
     assert_ne!(first["8"]["cornucopia"], seeded("2")["8"]["cornucopia"], "others are drawn");
-    for policy in ["cornucopia", "srtf", "srtf-elastic", "tiresias", "elasticflow"] {
+    for policy in ["cornucopia", "srtf", "srtf-elastic", "tiresias", "elasticflow", "chronus"] {
         assert_eq!(first["16"][policy]["finished"], 40, "{policy}");
     }
 }
@@ -97,6 +98,26 @@ fn a_run_is_a_table_and_a_file() {
     assert!(ran.stderr.contains("1 jobs ask for no GPU and are left out"), "{}", ran.stderr);
     let table = fs::read_to_string(format!("{out}/elastic.csv")).unwrap();
     assert!(table.starts_with("gpus,policy,figure,value\n8,cornucopia,") && table.contains("8,srtf,finished,40\n"));
+}
+
+#[test]
+fn deadlines_are_read_where_a_policy_looks_at_them() {
+    let place = Place::new();
+    let row = |id: u64, until: &str| format!("{id},vc_1,1,0,10,vgg16,30,1,{until},10,0,strict\n");
+    place.write("jobs.csv", &format!("{HEADER}{}{}", row(7, "soon"), row(8, "90")));
+    let part = "jobs.csv, row 2: column expect_time_list: \"soon\" is not a whole number of at least 0";
+    let said = place.run(&["--policies", "chronus"]);
+    assert_eq!((said.code, said.stderr.contains(part)), (3, true), "{}", said.stderr);
+    let told = figures(place.run(&["--gpus", "8", "--policies", "srtf", "--json"]));
+    assert_eq!((&told["8"]["srtf"]["finished"], &told["8"]["srtf"]["deadlines"]), (&2.into(), &0.into()));
+    let ran = place.run(&["--gpus", "8", "--policies", "chronus", "--skip-bad-rows", "--json"]).ok();
+    assert_eq!(ran.stderr.matches("row 2 is left out").count(), 1, "{}", ran.stderr);
+    let told = &figures(ran)["8"]["chronus"];
+    assert_eq!((&told["finished"], &told["deadlines"], &told["deadlines_met"]), (&1.into(), &1.into(), &1.into()));
+    place.write("jobs.csv", "job_id,user,num_gpu,submit_time,model_name,duration,best_effort\n7,vc_1,1,0,vgg16,30,0\n");
+    let said = place.run(&["--policies", "chronus"]);
+    assert_eq!((said.code, said.stderr.contains("expect_time_list")), (3, true), "{}", said.stderr);
+    assert_eq!(place.run(&["--policies", "srtf"]).code, 0, "who looks at no deadlines needs none");
 }
 
 #[test]

@@ -29,7 +29,9 @@ pub use jobs::Jobs;
 pub use lines::Lines;
 pub use nodes::{GFS_NODE_COLUMNS, NodeRow, capacity_by_model, gfs_nodes};
 pub use phases::{PHASE_COLUMNS, PhaseRow, phases};
-pub use philly::{LABEL_COLUMNS, SPEED_COLUMNS, job_labels, model_speeds, philly, philly_models, philly_tasks};
+pub use philly::{
+    LABEL_COLUMNS, SPEED_COLUMNS, job_labels, model_speeds, philly, philly_deadlines, philly_models, philly_tasks,
+};
 pub use power::{PowerRow, Powered, power};
 pub use usage::usage;
 

@@ -216,9 +216,20 @@ impl Row<'_> {
     }
 
     pub fn integer(&self, column: &str, least: i64) -> Result<i64, RowFault> {
+        self.number_in(column, self.text(column), least)
+    }
+
+    /// The first of whole numbers with hyphens between them, as `159-189-229`.
+    pub fn first_integer(&self, column: &str, least: i64) -> Result<i64, RowFault> {
         let text = self.text(column);
-        let fault = || RowFault::Integer { column: column.to_owned(), text: text.to_owned(), least };
-        whole(text).filter(|number| *number >= least).ok_or_else(fault)
+        self.number_in(column, text.split_once('-').map_or(text, |(first, _)| first), least)
+    }
+
+    /// `part` of the field of a column as a whole number.
+    fn number_in(&self, column: &str, part: &str, least: i64) -> Result<i64, RowFault> {
+        let text = || self.text(column).to_owned();
+        let fault = || RowFault::Integer { column: column.to_owned(), text: text(), least };
+        whole(part).filter(|number| *number >= least).ok_or_else(fault)
     }
 
     /// Jobs belong to tenants: `*` is the name of the pool's own peak.

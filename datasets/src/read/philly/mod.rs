@@ -9,7 +9,7 @@ pub use elastic::{LABEL_COLUMNS, SPEED_COLUMNS, job_labels, model_speeds};
 use super::jobs::Jobs;
 use super::names::Names;
 use super::table::{Extra, Row, Table};
-use super::{ReadError, ReadOptions, ReadReport, RowFault};
+use super::{ReadError, ReadOptions, ReadReport, RowFault, SkippedRow};
 use std::collections::BTreeMap;
 use std::path::Path;
 use vocab::{MilliGpus, Task, TaskClass, TaskId, UnixSeconds};
@@ -73,17 +73,49 @@ pub fn philly_models(file: &Path, options: &ReadOptions) -> Result<BTreeMap<Task
     Ok(models)
 }
 
-/// A job and its task; a job without GPUs is none, and its row is checked all the same.
-fn parse(row: &Row<'_>, epoch: UnixSeconds, options: &ReadOptions) -> Result<(TaskId, Option<Task>), RowFault> {
+/// Until when each job is wanted, in seconds after its submission, by the job's name; a best-effort job has no deadline.
+///
+/// The list writes it as `expect_time_list`, in minutes after the submission: of the 21,724 jobs of the published list that
+/// are not best effort (`job_type` strict) each has one time, 1.10 to 4.95 times its duration, and best-effort jobs repeat
+/// their submission there. Chronus's simulator reads it so, and adds the submission. Its lists of soft deadlines write
+/// several times, each worth less than the one before it: the first one counts here.
+///
+/// # Errors
+/// The file cannot be read, a column is missing, or (unless bad rows may be skipped, which go to `skipped`) a job that is not
+/// best effort has no such time.
+pub fn philly_deadlines(
+    file: &Path,
+    options: &ReadOptions,
+    skipped: &mut Vec<SkippedRow>,
+) -> Result<BTreeMap<TaskId, Option<u64>>, ReadError> {
+    let mut deadlines = BTreeMap::new();
+    let mut table = Table::open(file, &["job_id", "expect_time_list", "best_effort"], Extra::Ignored)?;
+    table.each(options, skipped, |row| {
+        let deadline_s = match class(row)? {
+            TaskClass::Hp => Some(row.first_integer("expect_time_list", 0)?.saturating_mul(MINUTES.1).unsigned_abs()),
+            TaskClass::Spot => None,
+        };
+        deadlines.insert(row.name("job_id", TaskId::parse)?, deadline_s);
+        Ok(())
+    })?;
+    Ok(deadlines)
+}
+
+fn class(row: &Row<'_>) -> Result<TaskClass, RowFault> {
     let best_effort = row.text("best_effort");
-    let class = match best_effort.strip_suffix(".0").unwrap_or(best_effort) {
-        "0" => TaskClass::Hp,
-        "1" => TaskClass::Spot,
+    match best_effort.strip_suffix(".0").unwrap_or(best_effort) {
+        "0" => Ok(TaskClass::Hp),
+        "1" => Ok(TaskClass::Spot),
         text => {
             let known = "0 (high priority) and 1 (spot)";
-            return Err(RowFault::Choice { column: "best_effort", text: text.to_owned(), known });
+            Err(RowFault::Choice { column: "best_effort", text: text.to_owned(), known })
         }
-    };
+    }
+}
+
+/// A job and its task; a job without GPUs is none, and its row is checked all the same.
+fn parse(row: &Row<'_>, epoch: UnixSeconds, options: &ReadOptions) -> Result<(TaskId, Option<Task>), RowFault> {
+    let class = class(row)?;
     let id = row.name("job_id", TaskId::parse)?;
     let organization = row.tenant("user")?;
     let submitted = row.after("submit_time", epoch, MINUTES)?;

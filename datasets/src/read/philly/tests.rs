@@ -53,6 +53,31 @@ fn jobs_train_the_models_that_they_name() {
 }
 
 #[test]
+fn a_deadline_is_the_first_time_expected_after_the_submission_and_best_effort_jobs_have_none() {
+    let read = |rows: &str, skip_bad_rows: bool| {
+        let text = format!("{HEADER}{rows}");
+        let options = ReadOptions { skip_bad_rows, ..options() };
+        read_as("philly.csv", text.as_bytes(), |file| {
+            let mut skipped = Vec::new();
+            philly_deadlines(file, &options, &mut skipped).map(|deadlines| (deadlines, skipped.len()))
+        })
+    };
+    let row = |id: &str, expected: &str, best_effort: &str| {
+        format!("{id},vc_1,1,60,5049,vgg16,60,14,{expected},10,{best_effort},strict\n")
+    };
+    let rows = row("7", "90", "0") + &row("8", "159-189-229", "0") + &row("9", "60", "1") + &row("10", "soon", "1");
+    let deadlines: Vec<_> = read(&rows, false).unwrap().0.into_values().collect();
+    assert_eq!(deadlines, [None, Some(5_400), Some(9_540), None], "10, 7, 8 and 9, in seconds");
+    for bad in ["soon", "-5", "", "90.5"] {
+        let rows = row("7", "90", "0") + &row("8", bad, "0");
+        let fault = format!("column expect_time_list: {bad:?} is not a whole number of at least 0");
+        assert_eq!(read(&rows, false).unwrap_err(), format!("philly.csv, row 3: {fault}"));
+        let (deadlines, skipped) = read(&rows, true).unwrap();
+        assert_eq!((deadlines.len(), skipped), (1, 1), "{bad:?} is listed and its job left out");
+    }
+}
+
+#[test]
 fn a_list_in_quotes_is_one_field_and_without_them_a_fault() {
     let row = |list: &str| format!("7,vc_1,1,0,5049,vgg16,60,14,{list},10,0,strict\n");
     assert_eq!(jobs(&row("\"[1105, 2210]\"")).unwrap().tasks.len(), 1);

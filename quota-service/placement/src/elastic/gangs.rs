@@ -7,10 +7,13 @@ use super::{Left, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A job and what it is ordered by, least first.
-type Keyed = (i64, JobNumber);
+pub(super) type Keyed = (i64, JobNumber);
 
 /// Those who run, by the rule: each request whole, in order; who does not fit is passed over.
-fn admitted<'a>(gpus: u32, mut by_request: Vec<(u32, Box<dyn Iterator<Item = Keyed> + 'a>)>) -> BTreeSet<JobNumber> {
+pub(super) fn admitted<'a>(
+    gpus: u32,
+    mut by_request: Vec<(u32, Box<dyn Iterator<Item = Keyed> + 'a>)>,
+) -> BTreeSet<JobNumber> {
     let mut heads: Vec<Option<Keyed>> = by_request.iter_mut().map(|(_, jobs)| jobs.next()).collect();
     let (mut free, mut chosen) = (gpus, BTreeSet::new());
     loop {
@@ -24,7 +27,7 @@ fn admitted<'a>(gpus: u32, mut by_request: Vec<(u32, Box<dyn Iterator<Item = Key
 }
 
 /// What becomes of jobs when these run from now on.
-fn changes(
+pub(super) fn changes(
     running: &BTreeMap<JobNumber, u32>,
     chosen: &BTreeSet<JobNumber>,
     request: impl Fn(JobNumber) -> u32,

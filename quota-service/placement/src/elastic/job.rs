@@ -36,6 +36,8 @@ pub struct ElasticJob {
     profile: Arc<Profile>,
     /// Whether a GPU has to be tried to be known (Cornucopia's Alg. 1).
     learns: bool,
+    /// On the clock of the caller; none: it is done when it is done.
+    deadline_ms: Option<i64>,
 }
 
 impl ElasticJob {
@@ -54,7 +56,7 @@ impl ElasticJob {
         if request > known {
             return Err(JobFault::Unmeasured { known, request });
         }
-        Ok(Self { number, label, min, request, max: max.min(known), profile, learns: false })
+        Ok(Self { number, label, min, request, max: max.min(known), profile, learns: false, deadline_ms: None })
     }
 
     /// One that runs on any number of GPUs up to twice its request, as far as it is measured (Cornucopia §4.3).
@@ -79,6 +81,12 @@ impl ElasticJob {
         Self { learns: true, ..self }
     }
 
+    /// The same, wanted until then.
+    #[must_use]
+    pub fn due(self, deadline_ms: i64) -> Self {
+        Self { deadline_ms: Some(deadline_ms), ..self }
+    }
+
     #[must_use]
     pub const fn number(&self) -> JobNumber {
         self.number
@@ -87,6 +95,12 @@ impl ElasticJob {
     #[must_use]
     pub const fn label(&self) -> Label {
         self.label
+    }
+
+    /// Until when it is wanted.
+    #[must_use]
+    pub const fn deadline_ms(&self) -> Option<i64> {
+        self.deadline_ms
     }
 
     /// The fewest GPUs on which it runs.

@@ -2,11 +2,13 @@
 //!
 //! [`Cornucopia`] (papers: Huang et al., "Cornucopia: elastic GPU cluster management for mixed batch-interactive
 //! distributed training") decides who is urgent by [queues], and who grows and who shrinks by [gains](Profile::gain). Its
-//! rivals stand beside it: [`Srtf`] and [`ElasticSrtf`], [`Tiresias`], and [`Flow`] (ElasticFlow without deadlines). Each is
-//! a [`Scheduler`]: it is told who comes and goes, and answers with a new allotment. Time is a number that the caller
-//! passes; GPUs are whole; nobody is placed on nodes, as in those papers' simulators.
+//! rivals stand beside it: [`Srtf`] and [`ElasticSrtf`], [`Tiresias`], [`Flow`] (ElasticFlow without deadlines), and
+//! [`Chronus`], which alone looks at deadlines. Each is a [`Scheduler`]: it is told who comes and goes, and answers with a new
+//! allotment. Time is a number that the caller passes; GPUs are whole; nobody is placed on nodes, as in those papers'
+//! simulators.
 
 mod allot;
+mod chronus;
 mod cornucopia;
 mod flow;
 mod gangs;
@@ -18,6 +20,7 @@ mod srtf;
 mod tests;
 
 pub use allot::{Allotments, Change, LEVELS, Level, Standing};
+pub use chronus::Chronus;
 pub use cornucopia::Cornucopia;
 pub use flow::Flow;
 pub use gangs::{Srtf, Tiresias, TiresiasRules};

@@ -2,6 +2,7 @@
 
 use super::queues::{Feedback, Learned, Queue, Run, Thresholds};
 use super::*;
+use crate::leases::LeaseSettings;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -224,6 +225,7 @@ fn assert_sound(scheduler: &mut dyn Scheduler, gpus: u32, events: &[Event]) {
         match *event {
             Event::Come { request, shape, interactive } => {
                 let job = job_of(number, request, shape, interactive);
+                let job = if interactive { job.due(now_ms + i64::from(request) * 900_000) } else { job };
                 alive.insert(job.number(), (job.clone(), 0));
                 works.insert(job.number(), f64::from(request) * 1_000.0);
                 scheduler.arrive(job, i64::from(request) * 1_000, now_ms);
@@ -263,6 +265,7 @@ proptest! {
         assert_sound(&mut ElasticSrtf::new(gpus), gpus, &events);
         assert_sound(&mut Srtf::new(gpus), gpus, &events);
         assert_sound(&mut Tiresias::new(gpus, TiresiasRules::default()), gpus, &events);
+        assert_sound(&mut Chronus::new(gpus, LeaseSettings::default()), gpus, &events);
     }
 
     #[test]

@@ -10,7 +10,9 @@ use std::path::PathBuf;
     simulate elastic --jobs trace_job_Philly_MIX1.csv\n  \
     simulate elastic --jobs trace_job_Philly_MIX1.csv --gpus 320,640,960 --policies cornucopia,srtf,srtf-elastic --json\n  \
     simulate elastic --jobs trace_job_Philly_MIX1.csv --policies cornucopia --mislabelled 0.05 --non-elastic 0.1 --seed 7\n\n\
-    Policies: cornucopia; srtf (knows how long jobs take), srtf-elastic; tiresias (2D-LAS); elasticflow (without deadlines).\n\
+    Policies: cornucopia; srtf (knows how long jobs take), srtf-elastic; tiresias (2D-LAS); elasticflow (without deadlines);\n\
+    chronus (leases of 20 and 5 minutes; knows how long jobs take, and their deadlines: expect_time_list, in minutes after\n\
+    the submission, of jobs that are not best effort).\n\
     Jobs hold GPUs by number: nothing is placed on nodes."
 )]
 pub struct Elastic {
@@ -71,7 +73,7 @@ pub struct Run {
         long,
         value_name = "POLICY,…",
         value_delimiter = ',',
-        default_value = "cornucopia,srtf,srtf-elastic,tiresias,elasticflow"
+        default_value = "cornucopia,srtf,srtf-elastic,tiresias,elasticflow,chronus"
     )]
     pub policies: Vec<String>,
     /// What `simulate elastic labels` wrote, or labels of your own; without it they are made by the same rule

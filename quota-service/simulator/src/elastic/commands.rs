@@ -8,15 +8,18 @@ use crate::args::Config;
 use crate::cpu;
 use command_line::{Exit, Failure, OutputFile, print_json, say};
 use placement::elastic::{
-    Cornucopia, ElasticSrtf, Flow, JobFault, Label, ProfileFault, Scheduler, Srtf, Tiresias, TiresiasRules,
+    Chronus, Cornucopia, ElasticSrtf, Flow, JobFault, Label, ProfileFault, Scheduler, Srtf, Tiresias, TiresiasRules,
 };
+use placement::leases::LeaseSettings;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use vocab::TaskId;
 
 /// Time on each number of GPUs while a job ramps up: 314 s for the 128 of a job of 64 GPUs (Cornucopia §4.3).
 const RAMP_STEP_MS: i64 = 2_450;
-const POLICIES: [&str; 5] = ["cornucopia", "srtf", "srtf-elastic", "tiresias", "elasticflow"];
+/// The one policy that wants deadlines to be read.
+pub const CHRONUS: &str = "chronus";
+const POLICIES: [&str; 6] = ["cornucopia", "srtf", "srtf-elastic", "tiresias", "elasticflow", CHRONUS];
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +77,7 @@ pub fn scheduler(name: &str, gpus: u32) -> Result<Box<dyn Scheduler>, ElasticErr
         "srtf-elastic" => Box::new(ElasticSrtf::new(gpus)),
         "tiresias" => Box::new(Tiresias::new(gpus, TiresiasRules::default())),
         "elasticflow" => Box::new(Flow::new(gpus)),
+        CHRONUS => Box::new(Chronus::new(gpus, LeaseSettings::default())),
         _ => return Err(ElasticError::NoPolicy { name: name.to_owned() }),
     })
 }
@@ -105,7 +109,7 @@ fn simulate(what: &Run, config: &Config, json: bool) -> Result<(), ElasticError>
 }
 
 fn write_labels(what: &Labels, config: &Config, json: bool) -> Result<(), ElasticError> {
-    let rows = trace::rows(&what.jobs, false)?;
+    let rows = trace::rows(&what.jobs, false, false)?;
     let made = labels::made(&rows, config.seed);
     write(&what.out, &labels::text(&rows, &made, config.seed))?;
     let interactive = made.iter().filter(|label| **label == Label::Interactive).count();

@@ -25,6 +25,9 @@ pub struct Summary {
     pub jct_inflation_mean: f64,
     pub finished: usize,
     pub unfinished: usize,
+    /// Jobs with a deadline, where deadlines were read, and those that ended by then.
+    pub deadlines: usize,
+    pub deadlines_met: usize,
     pub preemptions_partial: u64,
     pub preemptions_full: u64,
     pub gpu_hours: f64,
@@ -62,6 +65,8 @@ pub fn summary(jobs: &[Job], courses: &[Course], cpu_s: f64) -> Summary {
     let mut jcts: Vec<f64> = done.iter().map(jct).collect();
     let inflation: Vec<f64> =
         done.iter().map(|one| jct(one) / seconds(one.0.duration_ms).max(f64::MIN_POSITIVE)).collect();
+    let deadlines = || jobs.iter().zip(courses).filter_map(|(job, course)| Some((job.job.deadline_ms()?, course)));
+    let is_met = |(deadline_ms, course): &(i64, &Course)| course.ended_ms.is_some_and(|end_ms| end_ms <= *deadline_ms);
     Summary {
         interactive_queue_mean_s: mean(&queue),
         interactive_queue_p99_s: percentile(&mut queue, 99),
@@ -76,6 +81,8 @@ pub fn summary(jobs: &[Job], courses: &[Course], cpu_s: f64) -> Summary {
         jct_inflation_mean: mean(&inflation),
         finished: done.len(),
         unfinished: jobs.len() - done.len(),
+        deadlines: deadlines().count(),
+        deadlines_met: deadlines().filter(is_met).count(),
         preemptions_partial: courses.iter().map(|course| course.shrunk).sum(),
         preemptions_full: courses.iter().map(|course| course.stopped).sum(),
         gpu_hours: courses.iter().map(|course| course.gpu_ms).sum::<i64>() as f64 / 3_600_000.0,

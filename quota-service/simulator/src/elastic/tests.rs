@@ -53,7 +53,7 @@ fn whoever_decides_the_work_is_the_same_and_so_are_the_gpu_hours_of_linear_jobs(
         .collect();
     let jobs = jobs(&lines);
     let work_ms: i64 = jobs.iter().map(|job| job.duration_ms * i64::from(job.job.request())).sum();
-    for policy in ["cornucopia", "srtf", "srtf-elastic", "tiresias", "elasticflow"] {
+    for policy in ["cornucopia", "srtf", "srtf-elastic", "tiresias", "elasticflow", "chronus"] {
         let courses = played(policy, 16, &jobs, Costs::default());
         let used_ms: i64 = courses.iter().map(|course| course.gpu_ms).sum();
         // Ends are whole milliseconds: each job may hold its GPUs for less than one too long.
@@ -67,9 +67,14 @@ fn whoever_decides_the_work_is_the_same_and_so_are_the_gpu_hours_of_linear_jobs(
 #[test]
 fn idle_gpus_speed_up_who_is_elastic() {
     let two = jobs(&[('b', 2, 0, 100)]);
-    for (policy, end_s) in
-        [("cornucopia", 50), ("srtf-elastic", 50), ("elasticflow", 50), ("srtf", 100), ("tiresias", 100)]
-    {
+    for (policy, end_s) in [
+        ("cornucopia", 50),
+        ("srtf-elastic", 50),
+        ("elasticflow", 50),
+        ("srtf", 100),
+        ("tiresias", 100),
+        ("chronus", 100),
+    ] {
         assert_eq!(ends_s(&played(policy, 8, &two, Costs::default())), [end_s], "{policy}");
     }
 }
@@ -90,6 +95,24 @@ fn tiresias_lets_those_go_first_who_had_little() {
     let courses = played("tiresias", 1, &two, Costs::default());
     assert_eq!(ends_s(&courses), [5_000, 4_250]);
     assert_eq!((courses[0].stopped, courses[0].stripped_ms), (1, 1_000_000));
+}
+
+#[test]
+fn chronus_keeps_a_deadline_at_the_cost_of_who_is_shorter_and_stops_nobody_inside_a_lease() {
+    let lines = [('b', 8, 0, 3_600), ('b', 8, 60, 1_800), ('b', 8, 360, 60)];
+    let free = Costs::default();
+    // At five minutes the first one makes room for the shorter one, and that one at ten for the shortest.
+    assert_eq!(ends_s(&played("chronus", 8, &jobs(&lines), free)), [5_460, 2_160, 660]);
+    let mut with_deadline = jobs(&lines);
+    with_deadline[1].job = with_deadline[1].job.clone().due(3_000_000);
+    let courses = played("chronus", 8, &with_deadline, free);
+    assert_eq!(ends_s(&courses), [5_460, 2_100, 2_160]);
+    assert_eq!(courses.iter().map(|course| course.stopped).collect::<Vec<_>>(), [1, 0, 0]);
+    let told = summary(&with_deadline, &courses, 0.0);
+    assert_eq!((told.deadlines, told.deadlines_met), (1, 1));
+    // A second less cannot be promised: the first lease that may be begins at 20 minutes.
+    with_deadline[1].job = with_deadline[1].job.clone().due(2_999_000);
+    assert_eq!(ends_s(&played("chronus", 8, &with_deadline, free)), [5_460, 2_160, 660]);
 }
 
 #[test]

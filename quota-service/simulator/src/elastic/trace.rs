@@ -1,12 +1,13 @@
 //! A job list as elastic jobs.
 
 use super::args::Run as Arguments;
-use super::commands::ElasticError;
+use super::commands::{CHRONUS, ElasticError};
 use super::draws::{Stream, some, stream};
 use super::run::Job;
 use super::{labels, profiles};
 use datasets::{Calendar, ReadOptions};
 use placement::elastic::{ElasticJob, JobNumber, Label};
+use std::collections::BTreeMap;
 use std::path::Path;
 use vocab::{ClusterName, GpuModel, TaskId, UnixSeconds};
 
@@ -24,6 +25,8 @@ pub struct Row {
     pub request: u32,
     pub submitted_ms: i64,
     pub duration_ms: i64,
+    /// Where deadlines were asked for: until when it is wanted.
+    pub deadline_ms: Option<i64>,
 }
 
 impl Row {
@@ -34,28 +37,42 @@ impl Row {
 }
 
 /// # Errors
-/// The list cannot be read.
-pub fn rows(file: &Path, skip_bad_rows: bool) -> Result<Vec<Row>, ElasticError> {
+/// The list cannot be read, or lacks deadlines that are asked for.
+pub fn rows(file: &Path, skip_bad_rows: bool, with_deadlines: bool) -> Result<Vec<Row>, ElasticError> {
     let options = ReadOptions {
         cluster: ClusterName::parse("philly").expect("it is a name"),
         gpu_model: GpuModel::parse("any").expect("it is a name"),
         calendar: Calendar::parse("UTC", Calendar::WEEKDAYS).expect("it comes along"),
         skip_bad_rows,
     };
-    let (tasks, report) = datasets::read::philly_tasks(file, EPOCH, &options)?;
+    let (mut tasks, mut report) = datasets::read::philly_tasks(file, EPOCH, &options)?;
     let mut models = datasets::read::philly_models(file, &options)?;
+    let mut deadlines = BTreeMap::new();
+    if with_deadlines {
+        let mut skipped = Vec::new();
+        deadlines = datasets::read::philly_deadlines(file, &options, &mut skipped)?;
+        tasks.retain(|task| deadlines.contains_key(&task.id));
+        // What is wrong with a row is told once.
+        skipped.retain(|one| report.skipped.iter().all(|known| known.row != one.row));
+        report.skipped.extend(skipped);
+    }
     for one in &report.skipped {
         eprintln!("warning: {}, row {} is left out: {}", one.file.display(), one.row, one.fault);
     }
     if report.jobs_without_gpus > 0 {
         eprintln!("warning: {} jobs ask for no GPU and are left out", report.jobs_without_gpus);
     }
-    let row = |task: vocab::Task| Row {
-        model: models.remove(&task.id).unwrap_or_default(),
-        request: u32::try_from(task.gpus().milli() / 1_000).unwrap_or(u32::MAX),
-        submitted_ms: (task.submitted.get() - EPOCH.get()) * 1_000,
-        duration_ms: task.duration_s.unwrap_or_default().saturating_mul(1_000) as i64,
-        id: task.id,
+    let row = |task: vocab::Task| {
+        let submitted_ms = (task.submitted.get() - EPOCH.get()) * 1_000;
+        let after_ms = deadlines.get(&task.id).copied().flatten().map(|after_s| after_s.saturating_mul(1_000));
+        Row {
+            model: models.remove(&task.id).unwrap_or_default(),
+            request: u32::try_from(task.gpus().milli() / 1_000).unwrap_or(u32::MAX),
+            submitted_ms,
+            duration_ms: task.duration_s.unwrap_or_default().saturating_mul(1_000) as i64,
+            deadline_ms: after_ms.map(|after_ms| submitted_ms.saturating_add_unsigned(after_ms)),
+            id: task.id,
+        }
     };
     let mut rows: Vec<Row> = tasks.into_iter().map(row).collect();
     rows.sort_by(|one, other| (one.submitted_ms, &one.id).cmp(&(other.submitted_ms, &other.id)));
@@ -67,7 +84,8 @@ pub fn rows(file: &Path, skip_bad_rows: bool) -> Result<Vec<Row>, ElasticError> 
 /// # Errors
 /// A file cannot be read, or says nothing of a job or its model.
 pub fn jobs(arguments: &Arguments, seed: u64) -> Result<Vec<Job>, ElasticError> {
-    let rows = rows(&arguments.jobs, arguments.skip_bad_rows)?;
+    let with_deadlines = arguments.policies.iter().any(|name| name == CHRONUS);
+    let rows = rows(&arguments.jobs, arguments.skip_bad_rows, with_deadlines)?;
     let profiles = profiles::profiles(arguments.profiles.as_deref())?;
     let mut labels = match &arguments.labels {
         Some(file) => labels::read(file, &rows)?,
@@ -97,6 +115,7 @@ pub fn jobs(arguments: &Arguments, seed: u64) -> Result<Vec<Job>, ElasticError> 
         let made = make(JobNumber(number), labels[index], row.request, profile.clone());
         let job = made.map_err(|fault| ElasticError::Job { job: row.id, fault })?;
         let job = if arguments.ramp_up { job.learning() } else { job };
+        let job = if let Some(deadline_ms) = row.deadline_ms { job.due(deadline_ms) } else { job };
         let (submitted_ms, duration_ms) = (row.submitted_ms, row.duration_ms);
         jobs.push(Job { job, submitted_ms, duration_ms, mislabelled: is_mislabelled[index] });
     }
