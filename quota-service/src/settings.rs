@@ -20,12 +20,25 @@ pub struct PlacementSettings {
     pub shadow: bool,
     /// How long tasks that have to go may save their work.
     pub grace_s: u32,
+    /// How long an elastic task whose pods have changed gets no more.
+    pub resize_rest_s: u32,
+    /// What a task loads before it works, for the timing of evictions.
+    pub load_s: u32,
 }
 
 impl Default for PlacementSettings {
     fn default() -> Self {
         // 30 s: what Kubernetes gives a pod that has to go.
-        Self { policy: "gfs".to_owned(), parts: None, shadow: false, grace_s: 30 }
+        let PoolRules { resize_rest_s, load_s, .. } = PoolRules::default();
+        let seconds = |seconds: i64| u32::try_from(seconds).unwrap_or(0);
+        Self {
+            policy: "gfs".to_owned(),
+            parts: None,
+            shadow: false,
+            grace_s: 30,
+            resize_rest_s: seconds(resize_rest_s),
+            load_s: seconds(load_s),
+        }
     }
 }
 
@@ -38,7 +51,12 @@ impl PlacementSettings {
 
     #[must_use]
     pub fn rules(&self) -> PoolRules {
-        PoolRules { grace_s: i64::from(self.grace_s), ..PoolRules::default() }
+        PoolRules {
+            grace_s: i64::from(self.grace_s),
+            resize_rest_s: i64::from(self.resize_rest_s),
+            load_s: i64::from(self.load_s),
+            ..PoolRules::default()
+        }
     }
 
     fn parse(body: &SettingsBody) -> Result<Self, FieldFault> {
@@ -60,7 +78,14 @@ impl PlacementSettings {
             (None, None) => default.policy,
         };
         let (parts, shadow) = (body.policy_parts.clone(), body.shadow.unwrap_or(default.shadow));
-        Ok(Self { policy, parts, shadow, grace_s: body.grace_s.unwrap_or(default.grace_s) })
+        Ok(Self {
+            policy,
+            parts,
+            shadow,
+            grace_s: body.grace_s.unwrap_or(default.grace_s),
+            resize_rest_s: body.resize_rest_s.unwrap_or(default.resize_rest_s),
+            load_s: body.load_s.unwrap_or(default.load_s),
+        })
     }
 }
 
@@ -124,6 +149,8 @@ impl ServedSettings {
             policy_parts: self.placement.parts.clone(),
             shadow: Some(self.placement.shadow),
             grace_s: Some(self.placement.grace_s),
+            resize_rest_s: Some(self.placement.resize_rest_s),
+            load_s: Some(self.placement.load_s),
             version: self.version,
         }
     }
@@ -137,7 +164,14 @@ mod tests {
     fn settings_read_back_as_they_were_written() {
         let default = ServedSettings::default();
         assert_eq!(ServedSettings::parse(&default.body(), None), Ok(default.clone()));
-        let placement = PlacementSettings { policy: "fgd".to_owned(), parts: None, shadow: true, grace_s: 5 };
+        let placement = PlacementSettings {
+            policy: "fgd".to_owned(),
+            parts: None,
+            shadow: true,
+            grace_s: 5,
+            resize_rest_s: 6,
+            load_s: 7,
+        };
         let pool = PoolSettings { outcome_window_s: 7_200, ..default.pool };
         let set = ServedSettings { pool, aggregation: Some(Aggregation::Pooled), version: Some(3), placement };
         assert_eq!(ServedSettings::parse(&set.body(), None), Ok(set.clone()));

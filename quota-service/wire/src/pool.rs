@@ -133,6 +133,12 @@ pub struct SettingsBody {
     /// Seconds that tasks have to save their work before they are evicted.
     #[serde(default)]
     pub grace_s: Option<u32>,
+    /// Seconds for which an elastic task whose pods have changed gets no more; without it, 60.
+    #[serde(default)]
+    pub resize_rest_s: Option<u32>,
+    /// Seconds that a task loads before it works, for policies that put evictions off; without it, 40.
+    #[serde(default)]
+    pub load_s: Option<u32>,
     /// Counts the changes; a request states the version that it changes, so that two writers notice each other.
     #[serde(default)]
     pub version: Option<i64>,

@@ -23,7 +23,7 @@ on_both_databases![
 const SECRET: &[u8] = b"a secret of a webhook";
 
 /// The next events of a stream, as pairs of id and data.
-async fn events(service: &TestService, last: Option<&str>, count: usize) -> Vec<(String, Value)> {
+pub(super) async fn events(service: &TestService, last: Option<&str>, count: usize) -> Vec<(String, Value)> {
     let mut request = Request::get(format!("/v1/events?{OF_POOL}"));
     if let Some(last) = last {
         request = request.header("last-event-id", last);

@@ -49,7 +49,10 @@ fn client(service: &Listening, name: &str, mut seed: u64, stop: &AtomicBool, ack
             let id = format!("{name}-{}", mine.len());
             let pods = draw(&mut seed, 3) as u32 + 1;
             let gpus = [0.5, 1.0, 4.0][draw(&mut seed, 3) as usize];
-            let body = if draw(&mut seed, 2) == 0 { hp(&id, gpus, pods) } else { spot(&id, gpus, pods, None) };
+            let mut body = if draw(&mut seed, 2) == 0 { hp(&id, gpus, pods) } else { spot(&id, gpus, pods, None) };
+            if body["class"] == "spot" && gpus >= 1.0 && draw(&mut seed, 2) == 0 {
+                body["elastic"] = json!({ "min_pods": 1 });
+            }
             mine.push(id.clone());
             (id, service.send("POST", "/v1/tasks", Some(&body)))
         };

@@ -1,5 +1,6 @@
 //! Tasks over HTTP: decided, written, told.
 
+mod elastic;
 mod eviction;
 mod faults;
 mod killed;
@@ -8,6 +9,7 @@ mod loop_closes;
 mod same;
 mod scores;
 mod shadow;
+mod timing;
 mod topology;
 
 use super::*;

@@ -1,0 +1,119 @@
+//! What a program has to know of the service to keep an elastic task: submit it, hear what changes, look what it has.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+/// Why the service did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("the service does not answer: {0}")]
+    Unreachable(#[from] ureq::Error),
+    #[error("the stream of events broke off: {0}")]
+    Stream(#[from] std::io::Error),
+    #[error("the service answers {status}: {detail}")]
+    Refused { status: u16, detail: String },
+}
+
+/// A pod's place: its node, and its GPUs there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub node: String,
+    pub gpus: Vec<u64>,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let gpus: Vec<String> = self.gpus.iter().map(u64::to_string).collect();
+        write!(f, "{}:{}", self.node, gpus.join("+"))
+    }
+}
+
+/// A pool of the service.
+#[derive(Debug, Clone)]
+pub struct Client {
+    agent: ureq::Agent,
+    api: String,
+    of_pool: String,
+}
+
+impl Client {
+    pub fn new(api: &str, cluster: &str, gpu_model: &str) -> Self {
+        let agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let of_pool = format!("cluster={cluster}&gpu_model={gpu_model}");
+        Self { agent, api: api.trim_end_matches('/').to_owned(), of_pool }
+    }
+
+    fn read(mut response: ureq::http::Response<ureq::Body>) -> Result<Value, ClientError> {
+        let status = response.status().as_u16();
+        let body: Value = response.body_mut().read_json()?;
+        if status < 300 {
+            return Ok(body);
+        }
+        let said = [&body["errors"][0]["detail"], &body["detail"]].into_iter().find_map(Value::as_str);
+        Err(ClientError::Refused { status, detail: said.unwrap_or_default().to_owned() })
+    }
+
+    /// Repeated, the same task is answered as it stands: it may be sent again after an answer that was lost.
+    pub fn submit(&self, body: &Value) -> Result<Value, ClientError> {
+        Self::read(self.agent.post(format!("{}/v1/tasks", self.api)).send_json(body)?)
+    }
+
+    pub fn task(&self, id: &str) -> Result<Value, ClientError> {
+        Self::read(self.agent.get(format!("{}/v1/tasks/{id}?{}", self.api, self.of_pool)).call()?)
+    }
+
+    /// `finish` or `checkpoint`.
+    pub fn tell(&self, id: &str, what: &str) -> Result<Value, ClientError> {
+        Self::read(self.agent.post(format!("{}/v1/tasks/{id}/{what}?{}", self.api, self.of_pool)).send_empty()?)
+    }
+
+    pub fn delete(&self, id: &str) -> Result<Value, ClientError> {
+        Self::read(self.agent.delete(format!("{}/v1/tasks/{id}?{}", self.api, self.of_pool)).call()?)
+    }
+
+    /// Reads events behind the one with the id `last`, until `tell` says that it has heard enough or the stream breaks off;
+    /// `last` is then where to go on.
+    pub fn events(&self, last: &mut String, mut tell: impl FnMut(&Value) -> bool) -> Result<(), ClientError> {
+        let url = format!("{}/v1/events?{}", self.api, self.of_pool);
+        let response = self.agent.get(url).header("last-event-id", last.as_str()).call()?;
+        if !response.status().is_success() {
+            return Self::read(response).map(drop);
+        }
+        for line in BufReader::new(response.into_body().into_reader()).lines() {
+            let line = line?;
+            if let Some(id) = line.strip_prefix("id: ") {
+                id.clone_into(last);
+            }
+            let event = line.strip_prefix("data: ").and_then(|json| serde_json::from_str(json).ok());
+            if event.is_some_and(|event: Value| !tell(&event)) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The places that a task has now: none while it waits.
+pub fn places(task: &Value) -> Vec<Place> {
+    let run = &task["detail"]["run"];
+    if task["status"] != "running" {
+        return Vec::new();
+    }
+    let of = |field: &str| run[field].as_array().cloned().unwrap_or_default();
+    let place = |place: Value| Place {
+        node: place["node"].as_str().unwrap_or_default().to_owned(),
+        gpus: place["gpus"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect(),
+    };
+    of("places").into_iter().chain(of("lent")).map(place).collect()
+}
+
+/// Between when an event was told and when what it takes has to be free.
+pub fn time_left(event: &Value) -> Duration {
+    let seconds = |field: &str| {
+        let text = event[field].as_str()?;
+        Some(chrono::DateTime::parse_from_rfc3339(text).ok()?.timestamp())
+    };
+    let left_s = seconds("deadline").zip(seconds("at")).map_or(0, |(deadline, at)| deadline - at);
+    Duration::from_secs(u64::try_from(left_s).unwrap_or(0))
+}

@@ -1,0 +1,194 @@
+//! Keeps an elastic task: one worker for each pod that the service gives it, started where it grows and ended where it shrinks.
+//!
+//! ```sh
+//! cargo run --example elastic_client -- --cluster demo --gpu-model A100-SXM4-80GB --id sweep --pods 4 --min-pods 1 -- python worker.py
+//! ```
+//!
+//! A worker finds its place in `HEADROOM_NODE` and `CUDA_VISIBLE_DEVICES`; this example starts all of them here, a launcher
+//! would start each on its node. When its pod has to go, its standard input is closed; at the deadline it is killed. Elastic
+//! frameworks (torchrun, Horovod) go on with the workers that are left. When all workers end by themselves, the task is finished.
+
+mod client;
+
+use clap::Parser;
+use client::{Client, ClientError, Place, places, time_left};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Keep an elastic task of a Headroom service, with one worker for each of its pods
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Where the service listens
+    #[arg(long, default_value = "http://127.0.0.1:8080")]
+    api: String,
+    #[arg(long)]
+    cluster: String,
+    #[arg(long)]
+    gpu_model: String,
+    /// Name of the task
+    #[arg(long)]
+    id: String,
+    #[arg(long, default_value = "org-000")]
+    organization: String,
+    /// Pods that it asks for, with one GPU each
+    #[arg(long)]
+    pods: u32,
+    /// Pods without which it does not run
+    #[arg(long, default_value_t = 1)]
+    min_pods: u32,
+    #[arg(long)]
+    guarantee_hours: Option<u64>,
+    /// The worker
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+/// How often the task is looked at though nothing was told.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+const TURN: Duration = Duration::from_millis(100);
+
+/// A worker, and until when it may go on once it was told to end.
+struct Worker {
+    child: Child,
+    ends_by: Option<Instant>,
+}
+
+struct Workers {
+    command: Vec<String>,
+    by_place: BTreeMap<Place, Worker>,
+    /// How many have ended by themselves, and well.
+    done: usize,
+}
+
+impl Workers {
+    /// Starts what is missing, and tells those to end whose place is gone.
+    fn become_those(&mut self, wanted: &BTreeSet<Place>, left: Duration) -> std::io::Result<()> {
+        for (place, worker) in &mut self.by_place {
+            if !wanted.contains(place) && worker.ends_by.is_none() {
+                println!("stops {place}");
+                // Its standard input ends.
+                drop(worker.child.stdin.take());
+                worker.ends_by = Some(Instant::now() + left);
+            }
+        }
+        for place in wanted.iter().filter(|_| self.done == 0) {
+            if !self.by_place.contains_key(place) {
+                println!("starts {place}");
+                let gpus: Vec<String> = place.gpus.iter().map(u64::to_string).collect();
+                let child = Command::new(&self.command[0])
+                    .args(&self.command[1..])
+                    .env("HEADROOM_NODE", &place.node)
+                    .env("CUDA_VISIBLE_DEVICES", gpus.join(","))
+                    .stdin(Stdio::piped())
+                    .spawn()?;
+                self.by_place.insert(place.clone(), Worker { child, ends_by: None });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes who has ended, and ends who should have. Answers whether one failed by itself.
+    fn reap(&mut self) -> std::io::Result<bool> {
+        let (mut failed, mut gone) = (false, Vec::new());
+        for (place, worker) in &mut self.by_place {
+            if let Some(status) = worker.child.try_wait()? {
+                println!("stopped {place}");
+                gone.push(place.clone());
+                if worker.ends_by.is_none() {
+                    self.done += usize::from(status.success());
+                    failed |= !status.success();
+                }
+            } else if worker.ends_by.is_some_and(|at| Instant::now() >= at) {
+                worker.child.kill()?;
+            }
+        }
+        for place in gone {
+            self.by_place.remove(&place);
+        }
+        Ok(failed)
+    }
+}
+
+/// Hears events of the task, and goes on where it was when the service comes back.
+fn listen(client: &Client, task: &str, tell: &Sender<Value>) {
+    let mut last = "0.0".to_owned();
+    loop {
+        let heard = client.events(&mut last, |event| event["task"] != task || tell.send(event.clone()).is_ok());
+        if let Err(fault) = heard {
+            eprintln!("{fault}: it is tried again");
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn keep(arguments: &Arguments, client: &Client, told: &Receiver<Value>) -> Result<bool, Box<dyn std::error::Error>> {
+    let mut workers = Workers { command: arguments.command.clone(), by_place: BTreeMap::new(), done: 0 };
+    let (mut looked, mut left) = (None::<Instant>, Duration::ZERO);
+    loop {
+        let mut is_due = looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+        match told.recv_timeout(TURN) {
+            Ok(event) => {
+                is_due = true;
+                if ["evicted", "shrunk"].contains(&event["kind"].as_str().unwrap_or_default()) {
+                    left = time_left(&event);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err("nobody listens to events any more".into()),
+        }
+        if is_due {
+            match client.task(&arguments.id) {
+                Ok(task) if ["finished", "deleted"].contains(&task["status"].as_str().unwrap_or_default()) => {
+                    workers.become_those(&BTreeSet::new(), Duration::ZERO)?;
+                    return Ok(true);
+                }
+                Ok(task) => workers.become_those(&places(&task).into_iter().collect(), left)?,
+                // What runs goes on: nobody else gets its GPUs meanwhile.
+                Err(ClientError::Unreachable(fault)) => eprintln!("{fault}: it is tried again"),
+                Err(fault) => return Err(fault.into()),
+            }
+            looked = Some(Instant::now());
+        }
+        if workers.reap()? {
+            client.delete(&arguments.id)?;
+            workers.become_those(&BTreeSet::new(), Duration::ZERO)?;
+            return Ok(false);
+        }
+        if workers.done > 0 && workers.by_place.is_empty() {
+            client.tell(&arguments.id, "finish")?;
+            println!("finished");
+            return Ok(true);
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let client = Client::new(&arguments.api, &arguments.cluster, &arguments.gpu_model);
+    let body = json!({
+        "cluster": arguments.cluster, "gpu_model": arguments.gpu_model, "id": arguments.id,
+        "organization": arguments.organization, "class": "spot", "gpus_per_pod": 1, "pods": arguments.pods,
+        "guarantee_hours": arguments.guarantee_hours, "elastic": { "min_pods": arguments.min_pods },
+    });
+    if let Err(fault) = client.submit(&body) {
+        eprintln!("{fault}");
+        return ExitCode::FAILURE;
+    }
+    let (tell, told) = channel();
+    let (listener, task) = (client.clone(), arguments.id.clone());
+    std::thread::spawn(move || listen(&listener, &task, &tell));
+    match keep(&arguments, &client, &told) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
+            eprintln!("a worker failed: the task is taken back");
+            ExitCode::FAILURE
+        }
+        Err(fault) => {
+            eprintln!("{fault}");
+            ExitCode::FAILURE
+        }
+    }
+}
