@@ -10,6 +10,7 @@ use tests::{Listening, on_both_databases};
 
 on_both_databases![
     an_elastic_task_grows_on_what_nobody_has_and_shrinks_before_it_dies,
+    its_least_alone_is_promised_and_asks_for_quota,
     what_contradicts_itself_is_refused_by_its_field,
     the_example_starts_and_ends_a_worker_for_each_pod,
 ];
@@ -26,17 +27,16 @@ fn pods(task: &Value) -> [usize; 2] {
 
 async fn an_elastic_task_grows_on_what_nobody_has_and_shrinks_before_it_dies(database: TestDatabase) {
     let service = placing(&database, 2).await;
-    let body = elastic("sweep", 8, Some(1), json!({ "min_pods": 2 }));
+    let body = elastic("sweep", 8, None, json!({ "min_pods": 2 }));
     let started = submit(&service, &body).await;
     assert_eq!((pods(&started), &started["elastic"]["max_pods"]), ([2, 14], &16.into()), "{started}");
     assert_eq!(submit(&service, &body).await, started, "the same request again changes nothing");
-    let other = elastic("sweep", 8, Some(1), json!({ "min_pods": 3 }));
+    let other = elastic("sweep", 8, None, json!({ "min_pods": 3 }));
     assert_eq!(service.post("/v1/tasks", &other).await.status, 422, "another one under the same name is refused");
     let explained = service.get(&format!("/v1/tasks/sweep/explain?{OF_POOL}")).await.expect(200);
     let detail = explained["reason"]["detail"].as_str().unwrap();
     assert!(detail.starts_with("it runs on 2 places and 14 lent ones since "), "{detail}");
     assert_eq!(explained["idle_gpus"], 14.0, "what is lent is idle");
-    assert_eq!(explained["promises"][0]["promised_gpus"], 2.0, "its least is promised");
     service.pass_s(100);
     let now = end().plus_s(160);
     let urgent = submit(&service, &hp("urgent", 8.0, 1)).await;
@@ -57,10 +57,18 @@ async fn an_elastic_task_grows_on_what_nobody_has_and_shrinks_before_it_dies(dat
     again.pass_s(60);
     let _ = tell(&again, "urgent", "finish").await.expect(200);
     assert_eq!(pods(&task(&again, "sweep").await), [2, 14]);
-    // It dies where even its least is asked for, and what was promised is broken.
+    // It dies where even its least is asked for.
     let _ = submit(&again, &hp("all", 8.0, 2)).await;
     let cut = task(&again, "sweep").await;
     assert_eq!((&cut["status"], &cut["detail"]["cut"]["code"]), (&"waiting".into(), &"evicted".into()));
+}
+
+async fn its_least_alone_is_promised_and_asks_for_quota(database: TestDatabase) {
+    let service = placing(&database, 60).await;
+    let body = elastic("sweep", 8, Some(4), json!({ "min_pods": 2 }));
+    assert_eq!(pods(&submit(&service, &body).await), [2, 14]);
+    let explained = service.get(&format!("/v1/tasks/sweep/explain?{OF_POOL}")).await.expect(200);
+    assert_eq!((&explained["promises"][0]["promised_gpus"], &explained["idle_gpus"]), (&2.0.into(), &478.0.into()));
 }
 
 async fn what_contradicts_itself_is_refused_by_its_field(database: TestDatabase) {
