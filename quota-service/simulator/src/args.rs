@@ -162,9 +162,9 @@ pub struct Trace {
     /// The same jobs come in pods of one GPU, and neither shrink nor grow: what splitting alone is worth
     #[arg(long, requires = "elastic")]
     pub elastic_control: bool,
-    /// How fast elastic jobs are by their GPUs: a model of the file that `simulate elastic profiles` writes
-    #[arg(long, value_name = "MODEL", default_value = "resnet101", requires = "elastic")]
-    pub elastic_model: String,
+    /// How fast elastic jobs are by their GPUs: a model of the file that `simulate elastic profiles` writes; without it, linear
+    #[arg(long, value_name = "MODEL", requires = "elastic")]
+    pub elastic_model: Option<String>,
     /// Seconds for which an elastic job stands still when its pods change (Horovod needs less than 10, Cornucopia section 4.1)
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(i64).range(0..=86_400))]
     pub resize_s: i64,

@@ -183,7 +183,8 @@ fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorError> {
     let mut world = World::read(&trace.nodes, &trace.jobs, &options, &shape)?;
     world.lay_out(&Layout { topology: trace.topology.clone(), affinity: trace.affinity })?;
     if let Some(share) = trace.elastic {
-        let stretch = Stretch { share, control: trace.elastic_control, model: &trace.elastic_model, seed: config.seed };
+        let stretch =
+            Stretch { share, control: trace.elastic_control, model: trace.elastic_model.as_deref(), seed: config.seed };
         world.stretch(&stretch).map_err(SimulatorError::Value)?;
     }
     if !world.left_out.is_empty() {

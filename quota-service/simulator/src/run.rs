@@ -251,6 +251,7 @@ impl<'a> Simulation<'a> {
                     self.tally.placed(self.pools[pool].fleet(), request);
                 }
                 Fact::Deferred { until, .. } => {
+                    self.tally.deferred();
                     self.events.push(Reverse((until.get(), Event::Wake { pool: pool as u32 })));
                 }
                 Fact::Resized { task, places, lent, .. } => self.resized(at, &task, (places.len() + lent.len()) as u32),

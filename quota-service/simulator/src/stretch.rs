@@ -16,24 +16,29 @@ pub struct Stretch<'a> {
     pub share: f64,
     /// They come in pods of one GPU, and neither shrink nor grow.
     pub control: bool,
-    /// Whose speeds they have.
-    pub model: &'a str,
+    /// Whose speeds they have; none where they are linear.
+    pub model: Option<&'a str>,
     pub seed: u64,
+}
+
+fn speeds_of(model: &str) -> Result<Vec<u32>, String> {
+    let known = made();
+    let speeds = known.get(model).ok_or_else(|| {
+        let names: Vec<&str> = known.keys().map(String::as_str).collect();
+        format!("{model:?} is no model; there are {}", names.join(", "))
+    })?;
+    Ok(speeds.iter().map(|speed| u32::try_from(*speed).unwrap_or(u32::MAX)).collect())
 }
 
 impl World {
     /// Makes spot jobs elastic: their pods have one GPU each, they run on one of them and on twice as many as they ask for
-    /// (Cornucopia §4.3), as far as the model is measured.
+    /// (Cornucopia §4.3), as far as the model is measured. A job that asks for more than it is measured on stays as it is.
     ///
     /// # Errors
-    /// The model is not known, or a job asks for more GPUs than it is measured on.
+    /// The model is not known.
     pub fn stretch(&mut self, how: &Stretch<'_>) -> Result<(), String> {
-        let speeds = made();
-        let speeds = speeds.get(how.model).ok_or_else(|| {
-            let known: Vec<&str> = speeds.keys().map(String::as_str).collect();
-            format!("{:?} is no model; there are {}", how.model, known.join(", "))
-        })?;
-        let speeds: Vec<u32> = speeds.iter().map(|speed| u32::try_from(*speed).unwrap_or(u32::MAX)).collect();
+        let speeds = how.model.map(speeds_of).transpose()?;
+        let measured = speeds.as_ref().map_or(u32::MAX, |speeds| speeds.len() as u32);
         let is_whole = |gpus: GpuRequest| matches!(gpus, GpuRequest::Whole(1..));
         let jobs = self.jobs.iter().zip(0..);
         let of_spot =
@@ -43,6 +48,9 @@ impl World {
             let request = &mut self.jobs[number].request;
             let GpuRequest::Whole(gpus) = request.gang.pod.gpus else { continue };
             let (pod, pods) = (request.gang.pod, request.gang.pods * u32::from(gpus));
+            if pods > measured.min(Elastic::MOST / 2) {
+                continue;
+            }
             request.gang.pod = PodRequest {
                 gpus: GpuRequest::Whole(1),
                 cpu_milli: pod.cpu_milli / u64::from(gpus),
@@ -54,7 +62,7 @@ impl World {
             if how.control {
                 continue;
             }
-            let elastic = Elastic::new(1, pods, pods.saturating_mul(2), Some(speeds.clone()));
+            let elastic = Elastic::new(1, pods, 2 * pods, speeds.clone());
             let refused = |fault| format!("job {} cannot be elastic: {fault}", request.gang.task);
             request.elastic = Some(elastic.map_err(refused)?);
         }

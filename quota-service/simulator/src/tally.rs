@@ -47,6 +47,9 @@ pub struct Summary {
     pub resizes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shrinks: Option<u64>,
+    /// HP tasks whose evictions were put off. Only where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deferrals: Option<u64>,
 }
 
 /// A pool hour.
@@ -83,6 +86,7 @@ pub struct Tally {
     aligned: Aligned,
     resizes: u64,
     shrinks: u64,
+    deferrals: u64,
     course: Vec<Sample>,
     sampled_evictions: u64,
 }
@@ -123,6 +127,11 @@ impl Tally {
     /// Counts how the pods lie of a task that started.
     pub fn placed(&mut self, fleet: &Fleet, request: &Request) {
         self.aligned.count(fleet, class(request), &request.gang.task);
+    }
+
+    /// An eviction is put off.
+    pub const fn deferred(&mut self) {
+        self.deferrals += 1;
     }
 
     /// An elastic task has other pods than before.
@@ -216,6 +225,7 @@ impl Tally {
             spot_aligned_share,
             resizes: (self.resizes > 0).then_some(self.resizes),
             shrinks: (self.resizes > 0).then_some(self.shrinks),
+            deferrals: (self.deferrals > 0).then_some(self.deferrals),
         };
         Outcome { summary, course: self.course }
     }

@@ -3,6 +3,7 @@
 use crate::predictor::{Oracle, Plan, PredictorKind};
 use crate::quota::QuotaSettings;
 use crate::run::{Losses, Outcome, Settings, run};
+use crate::stretch::Stretch;
 use crate::world::{Shape, World, WorldError};
 use datasets::Calendar;
 use forecaster::ModelKind;
@@ -91,6 +92,39 @@ fn an_evicted_task_loses_what_came_after_its_checkpoint_and_starts_again() {
     assert_eq!((outcome.guarantee_periods, outcome.guarantee_eviction_rate), (4, 0.25));
     // All 8 GPUs, from the first submission to the last.
     assert_eq!(outcome.allocation_rate, 1.0);
+}
+
+#[test]
+fn an_elastic_task_works_as_fast_as_its_pods_allow() {
+    use TaskClass::{Hp, Spot};
+    let tasks = || vec![task("spot", Spot, 0, 1_000, 4, 1), task("hp", Hp, 100, 100, 4, 1)];
+    let elastic = |control| {
+        let mut world = world(1, tasks(), &shape()).unwrap();
+        world.stretch(&Stretch { share: 1.0, control, model: None, seed: 0 }).unwrap();
+        played(&world, "gfs-noquota", PredictorKind::Live).summary
+    };
+    // 4,000 GPU-seconds: 100 s on 8 GPUs; 10 s of standstill and 90 s on 4; 10 s of standstill and the rest on 8.
+    let outcome = elastic(false);
+    assert_eq!((outcome.spot_jct_mean_s, outcome.evictions), (210.0 + 2_840.0 / 8.0, 0));
+    assert_eq!((outcome.resizes, outcome.shrinks), (Some(3), Some(1)), "it grows, shrinks and grows");
+    assert_eq!(outcome.hp_queue_mean_s, 0.0);
+    let control = elastic(true);
+    assert_eq!((control.spot_jct_mean_s, control.resizes), (1_000.0, None), "split alone it is as it was");
+    let mut world = world(1, tasks(), &shape()).unwrap();
+    let unknown = Stretch { share: 1.0, control: false, model: Some("gpt"), seed: 0 };
+    assert!(world.stretch(&unknown).unwrap_err().starts_with("\"gpt\" is no model; there are alexnet, "));
+}
+
+#[test]
+fn an_elastic_task_that_is_evicted_loses_the_work_of_all_its_pods_since_its_checkpoint() {
+    use TaskClass::{Hp, Spot};
+    let tasks = vec![task("spot", Spot, 0, 10_000, 4, 1), task("hp", Hp, 4_000, 100, 8, 1)];
+    let mut world = world(1, tasks, &shape()).unwrap();
+    world.stretch(&Stretch { share: 1.0, control: false, model: None, seed: 0 }).unwrap();
+    let outcome = played(&world, "gfs-noquota", PredictorKind::Live).summary;
+    // 40,000 GPU-seconds, 8 GPUs: 3,600 s are saved and 400 s lost; it waits 100 s and loads 40 s.
+    assert_eq!(outcome.spot_jct_mean_s, 4_140.0 + (40_000.0 - 28_800.0) / 8.0);
+    assert!((outcome.lost_gpu_hours - 8.0 * 400.0 / 3_600.0).abs() < 1e-9);
 }
 
 #[test]

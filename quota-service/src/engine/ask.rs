@@ -14,6 +14,8 @@ pub enum Ask {
     Finish(TaskId),
     Delete(TaskId),
     Save(TaskId),
+    /// Pods, and the speed on them in thousandths of a unit.
+    Measure(TaskId, u32, u64),
     /// What would become of a task, without it.
     Try(Request),
     Explain(TaskId),

@@ -37,7 +37,7 @@ pub fn tried(request: &Request, status: TaskStatus, detail: &TaskDetail, now: Un
 
 fn record(request: &Request, status: TaskStatus, now: UnixSeconds, detail: &TaskDetail) -> TaskRecord {
     let Request { gang, organization, submitted, hours, elastic } = request;
-    let elastic = elastic.as_ref().map(ElasticRecord::from);
+    let elastic = elastic.as_ref().map(ElasticRecord::asked);
     TaskRecord {
         id: gang.task.clone(),
         organization: organization.clone(),

@@ -35,6 +35,10 @@ impl Thought<'_> {
             Ask::Finish(id) => self.change(&id, &Command::Finish { task: id.clone() }, TaskStatus::Finished).map(task),
             Ask::Delete(id) => self.change(&id, &Command::Delete { task: id.clone() }, TaskStatus::Deleted).map(task),
             Ask::Save(id) => self.change(&id, &Command::Save { task: id.clone() }, TaskStatus::Running).map(task),
+            Ask::Measure(id, pods, speed_thousandths) => {
+                let measure = Command::Measure { task: id.clone(), pods, speed_thousandths };
+                self.change(&id, &measure, TaskStatus::Running).map(task)
+            }
             Ask::Try(request) => Ok(task(self.try_out(&request))),
             Ask::Explain(id) => self.explain(&id).map(|one| Reply::Explanation(Box::new(one))),
             Ask::Shadow(id) => {

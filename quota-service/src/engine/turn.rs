@@ -87,6 +87,7 @@ impl<'a> Draft<'a> {
                 Fact::Deferred { task, .. }
                 | Fact::Resized { task, .. }
                 | Fact::Renewed { task, .. }
+                | Fact::Measured { task, .. }
                 | Fact::Saved { task } => self.note(pool, task, None, Vec::new()),
                 Fact::Ended { task, ending } => {
                     let status = match ending {

@@ -143,7 +143,7 @@ async fn known(
 ) -> Result<BTreeMap<TaskId, TaskRecord>, StoreError> {
     let of = |ask: &Ask| match ask {
         Ask::Submit(request) => Some(request.gang.task.clone()),
-        Ask::Finish(task) | Ask::Delete(task) | Ask::Save(task) => Some(task.clone()),
+        Ask::Finish(task) | Ask::Delete(task) | Ask::Save(task) | Ask::Measure(task, ..) => Some(task.clone()),
         _ => None,
     };
     let gone = |task: &TaskId| state.pool.running(task).is_none() && state.pool.waiting_task(task).is_none();

@@ -59,6 +59,7 @@ fn documented() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(tasks::get, tasks::delete))
         .routes(routes!(tasks::finish))
         .routes(routes!(tasks::checkpoint))
+        .routes(routes!(tasks::speed))
         .routes(routes!(tasks::explain))
         .routes(routes!(pools::snapshot))
         .routes(routes!(events::events))

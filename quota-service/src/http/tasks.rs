@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
 use vocab::{ClusterName, GpuModel, PoolId, TaskId};
-use wire::{Problem, TaskAnswer, TaskBody, TaskExplanation};
+use wire::{Problem, SpeedBody, TaskAnswer, TaskBody, TaskExplanation};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -152,6 +152,27 @@ pub async fn checkpoint(
     Query(query): Query<PoolQuery>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     decided(&service, &query.pool()?, Ask::Save(task_id(&id)?)).await
+}
+
+/// How fast an elastic task is on the pods that it has
+///
+/// Where the task did not say its speeds, it is lent a pod while the last one was worth it. What was said before of as many
+/// pods is replaced.
+#[utoipa::path(post, path = "/v1/tasks/{id}/speed", tag = "tasks", params(("id" = String, Path), PoolQuery), request_body = SpeedBody, responses(
+    (status = 200, description = "It is noted", body = TaskAnswer),
+    (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "It does not run, or is not elastic", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn speed(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Query(query): Query<PoolQuery>,
+    Body(body): Body<SpeedBody>,
+) -> Result<Json<TaskAnswer>, ApiError> {
+    let (pods, speed_thousandths) = body.parse()?;
+    decided(&service, &query.pool()?, Ask::Measure(task_id(&id)?, pods, speed_thousandths)).await
 }
 
 /// Why a task waits, or stands as it does

@@ -4,6 +4,7 @@ use crate::fault::{FieldFault, Place};
 use placement::fleet::Gang;
 use placement::pool::{Elastic, ElasticFault, ResizeReason};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use vocab::{NodeId, TaskId};
 
@@ -55,6 +56,34 @@ impl From<&Elastic> for ElasticBody {
     }
 }
 
+/// `POST /v1/tasks/{id}/speed`: what an elastic task has measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpeedBody {
+    /// How many it had.
+    pub pods: u32,
+    /// Steps, samples or tokens a second: any one unit, the same each time.
+    pub speed: f64,
+}
+
+impl SpeedBody {
+    /// Pods, and thousandths of the unit.
+    ///
+    /// # Errors
+    /// A number is out of range.
+    pub fn parse(&self) -> Result<(u32, u64), FieldFault> {
+        let place = Place("");
+        if self.pods == 0 || self.pods > Elastic::MOST {
+            return Err(place.fault("pods", format!("{} pods: write 1 to {}", self.pods, Elastic::MOST)));
+        }
+        // Not a number is in no range.
+        if !(0.001..=1e12).contains(&self.speed) {
+            return Err(place.fault("speed", format!("{} is no speed: write 0.001 to 1e12", self.speed)));
+        }
+        Ok((self.pods, (self.speed * 1_000.0).round() as u64))
+    }
+}
+
 /// [`Elastic`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +92,9 @@ pub struct ElasticRecord {
     pub max_pods: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speeds_thousandths: Option<Vec<u32>>,
+    /// What was measured, in thousandths of any one unit, by pods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub measured_thousandths: BTreeMap<u32, u64>,
 }
 
 impl ElasticRecord {
@@ -72,7 +104,14 @@ impl ElasticRecord {
     /// The numbers contradict each other.
     pub fn parse(&self, pods: u32) -> Result<Elastic, FieldFault> {
         let elastic = Elastic::new(self.min_pods, pods, self.max_pods, self.speeds_thousandths.clone());
-        elastic.map_err(|fault| FieldFault::new("/request/elastic", fault))
+        let elastic = elastic.map_err(|fault| FieldFault::new("/request/elastic", fault))?;
+        Ok(elastic.with_measured(self.measured_thousandths.clone()))
+    }
+
+    /// As it was asked for: what was learned since is no part of the request.
+    #[must_use]
+    pub fn asked(elastic: &Elastic) -> Self {
+        Self { measured_thousandths: BTreeMap::new(), ..Self::from(elastic) }
     }
 }
 
@@ -82,6 +121,7 @@ impl From<&Elastic> for ElasticRecord {
             min_pods: elastic.min_pods(),
             max_pods: elastic.max_pods(),
             speeds_thousandths: elastic.speeds().map(<[u32]>::to_vec),
+            measured_thousandths: elastic.measured().clone(),
         }
     }
 }

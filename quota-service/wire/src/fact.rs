@@ -112,6 +112,11 @@ pub enum FactRecord {
     Saved {
         task: String,
     },
+    Measured {
+        task: String,
+        pods: u32,
+        speed_thousandths: u64,
+    },
     Ended {
         task: String,
         ending: String,
@@ -277,6 +282,9 @@ impl From<&Fact> for FactRecord {
                 Self::Renewed { task: task.to_string(), guarantee: GuaranteeRecord::from(*guarantee) }
             }
             Fact::Saved { task } => Self::Saved { task: task.to_string() },
+            Fact::Measured { task, pods, speed_thousandths } => {
+                Self::Measured { task: task.to_string(), pods: *pods, speed_thousandths: *speed_thousandths }
+            }
             Fact::Ended { task, ending } => {
                 let ending = match ending {
                     Ending::Finished => "finished",
@@ -337,6 +345,9 @@ impl TryFrom<&FactRecord> for Fact {
                 Self::Renewed { task: task(id)?, guarantee: Guarantee::try_from(*guarantee)? }
             }
             FactRecord::Saved { task: id } => Self::Saved { task: task(id)? },
+            FactRecord::Measured { task: id, pods, speed_thousandths } => {
+                Self::Measured { task: task(id)?, pods: *pods, speed_thousandths: *speed_thousandths }
+            }
             FactRecord::Ended { task: id, ending } => {
                 let ending = match ending.as_str() {
                     "finished" => Ending::Finished,

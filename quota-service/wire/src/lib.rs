@@ -25,7 +25,7 @@ mod usage;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};
-pub use elastic::{ElasticBody, ElasticRecord, ResizeRecord};
+pub use elastic::{ElasticBody, ElasticRecord, ResizeRecord, SpeedBody};
 pub use explanation::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
     ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, LiveExplanation,

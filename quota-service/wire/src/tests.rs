@@ -48,7 +48,7 @@ impl Draw {
     }
 
     fn command(&mut self, now: UnixSeconds) -> Command {
-        match self.below(14) {
+        match self.below(15) {
             0 => {
                 let preset = Topology::PRESETS.get(self.below(3) as usize);
                 let topology = preset.map(|name| Arc::new(Topology::preset(name).unwrap()));
@@ -67,6 +67,11 @@ impl Draw {
             4 | 5 => Command::Finish { task: self.task() },
             6 => Command::Delete { task: self.task() },
             7 => Command::Save { task: self.task() },
+            8 => Command::Measure {
+                task: self.task(),
+                pods: self.below(9) as u32 + 1,
+                speed_thousandths: self.below(9_000) + 1,
+            },
             _ => Command::Submit(self.request(now)),
         }
     }
@@ -100,7 +105,7 @@ fn facts_and_snapshots_of_random_histories_come_back_as_they_were() {
         let back = Snapshot::try_from(&again(&SnapshotRecord::from(&snapshot)));
         assert_eq!(back, Ok(snapshot), "seed {seed}");
     }
-    assert_eq!(kinds.len(), 11, "every kind of fact came: {kinds:?}");
+    assert_eq!(kinds.len(), 12, "every kind of fact came: {kinds:?}");
     assert!(widest > 3, "some histories end with tasks that run and tasks that wait");
 }
 

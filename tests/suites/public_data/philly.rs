@@ -60,3 +60,24 @@ fn the_philly_file_and_its_gfs_form_are_the_same_jobs_and_the_same_demand() {
     assert_eq!((peaks.len(), peaks[232]), (336, MilliGpus::from_gpus(1_341)));
     assert_eq!((peaks.iter().max(), all), (Some(&peaks[232]), Some(MilliGpus::from_gpus(261_373))));
 }
+
+/// The figures of one policy on 1,280 GPUs.
+fn played(folder: &std::path::Path, policy: &str, more: &[&str]) -> serde_json::Value {
+    let (nodes, jobs) = (folder.join("node_info_df_1280.csv"), folder.join("job_info_df.csv"));
+    let (nodes, jobs) = (nodes.to_str().unwrap(), jobs.to_str().unwrap());
+    let trace = ["--nodes", nodes, "--jobs", jobs, "--policy", policy, "--predictor", "live", "--json"];
+    tests::program("simulate", &[&trace[..], more].concat()).json()[policy].clone()
+}
+
+#[test]
+fn elastic_spot_is_done_sooner_and_breaks_fewer_promises_and_hp_is_no_worse() {
+    let name = "elastic_spot_is_done_sooner_and_breaks_fewer_promises_and_hp_is_no_worse";
+    let Some(folder) = public_data(name, "philly-gfs") else { return };
+    let (plain, elastic) = (played(&folder, "gfs", &[]), played(&folder, "gfs", &["--elastic", "1"]));
+    let ratio = |field: &str| elastic[field].as_f64().unwrap() / plain[field].as_f64().unwrap();
+    assert!(ratio("spot_jct_mean_s") < 0.6, "{plain} {elastic}");
+    assert!(ratio("guarantee_eviction_rate") < 0.9 && ratio("eviction_rate") < 0.5, "{plain} {elastic}");
+    // Its wait is 4 s on average, and moves by 0.3 s with whatever moves tasks.
+    assert!((ratio("hp_jct_mean_s") - 1.0).abs() < 1e-3 && ratio("hp_queue_mean_s") < 1.15, "{plain} {elastic}");
+    assert_eq!((&plain["finished"], &elastic["finished"]), (&30_756.into(), &30_756.into()));
+}

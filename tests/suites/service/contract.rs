@@ -30,6 +30,7 @@ const ROUTES: [(&str, &str); 27] = [
     ("delete", "/v1/tasks/{id}"),
     ("post", "/v1/tasks/{id}/finish"),
     ("post", "/v1/tasks/{id}/checkpoint"),
+    ("post", "/v1/tasks/{id}/speed"),
     ("get", "/v1/tasks/{id}/explain"),
     ("get", "/v1/pools/{id}/snapshot"),
     ("get", "/v1/events"),

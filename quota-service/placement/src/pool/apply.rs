@@ -92,6 +92,15 @@ impl Pool {
                 }
                 self.fleet.saved(task, self.now);
             }
+            Fact::Measured { task, pods, speed_thousandths } => {
+                let not_running = || Fault::NotRunning { task: task.clone() };
+                let admitted = self.requests.get_mut(task).ok_or_else(not_running)?;
+                let Some(elastic) = &mut admitted.request.elastic else {
+                    return Err(Fault::NotElastic { task: task.clone() });
+                };
+                elastic.measure(*pods, *speed_thousandths);
+                self.grow_at = Some(self.now);
+            }
             Fact::Ended { task, ending } => self.end(task, *ending, then)?,
         }
         Ok(())

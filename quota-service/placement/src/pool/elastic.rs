@@ -4,6 +4,7 @@ use super::Request;
 use crate::elastic::Scaling;
 use crate::fleet::{Gang, GpuRequest};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use vocab::{TaskClass, TaskId, UnixSeconds};
 
@@ -15,8 +16,10 @@ use vocab::{TaskClass, TaskId, UnixSeconds};
 pub struct Elastic {
     min_pods: u32,
     max_pods: u32,
-    /// Thousandths of the speed on one pod, on 1, 2, 3 … pods; none where it is taken to be linear.
+    /// Thousandths of the speed on one pod, on 1, 2, 3 … pods; none where nobody said.
     speeds: Option<Arc<[u32]>>,
+    /// Where nobody said: speeds that it had, in thousandths of any one unit, by its pods (Cornucopia's Alg. 1).
+    measured: BTreeMap<u32, u64>,
 }
 
 /// Why a task cannot be elastic.
@@ -63,7 +66,24 @@ impl Elastic {
             }
             max_pods = max.min(speeds.len() as u32);
         }
-        Ok(Self { min_pods: min, max_pods, speeds: speeds.map(Arc::from) })
+        Ok(Self { min_pods: min, max_pods, speeds: speeds.map(Arc::from), measured: BTreeMap::new() })
+    }
+
+    /// The same, with what was measured of it.
+    #[must_use]
+    pub fn with_measured(self, measured: BTreeMap<u32, u64>) -> Self {
+        Self { measured, ..self }
+    }
+
+    /// What was measured of it: thousandths of a unit by its pods.
+    #[must_use]
+    pub const fn measured(&self) -> &BTreeMap<u32, u64> {
+        &self.measured
+    }
+
+    /// It has run so fast on so many pods. Where its speeds are given, they count.
+    pub fn measure(&mut self, pods: u32, speed_thousandths: u64) {
+        self.measured.insert(pods, speed_thousandths);
     }
 
     /// Whether such a gang can be elastic.
@@ -99,12 +119,29 @@ impl Elastic {
     /// ([`Profile::gain`](crate::elastic::Profile::gain)).
     #[must_use]
     pub fn gain(&self, pods: u32) -> Scaling {
-        let Some(speeds) = &self.speeds else { return Scaling::LINEAR };
+        let Some(speeds) = &self.speeds else { return self.measured_gain(pods) };
         let first = u64::from(speeds[0]);
         let (mut before, mut least) = (0, 1_000_000);
         for speed in speeds.iter().take(pods as usize + 1) {
             let adds = u64::from(speed.saturating_sub(before)) * 1_000_000 / first;
             (before, least) = (*speed, adds.min(least));
+        }
+        Scaling::of_millionths(least as u32)
+    }
+
+    /// The same by what was measured: between two numbers of pods each one adds alike, up to the first and beyond the last one
+    /// it is as near as they are. So a task grows pod by pod for as long as that has been worth it.
+    fn measured_gain(&self, pods: u32) -> Scaling {
+        let Some((first, speed)) = self.measured.first_key_value() else { return Scaling::LINEAR };
+        let of_first = (speed / u64::from(*first)).max(1);
+        let (mut before, mut least) = ((*first, *speed), 1_000_000);
+        for (count, speed) in self.measured.range(first + 1..) {
+            if before.0 > pods {
+                break;
+            }
+            let adds = speed.saturating_sub(before.1) / u64::from(count - before.0);
+            least = least.min(adds.saturating_mul(1_000_000) / of_first);
+            before = (*count, *speed);
         }
         Scaling::of_millionths(least as u32)
     }
@@ -140,6 +177,21 @@ mod tests {
         assert_eq!(gains, [1_000_000, 1_000_000, 500_000, 0, 0, 0]);
         assert_eq!(bends.max_pods(), 5, "it is measured no further");
         assert_eq!(Elastic::new(1, 2, 4, None).unwrap().gain(3), Scaling::LINEAR);
+    }
+
+    #[test]
+    fn what_is_measured_says_what_the_next_pod_is_worth() {
+        let mut learns = Elastic::new(1, 4, 8, None).unwrap();
+        let gains = |of: &Elastic| [1, 2, 3, 4, 7].map(|pods| of.gain(pods).millionths());
+        assert_eq!(gains(&learns), [1_000_000; 5], "nothing is known");
+        learns.measure(2, 200_000);
+        assert_eq!(gains(&learns), [1_000_000; 5], "what is not measured counts as the last one that is");
+        learns.measure(4, 300_000);
+        assert_eq!(gains(&learns), [1_000_000, 500_000, 500_000, 500_000, 500_000]);
+        learns.measure(5, 290_000);
+        assert_eq!(gains(&learns), [1_000_000, 500_000, 500_000, 0, 0], "a pod that adds nothing ends it");
+        learns.measure(5, 340_000);
+        assert_eq!(gains(&learns), [1_000_000, 500_000, 500_000, 400_000, 400_000], "measured anew");
     }
 
     #[test]

@@ -23,6 +23,12 @@ pub enum Command {
     Save {
         task: TaskId,
     },
+    /// A running elastic task has worked so fast, in thousandths of a unit of its own, on so many pods.
+    Measure {
+        task: TaskId,
+        pods: u32,
+        speed_thousandths: u64,
+    },
     AddNode {
         node: NodeId,
         gpus: u32,
@@ -115,6 +121,11 @@ pub enum Fact {
     },
     Saved {
         task: TaskId,
+    },
+    Measured {
+        task: TaskId,
+        pods: u32,
+        speed_thousandths: u64,
     },
     Ended {
         task: TaskId,
@@ -213,7 +224,7 @@ pub enum Fault {
     NotRunning { task: TaskId },
     #[error("task {task} has no pods")]
     NoPods { task: TaskId },
-    #[error("task {task} cannot be elastic as it says")]
+    #[error("task {task} is not elastic, or cannot be as it says")]
     NotElastic { task: TaskId },
     #[error("there is no node {node}")]
     UnknownNode { node: NodeId },

@@ -45,6 +45,7 @@ impl Pool {
             Command::Finish { task } => Fact::Ended { task, ending: Ending::Finished },
             Command::Delete { task } => Fact::Ended { task, ending: Ending::Deleted },
             Command::Save { task } => Fact::Saved { task },
+            Command::Measure { task, pods, speed_thousandths } => Fact::Measured { task, pods, speed_thousandths },
             Command::AddNode { node, gpus, cpu_milli, memory_mib, topology } => {
                 Fact::NodeAdded { node, gpus, cpu_milli, memory_mib, topology }
             }

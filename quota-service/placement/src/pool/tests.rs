@@ -164,6 +164,7 @@ enum Step {
     Finish(usize),
     Delete(usize),
     Save(usize),
+    Measure(usize, u32, u64),
     Limit(u32),
     Open(usize, bool),
     Remove(usize, bool),
@@ -184,6 +185,7 @@ fn steps() -> impl Strategy<Value = Vec<(i64, Step)>> {
         4 => any::<usize>().prop_map(Step::Finish),
         1 => any::<usize>().prop_map(Step::Delete),
         1 => any::<usize>().prop_map(Step::Save),
+        1 => (any::<usize>(), 1_u32..8, 1_u64..9_000).prop_map(|(task, pods, speed)| Step::Measure(task, pods, speed)),
         2 => (0_u32..40).prop_map(Step::Limit),
         1 => (0_usize..5, any::<bool>()).prop_map(|(node, is_open)| Step::Open(node, is_open)),
         1 => (0_usize..5, any::<bool>()).prop_map(|(node, failed)| Step::Remove(node, failed)),
@@ -212,6 +214,7 @@ fn command(pool: &Pool, number: usize, step: &Step, now: UnixSeconds) -> Command
         Step::Finish(which) => Command::Finish { task: nth(which) },
         Step::Delete(which) => Command::Delete { task: nth(which) },
         Step::Save(which) => Command::Save { task: nth(which) },
+        Step::Measure(which, pods, speed_thousandths) => Command::Measure { task: nth(which), pods, speed_thousandths },
         Step::Limit(gpus) => limits(gpus),
         Step::Open(number, is_open) => Command::OpenNode { node: node(number), is_open },
         Step::Remove(number, failed) => {

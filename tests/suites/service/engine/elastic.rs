@@ -11,6 +11,7 @@ use tests::{Listening, on_both_databases};
 on_both_databases![
     an_elastic_task_grows_on_what_nobody_has_and_shrinks_before_it_dies,
     its_least_alone_is_promised_and_asks_for_quota,
+    who_measured_that_pods_add_nothing_gives_them_first,
     what_contradicts_itself_is_refused_by_its_field,
     the_example_starts_and_ends_a_worker_for_each_pod,
 ];
@@ -69,6 +70,36 @@ async fn its_least_alone_is_promised_and_asks_for_quota(database: TestDatabase) 
     assert_eq!(pods(&submit(&service, &body).await), [2, 14]);
     let explained = service.get(&format!("/v1/tasks/sweep/explain?{OF_POOL}")).await.expect(200);
     assert_eq!((&explained["promises"][0]["promised_gpus"], &explained["idle_gpus"]), (&2.0.into(), &478.0.into()));
+}
+
+async fn who_measured_that_pods_add_nothing_gives_them_first(database: TestDatabase) {
+    let service = placing(&database, 1).await;
+    for id in ["flat", "steep"] {
+        let body = elastic(id, 2, None, json!({ "min_pods": 1, "max_pods": 4 }));
+        let _ = submit(&service, &body).await;
+        // The second one gets what is left by then: four pods, like the first.
+        service.pass_s(61);
+        service.renew().await;
+    }
+    let speed = async |id: &str, body: Value| service.post(&format!("/v1/tasks/{id}/speed?{OF_POOL}"), &body).await;
+    for (pods, speed_of) in [(1, 100.0), (4, 101.5)] {
+        let _ = speed("flat", json!({ "pods": pods, "speed": speed_of })).await.expect(200);
+        let _ = speed("steep", json!({ "pods": pods, "speed": 97.0 * f64::from(pods) })).await.expect(200);
+    }
+    let _ = submit(&service, &hp("urgent", 3.0, 1)).await;
+    assert_eq!([pods(&task(&service, "flat").await), pods(&task(&service, "steep").await)], [[1, 0], [1, 3]]);
+    let said = speed("flat", json!({ "pods": 0, "speed": 1 })).await.expect(400);
+    assert_eq!(said["errors"][0]["pointer"], "/pods", "{said}");
+    let said = speed("flat", json!({ "pods": 1, "speed": -1 })).await.expect(400);
+    assert_eq!(said["errors"][0]["pointer"], "/speed", "{said}");
+    let said = speed("urgent", json!({ "pods": 1, "speed": 1 })).await.expect(409);
+    assert!(said["detail"].as_str().unwrap().starts_with("task urgent is not elastic"), "{said}");
+    // What was learned is no part of the request, and outlives a restart.
+    let before = snapshot(&service).await;
+    let again = TestService::start(database.store().await, service.service.clock.now()).await;
+    assert_eq!(snapshot(&again).await, before);
+    let body = elastic("flat", 2, None, json!({ "min_pods": 1, "max_pods": 4 }));
+    assert_eq!(submit(&again, &body).await["status"], "running", "the same request again is answered as it stands");
 }
 
 async fn what_contradicts_itself_is_refused_by_its_field(database: TestDatabase) {
