@@ -12,7 +12,7 @@ async fn hp_waits_for_what_falls_idle_where_the_policy_puts_evictions_off(databa
     let mut settings = service.get(SETTINGS).await.expect(200);
     assert_eq!((&settings["policy"], &settings["load_s"]), (&"gfs".into(), &40.into()), "off unless asked for");
     settings["policy"] = "gfs-lazer".into();
-    settings = service.put(SETTINGS, &settings).await.expect(200);
+    let _ = service.put(SETTINGS, &settings).await.expect(200);
     for id in ["one", "two"] {
         let _ = submit(&service, &spot(id, 8.0, 1, None)).await;
     }
