@@ -1,87 +1,23 @@
 //! `GET /quota` against a bare axum handler that returns the same bytes: same machine, same run, taking turns
 //! (DESIGN §6: at least 80 % of its requests a second, p99 within 1.5 times).
 
+mod served;
+
 use axum::Router;
-use axum::http::{HeaderValue, header};
-use axum::routing::get;
-use quota_service::args::Config;
-use quota_service::clock::Clock;
-use quota_service::http::router;
-use quota_service::plan::Held;
-use quota_service::published::{Answer, PublishedPool};
-use quota_service::refresh::Service;
-use std::sync::Arc;
+use served::{PATH, bare, ours};
 use std::time::{Duration, Instant};
-use store::Store;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use vocab::{MilliGpus, PoolId};
-use wire::{QuotaAnswer, ReasonBody};
 
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 8;
 const ROUND: Duration = Duration::from_secs(2);
-const PATH: &str = "/quota?cluster=earth&gpu_model=V100&hours=4";
-
-fn answer(clock: &Clock) -> Answer {
-    let now = clock.now();
-    let fresh = QuotaAnswer {
-        cluster: "earth".into(),
-        gpu_model: "V100".into(),
-        hours: 4,
-        guarantee_rate: 0.9,
-        quota_gpus: 65.719,
-        used_gpus: 0.0,
-        available_gpus: 65.719,
-        inventory_gpus: 65.719,
-        capacity_gpus: 856.0,
-        demand_bound_gpus: 790.281,
-        eta: 1.0,
-        idle_gpus: 146.0,
-        aggregation: "pooled".into(),
-        run_id: Some("run-1".into()),
-        computed_at: now.to_string(),
-        valid_until: now.plus_s(600).to_string(),
-        stage: "fresh".into(),
-        stale: false,
-        as_of: None,
-        reasons: vec![ReasonBody { code: "inventory".into(), detail: "65.719 GPUs stay free of HP demand".into() }],
-    };
-    Answer::new(fresh, now, Held { spot: MilliGpus::ZERO, available: MilliGpus::ZERO }, None)
-}
 
 async fn listen(router: Router) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move { axum::serve(listener, router).await });
     address
-}
-
-/// Our service with one published pool, and the bytes that it answers.
-async fn ours() -> (Router, Answer) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let url = format!("sqlite://{}", folder.path().join("bench.db").display());
-    let store: Arc<dyn Store> = store::connect(&url).await.expect("a fresh database opens");
-    let service = Service::new(store, Clock::real(), Config::default());
-    let answer = answer(&service.clock);
-    let pool = PublishedPool {
-        answers: vec![answer.clone()],
-        problem: None,
-        ..PublishedPool::without_quota(PoolId::parse("earth:V100").expect("a pool"), String::new())
-    };
-    service.publish(vec![pool]);
-    (router(service, String::new), answer)
-}
-
-/// A handler that does nothing but answer these bytes with these headers.
-fn bare(answer: &Answer) -> Router {
-    let ready = answer.at(answer.computed_at).clone();
-    let headers = [
-        (header::ETAG, ready.etag.clone()),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-    ];
-    Router::new().route("/quota", get(move || async move { (headers, ready.body) }))
 }
 
 /// Latencies of one round of requests over kept connections, each waiting for its answer.
@@ -156,7 +92,7 @@ async fn compare(what: &str, one: (std::net::SocketAddr, &str), other: (std::net
 
 #[tokio::main]
 async fn main() {
-    let (service, answer) = ours().await;
+    let (_service, service, answer) = ours().await;
     let bare = listen(bare(&answer)).await;
     let service = listen(service).await;
     let _ = (round(service, "").await, round(bare, "").await);

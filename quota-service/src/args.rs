@@ -1,6 +1,8 @@
 //! What the command line and the settings file say.
 
 use crate::engine::Webhook;
+use crate::http::Limits;
+use crate::listen::ConnectionLimits;
 use crate::retrain::{self, Period};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -10,6 +12,7 @@ use placement::power::PowerTable;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
 /// Serve spot quotas over HTTP, with their reasons
@@ -113,6 +116,18 @@ pub struct Config {
     pub promotion_check_s: u64,
     /// Largest body of a request. 16 MiB hold some 100,000 usage rows.
     pub max_body_bytes: usize,
+    /// Connections at once; more wait until one is closed.
+    pub max_connections: usize,
+    /// Requests other than those for quotas that are worked on at once; more are told to come back.
+    pub max_requests: usize,
+    /// Streams and long polls that are open at once.
+    pub max_streams: usize,
+    /// How long a client may take to send the head of a request, quiet time on a kept connection included.
+    pub header_limit_s: u64,
+    /// How long a request may take, its body included; streams and long polls apart.
+    pub request_limit_s: u64,
+    /// Requests a second of one address, quotas apart; 0 for any number.
+    pub max_requests_per_s: u32,
     /// How long open requests may take after the service was told to stop.
     pub shutdown_grace_s: u64,
     /// How often each cluster is trained again: `never`, `daily` or `weekly`; with the last two also when its forecasts
@@ -150,6 +165,11 @@ impl command_line::Config for Config {
             ("refresh_s", self.refresh_s),
             ("promotion_check_s", self.promotion_check_s),
             ("max_body_bytes", self.max_body_bytes as u64),
+            ("max_connections", self.max_connections as u64),
+            ("max_requests", self.max_requests as u64),
+            ("max_streams", self.max_streams as u64),
+            ("header_limit_s", self.header_limit_s),
+            ("request_limit_s", self.request_limit_s),
             ("retrain_limit_s", self.retrain_limit_s),
             ("snapshot_facts", self.snapshot_facts),
         ];
@@ -165,6 +185,22 @@ impl command_line::Config for Config {
 }
 
 impl Config {
+    #[must_use]
+    pub const fn connection_limits(&self) -> ConnectionLimits {
+        ConnectionLimits { connections: self.max_connections, header: Duration::from_secs(self.header_limit_s) }
+    }
+
+    /// What the HTTP interface takes on at once.
+    #[must_use]
+    pub const fn limits(&self) -> Limits {
+        Limits {
+            requests: self.max_requests,
+            streams: self.max_streams,
+            request: Duration::from_secs(self.request_limit_s),
+            rate: self.max_requests_per_s,
+        }
+    }
+
     /// The secret is read where it is used, so that `config show` needs no right to it.
     fn check_webhook(&self) -> Result<(), BadValue> {
         if self.webhook_url.is_empty() {
@@ -231,6 +267,12 @@ impl Default for Config {
             refresh_s: 300,
             promotion_check_s: 10,
             max_body_bytes: 16 * 1_024 * 1_024,
+            max_connections: 16_384,
+            max_requests: 64,
+            max_streams: 12_000,
+            header_limit_s: 60,
+            request_limit_s: 30,
+            max_requests_per_s: 0,
             shutdown_grace_s: 10,
             retrain: "never".to_owned(),
             retrain_at: 3,

@@ -22,19 +22,17 @@ pub enum ServiceError {
     Power { detail: String },
     #[error("log: {detail}")]
     Log { detail: String },
-    #[error("the server stopped: {0}")]
-    Server(std::io::Error),
 }
 
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
-        use ServiceError::{AsOf, Bind, Log, NotRenewing, Power, Server, Store, Webhook};
+        use ServiceError::{AsOf, Bind, Log, NotRenewing, Power, Store, Webhook};
         let exit = match &fault {
             AsOf { .. } | Log { .. } | Power { .. } | Webhook { .. } | Store(StoreError::BadUrl { .. }) => {
                 Exit::ConfigInvalid
             }
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            Store(_) | Bind(..) | Server(_) | NotRenewing => Exit::Failure,
+            Store(_) | Bind(..) | NotRenewing => Exit::Failure,
         };
         Self::new(exit, fault)
     }

@@ -4,7 +4,7 @@ use crate::args::{Config, LATEST, as_of};
 use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
-use crate::{http, metrics, retrain};
+use crate::{http, listen, metrics, retrain};
 use command_line::{colours, say};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     // 1. The store and the clock.
     let store = store::connect(&config.database).await?;
     let clock = clock(&config, store.as_ref()).await?;
-    let (listen, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
+    let (address, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
     let service = Service::with_webhook(store, clock, config, webhook);
@@ -36,8 +36,8 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let mut renewing = tokio::spawn(refresh::run(service.clone()));
     let retraining = tokio::spawn(retrain::run(service.clone(), settings_file));
     // 3. Listen.
-    let listener = TcpListener::bind(listen).await.map_err(|fault| ServiceError::Bind(listen, fault))?;
-    let address = listener.local_addr().map_err(|fault| ServiceError::Bind(listen, fault))?;
+    let listener = TcpListener::bind(address).await.map_err(|fault| ServiceError::Bind(address, fault))?;
+    let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
     announce(address, &service, json);
     let router = http::router(service.clone(), move || render.render());
     let mut stop = service.stopping.subscribe();
@@ -46,14 +46,10 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         stopped().await;
         told.stopping.send_replace(true);
     });
-    let mut graceful_stop = stop.clone();
-    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
-        // The sender lives until it has sent.
-        let _ = graceful_stop.wait_for(|stopped| *stopped).await;
-    });
+    let server = listen::serve(listener, router, service.config.connection_limits(), stop.clone());
     // 4. Stop: no new connections, open requests may end, then the rest is cut.
     tokio::select! {
-        outcome = server.into_future() => outcome.map_err(ServiceError::Server)?,
+        () = server => {}
         () = async {
             let _ = stop.wait_for(|stopped| *stopped).await;
             tokio::time::sleep(grace).await;

@@ -68,6 +68,19 @@ pub enum ApiError {
     TooLarge {
         max_bytes: usize,
     },
+    /// Too much is asked at once; quotas are still answered.
+    Overloaded {
+        retry_after_s: u32,
+    },
+    /// One address asks too often.
+    TooMany {
+        rate: u32,
+        retry_after_s: u32,
+    },
+    /// The request took longer than any may.
+    TooSlow {
+        seconds: u64,
+    },
     /// The body could not be received.
     Receive {
         detail: String,
@@ -155,6 +168,7 @@ impl ApiError {
             | Self::TaskState { .. }
             | Self::VirtualClock
             | Self::NotWritten { .. } => self.of_task(),
+            Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
             Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
             Self::Body(faults) => Problem {
                 errors: faults.into_iter().map(FieldError::from).collect(),
@@ -196,6 +210,37 @@ impl ApiError {
                 Problem { retry_after_s: Some(1), ..of(503, "not-written", "Nothing was done", detail) }
             }
             other => unreachable!("no problem of a task: {other:?}"),
+        }
+    }
+
+    /// What concerns how much is asked.
+    fn of_load(self) -> Problem {
+        let of = Self::plain;
+        match self {
+            Self::Overloaded { retry_after_s } => Problem {
+                retry_after_s: Some(retry_after_s),
+                ..of(
+                    503,
+                    "overloaded",
+                    "Too much is asked at once",
+                    "quotas are answered; come back for this".to_owned(),
+                )
+            },
+            Self::TooMany { rate, retry_after_s } => Problem {
+                retry_after_s: Some(retry_after_s),
+                ..of(
+                    429,
+                    "too-many",
+                    "One address asks too often",
+                    format!("at most {rate} requests a second, quotas apart"),
+                )
+            },
+            Self::TooSlow { seconds } => {
+                let detail =
+                    format!("it took more than {seconds} s; the same request again is safe where its route says so");
+                Problem { retry_after_s: Some(1), ..of(503, "too-slow", "The request took too long", detail) }
+            }
+            other => unreachable!("no problem of load: {other:?}"),
         }
     }
 

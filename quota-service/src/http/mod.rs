@@ -4,15 +4,18 @@ mod error;
 mod events;
 mod explain;
 mod extract;
+mod guard;
 mod health;
 mod nodes;
 mod outcomes;
 mod pools;
 mod quota;
+mod stream;
 mod tasks;
 mod usage;
 
 pub use error::ApiError;
+pub use guard::{Guard, Limits};
 
 use crate::metrics::{self, Answers};
 use crate::refresh::Service;
@@ -44,6 +47,7 @@ fn documented() -> OpenApiRouter<Arc<Service>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(quota::quota))
         .routes(routes!(quota::quota_v1))
+        .routes(routes!(stream::stream))
         .routes(routes!(explain::explain))
         .routes(routes!(explain::history))
         .routes(routes!(explain::forecast))
@@ -75,6 +79,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 
 /// Everything that the service answers.
 pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+    let guard = Arc::new(Guard::new(service.config.limits()));
     let (routes, document) = documented().split_for_parts();
     let document = document.to_json().expect("the document is made of strings and numbers");
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
@@ -87,6 +92,7 @@ pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(service.config.max_body_bytes))
+        .layer(from_fn_with_state(guard, guard::guard))
         .layer(from_fn_with_state(Answers::new(), count))
         .with_state(service)
 }

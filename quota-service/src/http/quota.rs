@@ -145,7 +145,7 @@ async fn wait_for_another(
 }
 
 /// How long the answer stays at its stage.
-fn until_next_stage(pool: &PublishedPool, hours: u64, now: UnixSeconds) -> Duration {
+pub fn until_next_stage(pool: &PublishedPool, hours: u64, now: UnixSeconds) -> Duration {
     let answer = u8::try_from(hours).ok().and_then(|hours| pool.answer(hours));
     let end = answer.and_then(|answer| stage(answer.computed_at, now).1);
     end.map_or(LONGEST_WAIT, |end| Duration::from_secs(end.since_s(now).max(0).unsigned_abs()))

@@ -7,9 +7,10 @@ use tests::on_both_databases;
 on_both_databases![every_documented_route_is_served_and_its_answers_have_the_documented_fields];
 
 /// What this version serves (DESIGN §5).
-const ROUTES: [(&str, &str); 28] = [
+const ROUTES: [(&str, &str); 29] = [
     ("get", "/quota"),
     ("get", "/v1/quota"),
+    ("get", "/v1/quota/stream"),
     ("get", "/v1/quota/explain"),
     ("get", "/v1/quota/history"),
     ("get", "/v1/forecast"),

@@ -1,0 +1,115 @@
+//! `GET /v1/quota/stream`: a new quota is told when there is one. A slow client gets the newest, never a queue of old ones.
+
+use super::ApiError;
+use super::extract::{Query, published_pool};
+use super::quota::{nothing_for, until_next_stage};
+use crate::published::Ready;
+use crate::refresh::Service;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use futures_util::stream::{once, unfold};
+use serde::Deserialize;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use utoipa::IntoParams;
+use wire::{Problem, QuotaAnswer};
+
+/// Between two comments that keep a quiet connection open.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct StreamQuery {
+    cluster: String,
+    gpu_model: String,
+    /// Guarantee hours.
+    hours: u64,
+}
+
+/// A client that is told.
+struct Listening {
+    service: Arc<Service>,
+    query: StreamQuery,
+    publications: watch::Receiver<u64>,
+    stopping: watch::Receiver<bool>,
+    told: Option<HeaderValue>,
+}
+
+/// The quota now, and each new one
+///
+/// Server-sent events: `id` is the `ETag` of `/quota`, `event` is `quota`, `data` its body. With `Last-Event-ID` the first one
+/// is told once it is another.
+#[utoipa::path(get, path = "/v1/quota/stream", tag = "quota", params(StreamQuery), responses(
+    (status = 200, description = "A stream that ends with the service", body = QuotaAnswer, content_type = "text/event-stream"),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool or hours; `known` lists what there is", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "No quota was computed yet, or too many streams are open", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn stream(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<StreamQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    // What is wrong is told as a problem, before there is a stream.
+    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    u8::try_from(query.hours)
+        .ok()
+        .and_then(|hours| pool.answer(hours))
+        .ok_or_else(|| nothing_for(&pool, query.hours))?;
+    let (publications, stopping) = (service.publications.subscribe(), service.stopping.subscribe());
+    let told = headers.get("last-event-id").cloned();
+    let listening = Listening { service, query, publications, stopping, told };
+    let events =
+        unfold(listening, |mut listening| async move { listening.next().await.map(|event| (event, listening)) });
+    let always = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    Ok((always, Body::from_stream(events.map(Ok::<_, Infallible>))).into_response())
+}
+
+fn event(ready: &Ready) -> Bytes {
+    let id = ready.etag.to_str().unwrap_or_default();
+    [format!("id: {id}\nevent: quota\ndata: ").as_bytes(), &ready.body, b"\n\n"].concat().into()
+}
+
+impl Listening {
+    /// The next answer that is another one than was told, or a comment after a while of silence.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            self.publications.mark_unchanged();
+            let now = self.service.clock.now();
+            let pool = published_pool(&self.service, &self.query.cluster, &self.query.gpu_model).ok()?;
+            let answer = u8::try_from(self.query.hours).ok().and_then(|hours| pool.answer(hours))?;
+            let ready = answer.at(now);
+            if self.told.as_ref() != Some(&ready.etag) {
+                self.told = Some(ready.etag.clone());
+                return Some(event(ready));
+            }
+            let ages = until_next_stage(&pool, self.query.hours, now);
+            tokio::select! {
+                _ = self.publications.changed() => {}
+                () = tokio::time::sleep(ages.min(HEARTBEAT)) => {
+                    if ages >= HEARTBEAT {
+                        return Some(Bytes::from_static(b": still there\n\n"));
+                    }
+                }
+                _ = self.stopping.wait_for(|stopping| *stopping) => return None,
+            }
+        }
+    }
+}
+
+/// A body that holds a place until it ends or is dropped.
+pub fn held(body: Body, place: OwnedSemaphorePermit) -> Body {
+    let end = once(async move {
+        drop(place);
+        Ok(Bytes::new())
+    });
+    Body::from_stream(body.into_data_stream().chain(end))
+}

@@ -1,0 +1,90 @@
+//! The connections of the service: so many at once, each with a limit on how long the head of a request may take, and an end
+//! that lets open requests finish.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tower::ServiceExt;
+
+/// Between two tries where the system has no more sockets: they come back when connections close.
+const NO_SOCKET_PAUSE: Duration = Duration::from_millis(100);
+
+/// What connections may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// At once. Who comes beyond them waits in the queue of the system.
+    pub connections: usize,
+    /// Until the head of a request has come, counted also while a kept connection is quiet.
+    pub header: Duration,
+}
+
+/// Answers connections until it is told to stop, and then until those that are open have ended.
+pub async fn serve(listener: TcpListener, router: Router, limits: ConnectionLimits, mut stop: watch::Receiver<bool>) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let graceful = GracefulShutdown::new();
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits.header).keep_alive(true);
+    loop {
+        let accepted = async {
+            // Never closed.
+            let place = places.clone().acquire_owned().await.ok();
+            listener.accept().await.map(|(stream, peer)| (stream, peer, place))
+        };
+        let (stream, peer, place) = tokio::select! {
+            accepted = accepted => match accepted {
+                Ok(accepted) => accepted,
+                Err(fault) => {
+                    tracing::warn!(%fault, "a connection was not accepted");
+                    tokio::time::sleep(NO_SOCKET_PAUSE).await;
+                    continue;
+                }
+            },
+            _ = stop.wait_for(|stopping| *stopping) => break,
+        };
+        let connection = http.serve_connection(io(stream), answering(router.clone(), peer));
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            // A client that goes, or sends what is no HTTP, concerns nobody else.
+            if let Err(fault) = connection.await {
+                tracing::debug!(%peer, %fault, "a connection broke off");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    graceful.shutdown().await;
+}
+
+fn io(stream: TcpStream) -> TokioIo<TcpStream> {
+    // Small answers go at once; where that cannot be set they go a little later.
+    let _ = stream.set_nodelay(true);
+    TokioIo::new(stream)
+}
+
+fn answering(
+    router: Router,
+    peer: SocketAddr,
+) -> impl hyper::service::Service<
+    Request<Incoming>,
+    Response = Response<Body>,
+    Error = Infallible,
+    Future = impl Future<Output = Result<Response<Body>, Infallible>> + Send,
+> {
+    service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        router.clone().oneshot(request)
+    })
+}
