@@ -19,6 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 const CONNECTIONS: usize = 64;
+/// Of those who ask for too much else.
+const FLOOD: usize = 1_000;
 const STREAMS: usize = 10_000;
 const SECONDS: u64 = 6;
 /// Read from the database, and refused where too much is asked.
@@ -70,21 +72,22 @@ struct Answers {
     refused: u64,
 }
 
-/// Sends so many requests a second, or as many as are answered where `rate` is 0.
-async fn send(address: SocketAddr, request: Vec<u8>, rate: f64, seconds: f64) -> Answers {
+/// Sends so many requests a second over so many connections, or as many as are answered where `rate` is 0.
+async fn send(address: SocketAddr, request: Vec<u8>, connections: usize, rate: f64, seconds: f64) -> Answers {
     let start = Instant::now();
+    let end = start + Duration::from_secs_f64(seconds);
     let client = |number: usize| {
         let request = request.clone();
         async move {
             let (mut connection, mut answers) = (Connection::open(address).await, Answers::default());
             for turn in 0_u64.. {
                 let due = if rate > 0.0 {
-                    let nth = turn as f64 * CONNECTIONS as f64 + number as f64;
+                    let nth = turn as f64 * connections as f64 + number as f64;
                     start + Duration::from_secs_f64(nth / rate)
                 } else {
                     Instant::now()
                 };
-                if due >= start + Duration::from_secs_f64(seconds) {
+                if due.max(Instant::now()) >= end {
                     return answers;
                 }
                 tokio::time::sleep_until(due.into()).await;
@@ -96,7 +99,7 @@ async fn send(address: SocketAddr, request: Vec<u8>, rate: f64, seconds: f64) ->
             answers
         }
     };
-    let clients: Vec<_> = (0..CONNECTIONS).map(|number| tokio::spawn(client(number))).collect();
+    let clients: Vec<_> = (0..connections).map(|number| tokio::spawn(client(number))).collect();
     let mut all = Answers::default();
     for client in clients {
         let one = client.await.expect("a client ends");
@@ -160,13 +163,13 @@ async fn client(order: &Value) -> Value {
     let address: SocketAddr = order["address"].as_str().expect("an address").parse().expect("an address");
     let headers = order["headers"].as_str().unwrap_or_default();
     let seconds = SECONDS as f64;
-    let quotas = |rate| send(address, request(PATH, headers), rate, seconds);
+    let quotas = |rate| send(address, request(PATH, headers), CONNECTIONS, rate, seconds);
     match order["what"].as_str().unwrap_or_default() {
         "most" => figures(&quotas(0.0).await, seconds),
         "open" => figures(&quotas(order["rate"].as_f64().unwrap_or(0.0)).await, seconds),
-        "others" => figures(&send(address, request(OTHER, ""), 0.0, seconds).await, seconds),
+        "others" => figures(&send(address, request(OTHER, ""), CONNECTIONS / 2, 0.0, seconds).await, seconds),
         "overload" => {
-            let others = send(address, request(OTHER, ""), order["others"].as_f64().unwrap_or(0.0), seconds);
+            let others = send(address, request(OTHER, ""), FLOOD, order["others"].as_f64().unwrap_or(0.0), seconds);
             let (quotas, others) = tokio::join!(quotas(order["rate"].as_f64().unwrap_or(0.0)), others);
             json!({ "quotas": figures(&quotas, seconds), "others": figures(&others, seconds) })
         }
@@ -263,7 +266,7 @@ async fn server() -> Value {
         "campaign": "load", "ours_200_per_s": ours_200, "ours_304_per_s": ours_304, "bare_per_s": of_bare,
         "half": half, "bare_half": bare_half, "others": others, "calm": calm, "overload": overload,
         "streams": STREAMS, "streams_mib": open_mib - before_mib, "streams_median_ms": median_ms, "streams_last_ms": last_ms,
-        "max_requests": Config::default().max_requests,
+        "max_reads": Config::default().max_reads,
     })
 }
 

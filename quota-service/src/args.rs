@@ -118,8 +118,10 @@ pub struct Config {
     pub max_body_bytes: usize,
     /// Connections at once; more wait until one is closed.
     pub max_connections: usize,
-    /// Requests other than those for quotas that are worked on at once; more are told to come back.
-    pub max_requests: usize,
+    /// Tasks, reports and settings that are taken at once; more are told to come back.
+    pub max_writes: usize,
+    /// Explanations, histories and other reads, quotas apart, that are worked on at once; more are told to come back.
+    pub max_reads: usize,
     /// Streams and long polls that are open at once.
     pub max_streams: usize,
     /// How long a client may take to send the head of a request, quiet time on a kept connection included.
@@ -166,7 +168,8 @@ impl command_line::Config for Config {
             ("promotion_check_s", self.promotion_check_s),
             ("max_body_bytes", self.max_body_bytes as u64),
             ("max_connections", self.max_connections as u64),
-            ("max_requests", self.max_requests as u64),
+            ("max_writes", self.max_writes as u64),
+            ("max_reads", self.max_reads as u64),
             ("max_streams", self.max_streams as u64),
             ("header_limit_s", self.header_limit_s),
             ("request_limit_s", self.request_limit_s),
@@ -194,7 +197,8 @@ impl Config {
     #[must_use]
     pub const fn limits(&self) -> Limits {
         Limits {
-            requests: self.max_requests,
+            writes: self.max_writes,
+            reads: self.max_reads,
             streams: self.max_streams,
             request: Duration::from_secs(self.request_limit_s),
             rate: self.max_requests_per_s,
@@ -268,7 +272,8 @@ impl Default for Config {
             promotion_check_s: 10,
             max_body_bytes: 16 * 1_024 * 1_024,
             max_connections: 16_384,
-            max_requests: 64,
+            max_writes: 1_024,
+            max_reads: 16,
             max_streams: 12_000,
             header_limit_s: 60,
             request_limit_s: 30,

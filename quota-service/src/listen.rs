@@ -51,7 +51,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: ConnectionLimi
                     continue;
                 }
             },
-            _ = stop.wait_for(|stopping| *stopping) => break,
+            () = stopped(&mut stop) => break,
         };
         let connection = http.serve_connection(io(stream), answering(router.clone(), peer));
         let connection = graceful.watch(connection);
@@ -65,6 +65,11 @@ pub async fn serve(listener: TcpListener, router: Router, limits: ConnectionLimi
     }
     drop(listener);
     graceful.shutdown().await;
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // A sender that has gone has nothing more to say.
+    let _ = stop.wait_for(|stopping| *stopping).await;
 }
 
 fn io(stream: TcpStream) -> TokioIo<TcpStream> {

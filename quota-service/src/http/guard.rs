@@ -2,11 +2,12 @@
 //! address, and on streams that stay open.
 //!
 //! A quota is read from memory and costs less than a refusal would save, so that `/quota` and the health checks pass whatever
-//! else waits. Everything else takes one of a few places, and is told to come back where there is none: a queue would only
-//! make all of them late.
+//! else waits. Writes and other reads take one of their places, and are told to come back where there is none: a queue would
+//! only make all of them late.
 
 use super::ApiError;
-use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::extract::{ConnectInfo, Request};
+use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::collections::HashMap;
@@ -19,8 +20,10 @@ use tokio::sync::Semaphore;
 /// Limits of the HTTP interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests other than those for quotas that are worked on at once.
-    pub requests: usize,
+    /// Tasks, reports and settings that are taken at once: most of their time they wait for the disk.
+    pub writes: usize,
+    /// Explanations, histories and the like that are read at once: they take the processor.
+    pub reads: usize,
     /// Streams and long polls that are open at once.
     pub streams: usize,
     /// How long a request may take, its body included; streams and long polls apart.
@@ -33,29 +36,34 @@ pub struct Limits {
 const ADDRESSES: usize = 10_000;
 /// Seconds of rate that an address may use at once.
 const BURST_S: f64 = 2.0;
+/// Who is refused for want of a place hears so after a while: a client that asks again at once would otherwise cost as much as
+/// one that is answered.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(200);
 /// Who is refused comes back after one of so many seconds: not all at once.
 const RETRY_SPREAD_S: u32 = 5;
 
 /// How a request is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     /// Read from memory, never refused.
     Quota,
     /// Stays open.
     Stream,
-    Other,
+    Write,
+    Read,
 }
 
 impl Kind {
-    fn of(request: &Request) -> Self {
-        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    pub fn of(route: Option<&str>, request: &Request) -> Self {
         let waits =
             || request.uri().query().is_some_and(|query| query.split('&').any(|part| part.starts_with("wait=")));
         match route {
             Some("/quota" | "/v1/quota") if waits() => Self::Stream,
             Some("/quota" | "/v1/quota" | "/healthz" | "/readyz" | "/metrics") => Self::Quota,
             Some("/v1/quota/stream" | "/v1/events") => Self::Stream,
-            _ => Self::Other,
+            Some("/v1/tasks/dry-run") => Self::Read,
+            _ if request.method() == Method::GET => Self::Read,
+            _ => Self::Write,
         }
     }
 }
@@ -71,7 +79,8 @@ struct Bucket {
 #[derive(Debug)]
 pub struct Guard {
     limits: Limits,
-    requests: Semaphore,
+    writes: Semaphore,
+    reads: Semaphore,
     streams: Arc<Semaphore>,
     buckets: Mutex<HashMap<IpAddr, Bucket>>,
     refused: AtomicU32,
@@ -82,7 +91,8 @@ impl Guard {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            requests: Semaphore::new(limits.requests),
+            writes: Semaphore::new(limits.writes),
+            reads: Semaphore::new(limits.reads),
             streams: Arc::new(Semaphore::new(limits.streams)),
             buckets: Mutex::default(),
             refused: AtomicU32::new(0),
@@ -92,6 +102,12 @@ impl Guard {
     /// Seconds after which the next one that is refused may come back: spread, so that they do not all come at once.
     fn retry_after_s(&self) -> u32 {
         1 + self.refused.fetch_add(1, Ordering::Relaxed) % RETRY_SPREAD_S
+    }
+
+    async fn overloaded(&self) -> Response {
+        let retry_after_s = self.retry_after_s();
+        tokio::time::sleep(REFUSAL_PAUSE * retry_after_s).await;
+        ApiError::Overloaded { retry_after_s }.into_response()
     }
 
     /// Takes a token of an address. Answers whether it has one.
@@ -118,25 +134,18 @@ impl Guard {
 }
 
 /// Lets a request through, or says when to come back.
-pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let kind = Kind::of(&request);
-    if kind == Kind::Quota {
-        return next.run(request).await;
-    }
+pub async fn guarded(guard: &Guard, kind: Kind, request: Request, next: Next) -> Response {
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
     if address.is_some_and(|address| !guard.has_token(address, Instant::now())) {
         return ApiError::TooMany { rate: guard.limits.rate, retry_after_s: guard.retry_after_s() }.into_response();
     }
     if kind == Kind::Stream {
-        let Ok(place) = guard.streams.clone().try_acquire_owned() else {
-            return ApiError::Overloaded { retry_after_s: guard.retry_after_s() }.into_response();
-        };
+        let Ok(place) = guard.streams.clone().try_acquire_owned() else { return guard.overloaded().await };
         // The place is free when the body has been sent, or its client has gone.
         return next.run(request).await.map(|body| super::stream::held(body, place));
     }
-    let Ok(_place) = guard.requests.try_acquire() else {
-        return ApiError::Overloaded { retry_after_s: guard.retry_after_s() }.into_response();
-    };
+    let places = if kind == Kind::Write { &guard.writes } else { &guard.reads };
+    let Ok(_place) = places.try_acquire() else { return guard.overloaded().await };
     let limit = guard.limits.request;
     match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,
@@ -149,7 +158,7 @@ mod tests {
     use super::*;
 
     fn limits(rate: u32) -> Limits {
-        Limits { requests: 1, streams: 1, request: Duration::from_secs(1), rate }
+        Limits { writes: 1, reads: 1, streams: 1, request: Duration::from_secs(1), rate }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod drift;
 mod engine;
 mod faults;
 mod feed;
+mod load;
 mod quota;
 mod restart;
 mod retrain;
