@@ -26,7 +26,7 @@ lint:
 
 bench:
 	HEADROOM_TEST_FSYNC=on tests/with-postgres.sh $(CARGO) bench --workspace --bench append --bench place --locked
-	$(CARGO) bench --workspace --bench quota --bench refresh --bench decide --bench aligned --locked
+	$(CARGO) bench --workspace --bench quota --bench load --bench refresh --bench decide --bench aligned --locked
 
 SOAK_KILLS ?= 200
 SOAK_SEED ?= 1

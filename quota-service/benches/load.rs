@@ -8,6 +8,7 @@ mod served;
 
 use quota_service::args::Config;
 use quota_service::listen::{ConnectionLimits, serve};
+use quota_service::refresh::Service;
 use serde_json::{Value, json};
 use served::{PATH, answer, bare, ours, pool};
 use std::io::{BufRead, BufReader, Write};
@@ -197,10 +198,38 @@ fn memory_mib() -> f64 {
     line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<f64>().ok()).map_or(f64::NAN, |kib| kib / 1_024.0)
 }
 
+/// Opens streams, and tells all of them a new quota.
+async fn new_quota(service: &Service, address: &str) -> Value {
+    let before_mib = memory_mib();
+    let order = json!({ "what": "streams", "address": address });
+    let (opened, wait) = tokio::sync::oneshot::channel();
+    let streaming = tokio::task::spawn_blocking(move || {
+        let mut child = second(&order);
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let first = lines.next();
+        let _ = opened.send(first.is_some());
+        let last: Value = serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON");
+        let _ = child.wait();
+        last
+    });
+    let _ = wait.await;
+    let open_mib = memory_mib();
+    let published_us = now_us();
+    service.publish(vec![pool(answer(&service.clock, 64.0))]);
+    let told = streaming.await.expect("it is waited for");
+    let after = |field: &str| (told[field].as_u64().unwrap_or(0).saturating_sub(published_us)) as f64 / 1_000.0;
+    let (median_ms, last_ms) = (after("median_us"), after("last_us"));
+    println!(
+        "{STREAMS} streams: {:.0} MiB more ({before_mib:.0} before); a new quota reached half of them after {median_ms:.0} ms, all after {last_ms:.0} ms",
+        open_mib - before_mib
+    );
+    json!({ "open": STREAMS, "mib": open_mib - before_mib, "median_ms": median_ms, "last_ms": last_ms })
+}
+
 async fn server() -> Value {
     let (service, router, first) = ours().await;
     let stop = watch::Sender::new(false);
-    let limits = ConnectionLimits { connections: 2 * STREAMS, header: Duration::from_secs(60) };
+    let limits = ConnectionLimits { connections: 2 * STREAMS, header: Duration::from_mins(1) };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address").to_string();
     tokio::spawn(serve(listener, router, limits, stop.subscribe()));
@@ -238,34 +267,11 @@ async fn server() -> Value {
     let overload =
         asked(json!({ "what": "overload", "address": &address, "rate": rate / 4.0, "others": 10.0 * can })).await;
     println!("others {others}\n  quotas alone {calm}\n  with {:.0} others a second: {overload}", 10.0 * can);
-    // 4. Streams.
-    let before_mib = memory_mib();
-    let order = json!({ "what": "streams", "address": &address });
-    let (opened, wait) = tokio::sync::oneshot::channel();
-    let streaming = tokio::task::spawn_blocking(move || {
-        let mut child = second(&order);
-        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let first = lines.next();
-        let _ = opened.send(first.is_some());
-        let last: Value = serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON");
-        let _ = child.wait();
-        last
-    });
-    let _ = wait.await;
-    let open_mib = memory_mib();
-    let published_us = now_us();
-    service.publish(vec![pool(answer(&service.clock, 64.0))]);
-    let told = streaming.await.expect("it is waited for");
-    let after = |field: &str| (told[field].as_u64().unwrap_or(0).saturating_sub(published_us)) as f64 / 1_000.0;
-    let (median_ms, last_ms) = (after("median_us"), after("last_us"));
-    println!(
-        "{STREAMS} streams: {:.0} MiB more ({before_mib:.0} before); a new quota reached half of them after {median_ms:.0} ms, all after {last_ms:.0} ms",
-        open_mib - before_mib
-    );
+    let told = new_quota(&service, &address).await;
     json!({
         "campaign": "load", "ours_200_per_s": ours_200, "ours_304_per_s": ours_304, "bare_per_s": of_bare,
         "half": half, "bare_half": bare_half, "others": others, "calm": calm, "overload": overload,
-        "streams": STREAMS, "streams_mib": open_mib - before_mib, "streams_median_ms": median_ms, "streams_last_ms": last_ms,
+        "streams": told,
         "max_reads": Config::default().max_reads,
     })
 }

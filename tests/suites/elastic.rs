@@ -17,7 +17,7 @@ impl Place {
         let model = |number: u64| ["vgg16", "alexnet", "resnet101"][number as usize % 3];
         let row = |number: u64| {
             let (gpus, at, long) = (1 << (number % 4), number * 3, 20 + number * 37 % 90);
-            let (until, best_effort) = (2 * long, u64::from(number % 5 == 0));
+            let (until, best_effort) = (2 * long, u64::from(number.is_multiple_of(5)));
             format!("{number},vc_1,{gpus},{at},10,{},{long},1,{until},1,{best_effort},strict\n", model(number))
         };
         let rows: String = (0..40).map(row).collect();

@@ -29,19 +29,25 @@ impl std::fmt::Display for Place {
     }
 }
 
+/// A request that takes longer is tried again.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// A pool of the service.
 #[derive(Debug, Clone)]
 pub struct Client {
     agent: ureq::Agent,
+    /// Events have no end.
+    patient: ureq::Agent,
     api: String,
     of_pool: String,
 }
 
 impl Client {
     pub fn new(api: &str, cluster: &str, gpu_model: &str) -> Self {
-        let agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let config = || ureq::Agent::config_builder().http_status_as_error(false);
+        let (agent, patient) = (config().timeout_global(Some(PATIENCE)).build().into(), config().build().into());
         let of_pool = format!("cluster={cluster}&gpu_model={gpu_model}");
-        Self { agent, api: api.trim_end_matches('/').to_owned(), of_pool }
+        Self { agent, patient, api: api.trim_end_matches('/').to_owned(), of_pool }
     }
 
     fn read(mut response: ureq::http::Response<ureq::Body>) -> Result<Value, ClientError> {
@@ -76,7 +82,7 @@ impl Client {
     /// `last` is then where to go on.
     pub fn events(&self, last: &mut String, mut tell: impl FnMut(&Value) -> bool) -> Result<(), ClientError> {
         let url = format!("{}/v1/events?{}", self.api, self.of_pool);
-        let response = self.agent.get(url).header("last-event-id", last.as_str()).call()?;
+        let response = self.patient.get(url).header("last-event-id", last.as_str()).call()?;
         if !response.status().is_success() {
             return Self::read(response).map(drop);
         }
@@ -94,26 +100,32 @@ impl Client {
     }
 }
 
-/// The places that a task has now: none while it waits.
+fn of(places: &Value) -> Vec<Place> {
+    let place = |place: &Value| Place {
+        node: place["node"].as_str().unwrap_or_default().to_owned(),
+        gpus: place["gpus"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect(),
+    };
+    places.as_array().into_iter().flatten().map(place).collect()
+}
+
+/// The places that a task has: none while it waits.
 pub fn places(task: &Value) -> Vec<Place> {
     let run = &task["detail"]["run"];
     if task["status"] != "running" {
         return Vec::new();
     }
-    let of = |field: &str| run[field].as_array().cloned().unwrap_or_default();
-    let place = |place: Value| Place {
-        node: place["node"].as_str().unwrap_or_default().to_owned(),
-        gpus: place["gpus"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect(),
-    };
-    of("places").into_iter().chain(of("lent")).map(place).collect()
+    [of(&run["places"]), of(&run["lent"])].concat()
 }
 
-/// Between when an event was told and when what it takes has to be free.
-pub fn time_left(event: &Value) -> Duration {
-    let seconds = |field: &str| {
-        let text = event[field].as_str()?;
-        Some(chrono::DateTime::parse_from_rfc3339(text).ok()?.timestamp())
-    };
-    let left_s = seconds("deadline").zip(seconds("at")).map_or(0, |(deadline, at)| deadline - at);
+/// The places that an event takes or gives.
+pub fn named(event: &Value) -> Vec<Place> {
+    of(&event["places"])
+}
+
+/// How long it is until a time that the service states, by its clock and ours; nothing where that is over.
+pub fn until(time: &Value) -> Duration {
+    let text = time.as_str().unwrap_or_default();
+    let left_s =
+        chrono::DateTime::parse_from_rfc3339(text).map_or(0, |at| at.timestamp() - chrono::Utc::now().timestamp());
     Duration::from_secs(u64::try_from(left_s).unwrap_or(0))
 }

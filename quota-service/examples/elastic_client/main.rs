@@ -11,7 +11,7 @@
 mod client;
 
 use clap::Parser;
-use client::{Client, ClientError, Place, places, time_left};
+use client::{Client, ClientError, Place, named, places, until};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -49,6 +49,8 @@ struct Arguments {
 /// How often the task is looked at though nothing was told.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(100);
+/// For a worker whose place is gone and of whose deadline nothing was heard yet.
+const UNHEARD: Duration = Duration::from_secs(30);
 
 /// A worker, and until when it may go on once it was told to end.
 struct Worker {
@@ -59,33 +61,58 @@ struct Worker {
 struct Workers {
     command: Vec<String>,
     by_place: BTreeMap<Place, Worker>,
+    /// Places that are given, but not before: others still save on them.
+    not_before: BTreeMap<Place, Instant>,
     /// How many have ended by themselves, and well.
     done: usize,
 }
 
 impl Workers {
-    /// Starts what is missing, and tells those to end whose place is gone.
-    fn become_those(&mut self, wanted: &BTreeSet<Place>, left: Duration) -> std::io::Result<()> {
-        for (place, worker) in &mut self.by_place {
-            if !wanted.contains(place) && worker.ends_by.is_none() {
+    /// Tells the workers of these places to end by then; what is heard later counts.
+    fn end(&mut self, places: impl IntoIterator<Item = Place>, by: Instant) {
+        for place in places {
+            let Some(worker) = self.by_place.get_mut(&place) else { continue };
+            if worker.ends_by.replace(by).is_none() {
                 println!("stops {place}");
                 // Its standard input ends.
                 drop(worker.child.stdin.take());
-                worker.ends_by = Some(Instant::now() + left);
             }
         }
-        for place in wanted.iter().filter(|_| self.done == 0) {
-            if !self.by_place.contains_key(place) {
-                println!("starts {place}");
-                let gpus: Vec<String> = place.gpus.iter().map(u64::to_string).collect();
-                let child = Command::new(&self.command[0])
-                    .args(&self.command[1..])
-                    .env("HEADROOM_NODE", &place.node)
-                    .env("CUDA_VISIBLE_DEVICES", gpus.join(","))
-                    .stdin(Stdio::piped())
-                    .spawn()?;
-                self.by_place.insert(place.clone(), Worker { child, ends_by: None });
+    }
+
+    /// Notes what an event says of places.
+    fn hear(&mut self, event: &Value) {
+        let at = Instant::now() + until(&event["deadline"]);
+        match event["kind"].as_str() {
+            Some("shrunk") => self.end(named(event), at),
+            Some("evicted") => self.end(self.by_place.keys().cloned().collect::<Vec<_>>(), at),
+            Some("grown") => self.not_before.extend(named(event).into_iter().map(|place| (place, at))),
+            _ => {}
+        }
+    }
+
+    /// Starts what is missing, and ends those whose place is gone.
+    fn become_those(&mut self, task: &Value) -> std::io::Result<()> {
+        let wanted: BTreeSet<Place> = places(task).into_iter().collect();
+        let gone = self.by_place.iter().filter(|(place, worker)| !wanted.contains(place) && worker.ends_by.is_none());
+        let gone: Vec<Place> = gone.map(|(place, _)| place.clone()).collect();
+        self.end(gone, Instant::now() + UNHEARD);
+        let starts = Instant::now() + until(&task["detail"]["run"]["starts"]);
+        self.not_before.retain(|place, at| wanted.contains(place) && *at > Instant::now());
+        for place in wanted.into_iter().filter(|_| self.done == 0) {
+            let is_early = starts > Instant::now() || self.not_before.contains_key(&place);
+            if is_early || self.by_place.contains_key(&place) {
+                continue;
             }
+            println!("starts {place}");
+            let gpus: Vec<String> = place.gpus.iter().map(u64::to_string).collect();
+            let child = Command::new(&self.command[0])
+                .args(&self.command[1..])
+                .env("HEADROOM_NODE", &place.node)
+                .env("CUDA_VISIBLE_DEVICES", gpus.join(","))
+                .stdin(Stdio::piped())
+                .spawn()?;
+            self.by_place.insert(place, Worker { child, ends_by: None });
         }
         Ok(())
     }
@@ -112,6 +139,16 @@ impl Workers {
     }
 }
 
+impl Drop for Workers {
+    fn drop(&mut self) {
+        // Nobody may go on on GPUs that others get.
+        for worker in self.by_place.values_mut() {
+            let _ = worker.child.kill();
+            let _ = worker.child.wait();
+        }
+    }
+}
+
 /// Hears events of the task, and goes on where it was when the service comes back.
 fn listen(client: &Client, task: &str, tell: &Sender<Value>) {
     let mut last = "0.0".to_owned();
@@ -124,17 +161,21 @@ fn listen(client: &Client, task: &str, tell: &Sender<Value>) {
     }
 }
 
+/// Whether a request that failed is worth another try.
+const fn passes(fault: &ClientError) -> bool {
+    matches!(fault, ClientError::Unreachable(_) | ClientError::Refused { status: 429 | 500.., .. })
+}
+
 fn keep(arguments: &Arguments, client: &Client, told: &Receiver<Value>) -> Result<bool, Box<dyn std::error::Error>> {
-    let mut workers = Workers { command: arguments.command.clone(), by_place: BTreeMap::new(), done: 0 };
-    let (mut looked, mut left) = (None::<Instant>, Duration::ZERO);
+    let (by_place, not_before) = (BTreeMap::new(), BTreeMap::new());
+    let mut workers = Workers { command: arguments.command.clone(), by_place, not_before, done: 0 };
+    let mut looked = None::<Instant>;
     loop {
         let mut is_due = looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
         match told.recv_timeout(TURN) {
             Ok(event) => {
                 is_due = true;
-                if ["evicted", "shrunk"].contains(&event["kind"].as_str().unwrap_or_default()) {
-                    left = time_left(&event);
-                }
+                workers.hear(&event);
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err("nobody listens to events any more".into()),
@@ -142,25 +183,33 @@ fn keep(arguments: &Arguments, client: &Client, told: &Receiver<Value>) -> Resul
         if is_due {
             match client.task(&arguments.id) {
                 Ok(task) if ["finished", "deleted"].contains(&task["status"].as_str().unwrap_or_default()) => {
-                    workers.become_those(&BTreeSet::new(), Duration::ZERO)?;
                     return Ok(true);
                 }
-                Ok(task) => workers.become_those(&places(&task).into_iter().collect(), left)?,
+                Ok(task) => workers.become_those(&task)?,
                 // What runs goes on: nobody else gets its GPUs meanwhile.
-                Err(ClientError::Unreachable(fault)) => eprintln!("{fault}: it is tried again"),
+                Err(fault) if passes(&fault) => eprintln!("{fault}: it is tried again"),
                 Err(fault) => return Err(fault.into()),
             }
             looked = Some(Instant::now());
         }
         if workers.reap()? {
             client.delete(&arguments.id)?;
-            workers.become_those(&BTreeSet::new(), Duration::ZERO)?;
             return Ok(false);
         }
         if workers.done > 0 && workers.by_place.is_empty() {
-            client.tell(&arguments.id, "finish")?;
-            println!("finished");
-            return Ok(true);
+            match client.tell(&arguments.id, "finish") {
+                Ok(_) => {
+                    println!("finished");
+                    return Ok(true);
+                }
+                // It was evicted at that very moment: what is done is done.
+                Err(ClientError::Refused { status: 409, .. }) => {
+                    client.delete(&arguments.id)?;
+                    return Ok(true);
+                }
+                Err(fault) if passes(&fault) => eprintln!("{fault}: it is tried again"),
+                Err(fault) => return Err(fault.into()),
+            }
         }
     }
 }

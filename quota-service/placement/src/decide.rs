@@ -197,7 +197,7 @@ fn misaligned(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<
 /// Idle GPUs first, or at once whatever HP may have, as the policy says.
 fn plan(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<Plan> {
     let Policy { score, victims, idle_first, preemption, .. } = on.policy;
-    if *idle_first || gang.class == TaskClass::Spot {
+    if *idle_first || gang.class == TaskClass::Spot || !on.may_evict {
         let idle = fleet.plan_by(gang, *score, on.workload);
         if idle.is_some() {
             return idle;

@@ -105,8 +105,9 @@ pub fn loans_balance(fleet: &Fleet) {
             let (gpus, cpu_milli, memory_mib) = &mut lent[place.node];
             assert_eq!(*gpus & mask_of(place.gpus), 0, "a GPU of node {} is lent twice", place.node);
             *gpus |= mask_of(place.gpus);
-            *cpu_milli += running.pod.cpu_milli;
-            *memory_mib += running.pod.memory_mib;
+            let node = &fleet.nodes()[place.node];
+            *cpu_milli += if node.cpu_milli == u64::MAX { 0 } else { running.pod.cpu_milli };
+            *memory_mib += if node.memory_mib == u64::MAX { 0 } else { running.pod.memory_mib };
             assert!(fleet.borrowers(place.node).contains(task), "{task} is lent GPUs that nobody knows of");
         }
     }

@@ -16,6 +16,9 @@ pub struct Progress {
     counted_s: i64,
     /// It loads, or changes its pods, until then.
     works_from_s: i64,
+    /// The present run has loaded by then, and what GPUs did meanwhile: lost with an eviction whatever was saved.
+    loaded_s: i64,
+    load_milli_gpu_s: u64,
     /// Work a second.
     rate: i64,
     pub held_milli: u64,
@@ -67,15 +70,16 @@ impl Progress {
         self.rate = rate(request, pods);
         self.held_milli = u64::from(request.gang.pod.gpus.milli()) * u64::from(pods);
         self.runs_now = true;
+        self.loaded_s = self.works_from_s;
+        self.load_milli_gpu_s = (self.loaded_s - starts_s).max(0) as u64 * self.held_milli;
         self.works_from_s
     }
 
     /// It has other pods than before, and stands still for a moment.
     pub fn resize(&mut self, request: &Request, pods: u32, now_s: i64, stands_still_s: i64) {
         self.count(now_s);
-        // Pods that come before it has begun to work come with the first ones.
-        let has_worked = now_s > self.works_from_s;
-        if has_worked {
+        // Pods that come before it has loaded come with the first ones.
+        if now_s > self.loaded_s {
             self.works_from_s = now_s + stands_still_s;
         }
         self.changes += 1;
@@ -86,6 +90,10 @@ impl Progress {
     /// When it will be done if nothing changes.
     #[must_use]
     pub const fn end_s(&self) -> i64 {
+        if self.left <= 0 {
+            // Its end and the change of its pods fall into one second.
+            return self.counted_s;
+        }
         let from_s = if self.works_from_s > self.counted_s { self.works_from_s } else { self.counted_s };
         let (whole, rest) = (self.left / self.rate, self.left % self.rate);
         from_s.saturating_add(whole).saturating_add((rest > 0) as i64)
@@ -99,7 +107,7 @@ impl Progress {
 
     pub fn save(&mut self, now_s: i64) {
         self.count(now_s);
-        (self.unsaved, self.unsaved_milli_gpu_s) = (0, 0);
+        (self.unsaved, self.unsaved_milli_gpu_s) = (0, self.load_milli_gpu_s);
     }
 
     /// Its run is cut, and what was not saved is lost: so many thousandths of GPU-seconds.

@@ -177,7 +177,7 @@ impl Tally {
         let (mut hp_gpus, mut spot_gpus) = (0.0, 0.0);
         for node in fleets.flat_map(Fleet::nodes) {
             hp_gpus += f64::from(node.hp_milli) / 1_000.0;
-            spot_gpus += f64::from(node.spot_milli) / 1_000.0;
+            spot_gpus += f64::from(node.spot_milli) / 1_000.0 + f64::from(node.lent.count_ones());
         }
         self.course.push(Sample {
             at_s: at_s - self.start_s,

@@ -148,6 +148,15 @@ impl Thought<'_> {
     /// What would become of a task now. Changes nothing.
     fn try_out(&mut self, request: &Request) -> Decided {
         let pool = self.state.shadow.as_mut().unwrap_or(&mut self.state.pool);
+        let mut trial = pool.clone();
+        let (report, done) = trial.handle(self.now, &Command::Submit(request.clone()));
+        let id = &request.gang.task;
+        if done.is_ok()
+            && let Some(record) = record::of_pool(&mut trial, id, None, victims(&report, id))
+        {
+            return Decided { record, is_shadow: true };
+        }
+        // One of its name is there already: what would become of another one like it.
         let (status, detail) = match pool.decide(&request.core(), request.hours) {
             Decision::Start { plan, guarantee } => {
                 let at = self.now.to_string();
@@ -241,6 +250,10 @@ fn differences(pool: &Pool, node: &Node) -> Vec<Command> {
     let size = (node.gpus as usize, node.cpu_milli.unwrap_or(u64::MAX), node.memory_mib.unwrap_or(u64::MAX));
     let mut commands = Vec::new();
     if (known.gpus.len(), known.cpu_milli, known.memory_mib) != size || known.topology != node.topology {
+        if known.hp_milli == 0 && known.spot_milli == 0 && known.lent != 0 {
+            // What is lent there is called in, with notice; at the next look nothing runs there.
+            return vec![open(false)];
+        }
         if known.hp_milli == 0 && known.spot_milli == 0 {
             commands.extend([Command::RemoveNode { node: id(), cause: NodeLoss::Drained }, add]);
             return if node.drains { [commands, vec![open(false)]].concat() } else { commands };

@@ -36,6 +36,7 @@ fn less(free: u64, asked: u64) -> Option<u64> {
 }
 
 /// The GPUs of a place, whole or not.
+#[must_use]
 pub const fn mask_of(place: GpuPlace) -> u64 {
     match place {
         GpuPlace::Whole { mask } => mask,

@@ -226,17 +226,21 @@ impl NodeState {
     pub fn lend(&mut self, mask: u64, pod: &PodRequest, lends: bool) {
         let moved = |sum: u64, part: u64| if lends { sum + part } else { sum - part };
         self.lent = if lends { self.lent | mask } else { self.lent & !mask };
-        self.lent_cpu_milli = moved(self.lent_cpu_milli, pod.cpu_milli);
-        self.lent_memory_mib = moved(self.lent_memory_mib, pod.memory_mib);
+        // What is not known binds nobody, and is not counted: a pod may ask for any of it.
+        if self.cpu_milli != u64::MAX {
+            self.lent_cpu_milli = moved(self.lent_cpu_milli, pod.cpu_milli);
+        }
+        if self.memory_mib != u64::MAX {
+            self.lent_memory_mib = moved(self.lent_memory_mib, pod.memory_mib);
+        }
     }
 
     /// Whether what is lent is idle: its GPUs, and what its pods use beside.
     #[must_use]
     pub fn loans_fit(&self) -> bool {
-        let fits = |all: u64, free: u64, lent: u64| all == u64::MAX || lent <= free;
         self.lent & !self.idle_mask() == 0
-            && fits(self.cpu_milli, self.free_cpu_milli, self.lent_cpu_milli)
-            && fits(self.memory_mib, self.free_memory_mib, self.lent_memory_mib)
+            && self.lent_cpu_milli <= self.free_cpu_milli
+            && self.lent_memory_mib <= self.free_memory_mib
     }
 
     fn count_size(&mut self, gpus: u16, takes: bool) {

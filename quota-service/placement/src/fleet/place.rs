@@ -67,7 +67,9 @@ impl Fleet {
         let here = &self.nodes[node];
         let gpus = match (&here.topology, gang.pod.gpus) {
             (Some(topology), GpuRequest::Whole(count)) if self.is_aware => {
-                scarcest(topology, here.idle_mask(), count).map(|mask| GpuPlace::Whole { mask })
+                let unlent = scarcest(topology, here.idle_mask() & !here.lent, count);
+                let mask = unlent.or_else(|| scarcest(topology, here.idle_mask(), count));
+                mask.map(|mask| GpuPlace::Whole { mask })
             }
             (_, request) => here.place(request),
         };

@@ -124,15 +124,15 @@ impl Pool {
         if request.gang.pods == 0 {
             return Err(Fault::NoPods { task: task.clone() });
         }
-        if request.gang.class == TaskClass::Hp {
-            self.demand.change(&request.organization, gpus_milli(request), true);
-        }
         if let Some(elastic) = &request.elastic {
             // Twins and clients are checked where they come in; a fact from elsewhere is not.
             let is_sane = elastic.min_pods() <= request.gang.pods && Elastic::check(&request.gang).is_ok();
             if !is_sane {
                 return Err(Fault::NotElastic { task: task.clone() });
             }
+        }
+        if request.gang.class == TaskClass::Hp {
+            self.demand.change(&request.organization, gpus_milli(request), true);
         }
         self.workload.add(Spec::of(&request.gang.pod), u64::from(request.gang.pods));
         let (request, queued) = (request.clone(), self.now);
@@ -188,7 +188,11 @@ impl Pool {
         let pod = running.pod;
         let before: Vec<PodPlace> = running.places.iter().chain(&running.lent).copied().collect();
         let after: Vec<PodPlace> = places.iter().chain(&lent).copied().collect();
+        let core_moves = running.places != places;
         self.fleet.resize(task, places, lent)?;
+        if core_moves {
+            self.freed(Stale::All);
+        }
         let of = |some: &[PodPlace], others: &[PodPlace]| {
             some.iter().filter(|place| !others.contains(place)).copied().collect::<Vec<_>>()
         };

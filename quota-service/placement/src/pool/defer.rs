@@ -107,6 +107,8 @@ impl Pool {
     /// An HP task came.
     pub(super) fn hp_came(&mut self, task: &TaskId) {
         if let Some(learned) = &mut self.learned {
+            let from = self.now.plus_s(-ARRIVALS_WINDOW_S);
+            while learned.arrivals.pop_front_if(|at| *at <= from).is_some() {}
             learned.arrivals.push_back(self.now);
             self.newcomer = Some(task.clone());
         }
@@ -163,6 +165,19 @@ impl Pool {
         self.learned = Some(learned);
     }
 
+    /// A newcomer has evicted. What its victims leave idle would not have spared them: where that suffices for it at once,
+    /// nothing was futile.
+    pub(super) fn has_evicted(&mut self, task: &TaskId) {
+        let Some(mut learned) = self.learned.take() else { return };
+        if let Some(at) = learned.open.iter().position(|open| open.gang.task == *task)
+            && self.fleet.plan_by(&learned.open[at].gang, self.policy.score, &self.workload).is_some()
+        {
+            let open = learned.open.remove(at);
+            learned.known.push_back((open.context, open.predicted_ms, 0));
+        }
+        self.learned = Some(learned);
+    }
+
     /// Learns from deferrals that are decided: where only time passes, since it takes longer than a decision.
     pub(super) fn learn(&mut self) {
         let Some(learned) = &mut self.learned else { return };
@@ -184,8 +199,8 @@ impl Pool {
 
     /// Lets them be what they were.
     pub(super) fn release(&mut self, shielded: Vec<(TaskId, Running)>) {
-        for (task, _) in shielded {
-            self.fleet.set_class(&task, TaskClass::Spot);
+        for (task, run) in shielded {
+            self.fleet.set_class(&task, run.class);
         }
     }
 }

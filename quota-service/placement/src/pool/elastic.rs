@@ -71,7 +71,9 @@ impl Elastic {
 
     /// The same, with what was measured of it.
     #[must_use]
-    pub fn with_measured(self, measured: BTreeMap<u32, u64>) -> Self {
+    pub fn with_measured(self, mut measured: BTreeMap<u32, u64>) -> Self {
+        // A speed without pods says nothing.
+        measured.retain(|pods, _| *pods > 0);
         Self { measured, ..self }
     }
 
@@ -83,7 +85,9 @@ impl Elastic {
 
     /// It has run so fast on so many pods. Where its speeds are given, they count.
     pub fn measure(&mut self, pods: u32, speed_thousandths: u64) {
-        self.measured.insert(pods, speed_thousandths);
+        if pods > 0 {
+            self.measured.insert(pods, speed_thousandths);
+        }
     }
 
     /// Whether such a gang can be elastic.

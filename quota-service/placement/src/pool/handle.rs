@@ -22,6 +22,9 @@ impl Pool {
         if let Command::RemoveNode { node, .. } = command {
             self.leave_node(node, &mut report);
         }
+        if let Command::OpenNode { node, is_open: false } = command {
+            self.call_in_loans(node, &mut report);
+        }
         let done = self.fact_of(command).and_then(|fact| fact.map_or(Ok(()), |fact| self.record(fact, &mut report)));
         self.observe();
         // A walk over all tries the new one in its turn; a walk over spot does not try a new HP task, which comes first.
@@ -170,13 +173,18 @@ impl Pool {
         let is_new = self.newcomer.as_ref() == Some(task);
         let decision = self.decide_within(&gang, hours, may_evict);
         let Decision::Start { mut plan, guarantee } = decision else { return false };
-        if is_new && !plan.victims.is_empty() && self.defer(&plan, report) {
+        if is_new && self.has_to_evict(&plan) && self.defer(&plan, report) {
             return false;
         }
         let from = self.now.plus_s(self.rules.grace_s);
         let gave = self.make_room(&mut plan, from, report);
+        let evicts = !plan.victims.is_empty();
         let fact = self.started(plan, guarantee, gave);
-        self.record(fact, report).is_ok()
+        let starts = self.record(fact, report).is_ok();
+        if starts && evicts {
+            self.has_evicted(task);
+        }
+        starts
     }
 
     /// `gave` says whether anybody gives up pods for it.

@@ -57,7 +57,11 @@ impl Pool {
     fn free_beside(&mut self, plan: &Plan, why: &ResizeReason, from: UnixSeconds, report: &mut Report) -> bool {
         let mut gave = false;
         while let Err(crate::fleet::PlanFault::Lent { node, .. }) = self.fleet.check(plan) {
-            let borrowers = self.fleet.borrowers(node).iter().filter(|task| !plan.victims.contains(task));
+            let uses_any = |task: &&TaskId| {
+                let pod = self.fleet.tasks()[*task].pod;
+                !plan.victims.contains(task) && (pod.cpu_milli > 0 || pod.memory_mib > 0)
+            };
+            let borrowers = self.fleet.borrowers(node).iter().filter(uses_any);
             let weakest = borrowers.max_by_key(|task| {
                 let request = &self.requests[*task].request;
                 let pods = self.fleet.tasks()[*task].pods().saturating_sub(1);
@@ -112,6 +116,8 @@ impl Pool {
         let all = running.places.iter().chain(&running.lent);
         let mut kept: Vec<PodPlace> = all.filter(|place| stays(place)).copied().collect();
         (kept.len() >= least).then(|| {
+            // What it owns from now on is not to hold up a node that drains.
+            kept.sort_by_key(|place| !self.fleet.nodes()[place.node].is_open);
             let lent = kept.split_off(least);
             (kept, lent)
         })
@@ -128,6 +134,24 @@ impl Pool {
         for task in tasks {
             let Some(pods) = self.kept(&task, |place| place.node != number) else { continue };
             self.record_resize(&task, pods, &ResizeReason::Lost { node: node.clone() }, self.now, report);
+        }
+    }
+
+    /// Whether somebody has to go for a plan who cannot go on with the pods that it leaves.
+    pub(super) fn has_to_evict(&self, plan: &Plan) -> bool {
+        let taken = taken(plan);
+        plan.victims.iter().any(|victim| self.kept(victim, |place| !is_taken(place, &taken)).is_none())
+    }
+
+    /// Before a node closes: what it lends goes back, with the grace period as notice. Nobody will be placed there for whom it would.
+    pub(super) fn call_in_loans(&mut self, node: &NodeId, report: &mut Report) {
+        let Some(number) = self.fleet.number_of(node) else { return };
+        let (why, from) = (ResizeReason::Lost { node: node.clone() }, self.now.plus_s(self.rules.grace_s));
+        for task in self.fleet.borrowers(number).clone() {
+            let running = &self.fleet.tasks()[&task];
+            let elsewhere = running.lent.iter().filter(|place| place.node != number).copied().collect();
+            let pods = (running.places.clone(), elsewhere);
+            self.record_resize(&task, pods, &why, from, report);
         }
     }
 
@@ -159,10 +183,13 @@ impl Pool {
         if spares.is_empty() {
             return;
         }
+        // Whoever gave up GPUs lately may still be saving on them: nobody starts there before the last one who waits for such.
+        let leaves = self.requests.values().map(|admitted| admitted.starts).max();
+        let from = leaves.map_or(self.now, |starts| starts.max(self.now));
         for (task, more) in self.loans(&mut spares) {
             let running = &self.fleet.tasks()[&task];
             let pods = (running.places.clone(), running.lent.iter().copied().chain(more).collect());
-            self.record_resize(&task, pods, &ResizeReason::Grows, self.now, report);
+            self.record_resize(&task, pods, &ResizeReason::Grows, from, report);
         }
     }
 

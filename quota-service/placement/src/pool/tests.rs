@@ -6,7 +6,8 @@ use crate::fleet::{GpuRequest, PodRequest};
 use crate::invariants;
 use crate::policy::{Blocking, Timing};
 use proptest::prelude::*;
-use vocab::{NodeId, OutcomeKind, TaskClass};
+use std::sync::Arc;
+use vocab::{NodeId, OutcomeKind, TaskClass, Topology};
 
 const START: i64 = 1_700_000_000;
 
@@ -39,6 +40,14 @@ fn limits(gpus: u32) -> Command {
 
 fn add(number: usize) -> Command {
     Command::AddNode { node: node(number), gpus: 8, cpu_milli: Some(64_000), memory_mib: None, topology: None }
+}
+
+/// A node of a random history: what it says of itself depends on its number.
+fn add_any(number: usize) -> Command {
+    let topology = number.is_multiple_of(2).then(|| Arc::new(Topology::preset("a100-8").unwrap()));
+    let cpu_milli = number.is_multiple_of(2).then_some(64_000);
+    let memory_mib = number.is_multiple_of(3).then_some(90_000);
+    Command::AddNode { node: node(number), gpus: 8, cpu_milli, memory_mib, topology }
 }
 
 fn pool(nodes: usize, rules: PoolRules) -> Pool {
@@ -160,7 +169,7 @@ fn hp_demand_is_measured_hour_by_hour_with_what_waits() {
 /// One step of a random history.
 #[derive(Debug, Clone)]
 enum Step {
-    Submit { class: bool, gpus: GpuRequest, pods: u32, of: Option<u64>, elastic: Option<(u32, u32)> },
+    Submit { class: bool, gpus: GpuRequest, pods: u32, of: Option<u64>, elastic: Option<(u32, u32)>, cpu_milli: u64 },
     Finish(usize),
     Delete(usize),
     Save(usize),
@@ -180,8 +189,8 @@ fn steps() -> impl Strategy<Value = Vec<(i64, Step)>> {
     let of = prop_oneof![1 => Just(None), 3 => prop_oneof![Just(1_u64), Just(2), Just(4)].prop_map(Some)];
     let elastic = prop_oneof![1 => Just(None), 1 => (1_u32..4, 0_u32..6).prop_map(Some)];
     let step = prop_oneof![
-        8 => (any::<bool>(), gpus, 1_u32..4, of, elastic)
-            .prop_map(|(class, gpus, pods, of, elastic)| Step::Submit { class, gpus, pods, of, elastic }),
+        8 => (any::<bool>(), gpus, 1_u32..4, of, elastic, 0_u64..30_000).prop_map(
+            |(class, gpus, pods, of, elastic, cpu_milli)| Step::Submit { class, gpus, pods, of, elastic, cpu_milli }),
         4 => any::<usize>().prop_map(Step::Finish),
         1 => any::<usize>().prop_map(Step::Delete),
         1 => any::<usize>().prop_map(Step::Save),
@@ -203,10 +212,11 @@ fn command(pool: &Pool, number: usize, step: &Step, now: UnixSeconds) -> Command
         all.get(which % all.len().max(1)).map_or_else(|| task("none"), |task| (*task).clone())
     };
     match *step {
-        Step::Submit { class, gpus, pods, of, elastic } => {
+        Step::Submit { class, gpus, pods, of, elastic, cpu_milli } => {
             let class = if class { TaskClass::Hp } else { TaskClass::Spot };
             let of = of.filter(|_| class == TaskClass::Spot).map(hours);
-            let made = request(&format!("task-{number}"), class, gpus, pods, of);
+            let mut made = request(&format!("task-{number}"), class, gpus, pods, of);
+            (made.gang.pod.cpu_milli, made.gang.pod.memory_mib) = (cpu_milli, 30_000 - cpu_milli);
             let elastic = elastic.filter(|_| Elastic::check(&made.gang).is_ok());
             let elastic = elastic.and_then(|(min, more)| Elastic::new(min.min(pods), pods, pods + more, None).ok());
             Command::Submit(Request { submitted: now, elastic, ..made })
@@ -221,13 +231,24 @@ fn command(pool: &Pool, number: usize, step: &Step, now: UnixSeconds) -> Command
             let cause = if failed { NodeLoss::Failed } else { NodeLoss::Drained };
             Command::RemoveNode { node: node(number), cause }
         }
-        Step::Add(number) => add(number),
+        Step::Add(number) => add_any(number),
         Step::Pass => Command::Pass,
     }
 }
 
-const POLICIES: [&str; 10] =
-    ["gfs", "gfs-lazer", "gfs-paper", "gfs-noquota", "gfs-s", "gfs-p", "yarn-cs", "fifo-fair", "lyra", "fgd"];
+const POLICIES: [&str; 11] = [
+    "gfs",
+    "gfs-topology",
+    "gfs-lazer",
+    "gfs-paper",
+    "gfs-noquota",
+    "gfs-s",
+    "gfs-p",
+    "yarn-cs",
+    "fifo-fair",
+    "lyra",
+    "fgd",
+];
 
 fn invariants_hold(pool: &Pool) {
     invariants::no_gpu_is_overused(pool.fleet());
@@ -272,6 +293,11 @@ proptest! {
                 prop_assert_eq!((before.nodes, before.limits), (after.nodes, after.limits));
                 prop_assert_eq!(before.running, after.running);
                 prop_assert_eq!(before.waiting.len(), after.waiting.len());
+            }
+            for fact in &report.facts {
+                if let Fact::Resized { why: ResizeReason::For { task }, .. } = fact {
+                    prop_assert!(started(&report).contains(&task.as_str()), "somebody shrinks in vain for {task}");
+                }
             }
             // Nobody waits in vain.
             let first: Vec<_> = pool.queue.first_of_each_shape().collect();

@@ -1,6 +1,7 @@
 //! Evictions that are put off.
 
 use super::*;
+use crate::fleet::VictimRule;
 use crate::policy::Timing;
 
 fn lazer(nodes: usize) -> Pool {
@@ -97,4 +98,18 @@ fn a_seed_says_which_samples_come_first() {
     };
     assert_eq!(due(1), due(1));
     assert_ne!(due(1), due(2));
+}
+
+#[test]
+fn put_off_it_takes_what_falls_idle_whatever_its_policy_looks_for_first() {
+    let policy =
+        Policy { idle_first: false, victims: VictimRule::Tightest, timing: Timing::Lazer { seed: 1 }, ..Policy::GFS };
+    let mut pool = Pool::new(policy, PoolRules { grace_s: 30, ..PoolRules::default() });
+    (0..2).for_each(|number| pool.handle(at(0), &add(number)).1.unwrap());
+    submit(&mut pool, 0, "short", TaskClass::Spot, 8, None);
+    submit(&mut pool, 0, "long", TaskClass::Spot, 8, None);
+    submit(&mut pool, 100, "hp", TaskClass::Hp, 8, None);
+    until(&mut pool, "hp");
+    let (report, _) = pool.handle(at(101), &Command::Finish { task: task("short") });
+    assert_eq!(started(&report), ["hp"]);
 }

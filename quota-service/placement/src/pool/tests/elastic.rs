@@ -136,4 +136,42 @@ fn what_cannot_be_elastic_is_refused() {
     };
     let (report, done) = pool.handle(at(0), &Command::Submit(hp));
     assert_eq!((report.facts.len(), done), (0, Err(Fault::NotElastic { task: task("hp") })));
+    invariants_hold(&pool);
+}
+
+#[test]
+fn a_pod_may_ask_for_any_cpu_where_that_is_not_known() {
+    let mut pool = Pool::new(Policy::GFS, PoolRules::default());
+    let node = Command::AddNode { node: node(0), gpus: 8, cpu_milli: None, memory_mib: None, topology: None };
+    pool.handle(at(0), &node).1.unwrap();
+    let mut wide = elastic("spot", [1, 8, 8], None);
+    wide.gang.pod.cpu_milli = i64::MAX as u64;
+    come(&mut pool, 0, wide);
+    assert_eq!(pods(&pool, "spot"), [1, 7]);
+}
+
+#[test]
+fn what_others_still_save_on_is_lent_from_when_they_have_gone() {
+    let mut pool = pool(1, PoolRules { grace_s: 30, ..PoolRules::default() });
+    let mut two = elastic("two", [1, 2, 2], None);
+    two.gang.pod.gpus = GpuRequest::Whole(4);
+    come(&mut pool, 0, two);
+    let report = come(&mut pool, 1, elastic("other", [1, 4, 4], None));
+    let resizes = &report.consequences.resizes;
+    let [gives, takes] = &resizes[..] else { panic!("{resizes:?}") };
+    assert_eq!((gives.task.as_str(), gives.went.len(), gives.from), ("two", 1, at(31)));
+    assert_eq!((takes.task.as_str(), takes.came.len(), takes.from), ("other", 3, at(31)), "not before");
+}
+
+#[test]
+fn a_node_that_drains_gets_back_what_it_lent() {
+    let mut pool = pool(2, PoolRules { grace_s: 30, ..PoolRules::default() });
+    come(&mut pool, 0, elastic("spot", [1, 16, 16], None));
+    let own = pool.running(&task("spot")).unwrap().1.places[0].node;
+    let close = Command::OpenNode { node: node(1 - own), is_open: false };
+    let (report, done) = pool.handle(at(10), &close);
+    invariants_hold(&pool);
+    assert_eq!((done, pods(&pool, "spot"), report.consequences.resizes[0].from), (Ok(()), [1, 7], at(40)));
+    pool.pass(at(1_000));
+    assert_eq!(pods(&pool, "spot"), [1, 7], "nothing is lent there any more");
 }
