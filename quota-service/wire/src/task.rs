@@ -193,7 +193,8 @@ pub struct EventBody {
     /// The task that it goes or shrinks for, or the node that was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Until when an evicted task may save its work, or one that shrinks let its pods go; when a started one has its GPUs.
+    /// Until when an evicted task may save its work, or one that shrinks let its pods go; when one that started or grew has its
+    /// GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
     /// Of an elastic task: how many pods it has from then on.
