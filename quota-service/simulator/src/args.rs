@@ -22,8 +22,9 @@ use vocab::{Affinity, ClusterName, Domain, HorizonHours, Strictness, Topology, U
     simulate --snapshot pool.json --policy gfs-noquota\n  \
     simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs:last-value,gfs-noquota,fifo-fair --out compared\n  \
     simulate inflate --nodes openb_node_list_gpu_node.csv --pods openb_pod_list_default.csv --policies fgd,pwr-fgd-0.1\n\n\
-    Policies: gfs; gfs-topology, which looks at how GPUs lie; gfs-lazer, which puts evictions off for a moment; its ablations gfs-e (peak of the last week instead of a forecast), gfs-d (eta stays 1), gfs-s (best fit\n\
-    alone), gfs-p (random victims), gfs-sp; gfs-paper; the control gfs-noquota; rivals yarn-cs, fifo-fair, lyra, chronus; by\n\
+    Policies: gfs; its ablations gfs-e (peak of the last week instead of a forecast), gfs-d (eta stays 1), gfs-s (best fit\n\
+    alone), gfs-p (random victims), gfs-sp; gfs-topology, which looks at how GPUs lie; gfs-lazer, which puts evictions off\n\
+    for a moment; gfs-paper; the control gfs-noquota; rivals yarn-cs, fifo-fair, lyra, chronus; by\n\
     fragmentation and power: fgd, pwr, pwr-fgd-A with A from 0 to 1, pwr-fgd-moving, and beside gfs: gfs-fgd, gfs-pwr;\n\
     best-fit, dot-prod, gpu-packing, gpu-clustering, first-fit, random."
 )]
@@ -211,7 +212,8 @@ pub struct Saturated {
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
     simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs-noquota,fifo-fair --out compared\n  \
-    simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs:last-value,gfs:oracle --json")]
+    simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs:last-value,gfs:oracle --json\n  \
+    simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs --elastic 1")]
 pub struct Compare {
     #[command(flatten)]
     pub trace: Trace,

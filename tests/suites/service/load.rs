@@ -1,12 +1,10 @@
 //! Streams of quotas, and what happens where too much is asked.
 
 use super::*;
-use axum::body::Body;
 use axum::http::Request;
-use http_body_util::BodyExt;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tests::{Listening, on_both_databases};
 use tower::ServiceExt;
 
@@ -17,21 +15,6 @@ on_both_databases![
 ];
 
 const STREAM: &str = "/v1/quota/stream?cluster=demo&gpu_model=A100&hours=1";
-
-/// The next so many events of a body, as pairs of id and data.
-async fn told(body: &mut Body, count: usize) -> Vec<(String, Value)> {
-    let (mut text, mut found) = (String::new(), Vec::new());
-    while found.len() < count {
-        let frame = tokio::time::timeout(Duration::from_secs(10), body.frame()).await.expect("an event comes");
-        text += std::str::from_utf8(&frame.unwrap().unwrap().into_data().unwrap()).unwrap();
-        let event = |block: &str| {
-            let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
-            Some((line("id: ")?, serde_json::from_str(&line("data: ")?).ok()?))
-        };
-        found = text.split_inclusive("\n\n").filter(|block| block.ends_with("\n\n")).filter_map(event).collect();
-    }
-    found
-}
 
 async fn a_stream_tells_the_quota_and_each_new_one_and_no_old_ones(database: TestDatabase) {
     let service = serving(&database, 500).await;

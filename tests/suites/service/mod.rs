@@ -13,10 +13,13 @@ mod restart;
 mod retrain;
 mod silence;
 
+use axum::body::Body;
 use datasets::synthetic::SmallCluster;
 use forecaster::ModelKind;
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use store::{Cluster, Store};
 use tests::fixture::{at, cluster, pool};
 use tests::{TestDatabase, TestService, promote};
@@ -32,6 +35,21 @@ fn first_hour() -> HourStart {
 /// The first instant after the made-up usage.
 fn end() -> UnixSeconds {
     first_hour().plus_hours(i64::from(DAYS) * 24).instant()
+}
+
+/// The next so many server-sent events of a body, as pairs of id and data.
+async fn told(body: &mut Body, count: usize) -> Vec<(String, Value)> {
+    let (mut text, mut found) = (String::new(), Vec::new());
+    while found.len() < count {
+        let frame = tokio::time::timeout(Duration::from_secs(10), body.frame()).await.expect("an event comes");
+        text += std::str::from_utf8(&frame.unwrap().unwrap().into_data().unwrap()).unwrap();
+        let event = |block: &str| {
+            let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+            Some((line("id: ")?, serde_json::from_str(&line("data: ")?).ok()?))
+        };
+        found = text.split_inclusive("\n\n").filter(|block| block.ends_with("\n\n")).filter_map(event).collect();
+    }
+    found
 }
 
 /// Made-up usage of three organizations and a capacity; no run.

@@ -3,7 +3,7 @@
 //! An elastic task owns as many pods as it needs at least; what it has above that is lent. So a task can be helped by GPUs
 //! that nobody may be promised, and whoever is placed takes them back without an eviction.
 
-use super::node::{WHOLE_MILLI, lowest};
+use super::node::lowest;
 use super::{Fleet, GpuPlace, GpuRequest, Plan, PlanFault, PodPlace, PodRequest, Running};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{TaskClass, TaskId};
@@ -55,19 +55,6 @@ pub fn taken(plan: &Plan) -> BTreeMap<usize, u64> {
 }
 
 impl Fleet {
-    /// Whether anything is lent.
-    #[must_use]
-    pub fn lends(&self) -> bool {
-        self.lent.iter().any(|tasks| !tasks.is_empty())
-    }
-
-    /// Thousandths of GPUs that are lent.
-    #[must_use]
-    pub fn lent_milli(&self) -> u64 {
-        let lent = self.nodes.iter().filter(|node| !node.is_gone).map(|node| u64::from(node.lent.count_ones()));
-        lent.sum::<u64>() * u64::from(WHOLE_MILLI)
-    }
-
     /// Tasks with a lent pod on a node.
     #[must_use]
     pub fn borrowers(&self, node: usize) -> &BTreeSet<TaskId> {

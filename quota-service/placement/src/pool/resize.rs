@@ -16,7 +16,7 @@ impl Pool {
     /// Frees what a plan takes of lent GPUs, and spares those of its victims that can go on with the pods that are left: who
     /// can shrink does not die. Answers whether anybody has to give anything.
     pub(super) fn make_room(&mut self, plan: &mut Plan, from: UnixSeconds, report: &mut Report) -> bool {
-        if !self.fleet.lends() {
+        if self.borrowing.is_empty() {
             return false;
         }
         let claim = |task: &TaskId, given: u32| {

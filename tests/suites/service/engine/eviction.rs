@@ -5,7 +5,6 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::routing::post;
-use http_body_util::BodyExt;
 use quota_service::engine::Webhook;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -31,17 +30,7 @@ pub(super) async fn events(service: &TestService, last: Option<&str>, count: usi
     let response = service.router().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()["content-type"], "text/event-stream");
-    let (mut body, mut text, mut found) = (response.into_body(), String::new(), Vec::new());
-    while found.len() < count {
-        let frame = tokio::time::timeout(Duration::from_secs(10), body.frame()).await.expect("an event comes");
-        text += std::str::from_utf8(&frame.unwrap().unwrap().into_data().unwrap()).unwrap();
-        let whole = |block: &str| {
-            let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
-            Some((line("id: ")?, serde_json::from_str(&line("data: ")?).ok()?))
-        };
-        found = text.split_inclusive("\n\n").filter(|block| block.ends_with("\n\n")).filter_map(whole).collect();
-    }
-    found
+    told(&mut response.into_body(), count).await
 }
 
 async fn hp_evicts_spot_after_its_grace_period_and_both_are_told(database: TestDatabase) {
