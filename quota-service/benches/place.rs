@@ -62,6 +62,7 @@ async fn serve(url: &str) -> SocketAddr {
         store.put_node(&node).await.expect("a node is put");
     }
     let service = Service::new(store, Clock::real(), Config::default());
+    service.look_at_leases().await.expect("the database answers");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move { axum::serve(listener, router(service, String::new)).await });

@@ -130,6 +130,12 @@ pub struct Config {
     pub request_limit_s: u64,
     /// Requests a second of one address, quotas apart; 0 for any number.
     pub max_requests_per_s: u32,
+    /// Name of this service among those on the same database, which no other one that runs has; empty for HOST:PORT.
+    pub replica: String,
+    /// Where other services on the same database reach this one, `http://HOST:PORT`; empty for the address that it listens on.
+    pub advertise: String,
+    /// Seconds after which the pools of a service that gives no sign of life are written for by another one.
+    pub lease_s: u64,
     /// How long open requests may take after the service was told to stop.
     pub shutdown_grace_s: u64,
     /// How often each cluster is trained again: `never`, `daily` or `weekly`; with the last two also when its forecasts
@@ -173,6 +179,7 @@ impl command_line::Config for Config {
             ("max_streams", self.max_streams as u64),
             ("header_limit_s", self.header_limit_s),
             ("request_limit_s", self.request_limit_s),
+            ("lease_s", self.lease_s),
             ("retrain_limit_s", self.retrain_limit_s),
             ("snapshot_facts", self.snapshot_facts),
         ];
@@ -191,6 +198,36 @@ impl Config {
     #[must_use]
     pub const fn connection_limits(&self) -> ConnectionLimits {
         ConnectionLimits { connections: self.max_connections, header: Duration::from_secs(self.header_limit_s) }
+    }
+
+    /// After how long a service that gives no sign of life is given up.
+    #[must_use]
+    pub const fn patience(&self) -> Duration {
+        Duration::from_secs(self.lease_s)
+    }
+
+    /// The name of this service among those on its database: of a machine and a port there is one that runs.
+    #[must_use]
+    pub fn replica_name(&self) -> String {
+        if !self.replica.is_empty() {
+            return self.replica.clone();
+        }
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        match (host.trim(), self.listen.port()) {
+            // Of a port that is not known yet there may be many.
+            (host, 0) => format!("{host}#{}", std::process::id()),
+            (host, port) => format!("{host}:{port}"),
+        }
+    }
+
+    /// Where other services reach this one, which listens at `address`; empty where that is nowhere.
+    #[must_use]
+    pub fn advertised(&self, address: SocketAddr) -> String {
+        match (self.advertise.as_str(), address.ip().is_unspecified()) {
+            ("", true) => String::new(),
+            ("", false) => format!("http://{address}"),
+            (told, _) => told.trim_end_matches('/').to_owned(),
+        }
     }
 
     /// What the HTTP interface takes on at once.
@@ -278,6 +315,9 @@ impl Default for Config {
             header_limit_s: 60,
             request_limit_s: 30,
             max_requests_per_s: 0,
+            replica: String::new(),
+            advertise: String::new(),
+            lease_s: 5,
             shutdown_grace_s: 10,
             retrain: "never".to_owned(),
             retrain_at: 3,

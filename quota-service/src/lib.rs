@@ -11,6 +11,7 @@ pub mod drift;
 pub mod engine;
 pub mod error;
 pub mod http;
+pub mod leases;
 pub mod listen;
 pub mod metrics;
 pub mod plan;

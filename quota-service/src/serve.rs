@@ -32,12 +32,14 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let service = Service::with_webhook(store, clock, config, webhook);
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
     refresh::restore(&service).await?;
-    service.engine.start().await?;
+    let listener = TcpListener::bind(address).await.map_err(|fault| ServiceError::Bind(address, fault))?;
+    let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
+    service.leases.reached_at(service.config.advertised(address));
+    service.look_at_leases().await?;
+    let watching = tokio::spawn(refresh::watch(service.clone()));
     let mut renewing = tokio::spawn(refresh::run(service.clone()));
     let retraining = tokio::spawn(retrain::run(service.clone(), settings_file));
     // 3. Listen.
-    let listener = TcpListener::bind(address).await.map_err(|fault| ServiceError::Bind(address, fault))?;
-    let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
     announce(address, &service, json);
     let router = http::router(service.clone(), move || render.render());
     let mut stop = service.stopping.subscribe();
@@ -60,7 +62,10 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     renewing.abort();
     // It ends at its next pause; until then it may still ask the store.
     let _ = renewing.await;
+    watching.abort();
+    let _ = watching.await;
     service.engine.stop().await;
+    service.leases.release(service.store.as_ref()).await;
     // It ends the training that is under way. One that broke off has nothing more to end.
     let _ = retraining.await;
     service.store.close().await;

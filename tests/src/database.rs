@@ -64,6 +64,24 @@ impl TestDatabase {
         self.try_execute(sql).await.expect("the SQL of a test");
     }
 
+    /// The whole numbers that a query of one column gives.
+    ///
+    /// # Panics
+    /// The SQL fails, or gives something else.
+    pub async fn numbers(&self, sql: &str) -> Vec<i64> {
+        let query = AssertSqlSafe(sql.to_owned());
+        match self.backend {
+            Backend::Postgres => {
+                let mut connection = PgConnection::connect(&self.url).await.expect("the database answers");
+                sqlx::query_scalar(query).fetch_all(&mut connection).await.expect("whole numbers")
+            }
+            Backend::Sqlite => {
+                let mut connection = SqliteConnection::connect(&self.url).await.expect("the database answers");
+                sqlx::query_scalar(query).fetch_all(&mut connection).await.expect("whole numbers")
+            }
+        }
+    }
+
     /// Runs SQL behind the back of the store, and maps its error as the store does.
     ///
     /// # Errors

@@ -11,7 +11,8 @@ use quota_service::args::Config;
 use quota_service::clock::{Clock, Source};
 use quota_service::engine::Webhook;
 use quota_service::http::router;
-use quota_service::refresh::{Renewer, Service, restore};
+use quota_service::leases::Leases;
+use quota_service::refresh::{Follower, Renewer, Service, restore};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -43,6 +44,7 @@ pub struct TestService {
     pub service: Arc<Service>,
     router: Router,
     renewer: Mutex<Renewer>,
+    follower: Mutex<Follower>,
     time: SetTime,
 }
 
@@ -83,14 +85,36 @@ impl TestService {
         snapshot_facts: u64,
         webhook: Option<Webhook>,
     ) -> Self {
+        Self::begin(store, now, snapshot_facts, webhook, None).await
+    }
+
+    /// As [`start`](Self::start), as one of several services on the database, which gives another one up after so long.
+    ///
+    /// # Panics
+    /// The database does not answer.
+    pub async fn start_as(store: Arc<dyn Store>, now: UnixSeconds, name: &str, patience: Duration) -> Self {
+        let leases = Leases::new(name.to_owned(), patience);
+        Self::begin(store, now, Config::default().snapshot_facts, None, Some(leases)).await
+    }
+
+    async fn begin(
+        store: Arc<dyn Store>,
+        now: UnixSeconds,
+        snapshot_facts: u64,
+        webhook: Option<Webhook>,
+        leases: Option<Leases>,
+    ) -> Self {
         let time = SetTime { wall_unix_s: Arc::new(AtomicI64::new(now.get())), ran_s: Arc::default() };
         let config = Config { max_body_bytes: 64 * 1_024, snapshot_facts, ..Config::default() };
         let clock = Clock::real_from(Box::new(time.clone()));
-        let service = Service::with_webhook(store, clock, config, webhook);
+        let service = match leases {
+            Some(leases) => Service::with_leases(store, clock, config, webhook, leases),
+            None => Service::with_webhook(store, clock, config, webhook),
+        };
         restore(&service).await.expect("the database answers");
-        service.engine.start().await.expect("the database answers");
+        service.look_at_leases().await.expect("the database answers");
         let router = router(service.clone(), String::new);
-        Self { service, router, renewer: Mutex::default(), time }
+        Self { service, router, renewer: Mutex::default(), follower: Mutex::default(), time }
     }
 
     /// What answers the requests.
@@ -114,9 +138,14 @@ impl TestService {
         self.renewer.lock().await.renew(&self.service).await;
     }
 
+    /// Publishes what other services have computed, as the service does at every beat.
+    pub async fn follow(&self) {
+        self.follower.lock().await.follow(&self.service).await;
+    }
+
     /// Whether the look for promoted runs, which the service takes every 10 s, would renew the quotas.
-    pub async fn sees_other_promotions(&self) -> bool {
-        self.renewer.lock().await.sees_other_promotions(&self.service).await
+    pub async fn sees_news(&self) -> bool {
+        self.renewer.lock().await.sees_news(&self.service).await
     }
 
     pub async fn get(&self, path: &str) -> Answer {

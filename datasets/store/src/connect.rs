@@ -1,8 +1,8 @@
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{
-    CalendarStore, CapacityStore, ClusterStore, EtaStore, JournalStore, LedgerStore, NodeStore, OutcomeStore,
-    PoolStateStore, QuotaStore, RunStore, SettingsStore, StoreError, UsageStore,
+    CalendarStore, CapacityStore, ClusterStore, EtaStore, JournalStore, Lease, LeaseStore, LedgerStore, NodeStore,
+    OutcomeStore, PoolStateStore, QuotaStore, RunStore, SettingsStore, StoreError, UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -37,6 +37,7 @@ pub trait Store:
     + QuotaStore
     + EtaStore
     + LedgerStore
+    + LeaseStore
     + JournalStore
     + NodeStore
     + PoolStateStore
@@ -46,6 +47,10 @@ pub trait Store:
     + Sync
 {
     fn backend(&self) -> Backend;
+
+    /// The same database in the hands of whoever holds a lease: everything that is written through it proves, in the same
+    /// transaction, that the lease is still held, and is refused with [`StoreError::Fenced`] where it is not.
+    fn held(&self, lease: Lease) -> Arc<dyn Store>;
 
     /// Asks the database for an answer.
     ///

@@ -29,6 +29,9 @@ pub enum StoreError {
     NotFound { what: &'static str, id: String },
     #[error("{what} {id}: {reason}")]
     Conflict { what: &'static str, id: String, reason: String },
+    /// Who writes has lost its lease: somebody else writes for the cluster since.
+    #[error("another service writes for cluster {cluster} since: the lease of epoch {epoch} is lost; try again")]
+    Fenced { cluster: String, epoch: u64 },
     #[error("{what} at {hour}: one append holds both {first} and {second} GPUs; keep one of them")]
     Contradiction { what: String, hour: HourStart, first: MilliGpus, second: MilliGpus },
     #[error("{what} {value} is out of the range that the database holds")]

@@ -14,6 +14,7 @@ mod connect;
 mod error;
 mod etas;
 mod journal;
+mod leases;
 mod ledger;
 mod nodes;
 mod outcomes;
@@ -35,6 +36,7 @@ pub use etas::{EtaMove, EtaRecord, EtaStore};
 pub use journal::{
     JournalEntry, JournalStore, PlacedPool, PlacedPoolId, PoolSnapshot, StoredJournal, TaskRecord, TaskStatus, Turn,
 };
+pub use leases::{Lease, LeaseRecord, LeaseStore};
 pub use ledger::{Calibration, IssuedForecasts, LedgerStore, ScoredForecasts};
 pub use nodes::NodeStore;
 pub use outcomes::{EtaOutcomes, OutcomeId, OutcomeStore, Recorded, UnspentOutcome};

@@ -1,8 +1,11 @@
 use crate::connect::Store;
-use crate::{Backend, StoreError};
+use crate::leases::postgres::prove;
+use crate::stored::signed;
+use crate::{Backend, Lease, StoreError};
 use async_trait::async_trait;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Long enough for a connection across a continent, short enough that a request does not hang on a dead database.
@@ -17,12 +20,17 @@ const SESSION: [(&str, &str); 4] = [
     // Nobody waits for a lock without an end. An append of a year of a large cluster takes less.
     ("lock_timeout", "30s"),
     // A program that died inside a transaction must not hold the row of a cluster.
-    ("idle_in_transaction_session_timeout", "60s"),
+    // It is also how long a writer that stands still may keep another one from taking its lease.
+    ("idle_in_transaction_session_timeout", "10s"),
     ("timezone", "UTC"),
 ];
 
 pub(crate) struct PostgresStore {
     pub pool: PgPool,
+    /// A connection of its own for leases: a beat must not wait behind those who write.
+    pub beats: PgPool,
+    /// What every write proves.
+    pub lease: Option<Lease>,
 }
 
 impl PostgresStore {
@@ -39,14 +47,24 @@ impl PostgresStore {
         })??;
         sqlx::migrate!("migrations/postgres").run(&mut connection).await?;
         connection.close().await?;
-        let pool = PgPoolOptions::new().max_connections(MAX_CONNECTIONS).acquire_timeout(CONNECT_WITHIN);
-        Ok(Self { pool: pool.connect_lazy_with(options) })
+        let pool = |connections| PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WITHIN);
+        let beats = pool(1).connect_lazy_with(options.clone());
+        Ok(Self { pool: pool(MAX_CONNECTIONS).connect_lazy_with(options), beats, lease: None })
+    }
+
+    /// The epoch in which is written, if a lease is held.
+    pub fn epoch(&self) -> Result<Option<i64>, StoreError> {
+        self.lease.as_ref().map(|lease| signed("epoch", lease.epoch)).transpose()
     }
 
     /// READ COMMITTED, the default: each statement sees what was committed before it began, so that what is read after
     /// waiting for a lock is what the lock protects.
     pub async fn begin(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
-        Ok(self.pool.begin().await?)
+        let mut transaction = self.pool.begin().await?;
+        if let Some(lease) = &self.lease {
+            prove(&mut transaction, lease).await?;
+        }
+        Ok(transaction)
     }
 }
 
@@ -56,6 +74,11 @@ impl Store for PostgresStore {
         Backend::Postgres
     }
 
+    fn held(&self, lease: Lease) -> Arc<dyn Store> {
+        let (pool, beats) = (self.pool.clone(), self.beats.clone());
+        Arc::new(Self { pool, beats, lease: Some(lease) })
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         sqlx::query("SELECT 1").execute(&self.pool).await?;
         Ok(())
@@ -63,5 +86,6 @@ impl Store for PostgresStore {
 
     async fn close(&self) {
         self.pool.close().await;
+        self.beats.close().await;
     }
 }

@@ -1,8 +1,11 @@
 use crate::connect::Store;
-use crate::{Backend, StoreError};
+use crate::leases::sqlite::prove;
+use crate::stored::signed;
+use crate::{Backend, Lease, StoreError};
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Sqlite, Transaction};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long to wait for a writer in another process.
@@ -16,6 +19,8 @@ const READERS: u32 = 4;
 pub(crate) struct SqliteStore {
     pub writer: SqlitePool,
     pub readers: SqlitePool,
+    /// What every write proves.
+    pub lease: Option<Lease>,
 }
 
 impl SqliteStore {
@@ -32,7 +37,8 @@ impl SqliteStore {
             .disable_statement_logging();
         let readers = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(BUSY_WITHIN);
         let writer = open_writer(&options).await?;
-        let store = Self { writer, readers: readers.connect_lazy_with(options.pragma("query_only", "on")) };
+        let readers = readers.connect_lazy_with(options.pragma("query_only", "on"));
+        let store = Self { writer, readers, lease: None };
         store.migrate().await?;
         Ok(store)
     }
@@ -45,10 +51,19 @@ impl SqliteStore {
         Ok(())
     }
 
+    /// The epoch in which is written, if a lease is held.
+    pub fn epoch(&self) -> Result<Option<i64>, StoreError> {
+        self.lease.as_ref().map(|lease| signed("epoch", lease.epoch)).transpose()
+    }
+
     /// IMMEDIATE, so that it waits for another writer here: a transaction that begins by reading and then writes is
     /// refused at once where another one wrote in between, however long the timeout.
     pub async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+        if let Some(lease) = &self.lease {
+            prove(&mut transaction, lease).await?;
+        }
+        Ok(transaction)
     }
 }
 
@@ -68,6 +83,11 @@ async fn open_writer(options: &SqliteConnectOptions) -> Result<SqlitePool, Store
 impl Store for SqliteStore {
     fn backend(&self) -> Backend {
         Backend::Sqlite
+    }
+
+    fn held(&self, lease: Lease) -> Arc<dyn Store> {
+        let (writer, readers) = (self.writer.clone(), self.readers.clone());
+        Arc::new(Self { writer, readers, lease: Some(lease) })
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

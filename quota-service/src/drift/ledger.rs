@@ -85,6 +85,12 @@ impl Ledgers {
         (*of == run).then(|| calibrator.clone())
     }
 
+    /// Forgets what was known of a cluster: another service has written its ledger meanwhile.
+    pub fn forget(&mut self, cluster: &ClusterName) {
+        self.by_cluster.remove(cluster);
+        self.calibrators.remove(cluster);
+    }
+
     /// Scores what is due at the end of `panel`, and lets it teach: to be called before the next forecast.
     ///
     /// # Errors
@@ -117,11 +123,11 @@ impl Ledgers {
     ///
     /// # Errors
     /// The database does not answer: the ledger is read again next time.
-    pub async fn record(&mut self, service: &Service, renewed: Renewed) -> Result<(), StoreError> {
+    pub async fn record(&mut self, service: &Service, held: &dyn Store, renewed: Renewed) -> Result<(), StoreError> {
         let Some(mut ledger) = self.by_cluster.remove(&renewed.cluster) else { return Ok(()) };
         let Ok(hour) = renewed.now.hour() else { return Ok(()) };
         let (cluster, run, now) = (renewed.cluster.clone(), renewed.run, renewed.now);
-        ledger.record(service.store.as_ref(), renewed).await?;
+        ledger.record(held, renewed).await?;
         if ledger.reported != Some((run, hour, ledger.scored)) {
             ledger.window.forget_before(hour.plus_hours(-WINDOW_HOURS));
             let Some((pools, returned)) = ledger.report(run).await else { return Ok(()) };

@@ -1,5 +1,6 @@
 //! What a writer can be asked, and what it answers.
 
+use crate::leases::Leader;
 use crate::settings::PlacementSettings;
 use placement::Limit;
 use placement::pool::{Fault, NodeLoss, Request, Snapshot};
@@ -68,6 +69,9 @@ pub enum EngineError {
     UnknownPool,
     #[error("a virtual clock runs: tasks are placed in real time only")]
     Virtual,
+    /// Another service decides for the pool, or nobody does at this moment.
+    #[error("{}", .0.as_ref().map_or_else(|| "nobody writes for the cluster at this moment".to_owned(), |leader| format!("{} writes for the cluster", leader.holder)))]
+    Elsewhere(Option<Leader>),
     #[error("there is no task {task}")]
     UnknownTask { task: TaskId },
     #[error("task {task} is there already, and asks for something else")]

@@ -18,6 +18,7 @@ pub use webhook::Webhook;
 
 use crate::args::Config;
 use crate::clock::Clock;
+use crate::leases::Leases;
 use placement::power::{NodePower, PowerError, PowerTable};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,12 +32,16 @@ use writer::{Asked, Writer};
 /// Requests that may wait for a writer; beyond, the next ones wait outside.
 const QUEUED_ASKS: usize = 4_096;
 
+/// How often events are looked for that another service writes.
+const LOOKED_FOR_EVERY: Duration = Duration::from_secs(1);
+
 /// How long a turn may take when the service stops.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// What all writers share.
 struct Shared {
     store: Arc<dyn Store>,
+    leases: Arc<Leases>,
     clock: Arc<Clock>,
     /// Facts after which the state is stored and the journal cut.
     snapshot_facts: u64,
@@ -61,10 +66,16 @@ pub struct Engine {
 
 impl Engine {
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, clock: Arc<Clock>, config: &Config, webhook: Option<Webhook>) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        leases: Arc<Leases>,
+        clock: Arc<Clock>,
+        config: &Config,
+        webhook: Option<Webhook>,
+    ) -> Self {
         // The program has read the table before; whoever has not goes on with what is known.
         let power = config.power().unwrap_or_default();
-        let shared = Shared { store, clock, snapshot_facts: config.snapshot_facts, webhook, power };
+        let shared = Shared { store, leases, clock, snapshot_facts: config.snapshot_facts, webhook, power };
         Self { shared: Arc::new(shared), pools: Mutex::default(), writers: Mutex::default() }
     }
 
@@ -76,17 +87,28 @@ impl Engine {
         self.shared.power.of(&pool.gpu_model)
     }
 
-    /// Goes on with every pool that has a journal. Under a virtual clock nothing is placed.
+    /// Goes on with every pool of these clusters that has a journal: this service writes for them from now on. Under a virtual
+    /// clock nothing is placed.
     ///
     /// # Errors
-    /// The database does not answer.
-    pub async fn start(&self) -> Result<(), StoreError> {
-        if !self.shared.clock.is_virtual() {
-            for placed in self.shared.store.placed_pools().await? {
-                self.spawn(&placed.pool);
+    /// The database does not answer: each pool begins when it is first asked for.
+    pub async fn lead(&self, clusters: &[ClusterName]) -> Result<(), StoreError> {
+        if clusters.is_empty() || self.shared.clock.is_virtual() {
+            return Ok(());
+        }
+        for placed in self.shared.store.placed_pools().await? {
+            if clusters.contains(&placed.pool.cluster) {
+                // Who has lost the lease meanwhile hears so at the next look.
+                let _ = self.spawn(&placed.pool);
             }
         }
         Ok(())
+    }
+
+    /// Leaves the pools of these clusters to another service: their writers end with the turn that they are at.
+    pub fn leave(&self, clusters: &[ClusterName]) {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|pool, _| !clusters.contains(&pool.cluster));
     }
 
     /// Lets every writer end its turn, and ends it.
@@ -110,7 +132,7 @@ impl Engine {
         }
         let handle = match self.running(pool) {
             Some(handle) => handle,
-            None if self.is_known(pool).await? => self.spawn(pool),
+            None if self.is_known(pool).await? => self.spawn(pool)?,
             None => return Err(EngineError::UnknownPool),
         };
         send(&handle, ask).await
@@ -150,14 +172,22 @@ impl Engine {
         }
     }
 
-    /// Waits until an entry after `seq` was written, and answers the last one. Without a writer none ever is.
+    /// Waits until an entry after `seq` was written, here or by another service, and answers the last one.
     pub async fn written_after(&self, pool: &PoolId, seq: u64) -> u64 {
-        let written = self.running(pool).map(|handle| handle.written);
-        let Some(mut written) = written else { return std::future::pending().await };
-        let last = written.wait_for(|last| *last > seq).await.map(|last| *last).ok();
-        match last {
-            Some(last) => last,
-            None => std::future::pending().await,
+        loop {
+            let written = self.running(pool).map(|handle| handle.written);
+            if let Some(mut written) = written
+                && let Ok(last) = written.wait_for(|last| *last > seq).await
+            {
+                return *last;
+            }
+            // Nobody tells: the one who writes is elsewhere.
+            tokio::time::sleep(LOOKED_FOR_EVERY).await;
+            match placed(self.shared.store.as_ref(), pool).await {
+                Ok(Some(placed)) if placed.seq > seq => return placed.seq,
+                Ok(_) => {}
+                Err(fault) => tracing::debug!(%pool, %fault, "events wait for the database"),
+            }
         }
     }
 
@@ -176,21 +206,25 @@ impl Engine {
         Ok(!store.pool_nodes(pool).await?.is_empty() || placed(store, pool).await?.is_some())
     }
 
-    fn spawn(&self, pool: &PoolId) -> Handle {
+    /// # Errors
+    /// Another service writes for the cluster.
+    fn spawn(&self, pool: &PoolId) -> Result<Handle, EngineError> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handle) = pools.get(pool) {
-            return handle.clone();
+            return Ok(handle.clone());
         }
+        let store = self.shared.leases.led(&pool.cluster).map(|led| led.store);
+        let store = store.ok_or_else(|| EngineError::Elsewhere(self.shared.leases.leader(&pool.cluster)))?;
         let ((asks, asked), (writes, written)) = (mpsc::channel(QUEUED_ASKS), watch::channel(0));
-        let writer = Writer::new(self.shared.clone(), pool.clone(), asked, writes);
+        let writer = Writer::new(self.shared.clone(), store.clone(), pool.clone(), asked, writes);
         let running = tokio::spawn(writer.run());
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).push(running);
         if let Some(webhook) = &self.shared.webhook {
-            tokio::spawn(webhook::run(self.shared.store.clone(), webhook.clone(), pool.clone(), written.clone()));
+            tokio::spawn(webhook::run(store, webhook.clone(), pool.clone(), written.clone()));
         }
         let handle = Handle { asks, written };
         pools.insert(pool.clone(), handle.clone());
-        handle
+        Ok(handle)
     }
 }
 

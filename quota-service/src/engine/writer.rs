@@ -29,6 +29,8 @@ pub struct Asked {
 
 pub struct Writer {
     shared: Arc<Shared>,
+    /// In the hands of whoever holds the lease.
+    store: Arc<dyn store::Store>,
     pool: PoolId,
     asks: mpsc::Receiver<Asked>,
     written: watch::Sender<u64>,
@@ -40,11 +42,12 @@ pub struct Writer {
 impl Writer {
     pub const fn new(
         shared: Arc<Shared>,
+        store: Arc<dyn store::Store>,
         pool: PoolId,
         asks: mpsc::Receiver<Asked>,
         written: watch::Sender<u64>,
     ) -> Self {
-        Self { shared, pool, asks, written, state: None, described_at: None }
+        Self { shared, store, pool, asks, written, state: None, described_at: None }
     }
 
     /// Ends when nobody can ask any more.
@@ -98,7 +101,7 @@ impl Writer {
 
     /// Read, think, write. An error means that nothing may be acknowledged.
     async fn decide(&mut self, asks: Vec<Ask>) -> Result<Vec<Result<Reply, EngineError>>, StoreError> {
-        let store = self.shared.store.clone();
+        let store = self.store.clone();
         // 1. Read: the pool, where it is not in memory; tasks that it has no more; nodes, where they changed.
         let is_new = self.state.is_none();
         let state = match &mut self.state {

@@ -1,6 +1,8 @@
 //! The one place where a refusal becomes an HTTP problem.
 
+use super::forward::Elsewhere;
 use crate::engine::EngineError;
+use crate::leases::Leader;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use placement::pool::Fault;
@@ -56,6 +58,8 @@ pub enum ApiError {
     },
     /// Tasks are not placed under a virtual clock.
     VirtualClock,
+    /// Another service decides, or nobody does at this moment.
+    Elsewhere(Option<Leader>),
     /// The writer of a pool could not write; nothing was done.
     NotWritten {
         detail: String,
@@ -99,6 +103,7 @@ impl From<EngineError> for ApiError {
         let detail = fault.to_string();
         match fault {
             EngineError::Virtual => Self::VirtualClock,
+            EngineError::Elsewhere(leader) => Self::Elsewhere(leader),
             EngineError::UnknownPool => Self::NoNodes,
             EngineError::UnknownTask { task } | EngineError::Fault(Fault::UnknownTask { task }) => {
                 Self::UnknownTask { task: task.to_string() }
@@ -167,6 +172,7 @@ impl ApiError {
             | Self::TaskDiffers { .. }
             | Self::TaskState { .. }
             | Self::VirtualClock
+            | Self::Elsewhere(_)
             | Self::NotWritten { .. } => self.of_task(),
             Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
             Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
@@ -205,6 +211,19 @@ impl ApiError {
             Self::VirtualClock => {
                 let detail = "start the service without --as-of to place tasks".to_owned();
                 of(409, "virtual-clock", "A virtual clock runs", detail)
+            }
+            Self::Elsewhere(leader) => {
+                let detail = match leader {
+                    Some(leader) if leader.address.is_empty() => {
+                        format!(
+                            "{} writes for the cluster, and does not say where it is reached (advertise)",
+                            leader.holder
+                        )
+                    }
+                    Some(leader) => format!("{} writes for the cluster, at {}", leader.holder, leader.address),
+                    None => "nobody writes for the cluster at this moment; somebody will in seconds".to_owned(),
+                };
+                Problem { retry_after_s: Some(1), ..of(503, "not-the-writer", "Another service decides", detail) }
             }
             Self::NotWritten { detail } => {
                 Problem { retry_after_s: Some(1), ..of(503, "not-written", "Nothing was done", detail) }
@@ -260,7 +279,7 @@ impl ApiError {
     fn of_store(fault: &StoreError) -> Problem {
         let detail = fault.to_string();
         match fault {
-            StoreError::Unavailable { .. } | StoreError::Busy { .. } => Problem {
+            StoreError::Unavailable { .. } | StoreError::Busy { .. } | StoreError::Fenced { .. } => Problem {
                 retry_after_s: Some(RETRY_AFTER_S),
                 ..Self::plain(503, "store-unavailable", "The database does not answer", detail)
             },
@@ -286,6 +305,10 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        let elsewhere = match &self {
+            Self::Elsewhere(Some(leader)) if !leader.address.is_empty() => Some(Elsewhere(leader.address.clone())),
+            _ => None,
+        };
         let problem = self.problem();
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&problem).expect("a problem has strings and numbers");
@@ -293,6 +316,9 @@ impl IntoResponse for ApiError {
         let mut response = (status, [(header::CONTENT_TYPE, json)], body).into_response();
         if let Some(seconds) = problem.retry_after_s {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(elsewhere) = elsewhere {
+            response.extensions_mut().insert(elsewhere);
         }
         response
     }

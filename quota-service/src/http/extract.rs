@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 use std::sync::Arc;
-use vocab::{PoolId, UnixSeconds};
+use vocab::{ClusterName, PoolId, UnixSeconds};
 use wire::FieldFault;
 
 /// The query of a request.
@@ -87,6 +87,14 @@ pub fn not_ahead(pointer: &str, time: UnixSeconds, now: UnixSeconds) -> Result<(
         return Ok(());
     }
     Err(FieldFault::new(pointer, format!("{time} is ahead of the clock of the service, {now}")))
+}
+
+/// Goes on where this service writes for a cluster, or nobody is known to.
+pub fn written_here(service: &Service, cluster: &ClusterName) -> Result<(), ApiError> {
+    match service.leases.leader(cluster) {
+        Some(leader) if service.leases.led(cluster).is_none() => Err(ApiError::Elsewhere(Some(leader))),
+        _ => Ok(()),
+    }
 }
 
 /// The published pool of these names.

@@ -5,7 +5,8 @@
 //! else waits. Writes and other reads take one of their places, and are told to come back where there is none: a queue would
 //! only make all of them late.
 
-use super::ApiError;
+use super::{ApiError, forward};
+use crate::refresh::Service;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::Method;
 use axum::middleware::Next;
@@ -134,7 +135,7 @@ impl Guard {
 }
 
 /// Lets a request through, or says when to come back.
-pub async fn guarded(guard: &Guard, kind: Kind, request: Request, next: Next) -> Response {
+pub async fn guarded(service: &Service, guard: &Guard, kind: Kind, request: Request, next: Next) -> Response {
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
     if address.is_some_and(|address| !guard.has_token(address, Instant::now())) {
         return ApiError::TooMany { rate: guard.limits.rate, retry_after_s: guard.retry_after_s() }.into_response();
@@ -147,7 +148,7 @@ pub async fn guarded(guard: &Guard, kind: Kind, request: Request, next: Next) ->
     let places = if kind == Kind::Write { &guard.writes } else { &guard.reads };
     let Ok(_place) = places.try_acquire() else { return guard.overloaded().await };
     let limit = guard.limits.request;
-    match tokio::time::timeout(limit, next.run(request)).await {
+    match tokio::time::timeout(limit, forward::answered(service, request, next)).await {
         Ok(response) => response,
         Err(_) => ApiError::TooSlow { seconds: limit.as_secs() }.into_response(),
     }

@@ -4,6 +4,7 @@ mod error;
 mod events;
 mod explain;
 mod extract;
+mod forward;
 mod guard;
 mod health;
 mod nodes;
@@ -92,7 +93,7 @@ pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(service.config.max_body_bytes))
-        .layer(from_fn_with_state((guard, Answers::new()), pass))
+        .layer(from_fn_with_state((service.clone(), guard, Answers::new()), pass))
         .with_state(service)
 }
 
@@ -111,12 +112,16 @@ async fn method_not_allowed(request: Request) -> ApiError {
 }
 
 /// Guards requests, and counts answers by route and status: one layer, since each costs a quota a microsecond.
-async fn pass(State((guard, answers)): State<(Arc<Guard>, Answers)>, request: Request, next: Next) -> Response {
+async fn pass(
+    State((service, guard, answers)): State<(Arc<Service>, Arc<Guard>, Answers)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let route = request.extensions().get::<axum::extract::MatchedPath>().cloned();
     let kind = guard::Kind::of(route.as_ref().map(axum::extract::MatchedPath::as_str), &request);
     let response = match kind {
         guard::Kind::Quota => next.run(request).await,
-        kind => guard::guarded(&guard, kind, request, next).await,
+        kind => guard::guarded(&service, &guard, kind, request, next).await,
     };
     answers.count(route.as_ref().map_or("none", |route| route.as_str()), response.status().as_u16());
     response

@@ -1,5 +1,5 @@
 use super::ApiError;
-use super::extract::{Json as Body, Query};
+use super::extract::{Json as Body, Query, written_here};
 use crate::engine::Ask;
 use crate::refresh::Service;
 use axum::Json;
@@ -80,6 +80,7 @@ pub async fn put(
 ) -> Result<Json<NodeBody>, ApiError> {
     let node = body.parse(node_id(&id)?)?;
     check_size(&node)?;
+    written_here(&service, &node.pool.cluster)?;
     let before = node_of(&service, &node.pool.cluster, &node.id).await?.map(|before| before.pool);
     service.store.put_node(&node).await?;
     // Of one that has moved, both pools have to know.
@@ -107,6 +108,7 @@ pub async fn delete(
     let refused = |fault: FieldFault| ApiError::Query { detail: format!("cause: {}", fault.detail) };
     let cause = node_loss(query.cause.as_deref().unwrap_or("drained")).map_err(refused)?;
     let (cluster, id) = (cluster_name(&query.cluster)?, node_id(&id)?);
+    written_here(&service, &cluster)?;
     let before = node_of(&service, &cluster, &id).await?;
     service.store.delete_node(&cluster, &id).await?;
     if let Some(node) = before {

@@ -1,7 +1,7 @@
 //! Pools at a glance, their reported state, their settings.
 
 use super::ApiError;
-use super::extract::{Json as Body, not_ahead, pool_id};
+use super::extract::{Json as Body, not_ahead, pool_id, written_here};
 use crate::engine::{Ask, Reply};
 use crate::published::{Answer, PublishedPool};
 use crate::refresh::Service;
@@ -76,6 +76,7 @@ pub async fn put_state(
 ) -> Result<Json<PoolStateReceipt>, ApiError> {
     let state = body.parse(known(&service, &id)?)?;
     let now = service.clock.now();
+    written_here(&service, &state.pool.cluster)?;
     not_ahead("/as_of", state.as_of, now)?;
     let taken = service.store.put_pool_state(&state, now).await?;
     service.request_refresh();
@@ -92,6 +93,7 @@ pub async fn put_state(
 ))]
 pub async fn delete_state(State(service): State<Arc<Service>>, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
     let pool = known(&service, &id)?;
+    written_here(&service, &pool.cluster)?;
     service.store.delete_pool_state(&pool).await?;
     service.request_refresh();
     Ok(StatusCode::NO_CONTENT)
@@ -128,6 +130,7 @@ pub async fn put_settings(
     Body(body): Body<SettingsBody>,
 ) -> Result<Json<SettingsBody>, ApiError> {
     let pool = known(&service, &id)?;
+    written_here(&service, &pool.cluster)?;
     let settings = ServedSettings::parse(&body, horizon(&service, &pool))?;
     if settings.placement.policy().score.needs_power() {
         service.engine.power(&pool).map_err(|fault| FieldFault::new("/policy", format!("{fault} (power_file)")))?;

@@ -1,6 +1,7 @@
 //! The loop that renews the quotas: read, think, write, publish.
 
 mod cache;
+mod follow;
 pub mod limits;
 mod live;
 mod read;
@@ -11,11 +12,13 @@ use crate::args::Config;
 use crate::clock::Clock;
 use crate::drift::{Drifts, Ledgers, Renewed};
 use crate::engine::{Engine, Webhook};
+use crate::leases::{Leases, Led};
 use crate::metrics;
 use crate::plan::{ClusterInputs, ClusterPlan, plan};
 use crate::published::{Published, PublishedPool};
 use arc_swap::ArcSwap;
 use cache::Cache;
+pub use follow::Follower;
 use forecaster::live::LiveBound;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use store::{Cluster, Store, StoreError};
 use tokio::sync::{Notify, watch};
-use vocab::{HorizonHours, MilliGpus, PoolId, UnixSeconds};
+use vocab::{ClusterName, HorizonHours, MilliGpus, PoolId, UnixSeconds};
 
 /// What every part of the service shares.
 pub struct Service {
@@ -39,6 +42,8 @@ pub struct Service {
     pub started_at: UnixSeconds,
     /// Whether the service was told to stop: who waits is answered at once.
     pub stopping: watch::Sender<bool>,
+    /// Which clusters this service writes for.
+    pub leases: Arc<Leases>,
     /// The pools whose tasks are placed here.
     pub engine: Engine,
     wanted: Notify,
@@ -55,10 +60,28 @@ impl Service {
     /// As [`new`](Self::new), telling events of pools to a URL.
     #[must_use]
     pub fn with_webhook(store: Arc<dyn Store>, clock: Clock, config: Config, webhook: Option<Webhook>) -> Arc<Self> {
-        let (started_at, clock) = (clock.now(), Arc::new(clock));
-        let engine = Engine::new(store.clone(), clock.clone(), &config, webhook);
+        let leases = if clock.is_virtual() {
+            Leases::alone(store.clone())
+        } else {
+            Leases::new(config.replica_name(), config.patience())
+        };
+        Self::with_leases(store, clock, config, webhook, leases)
+    }
+
+    /// As [`with_webhook`](Self::with_webhook), under a name and with a patience of its own.
+    #[must_use]
+    pub fn with_leases(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        config: Config,
+        webhook: Option<Webhook>,
+        leases: Leases,
+    ) -> Arc<Self> {
+        let (started_at, clock, leases) = (clock.now(), Arc::new(clock), Arc::new(leases));
+        let engine = Engine::new(store.clone(), leases.clone(), clock.clone(), &config, webhook);
         Arc::new(Self {
             engine,
+            leases,
             store,
             clock,
             config,
@@ -76,6 +99,26 @@ impl Service {
     #[must_use]
     pub fn has_looked(&self) -> bool {
         self.looked.load(Ordering::Acquire)
+    }
+
+    /// Looks who writes for which cluster, and begins or ends to.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn look_at_leases(&self) -> Result<(), StoreError> {
+        let changes = self.leases.look(&self.store).await?;
+        for cluster in &changes.lost {
+            tracing::warn!(%cluster, "another service writes for the cluster now");
+        }
+        self.engine.leave(&changes.lost);
+        if !changes.gained.is_empty() {
+            for cluster in &changes.gained {
+                tracing::info!(%cluster, "this service writes for the cluster now");
+            }
+            self.engine.lead(&changes.gained).await?;
+            self.request_refresh();
+        }
+        Ok(())
     }
 
     /// Asks for a renewal soon; several requests become one.
@@ -103,12 +146,26 @@ pub async fn run(service: Arc<Service>) {
             _ = regular.tick() => {}
             () = service.wanted.notified() => {}
             _ = promotions.tick() => {
-                if !renewer.sees_other_promotions(&service).await {
+                if !renewer.sees_news(&service).await {
                     continue;
                 }
             }
         }
         renewer.renew(&service).await;
+    }
+}
+
+/// Looks at the leases at every beat, and publishes what other services compute. Never returns.
+pub async fn watch(service: Arc<Service>) {
+    let mut follower = Follower::default();
+    let mut beats = tokio::time::interval(service.leases.beat_every());
+    beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        beats.tick().await;
+        if let Err(fault) = service.look_at_leases().await {
+            tracing::debug!(%fault, "who writes is not known at this moment");
+        }
+        follower.follow(&service).await;
     }
 }
 
@@ -119,15 +176,18 @@ pub struct Renewer {
     ledgers: Ledgers,
     /// Of pools whose tasks are placed here. They begin anew with the service, and count after an hour and a bit.
     live: BTreeMap<PoolId, LiveBound>,
+    /// The epoch in which each cluster was renewed last: what was known before another one is of no use.
+    epochs: BTreeMap<ClusterName, u64>,
 }
 
 impl Renewer {
-    /// Whether a cluster has another promoted run than the one that was last tried.
-    pub async fn sees_other_promotions(&self, service: &Service) -> bool {
-        self.cache.has_other_promotions(service.store.as_ref()).await
+    /// Whether a cluster that this service writes for has another promoted run than the one that was last tried, or other
+    /// usage than was last read.
+    pub async fn sees_news(&self, service: &Service) -> bool {
+        self.cache.has_news(service).await
     }
 
-    /// Renews the quotas of every cluster once. What fails is logged, counted, and said in the answers, which age.
+    /// Renews the quotas of every cluster that this service writes for once. What fails is logged, counted, and said in the answers, which age.
     pub async fn renew(&mut self, service: &Service) {
         let started = Instant::now();
         let clusters = match service.store.clusters().await {
@@ -135,7 +195,9 @@ impl Renewer {
             Err(fault) => return keep_all(service, &fault),
         };
         for cluster in clusters {
-            if let Err(fault) = self.renew_cluster(service, &cluster).await {
+            let Some(led) = service.leases.led(&cluster.name) else { continue };
+            self.notice(&cluster.name, &led);
+            if let Err(fault) = self.renew_cluster(service, &led, &cluster).await {
                 tracing::warn!(cluster = %cluster.name, %fault, "the quotas of the cluster were not renewed");
                 metrics::refresh_failed();
                 keep(service, |pool| pool.id.cluster == cluster.name, &fault.to_string());
@@ -146,7 +208,16 @@ impl Renewer {
         metrics::refreshed(started.elapsed());
     }
 
-    async fn renew_cluster(&mut self, service: &Service, cluster: &Cluster) -> Result<(), StoreError> {
+    /// Forgets what was known of a cluster for which another service has written meanwhile.
+    fn notice(&mut self, cluster: &ClusterName, led: &Led) {
+        if self.epochs.insert(cluster.clone(), led.epoch).is_some_and(|before| before != led.epoch) {
+            self.ledgers.forget(cluster);
+            self.live.retain(|pool, _| pool.cluster != *cluster);
+        }
+    }
+
+    async fn renew_cluster(&mut self, service: &Service, led: &Led, cluster: &Cluster) -> Result<(), StoreError> {
+        let (epoch, held) = (led.epoch, led.store.as_ref());
         // 1. Read.
         let now = service.clock.now();
         let known = read::cluster(service, &mut self.cache, cluster, now).await?;
@@ -159,8 +230,8 @@ impl Renewer {
         };
         // 2. Look back at what was said of the hours that are over. Under a virtual clock there is no ledger.
         if !service.clock.is_virtual() {
-            let (store, run) = (service.store.as_ref(), &inputs.run);
-            let caught_up = self.ledgers.catch_up(store, &cluster.name, &inputs.panel, run, now).await;
+            let run = &inputs.run;
+            let caught_up = self.ledgers.catch_up(held, &cluster.name, &inputs.panel, run, now).await;
             costs_no_quota(cluster, caught_up);
             inputs.calibrator = self.ledgers.calibrator(&cluster.name, run.id);
         }
@@ -177,11 +248,13 @@ impl Renewer {
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
         live::remember(&mut self.live, &plan);
         // 4. Write, then publish: an answer may only say what a restart would find again.
-        let published = write::write(service, &inputs, plan.pools).await?;
-        service.publish(published);
+        let published = write::write(service, held, &inputs, plan.pools).await?;
+        if service.leases.led(&cluster.name).is_some_and(|led| led.epoch == epoch) {
+            service.publish(published);
+        }
         // 5. Keep what was said.
         if !service.clock.is_virtual() {
-            costs_no_quota(cluster, self.ledgers.record(service, renewed).await);
+            costs_no_quota(cluster, self.ledgers.record(service, held, renewed).await);
         }
         Ok(())
     }

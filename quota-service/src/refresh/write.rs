@@ -5,16 +5,17 @@ use crate::plan::{self, ClusterInputs, EtaMoved, Held, PoolPlan};
 use crate::published::{Answer, PublishedPool};
 use placement::eta::EtaDecision;
 use std::collections::BTreeMap;
-use store::{EtaMove, StoreError, StoredQuota};
-use vocab::{MilliGpus, PoolId, PoolState, UnixSeconds};
+use store::{EtaMove, Store, StoreError, StoredQuota};
+use vocab::{PoolId, PoolState, UnixSeconds};
 use wire::{Explanation, QuotaAnswer};
 
 /// Moves of eta that an explanation shows.
 const MOVES_SHOWN: u32 = 5;
 
-/// Writes moves and quotas; gives the pools to publish. Under a virtual clock nothing is written.
+/// Writes moves and quotas, with what whoever holds the lease of the cluster writes through; gives the pools to publish. Under a virtual clock nothing is written.
 pub async fn write(
     service: &Service,
+    held: &dyn Store,
     inputs: &ClusterInputs,
     plans: Vec<PoolPlan>,
 ) -> Result<Vec<PublishedPool>, StoreError> {
@@ -24,7 +25,7 @@ pub async fn write(
         match plan.outcome {
             Ok(quota) => {
                 if let Some(moved) = &plan.moved
-                    && !apply(service, &plan.id, moved, inputs.now).await?
+                    && !apply(held, &plan.id, moved, inputs.now).await?
                 {
                     continue;
                 }
@@ -37,13 +38,13 @@ pub async fn write(
         }
     }
     if !service.clock.is_virtual() {
-        service.store.insert_quotas(&stored).await?;
+        held.insert_quotas(&stored).await?;
     }
     Ok(published)
 }
 
 /// Writes a move of eta. `false` where someone else moved it meanwhile: the next renewal sees what they did.
-async fn apply(service: &Service, pool: &PoolId, moved: &EtaMoved, now: UnixSeconds) -> Result<bool, StoreError> {
+async fn apply(held: &dyn Store, pool: &PoolId, moved: &EtaMoved, now: UnixSeconds) -> Result<bool, StoreError> {
     let EtaDecision::Move { to, reason, .. } = moved.decision else { return Ok(true) };
     let step = EtaMove {
         pool: pool.clone(),
@@ -54,7 +55,7 @@ async fn apply(service: &Service, pool: &PoolId, moved: &EtaMoved, now: UnixSeco
         kept: moved.kept,
         broken: moved.broken,
     };
-    match service.store.apply_eta_move(&step, &moved.spent).await {
+    match held.apply_eta_move(&step, &moved.spent).await {
         Ok(()) => {
             tracing::info!(pool = %pool, from = %moved.from.eta, to = %to, why = %reason, "eta moved");
             Ok(true)
@@ -118,7 +119,7 @@ pub async fn restored(service: &Service) -> Result<Vec<PublishedPool>, StoreErro
             }
         };
         let state = service.store.pool_state(&stored.pool).await?;
-        let spot = state.map_or(MilliGpus::ZERO, |received| received.state.spot(stored.hours));
+        let spot = state.map_or(plan::amount(fresh.used_gpus), |received| received.state.spot(stored.hours));
         let held = Held { spot, available: plan::amount(fresh.available_gpus) };
         let pool = pools.entry(stored.pool.clone()).or_insert_with(|| PublishedPool {
             problem: None,

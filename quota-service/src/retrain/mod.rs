@@ -98,6 +98,9 @@ impl Retrainer {
             if *self.service.stopping.borrow() {
                 return Ok(());
             }
+            if self.service.leases.led(&cluster.name).is_none() {
+                continue;
+            }
             // Without a promoted run nobody has said yet what to train; the answers of the service say how.
             let Some(promoted) = self.service.store.promoted(&cluster.name).await? else { continue };
             if let Some(why) = self.due(&cluster).await? {

@@ -9,6 +9,7 @@ mod faults;
 mod feed;
 mod load;
 mod quota;
+mod replicas;
 mod restart;
 mod retrain;
 mod silence;

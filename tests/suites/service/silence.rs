@@ -132,13 +132,13 @@ async fn a_rollback_from_a_refused_run_ends_the_matter(database: TestDatabase) {
     let store = service.service.store.as_ref();
     let until = end().hour().unwrap();
     promote_bytes(store, &cluster("demo"), ModelKind::LastValue, until, b"no checkpoint".to_vec()).await;
-    assert!(service.sees_other_promotions().await);
+    assert!(service.sees_news().await);
     service.renew().await;
-    assert!(!service.sees_other_promotions().await, "it was tried and refused");
+    assert!(!service.sees_news().await, "it was tried and refused");
     store.rollback(&cluster("demo"), end(), "test").await.unwrap();
-    assert!(service.sees_other_promotions().await);
+    assert!(service.sees_news().await);
     service.renew().await;
-    assert!(!service.sees_other_promotions().await, "else every look would renew all quotas");
+    assert!(!service.sees_news().await, "else every look would renew all quotas");
 }
 
 async fn a_promise_that_ends_after_the_forecast_says_so(database: TestDatabase) {

@@ -5,6 +5,7 @@ mod clusters;
 mod etas;
 mod faults;
 mod journal;
+mod leases;
 mod ledger;
 mod outcomes;
 mod pools;

@@ -21,15 +21,17 @@ impl JournalStore for PostgresStore {
 
     async fn open_journal(&self, pool: &PoolId) -> Result<StoredJournal, StoreError> {
         let (cluster, gpu_model) = (pool.cluster.as_str(), pool.gpu_model.as_str());
+        let mut transaction = self.begin().await?;
         sqlx::query(
             "INSERT INTO placed_pools (cluster, gpu_model, seq, announced_seq) VALUES ($1, $2, 0, 0)
              ON CONFLICT DO NOTHING",
         )
         .bind(cluster)
         .bind(gpu_model)
-        .execute(&self.pool)
+        .execute(&mut *transaction)
         .await
         .map_err(unless_missing("cluster", &pool.cluster))?;
+        transaction.commit().await?;
         // One snapshot for all statements: entries must not be read beside the number of another.
         let mut snapshot = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let placed: PlacedPool =
@@ -72,7 +74,7 @@ impl JournalStore for PostgresStore {
         if moving.execute(&mut *transaction).await?.rows_affected() == 0 {
             return Err(somebody_else(placed));
         }
-        insert_entries(&mut transaction, placed.id, &turn.entries).await?;
+        insert_entries(&mut transaction, placed.id, &turn.entries, self.epoch()?).await?;
         put_tasks(&mut transaction, placed.id, &turn.tasks).await?;
         if !turn.outcomes.is_empty() {
             let outcomes: Vec<_> = turn.outcomes.iter().collect();
@@ -152,7 +154,9 @@ impl JournalStore for PostgresStore {
 
     async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError> {
         let noting = sqlx::query("UPDATE placed_pools SET announced_seq = $2 WHERE id = $1");
-        noting.bind(id.0).bind(signed("number of an entry", seq)?).execute(&self.pool).await?;
+        let mut transaction = self.begin().await?;
+        noting.bind(id.0).bind(signed("number of an entry", seq)?).execute(&mut *transaction).await?;
+        transaction.commit().await?;
         Ok(())
     }
 }
@@ -161,20 +165,22 @@ async fn insert_entries(
     connection: &mut PgConnection,
     id: PlacedPoolId,
     entries: &[JournalEntry],
+    epoch: Option<i64>,
 ) -> Result<(), StoreError> {
     if entries.is_empty() {
         return Ok(());
     }
     let seqs = entries.iter().map(|entry| signed("number of an entry", entry.seq)).collect::<Result<Vec<_>, _>>()?;
     sqlx::query(
-        "INSERT INTO journal (pool_id, seq, at, facts_json, events_json)
-         SELECT $1, new.* FROM unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[]) AS new",
+        "INSERT INTO journal (pool_id, epoch, seq, at, facts_json, events_json)
+         SELECT $1, $6, new.* FROM unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[]) AS new",
     )
     .bind(id.0)
     .bind(seqs)
     .bind(entries.iter().map(|entry| Stamp(entry.at)).collect::<Vec<_>>())
     .bind(entries.iter().map(|entry| entry.facts_json.as_str()).collect::<Vec<_>>())
     .bind(entries.iter().map(|entry| entry.events_json.as_str()).collect::<Vec<_>>())
+    .bind(epoch)
     .execute(connection)
     .await?;
     Ok(())

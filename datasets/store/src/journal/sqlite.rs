@@ -21,15 +21,17 @@ impl JournalStore for SqliteStore {
 
     async fn open_journal(&self, pool: &PoolId) -> Result<StoredJournal, StoreError> {
         let (cluster, gpu_model) = (pool.cluster.as_str(), pool.gpu_model.as_str());
+        let mut transaction = self.begin().await?;
         sqlx::query(
             "INSERT INTO placed_pools (cluster, gpu_model, seq, announced_seq) VALUES ($1, $2, 0, 0)
              ON CONFLICT DO NOTHING",
         )
         .bind(cluster)
         .bind(gpu_model)
-        .execute(&self.writer)
+        .execute(&mut *transaction)
         .await
         .map_err(unless_missing("cluster", &pool.cluster))?;
+        transaction.commit().await?;
         // One snapshot for all statements: entries must not be read beside the number of another.
         let mut snapshot = self.readers.begin().await?;
         let placed: PlacedPool =
@@ -70,7 +72,7 @@ impl JournalStore for SqliteStore {
             return Err(somebody_else(placed));
         }
         for entry in &turn.entries {
-            insert_entry(&mut transaction, placed.id, entry).await?;
+            insert_entry(&mut transaction, placed.id, entry, self.epoch()?).await?;
         }
         for task in &turn.tasks {
             put_task(&mut transaction, placed.id, task).await?;
@@ -153,7 +155,9 @@ impl JournalStore for SqliteStore {
 
     async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError> {
         let noting = sqlx::query("UPDATE placed_pools SET announced_seq = $2 WHERE id = $1");
-        noting.bind(id.0).bind(signed("number of an entry", seq)?).execute(&self.writer).await?;
+        let mut transaction = self.begin().await?;
+        noting.bind(id.0).bind(signed("number of an entry", seq)?).execute(&mut *transaction).await?;
+        transaction.commit().await?;
         Ok(())
     }
 }
@@ -162,15 +166,19 @@ async fn insert_entry(
     connection: &mut SqliteConnection,
     id: PlacedPoolId,
     entry: &JournalEntry,
+    epoch: Option<i64>,
 ) -> Result<(), StoreError> {
-    sqlx::query("INSERT INTO journal (pool_id, seq, at, facts_json, events_json) VALUES ($1, $2, $3, $4, $5)")
-        .bind(id.0)
-        .bind(signed("number of an entry", entry.seq)?)
-        .bind(Stamp(entry.at))
-        .bind(&entry.facts_json)
-        .bind(&entry.events_json)
-        .execute(connection)
-        .await?;
+    sqlx::query(
+        "INSERT INTO journal (pool_id, seq, at, facts_json, events_json, epoch) VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(id.0)
+    .bind(signed("number of an entry", entry.seq)?)
+    .bind(Stamp(entry.at))
+    .bind(&entry.facts_json)
+    .bind(&entry.events_json)
+    .bind(epoch)
+    .execute(connection)
+    .await?;
     Ok(())
 }
 

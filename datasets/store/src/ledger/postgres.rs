@@ -9,6 +9,7 @@ use vocab::{ClusterName, HorizonHours, HourStart};
 #[async_trait]
 impl LedgerStore for PostgresStore {
     async fn record_forecasts(&self, issued: &IssuedForecasts) -> Result<bool, StoreError> {
+        let mut transaction = self.begin().await?;
         let done = sqlx::query(
             "INSERT INTO issued_forecasts (cluster, issue_hour, run_id, issued_at, forecasts)
              VALUES ($1, $2, $3, $4, $5) ON CONFLICT (cluster, issue_hour) DO NOTHING",
@@ -18,9 +19,10 @@ impl LedgerStore for PostgresStore {
         .bind(issued.run_id.get())
         .bind(Stamp(issued.issued_at))
         .bind(&issued.forecasts)
-        .execute(&self.pool)
+        .execute(&mut *transaction)
         .await
         .map_err(unless_missing("cluster", owners(issued)))?;
+        transaction.commit().await?;
         Ok(done.rows_affected() == 1)
     }
 

@@ -30,6 +30,9 @@ pub trait QuotaStore {
     /// the one with the latest `computed_at`: a clock may have jumped back.
     async fn latest_quotas(&self, cluster: Option<&ClusterName>) -> Result<Vec<StoredQuota>, StoreError>;
 
+    /// A number that grows whenever a quota is stored; `None` before the first.
+    async fn newest_quota(&self) -> Result<Option<i64>, StoreError>;
+
     /// Those computed at `from` or later and before `to`, newest first, at most `limit`.
     async fn quota_history(
         &self,

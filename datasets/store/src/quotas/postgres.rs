@@ -28,6 +28,10 @@ impl QuotaStore for PostgresStore {
         all(query.bind(cluster.map(ClusterName::as_str)).fetch_all(&self.pool).await?)
     }
 
+    async fn newest_quota(&self) -> Result<Option<i64>, StoreError> {
+        Ok(sqlx::query_scalar("SELECT max(quota_id) FROM newest_quotas").fetch_one(&self.pool).await?)
+    }
+
     async fn quota_history(
         &self,
         pool: &PoolId,

@@ -28,6 +28,10 @@ impl QuotaStore for SqliteStore {
         all(query.bind(cluster.map(ClusterName::as_str)).fetch_all(&self.readers).await?)
     }
 
+    async fn newest_quota(&self) -> Result<Option<i64>, StoreError> {
+        Ok(sqlx::query_scalar("SELECT max(quota_id) FROM newest_quotas").fetch_one(&self.readers).await?)
+    }
+
     async fn quota_history(
         &self,
         pool: &PoolId,

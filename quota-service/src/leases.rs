@@ -1,0 +1,210 @@
+//! Which clusters this service writes for. Several services on one database share the work of answering; for each cluster one
+//! of them decides, and every write of it proves that it is still the one ([`Store::held`]).
+//!
+//! Whoever holds a lease counts its beat up. A beat that stands still for as long as the patience of whoever watches it, by
+//! the watch of the one who waits, has no holder any more. So no clock has to agree with another one.
+
+use arc_swap::ArcSwap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use store::{Lease, LeaseRecord, Store, StoreError};
+use vocab::ClusterName;
+
+/// Beats in the patience of the others: so many may be late without a lease being lost.
+const BEATS: u32 = 5;
+
+/// A cluster that this service writes for.
+#[derive(Clone)]
+pub struct Led {
+    pub epoch: u64,
+    /// Refuses to write once the lease is lost.
+    pub store: Arc<dyn Store>,
+}
+
+/// Who writes for a cluster, where it is another service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leader {
+    pub holder: String,
+    /// Where it is reached; empty where it is not.
+    pub address: String,
+}
+
+/// What one look has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub gained: Vec<ClusterName>,
+    pub lost: Vec<ClusterName>,
+}
+
+/// A lease as it was first seen with its present beat.
+struct Seen {
+    record: LeaseRecord,
+    since: Instant,
+}
+
+#[derive(Default)]
+struct Watch {
+    seen: BTreeMap<ClusterName, Seen>,
+    /// Whether the leases were looked at once: what stands there under the name of this service is from before its start.
+    has_looked: bool,
+}
+
+/// The leases, held and watched.
+pub struct Leases {
+    name: String,
+    address: ArcSwap<String>,
+    patience: Duration,
+    /// Under a virtual clock nothing is written: every service is on its own.
+    alone: Option<Arc<dyn Store>>,
+    led: ArcSwap<BTreeMap<ClusterName, Led>>,
+    others: ArcSwap<BTreeMap<ClusterName, Leader>>,
+    watch: Mutex<Watch>,
+}
+
+impl Leases {
+    /// Of a service of this name, which no other one that runs has. A lease under the same name that is found at the start is
+    /// that of a service that has ended, and is taken at once.
+    #[must_use]
+    pub fn new(name: String, patience: Duration) -> Self {
+        Self {
+            name,
+            address: ArcSwap::default(),
+            patience,
+            alone: None,
+            led: ArcSwap::default(),
+            others: ArcSwap::default(),
+            watch: Mutex::default(),
+        }
+    }
+
+    /// Of a service that writes nothing, and waits for nobody.
+    #[must_use]
+    pub fn alone(store: Arc<dyn Store>) -> Self {
+        Self { alone: Some(store), ..Self::new(String::new(), Duration::ZERO) }
+    }
+
+    /// Says where other services reach this one.
+    pub fn reached_at(&self, address: String) {
+        self.address.store(Arc::new(address));
+    }
+
+    /// Between two looks.
+    #[must_use]
+    pub fn beat_every(&self) -> Duration {
+        (self.patience / BEATS).max(Duration::from_millis(10))
+    }
+
+    /// What is written through for a cluster, where this service writes for it.
+    #[must_use]
+    pub fn led(&self, cluster: &ClusterName) -> Option<Led> {
+        match &self.alone {
+            Some(store) => Some(Led { epoch: 0, store: store.clone() }),
+            None => self.led.load().get(cluster).cloned(),
+        }
+    }
+
+    /// Who writes for a cluster; `None` where it is this service, or nobody is known to.
+    #[must_use]
+    pub fn leader(&self, cluster: &ClusterName) -> Option<Leader> {
+        self.others.load().get(cluster).cloned()
+    }
+
+    /// Whether another service writes for any cluster.
+    #[must_use]
+    pub fn follows(&self) -> bool {
+        !self.others.load().is_empty()
+    }
+
+    /// The clusters that this service writes for.
+    #[must_use]
+    pub fn led_clusters(&self) -> BTreeSet<ClusterName> {
+        self.led.load().keys().cloned().collect()
+    }
+
+    /// Whether this service writes for any cluster.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.alone.is_some() || !self.led.load().is_empty()
+    }
+
+    /// Counts the beats of what is held, takes what has no holder, and sees who holds the rest.
+    ///
+    /// # Errors
+    /// The database does not answer: what was held counts as held, and each write will tell.
+    pub async fn look(&self, store: &Arc<dyn Store>) -> Result<Changes, StoreError> {
+        if self.alone.is_some() {
+            return Ok(Changes::default());
+        }
+        let mut changes = Changes::default();
+        let mut led = BTreeMap::clone(&self.led.load());
+        // 1. What is held.
+        let held: Vec<Lease> =
+            led.iter().map(|(cluster, led)| Lease { cluster: cluster.clone(), epoch: led.epoch }).collect();
+        let still = if held.is_empty() { Vec::new() } else { store.beat(&held).await? };
+        for lease in held.into_iter().filter(|lease| !still.contains(lease)) {
+            led.remove(&lease.cluster);
+            changes.lost.push(lease.cluster);
+        }
+        // 2. What has no holder.
+        let mut records: BTreeMap<ClusterName, LeaseRecord> =
+            store.leases().await?.into_iter().map(|record| (record.lease.cluster.clone(), record)).collect();
+        for cluster in store.clusters().await? {
+            let record = records.get(&cluster.name);
+            if led.contains_key(&cluster.name) || !self.is_free(record) {
+                continue;
+            }
+            let taken = store.take_lease(&cluster.name, record, &self.name, self.address.load().as_str()).await;
+            match taken {
+                Ok(Some(lease)) => {
+                    led.insert(cluster.name.clone(), Led { epoch: lease.epoch, store: store.held(lease) });
+                    records.remove(&cluster.name);
+                    changes.gained.push(cluster.name);
+                }
+                Ok(None) => {}
+                // A write of the holder before is under way, or the cluster is new: it is tried again.
+                Err(fault) => tracing::info!(cluster = %cluster.name, %fault, "the lease was not taken yet"),
+            }
+        }
+        // 3. Who holds the rest.
+        self.watch(&records);
+        let others = records.into_values().filter(|record| !led.contains_key(&record.lease.cluster));
+        let leader =
+            |record: LeaseRecord| (record.lease.cluster, Leader { holder: record.holder, address: record.address });
+        self.others.store(Arc::new(others.map(leader).collect()));
+        self.led.store(Arc::new(led));
+        Ok(changes)
+    }
+
+    /// Whether a lease may be taken: nobody ever did, it was given back, it is from before the start of this service, or its
+    /// beat stands still.
+    fn is_free(&self, record: Option<&LeaseRecord>) -> bool {
+        let Some(record) = record else { return true };
+        let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_mine_from_before = !watch.has_looked && record.holder == self.name;
+        let seen = watch.seen.get(&record.lease.cluster).filter(|seen| seen.record == *record);
+        record.released || is_mine_from_before || seen.is_some_and(|seen| seen.since.elapsed() >= self.patience)
+    }
+
+    fn watch(&self, records: &BTreeMap<ClusterName, LeaseRecord>) {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.has_looked = true;
+        watch.seen.retain(|cluster, _| records.contains_key(cluster));
+        for (cluster, record) in records {
+            if watch.seen.get(cluster).is_none_or(|seen| seen.record != *record) {
+                watch.seen.insert(cluster.clone(), Seen { record: record.clone(), since: Instant::now() });
+            }
+        }
+    }
+
+    /// Gives everything back: nobody has to wait until it is missed. What cannot be given back is missed.
+    pub async fn release(&self, store: &dyn Store) {
+        let led = self.led.swap(Arc::default());
+        for (cluster, led) in led.iter() {
+            let lease = Lease { cluster: cluster.clone(), epoch: led.epoch };
+            if let Err(fault) = store.release_lease(&lease).await {
+                tracing::info!(%cluster, %fault, "the lease was not given back: others take it when they miss it");
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Several services on one database: one of them writes, all of them answer, and another one goes on where one is lost.
+
+use super::engine::{OF_POOL, hp, spot};
+use super::*;
+use std::time::Instant;
+use tests::{Listening, on_both_databases};
+
+on_both_databases![
+    one_service_writes_and_the_others_answer_the_same,
+    who_has_lost_its_lease_decides_nothing_and_follows,
+    a_service_that_was_told_to_stop_leaves_at_once,
+    what_another_service_decides_is_asked_there,
+    a_service_that_is_killed_is_followed_by_another,
+];
+
+/// Short, so that tests need not wait; a beat is a fifth.
+const PATIENCE_MS: u64 = 400;
+
+async fn replica(database: &TestDatabase, name: &str) -> TestService {
+    let now = end().plus_s(60);
+    TestService::start_as(database.store().await, now, name, Duration::from_millis(PATIENCE_MS)).await
+}
+
+/// A service with a pool of one node, and who else is there.
+async fn two(database: &TestDatabase) -> (TestService, TestService) {
+    let store = with_usage(database, 500).await;
+    promote(store.as_ref(), &cluster("demo"), ModelKind::LastValue, end().hour().unwrap()).await;
+    let one = replica(database, "one").await;
+    let node = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 });
+    let _ = one.put("/v1/nodes/n0", &node).await.expect(200);
+    one.renew().await;
+    let other = replica(database, "other").await;
+    other.follow().await;
+    (one, other)
+}
+
+async fn one_service_writes_and_the_others_answer_the_same(database: TestDatabase) {
+    let (one, other) = two(&database).await;
+    let (mine, theirs) = (one.get(&quota_path(1)).await, other.get(&quota_path(1)).await);
+    assert_eq!((mine.status, theirs.status), (200, 200));
+    assert_eq!((&mine.body, &mine.headers["etag"]), (&theirs.body, &theirs.headers["etag"]));
+    let _ = one.post("/v1/tasks", &hp("a", 4.0, 1)).await.expect(200);
+    let refused = other.post("/v1/tasks", &hp("b", 4.0, 1)).await;
+    assert_eq!((refused.status, &refused.headers["retry-after"]), (503, &"1".parse().unwrap()));
+    assert_eq!(refused.body["code"], "not-the-writer");
+    assert!(refused.body["detail"].as_str().unwrap().starts_with("one writes for the cluster"), "{}", refused.body);
+    for (path, body) in [
+        ("/v1/pools/demo:A100/state", state(8, 1, &json!({}), end())),
+        ("/v1/pools/demo:A100/settings", json!({})),
+        ("/v1/nodes/n1", json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 })),
+    ] {
+        assert_eq!(other.put(path, &body).await.expect(503)["code"], "not-the-writer", "{path}");
+    }
+    // What any service may take reaches the one that computes.
+    let hour = first_hour().plus_hours(i64::from(DAYS) * 24 - 1).to_string();
+    let row = json!({ "cluster": "demo", "gpu_model": "A100", "organization": "o", "hour": hour, "demand_gpus": 7.0 });
+    let _ = other.post("/v1/usage", &json!({ "rows": [row] })).await.expect(200);
+    assert!(one.sees_news().await && !other.sees_news().await);
+    one.pass_s(1);
+    one.renew().await;
+    assert!(!one.sees_news().await);
+    let before = other.get(&quota_path(1)).await.body;
+    other.renew().await;
+    other.pass_s(1);
+    assert_eq!(other.get(&quota_path(1)).await.body, before, "who does not write computes nothing");
+    other.follow().await;
+    let (mine, theirs) = (one.get(&quota_path(1)).await, other.get(&quota_path(1)).await);
+    assert_eq!(mine.body, theirs.body);
+    assert_ne!(theirs.body, before);
+    assert_eq!(other.get(&format!("/v1/tasks/a?{OF_POOL}")).await.expect(200)["status"], "running");
+}
+
+async fn who_has_lost_its_lease_decides_nothing_and_follows(database: TestDatabase) {
+    let (one, other) = two(&database).await;
+    let _ = one.post("/v1/tasks", &hp("a", 4.0, 1)).await.expect(200);
+    // It stands still: beats do not come.
+    let stood = Instant::now();
+    while other.service.leases.led(&cluster("demo")).is_none() {
+        other.service.look_at_leases().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(stood.elapsed() >= Duration::from_millis(PATIENCE_MS), "{:?}", stood.elapsed());
+    // It goes on, and knows nothing of it.
+    let refused = one.post("/v1/tasks", &hp("b", 4.0, 1)).await.expect(503);
+    assert!(refused["detail"].as_str().unwrap().contains("another service writes for cluster demo"), "{refused}");
+    let kept = quota(&one, 1).await;
+    one.pass_s(300);
+    one.renew().await;
+    assert_eq!(quota(&one, 1).await["computed_at"], kept["computed_at"], "it cannot store what it computes");
+    let _ = other.post("/v1/tasks", &hp("b", 4.0, 1)).await.expect(200);
+    assert_eq!(other.post("/v1/tasks", &hp("c", 1.0, 1)).await.expect(200)["status"], "waiting", "a holds the rest");
+    one.service.look_at_leases().await.unwrap();
+    assert_eq!(one.post("/v1/tasks", &hp("d", 1.0, 1)).await.expect(503)["code"], "not-the-writer");
+    assert_eq!(one.service.leases.leader(&cluster("demo")).unwrap().holder, "other");
+    // The journal is one line, of rising epochs.
+    let epochs = database.numbers("SELECT epoch FROM journal ORDER BY seq").await;
+    assert!(epochs.is_sorted() && epochs.first() == Some(&1) && epochs.last() == Some(&2), "{epochs:?}");
+}
+
+async fn a_service_that_was_told_to_stop_leaves_at_once(database: TestDatabase) {
+    let (one, other) = two(&database).await;
+    let _ = one.post("/v1/tasks", &spot("a", 4.0, 1, None)).await.expect(200);
+    one.service.engine.stop().await;
+    one.service.leases.release(one.service.store.as_ref()).await;
+    other.service.look_at_leases().await.unwrap();
+    assert!(other.service.leases.led(&cluster("demo")).is_some());
+    let _ = other.post("/v1/tasks/a/finish?cluster=demo&gpu_model=A100", &json!({})).await.expect(200);
+}
+
+fn listening(database: &TestDatabase, name: &str) -> (Listening, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("headroom.toml");
+    std::fs::write(&config, format!("[quota-service]\nlog = \"error\"\nlease_s = 1\nreplica = {name:?}\n")).unwrap();
+    let service = Listening::start(&["--database", &database.url, "--config", config.to_str().unwrap()]);
+    (service, folder)
+}
+
+async fn what_another_service_decides_is_asked_there(database: TestDatabase) {
+    drop(two(&database).await);
+    let (one, _folder) = listening(&database, "one");
+    let _ = one.get_until(&quota_path(1), |status, _| status == 200);
+    let (two, _other) = listening(&database, "two");
+    let asked = two.send("POST", "/v1/tasks", Some(&hp("a", 2.0, 1))).unwrap();
+    assert_eq!((asked.0, &asked.1["status"]), (200, &"running".into()), "{asked:?}");
+    let again = one.send("POST", "/v1/tasks", Some(&hp("a", 2.0, 1))).unwrap();
+    assert_eq!(asked, again, "the same task, wherever it is asked for");
+    let (status, refused) = two.send("POST", "/v1/tasks", Some(&json!({ "id": "b" }))).unwrap();
+    assert_eq!((status, &refused["code"]), (400, &"bad-body".into()), "who refuses may be either");
+    let differs = two.send("POST", "/v1/tasks", Some(&hp("a", 4.0, 1))).unwrap();
+    assert_eq!((differs.0, &differs.1["code"]), (422, &"task-differs".into()));
+    let (status, explained) = two.get(&format!("/v1/tasks/a/explain?{OF_POOL}"));
+    assert_eq!((status, &explained["task"]["id"]), (200, &"a".into()), "{explained}");
+    let (status, _) = two.send("DELETE", &format!("/v1/tasks/a?{OF_POOL}"), None).unwrap();
+    assert_eq!((status, one.stop().code, two.stop().code), (200, 0, 0));
+}
+
+async fn a_service_that_is_killed_is_followed_by_another(database: TestDatabase) {
+    drop(two(&database).await);
+    let (one, _folder) = listening(&database, "one");
+    let _ = one.get_until(&quota_path(1), |status, _| status == 200);
+    let (two, _other) = listening(&database, "two");
+    let _ = two.send("POST", "/v1/tasks", Some(&hp("a", 2.0, 1))).unwrap();
+    one.kill();
+    // Quotas are answered all the while; decisions wait for seconds.
+    let (mut tries, killed) = (0, Instant::now());
+    loop {
+        assert_eq!(two.get(&quota_path(1)).0, 200);
+        let (status, answer) = two.send("POST", "/v1/tasks", Some(&hp("b", 2.0, 1))).unwrap();
+        if status == 200 {
+            assert_eq!(answer["status"], "running");
+            break;
+        }
+        assert_eq!(status, 503, "{answer}");
+        tries += 1;
+        assert!(killed.elapsed() < Duration::from_secs(20), "{tries} tries: {answer}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(tries > 0, "a lease of a second is not over at once");
+    let (status, a) = two.get(&format!("/v1/tasks/a?{OF_POOL}"));
+    assert_eq!((status, &a["status"]), (200, &"running".into()), "what was acknowledged is there");
+    assert_eq!(two.stop().code, 0);
+}
