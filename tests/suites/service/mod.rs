@@ -9,7 +9,6 @@ mod faults;
 mod feed;
 mod load;
 mod quota;
-mod replicas;
 mod restart;
 mod retrain;
 mod silence;

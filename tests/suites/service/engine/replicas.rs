@@ -1,6 +1,5 @@
 //! Several services on one database: one of them writes, all of them answer, and another one goes on where one is lost.
 
-use super::engine::{OF_POOL, hp, spot};
 use super::*;
 use std::time::Instant;
 use tests::{Listening, on_both_databases};
