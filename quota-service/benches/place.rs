@@ -63,6 +63,7 @@ async fn serve(url: &str) -> SocketAddr {
     }
     let service = Service::new(store, Clock::real(), Config::default());
     service.look_at_leases().await.expect("the database answers");
+    service.read_tokens().await.expect("the database answers");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move { axum::serve(listener, router(service, String::new)).await });

@@ -1,9 +1,11 @@
 //! What the command line and the settings file say.
 
+use crate::access::command::RoleFlag;
 use crate::engine::Webhook;
 use crate::http::Limits;
 use crate::listen::ConnectionLimits;
 use crate::retrain::{self, Period};
+use crate::tls::{Files, Tls};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
@@ -43,8 +45,63 @@ pub enum Command {
     },
     /// How the GPUs and cores of a machine lie, as PUT /v1/nodes/{id} takes it
     Topology(TopologyFlags),
+    /// Who may ask for what
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
     /// Print shell completions
     Completions { shell: Shell },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token, and print it once
+    Create(NewTokenFlags),
+    /// Every token that was ever made, without its secret
+    #[command(after_long_help = "Examples:\n  quota-service token list\n  quota-service token list --json")]
+    List,
+    /// Take a token out of force
+    #[command(after_long_help = "Examples:\n  \
+        quota-service token revoke 5f0c2a9d1b3e\n  \
+        quota-service token revoke 5f0c2a9d1b3e --database postgres://headroom@localhost/headroom\n\n\
+        Services refuse it at their next beat, a fifth of lease_s.")]
+    Revoke {
+        /// As `token list` shows it
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    quota-service token create --name prometheus --role read\n  \
+    quota-service token create --name trainer --role place --organization vision --pool earth:A100 --expires-days 90\n\n\
+    Once a token was made, every request needs one, health checks and the OpenAPI document apart.")]
+pub struct NewTokenFlags {
+    /// Who will use it, for the list and the audit
+    #[arg(long, value_name = "NAME", value_parser = token_name)]
+    pub name: String,
+    /// What it is good for
+    #[arg(long, value_name = "ROLE")]
+    pub role: RoleFlag,
+    /// Tasks and usage of this organization alone; all if not given
+    #[arg(long, value_name = "NAME")]
+    pub organization: Option<String>,
+    /// CLUSTER or CLUSTER:GPU_MODEL, any number of times; every pool if not given
+    #[arg(long, value_name = "POOL")]
+    pub pool: Vec<String>,
+    /// Days after which it is out of force; never if not given
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub expires_days: Option<u32>,
+}
+
+/// A line of a table, and not an empty one.
+fn token_name(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    if name.is_empty() || name.chars().count() > 100 || name.chars().any(char::is_control) {
+        return Err("write 1 to 100 characters on one line".to_owned());
+    }
+    Ok(name.to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -70,7 +127,7 @@ pub struct Flags {
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<String>,
-    /// Address and port; loopback only as long as there are no tokens. Port 0 takes a free one
+    /// Address and port; other machines are listened to only where there are tokens. Port 0 takes a free one
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "ADDRESS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     listen: Option<SocketAddr>,
@@ -130,6 +187,12 @@ pub struct Config {
     pub request_limit_s: u64,
     /// Requests a second of one address, quotas apart; 0 for any number.
     pub max_requests_per_s: u32,
+    /// Certificate of the service (PEM); with it and a key, HTTPS is spoken, TLS 1.3, and nothing else.
+    pub tls_certificate_file: String,
+    pub tls_key_file: String,
+    /// Certificates (PEM) of the authority whose certificates clients, other services among them, have to show; empty where
+    /// they need none.
+    pub tls_client_ca_file: String,
     /// Name of this service among those on the same database, which no other one that runs has; empty for HOST:PORT.
     pub replica: String,
     /// Where other services on the same database reach this one, `http://HOST:PORT`; empty for the address that it listens on.
@@ -162,10 +225,6 @@ pub struct Config {
 impl command_line::Config for Config {
     fn check(&self) -> Result<(), BadValue> {
         store::check_url(&self.database).map_err(|fault| BadValue::new("database", fault))?;
-        if !self.listen.ip().is_loopback() {
-            let why = "is reachable from other machines, and no token is configured: use 127.0.0.1 or [::1]";
-            return Err(BadValue::new("listen", format_args!("{} {why}", self.listen)));
-        }
         if !self.as_of.is_empty() {
             as_of(&self.as_of).map_err(|fault| BadValue::new("as_of", format!("{:?}: {fault}", self.as_of)))?;
         }
@@ -186,6 +245,8 @@ impl command_line::Config for Config {
         if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
             return Err(BadValue::new(key, "0 is below 1, the least"));
         }
+        self.check_tls()?;
+        self.check_replica()?;
         self.check_retraining()?;
         self.check_webhook()?;
         EnvFilter::try_new(&self.log)
@@ -225,7 +286,8 @@ impl Config {
     pub fn advertised(&self, address: SocketAddr) -> String {
         match (self.advertise.as_str(), address.ip().is_unspecified()) {
             ("", true) => String::new(),
-            ("", false) => format!("http://{address}"),
+            ("", false) if self.tls_certificate_file.is_empty() => format!("http://{address}"),
+            ("", false) => format!("https://{address}"),
             (told, _) => told.trim_end_matches('/').to_owned(),
         }
     }
@@ -240,6 +302,55 @@ impl Config {
             request: Duration::from_secs(self.request_limit_s),
             rate: self.max_requests_per_s,
         }
+    }
+
+    /// A certificate goes with a key, and clients show theirs to none but one that shows its own.
+    fn check_tls(&self) -> Result<(), BadValue> {
+        match (self.tls_certificate_file.is_empty(), self.tls_key_file.is_empty()) {
+            (true, false) => {
+                Err(BadValue::new("tls_key_file", "there is a key, and no certificate: set tls_certificate_file"))
+            }
+            (false, true) => {
+                Err(BadValue::new("tls_certificate_file", "there is a certificate, and no key: set tls_key_file"))
+            }
+            (true, true) if !self.tls_client_ca_file.is_empty() => {
+                Err(BadValue::new("tls_client_ca_file", "set tls_certificate_file and tls_key_file, too"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_replica(&self) -> Result<(), BadValue> {
+        if self.replica.chars().count() > 200 || self.replica.chars().any(char::is_control) {
+            return Err(BadValue::new("replica", "write at most 200 characters on one line"));
+        }
+        if self.advertise.is_empty() {
+            return Ok(());
+        }
+        let refused = |why: &str| Err(BadValue::new("advertise", format!("{:?}: {why}", self.advertise)));
+        match self.advertise.parse::<axum::http::Uri>() {
+            Ok(uri) if uri.host().is_none() || uri.path() != "/" => refused("write http://HOST:PORT"),
+            Ok(uri) => match uri.scheme_str() {
+                Some("http") => Ok(()),
+                Some("https") if !self.tls_certificate_file.is_empty() => Ok(()),
+                Some("https") => refused("there is no tls_certificate_file: write http://HOST:PORT"),
+                _ => refused("write http://HOST:PORT"),
+            },
+            Err(fault) => refused(&fault.to_string()),
+        }
+    }
+
+    /// The certificates of the service, where it has some.
+    ///
+    /// # Errors
+    /// A file cannot be read, or holds something else.
+    pub fn tls(&self) -> Result<Option<Tls>, String> {
+        if self.tls_certificate_file.is_empty() {
+            return Ok(None);
+        }
+        let client_ca = (!self.tls_client_ca_file.is_empty()).then(|| PathBuf::from(&self.tls_client_ca_file));
+        let (certificate, key) = (PathBuf::from(&self.tls_certificate_file), PathBuf::from(&self.tls_key_file));
+        Tls::read(Files { certificate, key, client_ca }).map(Some)
     }
 
     /// The secret is read where it is used, so that `config show` needs no right to it.
@@ -315,6 +426,9 @@ impl Default for Config {
             header_limit_s: 60,
             request_limit_s: 30,
             max_requests_per_s: 0,
+            tls_certificate_file: String::new(),
+            tls_key_file: String::new(),
+            tls_client_ca_file: String::new(),
             replica: String::new(),
             advertise: String::new(),
             lease_s: 5,

@@ -14,10 +14,17 @@ pub enum ServiceError {
         "the quotas are not renewed any more, which is a bug: see the log; stopping, so that a restart can mend it"
     )]
     NotRenewing,
+    #[error(
+        "listen: {0} is reachable from other machines, and there is no token: make one first with `quota-service token create \
+         --name NAME --role admin`, or use 127.0.0.1 or [::1]"
+    )]
+    NoTokens(SocketAddr),
     #[error("as_of: {detail}")]
     AsOf { detail: String },
     #[error("webhook_secret_file: {detail}")]
     Webhook { detail: String },
+    #[error("tls: {detail}")]
+    Tls { detail: String },
     #[error("power_file: {detail}")]
     Power { detail: String },
     #[error("log: {detail}")]
@@ -26,11 +33,15 @@ pub enum ServiceError {
 
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
-        use ServiceError::{AsOf, Bind, Log, NotRenewing, Power, Store, Webhook};
+        use ServiceError::{AsOf, Bind, Log, NoTokens, NotRenewing, Power, Store, Tls, Webhook};
         let exit = match &fault {
-            AsOf { .. } | Log { .. } | Power { .. } | Webhook { .. } | Store(StoreError::BadUrl { .. }) => {
-                Exit::ConfigInvalid
-            }
+            AsOf { .. }
+            | NoTokens(_)
+            | Log { .. }
+            | Power { .. }
+            | Tls { .. }
+            | Webhook { .. }
+            | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
             Store(_) | Bind(..) | NotRenewing => Exit::Failure,
         };

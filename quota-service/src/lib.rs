@@ -5,7 +5,9 @@
 //! forecast; [`retrain`] has models trained again; [`engine`] places
 //! tasks by the quotas. Every decision is made in `placement` and `forecaster`; here is only the way between them.
 
+pub mod access;
 pub mod args;
+pub mod audit;
 pub mod clock;
 pub mod drift;
 pub mod engine;
@@ -20,6 +22,7 @@ pub mod refresh;
 pub mod retrain;
 pub mod serve;
 pub mod settings;
+pub mod tls;
 pub mod topology;
 
 pub use error::ServiceError;

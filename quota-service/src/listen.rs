@@ -1,6 +1,7 @@
 //! The connections of the service: so many at once, each with a limit on how long the head of a request may take, and an end
 //! that lets open requests finish.
 
+use crate::tls::Tls;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -14,7 +15,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
@@ -31,7 +32,13 @@ pub struct ConnectionLimits {
 }
 
 /// Answers connections until it is told to stop, and then until those that are open have ended.
-pub async fn serve(listener: TcpListener, router: Router, limits: ConnectionLimits, mut stop: watch::Receiver<bool>) {
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    router: Router,
+    limits: ConnectionLimits,
+    mut stop: watch::Receiver<bool>,
+) {
     let places = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
@@ -53,15 +60,31 @@ pub async fn serve(listener: TcpListener, router: Router, limits: ConnectionLimi
             },
             () = stopped(&mut stop) => break,
         };
-        let connection = http.serve_connection(io(stream), answering(router.clone(), peer));
-        let connection = graceful.watch(connection);
-        tokio::spawn(async move {
-            // A client that goes, or sends what is no HTTP, concerns nobody else.
-            if let Err(fault) = connection.await {
-                tracing::debug!(%peer, %fault, "a connection broke off");
+        // Small answers go at once; where that cannot be set they go a little later.
+        let _ = stream.set_nodelay(true);
+        let (http, answering, watcher) = (http.clone(), answering(router.clone(), peer), graceful.watcher());
+        match tls.clone() {
+            None => {
+                let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), answering));
+                tokio::spawn(async move {
+                    ended(peer, connection.await);
+                    drop(place);
+                });
             }
-            drop(place);
-        });
+            Some(tls) => {
+                tokio::spawn(async move {
+                    match tokio::time::timeout(limits.header, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => {
+                            let connection = http.serve_connection(TokioIo::new(stream), answering);
+                            ended(peer, watcher.watch(connection).await);
+                        }
+                        Ok(Err(fault)) => tracing::debug!(%peer, %fault, "a handshake failed"),
+                        Err(_) => tracing::debug!(%peer, "a handshake took too long"),
+                    }
+                    drop(place);
+                });
+            }
+        }
     }
     drop(listener);
     graceful.shutdown().await;
@@ -72,10 +95,11 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stopping| *stopping).await;
 }
 
-fn io(stream: TcpStream) -> TokioIo<TcpStream> {
-    // Small answers go at once; where that cannot be set they go a little later.
-    let _ = stream.set_nodelay(true);
-    TokioIo::new(stream)
+/// A client that goes, or sends what is no HTTP, concerns nobody else.
+fn ended(peer: SocketAddr, how: Result<(), hyper::Error>) {
+    if let Err(fault) = how {
+        tracing::debug!(%peer, %fault, "a connection broke off");
+    }
 }
 
 fn answering(

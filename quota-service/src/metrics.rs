@@ -118,6 +118,10 @@ pub fn refreshed(took: Duration) {
 }
 
 /// A renewal that failed for a cluster, or for all.
+pub fn audit_failed() {
+    counter!("headroom_audit_failures_total").increment(1);
+}
+
 pub fn refresh_failed() {
     counter!("headroom_refresh_failures_total").increment(1);
 }

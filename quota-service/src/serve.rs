@@ -4,7 +4,7 @@ use crate::args::{Config, LATEST, as_of};
 use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
-use crate::{http, listen, metrics, retrain};
+use crate::{http, listen, metrics, retrain, tls};
 use command_line::{colours, say};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 use vocab::UnixSeconds;
 
@@ -28,12 +29,20 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let clock = clock(&config, store.as_ref()).await?;
     let (address, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
+    let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
     config.power().map_err(|detail| ServiceError::Power { detail })?;
     let service = Service::with_webhook(store, clock, config, webhook);
+    if let Some(tls) = &tls {
+        tokio::spawn(tls::watch(tls.clone(), reloads()));
+        service.secured(tls.clone());
+    }
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
     refresh::restore(&service).await?;
     let listener = TcpListener::bind(address).await.map_err(|fault| ServiceError::Bind(address, fault))?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
+    if service.read_tokens().await? == 0 && !address.ip().is_loopback() {
+        return Err(ServiceError::NoTokens(address));
+    }
     service.leases.reached_at(service.config.advertised(address));
     service.look_at_leases().await?;
     let watching = tokio::spawn(refresh::watch(service.clone()));
@@ -48,7 +57,7 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         stopped().await;
         told.stopping.send_replace(true);
     });
-    let server = listen::serve(listener, router, service.config.connection_limits(), stop.clone());
+    let server = listen::serve(listener, tls, router, service.config.connection_limits(), stop.clone());
     // 4. Stop: no new connections, open requests may end, then the rest is cut.
     tokio::select! {
         () = server => {}
@@ -109,11 +118,24 @@ fn announce(address: SocketAddr, service: &Arc<Service>, json: bool) {
         let body = serde_json::json!({ "listening": address.to_string(), "as_of": as_of });
         say(body);
     } else {
-        say(format_args!("listening on http://{address}"));
+        let scheme = if service.tls().is_some() { "https" } else { "http" };
+        say(format_args!("listening on {scheme}://{address}"));
         if let Some(now) = as_of {
             say(format_args!("virtual clock, starting at {now}: nothing that is computed is stored"));
         }
     }
+}
+
+/// Counts how often the process was told to read its files again (SIGHUP).
+fn reloads() -> watch::Receiver<u64> {
+    let (told, reloads) = watch::channel(0);
+    tokio::spawn(async move {
+        let Ok(mut hangup) = signal(SignalKind::hangup()) else { return std::future::pending().await };
+        while hangup.recv().await.is_some() {
+            told.send_modify(|count| *count += 1);
+        }
+    });
+    reloads
 }
 
 /// Returns when the process is told to stop.

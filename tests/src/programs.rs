@@ -155,7 +155,8 @@ impl Listening {
     /// It ends instead of listening.
     #[must_use]
     pub fn start(arguments: &[&str]) -> Self {
-        let all = [&["--listen", "127.0.0.1:0", "--json"], arguments].concat();
+        let own = if arguments.contains(&"--listen") { &[][..] } else { &["--listen", "127.0.0.1:0"] };
+        let all = [own, &["--json"], arguments].concat();
         let mut child = command("quota-service", &all)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -172,6 +173,13 @@ impl Listening {
         });
         let address = announced["listening"].as_str().expect("an address").to_owned();
         Self { child, address }
+    }
+
+    /// The same service, reached at another address.
+    #[must_use]
+    pub fn at(mut self, address: String) -> Self {
+        self.address = address;
+        self
     }
 
     /// Asks for a path on another thread, with the tag of what is answered now; the thread ends with the status.
@@ -210,8 +218,21 @@ impl Listening {
     /// The service does not answer.
     #[must_use]
     pub fn get(&self, path: &str) -> (u16, Value) {
+        self.get_as("", path)
+    }
+
+    /// As [`get`](Self::get), with a token, if it is one.
+    ///
+    /// # Panics
+    /// The service does not answer.
+    #[must_use]
+    pub fn get_as(&self, token: &str, path: &str) -> (u16, Value) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let mut response = agent.get(format!("http://{}{path}", self.address)).call().expect("the service answers");
+        let mut request = agent.get(format!("http://{}{path}", self.address));
+        if !token.is_empty() {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let mut response = request.call().expect("the service answers");
         let body = response.body_mut().read_to_string().expect("the body is text");
         (response.status().as_u16(), serde_json::from_str(&body).unwrap_or(Value::String(body)))
     }

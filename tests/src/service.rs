@@ -113,6 +113,7 @@ impl TestService {
         };
         restore(&service).await.expect("the database answers");
         service.look_at_leases().await.expect("the database answers");
+        service.read_tokens().await.expect("the database answers");
         let router = router(service.clone(), String::new);
         Self { service, router, renewer: Mutex::default(), follower: Mutex::default(), time }
     }

@@ -1,8 +1,9 @@
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{
-    CalendarStore, CapacityStore, ClusterStore, EtaStore, JournalStore, Lease, LeaseStore, LedgerStore, NodeStore,
-    OutcomeStore, PoolStateStore, QuotaStore, RunStore, SettingsStore, StoreError, UsageStore,
+    AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, JournalStore, Lease, LeaseStore,
+    LedgerStore, NodeStore, OutcomeStore, PoolStateStore, QuotaStore, RunStore, SettingsStore, StoreError, TokenStore,
+    UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -43,6 +44,9 @@ pub trait Store:
     + PoolStateStore
     + SettingsStore
     + OutcomeStore
+    + TokenStore
+    + AuditStore
+    + CorrectionStore
     + Send
     + Sync
 {

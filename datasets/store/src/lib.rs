@@ -7,10 +7,12 @@
 //!
 //! Every operation is one transaction: done whole, or not at all.
 
+mod audit;
 mod calendars;
 mod capacity;
 mod clusters;
 mod connect;
+mod corrections;
 mod error;
 mod etas;
 mod journal;
@@ -25,12 +27,15 @@ mod runs;
 mod settings;
 mod sqlite;
 mod stored;
+mod tokens;
 mod usage;
 
+pub use audit::{AuditEntry, AuditRecord, AuditStore};
 pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
 pub use connect::{Backend, Store, check_url, connect};
+pub use corrections::{CorrectionStore, OutcomeBefore, Tell};
 pub use error::StoreError;
 pub use etas::{EtaMove, EtaRecord, EtaStore};
 pub use journal::{
@@ -44,4 +49,5 @@ pub use pool_states::{PoolStateStore, ReceivedState};
 pub use quotas::{QuotaStore, StoredQuota};
 pub use runs::{NewRun, Promotion, RunFacts, RunId, RunIdError, RunRecord, RunStore};
 pub use settings::{SettingsStore, StoredSettings};
+pub use tokens::{Role, TokenRecord, TokenStore};
 pub use usage::{AppendReport, Merged, SeriesSummary, UsageSink, UsageStore};

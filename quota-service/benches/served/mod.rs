@@ -59,6 +59,7 @@ pub async fn ours() -> (Arc<Service>, Router, Answer) {
     let url = format!("sqlite://{}", folder.join("bench.db").display());
     let store: Arc<dyn Store> = store::connect(&url).await.expect("a fresh database opens");
     let service = Service::new(store, Clock::real(), Config::default());
+    service.read_tokens().await.expect("the database answers");
     let answer = answer(&service.clock, 65.719);
     service.publish(vec![pool(answer.clone())]);
     (service.clone(), router(service, String::new), answer)

@@ -1,6 +1,7 @@
 //! The one place where a refusal becomes an HTTP problem.
 
 use super::forward::Elsewhere;
+use crate::access::Refused;
 use crate::engine::EngineError;
 use crate::leases::Leader;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -58,6 +59,16 @@ pub enum ApiError {
     },
     /// Tasks are not placed under a virtual clock.
     VirtualClock,
+    /// A token is needed, and none came that is in force.
+    NoToken(Refused),
+    /// The token is good for something else.
+    Forbidden {
+        detail: String,
+    },
+    /// The audit could not be written: what was asked may have been done, and is not acknowledged.
+    NotAudited {
+        detail: String,
+    },
     /// Another service decides, or nobody does at this moment.
     Elsewhere(Option<Leader>),
     /// The writer of a pool could not write; nothing was done.
@@ -174,6 +185,7 @@ impl ApiError {
             | Self::VirtualClock
             | Self::Elsewhere(_)
             | Self::NotWritten { .. } => self.of_task(),
+            Self::NoToken(_) | Self::Forbidden { .. } | Self::NotAudited { .. } => self.of_access(),
             Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
             Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
             Self::Body(faults) => Problem {
@@ -229,6 +241,27 @@ impl ApiError {
                 Problem { retry_after_s: Some(1), ..of(503, "not-written", "Nothing was done", detail) }
             }
             other => unreachable!("no problem of a task: {other:?}"),
+        }
+    }
+
+    /// What concerns who asks.
+    fn of_access(self) -> Problem {
+        let of = Self::plain;
+        match self {
+            Self::NoToken(Refused::Missing) => {
+                let detail =
+                    "send Authorization: Bearer TOKEN; an admin makes one: quota-service token create".to_owned();
+                of(401, "no-token", "A token is needed", detail)
+            }
+            Self::NoToken(Refused::Unknown) => {
+                of(401, "bad-token", "The token is not in force", "it was revoked, has expired, or is none".to_owned())
+            }
+            Self::Forbidden { detail } => of(403, "forbidden", "The token is not good for this", detail),
+            Self::NotAudited { detail } => {
+                let detail = format!("{detail}; what was asked may be done, and the same request again is safe");
+                Problem { retry_after_s: Some(1), ..of(503, "not-audited", "The audit was not written", detail) }
+            }
+            other => unreachable!("no problem of access: {other:?}"),
         }
     }
 
@@ -316,6 +349,11 @@ impl IntoResponse for ApiError {
         let mut response = (status, [(header::CONTENT_TYPE, json)], body).into_response();
         if let Some(seconds) = problem.retry_after_s {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"headroom\""));
         }
         if let Some(elsewhere) = elsewhere {
             response.extensions_mut().insert(elsewhere);

@@ -1,6 +1,7 @@
 //! What another service decides is asked there, on behalf of the client: behind one address, any service may be reached.
 
 use super::ApiError;
+use super::access::Audited;
 use crate::refresh::Service;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
@@ -34,7 +35,7 @@ pub async fn answered(service: &Service, request: Request, next: Next) -> Respon
     let again = parts.clone();
     let response = next.run(Request::from_parts(parts, Body::from(bytes.clone()))).await;
     let Some(Elsewhere(address)) = response.extensions().get::<Elsewhere>() else { return response };
-    match ask(address, again, bytes).await {
+    match ask(service, address, again, bytes).await {
         Ok(theirs) => theirs,
         Err(why) => {
             tracing::info!(%address, %why, "the service that decides was not reached");
@@ -43,15 +44,33 @@ pub async fn answered(service: &Service, request: Request, next: Next) -> Respon
     }
 }
 
-async fn ask(address: &str, parts: Parts, body: Bytes) -> Result<Response, String> {
+async fn ask(service: &Service, address: &str, parts: Parts, body: Bytes) -> Result<Response, String> {
     let target: Uri = address.parse().map_err(|fault| format!("{fault}"))?;
     let authority = target.authority().ok_or("it names no host")?;
-    let connecting = TcpStream::connect((authority.host(), authority.port_u16().unwrap_or(80)));
-    let connected = tokio::time::timeout(CONNECTS_WITHIN, connecting).await;
-    let stream = connected.map_err(|_| "no answer".to_owned())?.map_err(|fault| fault.to_string())?;
-    let handshake = hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|fault| fault.to_string())?;
-    let driving = tokio::spawn(connection);
+    let is_secure = target.scheme_str() == Some("https");
+    let port = authority.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+    let connected = tokio::time::timeout(CONNECTS_WITHIN, async {
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let stream = TcpStream::connect((host, port)).await?;
+        match service.tls().filter(|_| is_secure) {
+            Some(tls) => tls.connect(host, stream).await.map(|stream| Either::Left(TokioIo::new(stream))),
+            None => Ok(Either::Right(TokioIo::new(stream))),
+        }
+    });
+    let io = connected.await.map_err(|_| "no answer".to_owned())?.map_err(|fault: std::io::Error| fault.to_string())?;
+    let request = request(authority.as_str(), parts, body)?;
+    match io {
+        Either::Left(secure) => send(secure, request).await,
+        Either::Right(plain) => send(plain, request).await,
+    }
+}
+
+enum Either<L, R> {
+    Left(L),
+    Right(R),
+}
+
+fn request(authority: &str, parts: Parts, body: Bytes) -> Result<hyper::Request<Full<Bytes>>, String> {
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let mut request = hyper::Request::builder().method(parts.method).uri(path);
     for (name, value) in &parts.headers {
@@ -59,17 +78,28 @@ async fn ask(address: &str, parts: Parts, body: Bytes) -> Result<Response, Strin
             request = request.header(name, value);
         }
     }
-    let request = request
-        .header(header::HOST, authority.as_str())
+    request
+        .header(header::HOST, authority)
         .header(header::CONNECTION, "close")
         .header(FORWARDED, HeaderValue::from_static("1"))
         .body(Full::new(body))
-        .map_err(|fault| fault.to_string())?;
+        .map_err(|fault| fault.to_string())
+}
+
+async fn send<I>(io: I, request: hyper::Request<Full<Bytes>>) -> Result<Response, String>
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let handshake = hyper::client::conn::http1::handshake::<_, Full<Bytes>>(io).await;
+    let (mut sender, connection) = handshake.map_err(|fault| fault.to_string())?;
+    let driving = tokio::spawn(connection);
     let response = sender.send_request(request).await.map_err(|fault| fault.to_string())?;
     let (mut head, body) = response.into_parts();
     let body = body.collect().await.map_err(|fault| fault.to_string())?.to_bytes();
     driving.abort();
     head.headers.remove(header::CONNECTION);
     head.headers.remove(header::TRANSFER_ENCODING);
+    // Where it was answered it was written down, too.
+    head.extensions.insert(Audited);
     Ok(Response::from_parts(head, Body::from(body)))
 }

@@ -5,6 +5,7 @@
 //! else waits. Writes and other reads take one of their places, and are told to come back where there is none: a queue would
 //! only make all of them late.
 
+use super::access::Write;
 use super::{ApiError, forward};
 use crate::refresh::Service;
 use axum::extract::{ConnectInfo, Request};
@@ -148,7 +149,15 @@ pub async fn guarded(service: &Service, guard: &Guard, kind: Kind, request: Requ
     let places = if kind == Kind::Write { &guard.writes } else { &guard.reads };
     let Ok(_place) = places.try_acquire() else { return guard.overloaded().await };
     let limit = guard.limits.request;
-    match tokio::time::timeout(limit, forward::answered(service, request, next)).await {
+    let answered = async {
+        let write = if kind == Kind::Write { Write::of(&request) } else { None };
+        let response = forward::answered(service, request, next).await;
+        match write {
+            Some(write) => write.audited(service, response).await,
+            None => response,
+        }
+    };
+    match tokio::time::timeout(limit, answered).await {
         Ok(response) => response,
         Err(_) => ApiError::TooSlow { seconds: limit.as_secs() }.into_response(),
     }

@@ -1,5 +1,7 @@
 //! The HTTP interface (DESIGN §5): reads from memory, writes to the store, problems as RFC 9457.
 
+mod access;
+mod audit;
 mod error;
 mod events;
 mod explain;
@@ -23,7 +25,7 @@ use crate::refresh::Service;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::sync::Arc;
 use utoipa::OpenApi;
@@ -56,9 +58,11 @@ fn documented() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(pools::get_state, pools::put_state, pools::delete_state))
         .routes(routes!(pools::get_settings, pools::put_settings))
         .routes(routes!(usage::append))
+        .routes(routes!(audit::correct_usage))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::put, nodes::delete))
         .routes(routes!(outcomes::record))
+        .routes(routes!(audit::correct_outcomes))
         .routes(routes!(tasks::submit))
         .routes(routes!(tasks::dry_run))
         .routes(routes!(tasks::get, tasks::delete))
@@ -68,6 +72,7 @@ fn documented() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(tasks::explain))
         .routes(routes!(pools::snapshot))
         .routes(routes!(events::events))
+        .routes(routes!(audit::list))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
 }
@@ -111,17 +116,21 @@ async fn method_not_allowed(request: Request) -> ApiError {
     ApiError::NoMethod { method: request.method().to_string(), path: request.uri().path().to_owned() }
 }
 
-/// Guards requests, and counts answers by route and status: one layer, since each costs a quota a microsecond.
+/// Lets in who may ask, guards requests, and counts answers by route and status: one layer, since each costs a quota a microsecond.
 async fn pass(
     State((service, guard, answers)): State<(Arc<Service>, Arc<Guard>, Answers)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let route = request.extensions().get::<axum::extract::MatchedPath>().cloned();
-    let kind = guard::Kind::of(route.as_ref().map(axum::extract::MatchedPath::as_str), &request);
-    let response = match kind {
-        guard::Kind::Quota => next.run(request).await,
-        kind => guard::guarded(&service, &guard, kind, request, next).await,
+    let name = route.as_ref().map(axum::extract::MatchedPath::as_str);
+    let kind = guard::Kind::of(name, &request);
+    let caller = access::admitted(&service, name, request.method(), request.uri(), request.headers()).await;
+    let caller = caller.map(|caller| request.extensions_mut().insert(caller));
+    let response = match (caller, kind) {
+        (Err(refused), _) => refused.into_response(),
+        (Ok(_), guard::Kind::Quota) => next.run(request).await,
+        (Ok(_), kind) => guard::guarded(&service, &guard, kind, request, next).await,
     };
     answers.count(route.as_ref().map_or("none", |route| route.as_str()), response.status().as_u16());
     response

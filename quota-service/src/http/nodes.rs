@@ -1,4 +1,5 @@
 use super::ApiError;
+use super::access::Who;
 use super::extract::{Json as Body, Query, written_here};
 use crate::engine::Ask;
 use crate::refresh::Service;
@@ -76,12 +77,18 @@ pub async fn list(
 pub async fn put(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
+    who: Who,
     Body(body): Body<NodeBody>,
 ) -> Result<Json<NodeBody>, ApiError> {
     let node = body.parse(node_id(&id)?)?;
     check_size(&node)?;
+    who.of_pool(&node.pool)?;
     written_here(&service, &node.pool.cluster)?;
     let before = node_of(&service, &node.pool.cluster, &node.id).await?.map(|before| before.pool);
+    if let Some(before) = &before {
+        // Who moves a node takes it from another pool.
+        who.of_pool(before)?;
+    }
     service.store.put_node(&node).await?;
     // Of one that has moved, both pools have to know.
     for pool in before.iter().filter(|pool| **pool != node.pool).chain([&node.pool]) {

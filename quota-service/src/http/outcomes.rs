@@ -1,4 +1,5 @@
 use super::ApiError;
+use super::access::Who;
 use super::extract::{Json as Body, not_ahead, published_pool};
 use crate::refresh::Service;
 use axum::Json;
@@ -22,6 +23,7 @@ use wire::{OutcomeBatch, OutcomeReceipt, OutcomeResult, Problem};
 ))]
 pub async fn record(
     State(service): State<Arc<Service>>,
+    who: Who,
     Body(batch): Body<OutcomeBatch>,
 ) -> Result<Json<OutcomeReceipt>, ApiError> {
     let outcomes: Vec<Outcome> = batch.try_into()?;
@@ -34,6 +36,7 @@ pub async fn record(
         return Err(faults.into());
     }
     for outcome in &outcomes {
+        who.of_pool(&outcome.pool)?;
         published_pool(&service, outcome.pool.cluster.as_str(), outcome.pool.gpu_model.as_str())?;
     }
     let recorded = service.store.record_outcomes(&outcomes, now).await?;

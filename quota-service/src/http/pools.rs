@@ -1,6 +1,7 @@
 //! Pools at a glance, their reported state, their settings.
 
 use super::ApiError;
+use super::access::Who;
 use super::extract::{Json as Body, not_ahead, pool_id, written_here};
 use crate::engine::{Ask, Reply};
 use crate::published::{Answer, PublishedPool};
@@ -19,9 +20,10 @@ use wire::{FieldFault, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, P
 #[utoipa::path(get, path = "/v1/pools", tag = "pools", responses(
     (status = 200, description = "Every pool that has usage, a capacity or nodes", body = PoolList),
 ))]
-pub async fn list(State(service): State<Arc<Service>>) -> Json<PoolList> {
-    let now = service.clock.now();
-    Json(PoolList { pools: service.published.load().pools().map(|pool| summary(pool, now)).collect() })
+pub async fn list(State(service): State<Arc<Service>>, Who(who): Who) -> Json<PoolList> {
+    let (now, published) = (service.clock.now(), service.published.load());
+    let pools = published.pools().filter(|pool| who.may_pool(&pool.id));
+    Json(PoolList { pools: pools.map(|pool| summary(pool, now)).collect() })
 }
 
 fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {

@@ -1,6 +1,7 @@
 //! Tasks: submitted, ended, explained. A decision is durable before it is answered; a refusal is an answer.
 
 use super::ApiError;
+use super::access::Who;
 use super::extract::{Json as Body, Query};
 use crate::engine::{Ask, Decided, Reply, answer};
 use crate::refresh::{Service, limits};
@@ -58,9 +59,12 @@ async fn decided(service: &Service, pool: &PoolId, ask: Ask) -> Result<Json<Task
 ))]
 pub async fn submit(
     State(service): State<Arc<Service>>,
+    who: Who,
     Body(body): Body<TaskBody>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let (pool, request) = body.parse(service.clock.now())?;
+    who.of_pool(&pool)?;
+    who.of_organization(&request.organization)?;
     decided(&service, &pool, Ask::Submit(request)).await
 }
 
@@ -76,9 +80,12 @@ pub async fn submit(
 ))]
 pub async fn dry_run(
     State(service): State<Arc<Service>>,
+    who: Who,
     Body(body): Body<TaskBody>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let (pool, request) = body.parse(service.clock.now())?;
+    who.of_pool(&pool)?;
+    who.of_organization(&request.organization)?;
     decided(&service, &pool, Ask::Try(request)).await
 }
 

@@ -1,4 +1,5 @@
 use super::ApiError;
+use super::access::Who;
 use super::extract::Json as Body;
 use crate::refresh::Service;
 use axum::Json;
@@ -21,9 +22,14 @@ use wire::{FieldFault, Problem, UsageBatch, UsageReceipt};
 ))]
 pub async fn append(
     State(service): State<Arc<Service>>,
+    who: Who,
     Body(batch): Body<UsageBatch>,
 ) -> Result<Json<UsageReceipt>, ApiError> {
     let rows: Vec<UsageRow> = batch.try_into()?;
+    for row in &rows {
+        who.of_pool(&row.series.pool)?;
+        who.of_organization(&row.series.organization)?;
+    }
     check_over(&service, &rows)?;
     let report = service.store.append(&rows, &[]).await?;
     service.request_refresh();
@@ -32,7 +38,7 @@ pub async fn append(
 }
 
 /// The peak of an hour is known when the hour is over.
-fn check_over(service: &Service, rows: &[UsageRow]) -> Result<(), ApiError> {
+pub fn check_over(service: &Service, rows: &[UsageRow]) -> Result<(), ApiError> {
     let now = service.clock.now();
     let is_over = |row: &UsageRow| row.hour.plus_hours(1).instant() <= now;
     let early = rows.iter().enumerate().filter(|(_, row)| !is_over(row));

@@ -8,7 +8,9 @@ mod read;
 pub use read::settings;
 mod write;
 
+use crate::access::Tokens;
 use crate::args::Config;
+use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::drift::{Drifts, Ledgers, Renewed};
 use crate::engine::{Engine, Webhook};
@@ -16,13 +18,14 @@ use crate::leases::{Leases, Led};
 use crate::metrics;
 use crate::plan::{ClusterInputs, ClusterPlan, plan};
 use crate::published::{Published, PublishedPool};
+use crate::tls::Tls;
 use arc_swap::ArcSwap;
 use cache::Cache;
 pub use follow::Follower;
 use forecaster::live::LiveBound;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::{Cluster, Store, StoreError};
 use tokio::sync::{Notify, watch};
@@ -42,10 +45,16 @@ pub struct Service {
     pub started_at: UnixSeconds,
     /// Whether the service was told to stop: who waits is answered at once.
     pub stopping: watch::Sender<bool>,
+    /// Who may ask for what.
+    pub tokens: Tokens,
+    /// Who has written what.
+    pub audit: Audit,
     /// Which clusters this service writes for.
     pub leases: Arc<Leases>,
     /// The pools whose tasks are placed here.
     pub engine: Engine,
+    /// What this service shows to others.
+    tls: OnceLock<Arc<Tls>>,
     wanted: Notify,
     /// Whether the pools of the database were read once.
     looked: AtomicBool,
@@ -81,6 +90,8 @@ impl Service {
         let engine = Engine::new(store.clone(), leases.clone(), clock.clone(), &config, webhook);
         Arc::new(Self {
             engine,
+            tokens: Tokens::new(),
+            audit: Audit::on(store.clone()),
             leases,
             store,
             clock,
@@ -90,6 +101,7 @@ impl Service {
             publications: watch::Sender::new(0),
             started_at,
             stopping: watch::Sender::new(false),
+            tls: OnceLock::new(),
             wanted: Notify::new(),
             looked: AtomicBool::new(false),
         })
@@ -119,6 +131,26 @@ impl Service {
             self.request_refresh();
         }
         Ok(())
+    }
+
+    /// Says what this service shows to others; once.
+    pub fn secured(&self, tls: Arc<Tls>) {
+        let _ = self.tls.set(tls);
+    }
+
+    /// What this service shows to others, where it speaks HTTPS.
+    #[must_use]
+    pub fn tls(&self) -> Option<&Arc<Tls>> {
+        self.tls.get()
+    }
+
+    /// Reads the tokens again; answers how many are in force.
+    ///
+    /// # Errors
+    /// The database does not answer: those that are known stay in force.
+    pub async fn read_tokens(&self) -> Result<usize, StoreError> {
+        let from_afar = !self.config.listen.ip().is_loopback();
+        self.tokens.read(self.store.as_ref(), from_afar, self.clock.now()).await
     }
 
     /// Asks for a renewal soon; several requests become one.
@@ -166,6 +198,9 @@ pub async fn watch(service: Arc<Service>) {
             tracing::debug!(%fault, "who writes is not known at this moment");
         }
         follower.follow(&service).await;
+        if let Err(fault) = service.read_tokens().await {
+            tracing::debug!(%fault, "the tokens were not read again");
+        }
     }
 }
 

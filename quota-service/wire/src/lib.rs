@@ -5,6 +5,7 @@
 //! Amounts of GPUs are decimals (thousandths are exact), times are RFC 3339 in UTC.
 
 mod answer;
+mod correction;
 mod drift;
 mod elastic;
 mod explanation;
@@ -24,6 +25,10 @@ mod topology;
 mod usage;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
+pub use correction::{
+    AuditEntryBody, AuditList, CorrectedOutcome, CorrectedUsage, OutcomeCorrection, OutcomeCorrections,
+    OutcomeCorrectionsReceipt, UsageCorrections, UsageCorrectionsReceipt,
+};
 pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};
 pub use elastic::{ElasticBody, ElasticRecord, ResizeRecord, SpeedBody};
 pub use explanation::{

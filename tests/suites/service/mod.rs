@@ -1,5 +1,6 @@
 //! The service on both databases, with a clock that the test sets.
 
+mod access;
 mod calendar;
 mod calibration;
 mod contract;

@@ -16,14 +16,20 @@ impl LeaseStore for PostgresStore {
     async fn beat(&self, held: &[Lease]) -> Result<Vec<Lease>, StoreError> {
         let clusters: Vec<&str> = held.iter().map(|lease| lease.cluster.as_str()).collect();
         let epochs = held.iter().map(|lease| signed("epoch", lease.epoch)).collect::<Result<Vec<i64>, _>>()?;
-        let query = sqlx::query_scalar::<_, String>(
+        let query = sqlx::query_as::<_, (String, i64)>(
             "UPDATE leases SET beat = beat + 1
              FROM unnest($1::text[], $2::bigint[]) AS held (cluster, epoch)
              WHERE leases.cluster = held.cluster AND leases.epoch = held.epoch AND NOT released
-             RETURNING leases.cluster",
+             RETURNING leases.cluster, leases.epoch",
         );
         let still = query.bind(clusters).bind(epochs).fetch_all(&self.beats).await?;
-        Ok(held.iter().filter(|lease| still.iter().any(|name| name == lease.cluster.as_str())).cloned().collect())
+        let is_held = |lease: &&Lease| {
+            let told = |(name, epoch): &(String, i64)| {
+                name == lease.cluster.as_str() && u64::try_from(*epoch).is_ok_and(|epoch| epoch == lease.epoch)
+            };
+            still.iter().any(told)
+        };
+        Ok(held.iter().filter(is_held).cloned().collect())
     }
 
     async fn take_lease(

@@ -99,7 +99,7 @@ impl TryFrom<OutcomeRow> for Outcome {
     }
 }
 
-fn kind(text: &str) -> Result<OutcomeKind, StoreError> {
+pub(crate) fn kind(text: &str) -> Result<OutcomeKind, StoreError> {
     OutcomeKind::parse(text).ok_or_else(|| StoreError::corrupt("kind of an outcome", &format!("{text:?} is none")))
 }
 

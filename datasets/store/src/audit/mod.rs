@@ -1,0 +1,74 @@
+//! What was written, by whom.
+
+pub(crate) mod postgres;
+pub(crate) mod sqlite;
+
+use crate::StoreError;
+use crate::stored::{Stamp, whole};
+use async_trait::async_trait;
+use vocab::UnixSeconds;
+
+/// One write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRecord {
+    pub at: UnixSeconds,
+    /// The name of a token, or who else it was.
+    pub actor: String,
+    pub token_id: Option<String>,
+    /// `POST /v1/tasks`, say, or the name of a command.
+    pub action: String,
+    /// What it was done to: the path with its query.
+    pub target: String,
+    /// HTTP status; 0 of a command.
+    pub status: u16,
+    /// What was before and after, and why, as the caller writes it.
+    pub detail_json: Option<String>,
+}
+
+/// A write as it is read back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Rises with every entry.
+    pub id: u64,
+    pub record: AuditRecord,
+}
+
+#[async_trait]
+pub trait AuditStore {
+    async fn record_audit(&self, records: &[AuditRecord]) -> Result<(), StoreError>;
+
+    /// Entries from `from` on and before `to`, newest first, at most `limit`.
+    async fn audit(&self, from: UnixSeconds, to: UnixSeconds, limit: u32) -> Result<Vec<AuditEntry>, StoreError>;
+
+    /// Forgets entries from before `before`. Answers how many.
+    async fn delete_audit_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
+}
+
+#[derive(sqlx::FromRow)]
+struct AuditRow {
+    id: i64,
+    at: Stamp,
+    actor: String,
+    token_id: Option<String>,
+    action: String,
+    target: String,
+    status: i64,
+    detail_json: Option<String>,
+}
+
+impl TryFrom<AuditRow> for AuditEntry {
+    type Error = StoreError;
+
+    fn try_from(row: AuditRow) -> Result<Self, StoreError> {
+        let record = AuditRecord {
+            at: row.at.0,
+            actor: row.actor,
+            token_id: row.token_id,
+            action: row.action,
+            target: row.target,
+            status: whole("status of a write", row.status)?,
+            detail_json: row.detail_json,
+        };
+        Ok(Self { id: whole("number of a write", row.id)?, record })
+    }
+}

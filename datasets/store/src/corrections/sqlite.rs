@@ -1,0 +1,64 @@
+use super::{BeforeRow, CorrectionStore, OutcomeBefore, Tell};
+use crate::StoreError;
+use crate::audit::sqlite::insert as insert_audit;
+use crate::sqlite::SqliteStore;
+use crate::stored::{Stamp, amount};
+use crate::usage::sqlite::append_in;
+use async_trait::async_trait;
+use sqlx::SqliteConnection;
+use vocab::{EventId, MilliGpus, OutcomeKind, UsageRow};
+
+#[async_trait]
+impl CorrectionStore for SqliteStore {
+    async fn correct_usage(
+        &self,
+        rows: &[UsageRow],
+        tell: Tell<'_, Option<MilliGpus>>,
+    ) -> Result<Vec<Option<MilliGpus>>, StoreError> {
+        let mut transaction = self.begin().await?;
+        let mut before = Vec::with_capacity(rows.len());
+        for row in rows {
+            before.push(demand(&mut transaction, row).await?);
+        }
+        append_in(&mut transaction, rows).await?;
+        insert_audit(&mut transaction, &tell(&before)).await?;
+        transaction.commit().await?;
+        Ok(before)
+    }
+
+    async fn correct_outcomes(
+        &self,
+        corrections: &[(EventId, OutcomeKind)],
+        tell: Tell<'_, OutcomeBefore>,
+    ) -> Result<Vec<OutcomeBefore>, StoreError> {
+        let mut transaction = self.begin().await?;
+        let mut before = Vec::with_capacity(corrections.len());
+        for (event, kind) in corrections {
+            before.push(outcome(&mut transaction, event).await?);
+            let setting = sqlx::query("UPDATE outcomes SET kind = $2 WHERE event_id = $1");
+            setting.bind(event.as_str()).bind(kind.as_str()).execute(&mut *transaction).await?;
+        }
+        insert_audit(&mut transaction, &tell(&before)).await?;
+        transaction.commit().await?;
+        Ok(before)
+    }
+}
+
+async fn demand(connection: &mut SqliteConnection, row: &UsageRow) -> Result<Option<MilliGpus>, StoreError> {
+    let query = sqlx::query_scalar::<_, i64>(
+        "SELECT demand_milli FROM usage JOIN series ON series.id = series_id
+         WHERE cluster = $1 AND gpu_model = $2 AND organization = $3 AND hour = $4",
+    );
+    let pool = &row.series.pool;
+    let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).bind(row.series.organization.as_str());
+    let found = query.bind(Stamp::from(row.hour)).fetch_optional(connection).await?;
+    found.map(|milli| amount("demand", milli)).transpose()
+}
+
+async fn outcome(connection: &mut SqliteConnection, event: &EventId) -> Result<OutcomeBefore, StoreError> {
+    let query = sqlx::query_as::<_, BeforeRow>(
+        "SELECT cluster, gpu_model, kind, spent_by IS NOT NULL AS spent FROM outcomes WHERE event_id = $1",
+    );
+    let found = query.bind(event.as_str()).fetch_optional(connection).await?;
+    found.ok_or_else(|| StoreError::not_found("outcome", event))?.of(event)
+}

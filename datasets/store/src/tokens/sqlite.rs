@@ -1,0 +1,49 @@
+use super::{TokenRecord, TokenRow, TokenStore};
+use crate::StoreError;
+use crate::sqlite::SqliteStore;
+use crate::stored::{Stamp, all};
+use async_trait::async_trait;
+use vocab::{Organization, UnixSeconds};
+
+#[async_trait]
+impl TokenStore for SqliteStore {
+    async fn insert_token(&self, token: &TokenRecord) -> Result<(), StoreError> {
+        let done = sqlx::query(
+            "INSERT INTO tokens
+                 (id, name, role, organization, pools, secret_sha256, created_at, expires_at, revoked_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING",
+        )
+        .bind(&token.id)
+        .bind(&token.name)
+        .bind(token.role.as_str())
+        .bind(token.organization.as_ref().map(Organization::as_str))
+        .bind(token.pools.join(" "))
+        .bind(&token.secret_sha256)
+        .bind(Stamp(token.created_at))
+        .bind(token.expires_at.map(Stamp))
+        .bind(token.revoked_at.map(Stamp))
+        .execute(&self.writer)
+        .await?;
+        if done.rows_affected() == 0 {
+            return Err(StoreError::conflict("token", &token.id, "there is one of this id"));
+        }
+        Ok(())
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
+        all(sqlx::query_as::<_, TokenRow>("SELECT * FROM tokens ORDER BY created_at, id")
+            .fetch_all(&self.readers)
+            .await?)
+    }
+
+    async fn revoke_token(&self, id: &str, at: UnixSeconds) -> Result<bool, StoreError> {
+        let revoking = sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL");
+        if revoking.bind(id).bind(Stamp(at)).execute(&self.writer).await?.rows_affected() == 1 {
+            return Ok(true);
+        }
+        match sqlx::query("SELECT 1 FROM tokens WHERE id = $1").bind(id).fetch_optional(&self.readers).await? {
+            Some(_) => Ok(false),
+            None => Err(StoreError::not_found("token", &id)),
+        }
+    }
+}

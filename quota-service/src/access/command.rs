@@ -1,0 +1,165 @@
+//! `quota-service token`: made, listed and revoked at the command line, by whoever reaches the database.
+
+use super::{ID_BYTES, NewToken, SECRET_BYTES, digest};
+use crate::args::{NewTokenFlags, TokenCommand};
+use crate::clock::Clock;
+use command_line::{Exit, Failure, print_json, print_text, say, table};
+use serde_json::{Value, json};
+use store::{AuditRecord, Role, Store, StoreError, TokenRecord};
+use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
+
+const SECONDS_PER_DAY: i64 = 86_400;
+
+/// Does what was asked, and prints it.
+///
+/// # Errors
+/// The database does not answer, or what was asked does not fit.
+pub async fn run(command: TokenCommand, database: &str, json: bool) -> Result<(), Failure> {
+    let store = store::connect(database).await.map_err(failed)?;
+    let now = Clock::real().now();
+    match command {
+        TokenCommand::Create(flags) => create(store.as_ref(), flags, now, json).await,
+        TokenCommand::List => list(store.as_ref(), now, json).await,
+        TokenCommand::Revoke { id } => revoke(store.as_ref(), &id, now, json).await,
+    }
+}
+
+async fn create(store: &dyn Store, flags: NewTokenFlags, now: UnixSeconds, json: bool) -> Result<(), Failure> {
+    let usage = |fault: String| Failure::new(Exit::Usage, fault);
+    let organization = flags.organization.as_deref().map(Organization::parse).transpose();
+    for pool in &flags.pool {
+        let known = if pool.contains(':') { PoolId::parse(pool).err() } else { ClusterName::parse(pool).err() };
+        if let Some(fault) = known {
+            return Err(usage(format!("--pool {pool}: {fault}; write CLUSTER or CLUSTER:GPU_MODEL")));
+        }
+    }
+    let mut random = [0; ID_BYTES + SECRET_BYTES];
+    getrandom::fill(&mut random).map_err(|fault| Failure::new(Exit::Failure, format!("no random bytes: {fault}")))?;
+    let new = NewToken::of(&random);
+    let record = TokenRecord {
+        id: new.id.clone(),
+        name: flags.name,
+        role: flags.role.into(),
+        organization: organization.map_err(|fault| usage(format!("--organization: {fault}")))?,
+        pools: flags.pool,
+        secret_sha256: digest(&new.secret).to_vec(),
+        created_at: now,
+        expires_at: flags.expires_days.map(|days| now.plus_s(i64::from(days) * SECONDS_PER_DAY)),
+        revoked_at: None,
+    };
+    store.insert_token(&record).await.map_err(failed)?;
+    note(store, now, "token create", &record.id).await?;
+    if json {
+        let mut body = shown(&record, now);
+        body["token"] = new.text().into();
+        print_json(&body);
+        return Ok(());
+    }
+    say(new.text());
+    eprintln!("this is the only time that it is shown: send it as `Authorization: Bearer TOKEN`");
+    Ok(())
+}
+
+async fn list(store: &dyn Store, now: UnixSeconds, json: bool) -> Result<(), Failure> {
+    let tokens = store.tokens().await.map_err(failed)?;
+    if json {
+        print_json(&json!({ "tokens": tokens.iter().map(|token| shown(token, now)).collect::<Vec<_>>() }));
+        return Ok(());
+    }
+    let row = |token: &TokenRecord| {
+        let organization = token.organization.as_ref().map_or("all", Organization::as_str);
+        let pools = if token.pools.is_empty() { "all".to_owned() } else { token.pools.join(" ") };
+        let (id, name, role) = (token.id.clone(), token.name.clone(), token.role.as_str().to_owned());
+        vec![id, name, role, organization.to_owned(), pools, token.created_at.to_string(), state(token, now)]
+    };
+    let rows: Vec<_> = tokens.iter().map(row).collect();
+    print_text(&table(&["id", "name", "role", "organization", "pools", "created", "state"], &rows));
+    Ok(())
+}
+
+async fn revoke(store: &dyn Store, id: &str, now: UnixSeconds, json: bool) -> Result<(), Failure> {
+    // Whoever pastes the whole token means its id.
+    let id = super::split(id).map_or(id, |(id, _)| id);
+    let was_in_force = store.revoke_token(id, now).await.map_err(failed)?;
+    if was_in_force {
+        note(store, now, "token revoke", id).await?;
+    }
+    if json {
+        print_json(&json!({ "id": id, "revoked": was_in_force }));
+    } else if was_in_force {
+        say(format_args!("{id} is revoked; services refuse it within seconds"));
+    } else {
+        say(format_args!("{id} was revoked before"));
+    }
+    Ok(())
+}
+
+async fn note(store: &dyn Store, now: UnixSeconds, action: &str, id: &str) -> Result<(), Failure> {
+    let record = AuditRecord {
+        at: now,
+        actor: "command line".to_owned(),
+        token_id: None,
+        action: action.to_owned(),
+        target: id.to_owned(),
+        status: 0,
+        detail_json: None,
+    };
+    store.record_audit(&[record]).await.map_err(failed)
+}
+
+fn state(token: &TokenRecord, now: UnixSeconds) -> String {
+    match (token.revoked_at, token.expires_at) {
+        (Some(at), _) => format!("revoked {at}"),
+        (None, Some(until)) if until <= now => format!("expired {until}"),
+        (None, Some(until)) => format!("until {until}"),
+        (None, None) => "in force".to_owned(),
+    }
+}
+
+fn shown(token: &TokenRecord, now: UnixSeconds) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "role": token.role.as_str(),
+        "organization": token.organization.as_ref().map(Organization::as_str),
+        "pools": token.pools,
+        "created_at": token.created_at.to_string(),
+        "expires_at": token.expires_at.map(|at| at.to_string()),
+        "revoked_at": token.revoked_at.map(|at| at.to_string()),
+        "in_force": token.revoked_at.is_none() && token.expires_at.is_none_or(|until| now < until),
+    })
+}
+
+fn failed(fault: StoreError) -> Failure {
+    let exit = match &fault {
+        fault if fault.is_retryable() => Exit::Unavailable,
+        StoreError::BadUrl { .. } => Exit::ConfigInvalid,
+        StoreError::NotFound { .. } => Exit::Usage,
+        _ => Exit::Failure,
+    };
+    Failure::new(exit, fault)
+}
+
+/// As the command line spells it.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub enum RoleFlag {
+    /// Reads
+    Read,
+    /// Reads, and reports usage, outcomes, nodes and the state of pools
+    Report,
+    /// Reads, and submits and ends tasks
+    Place,
+    /// Everything
+    Admin,
+}
+
+impl From<RoleFlag> for Role {
+    fn from(flag: RoleFlag) -> Self {
+        match flag {
+            RoleFlag::Read => Self::Read,
+            RoleFlag::Report => Self::Report,
+            RoleFlag::Place => Self::Place,
+            RoleFlag::Admin => Self::Admin,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Who asks, and what they may: bearer tokens with roles and scopes.
+//!
+//! A token is `hr_ID_SECRET`. The secret has 256 random bits; stored is its SHA-256, and compared are digests, in constant
+//! time. As long as no token was ever made, whoever reaches the service may do everything, and it is reached from its own
+//! machine alone.
+
+pub mod command;
+mod rules;
+mod token;
+
+pub use rules::{Need, Scoped, need, path_segment, queried, scoped_pool};
+pub use token::{ID_BYTES, NewToken, SECRET_BYTES, digest, split};
+
+use arc_swap::ArcSwap;
+use axum::http::HeaderValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Role, Store, StoreError, TokenRecord};
+use subtle::ConstantTimeEq;
+use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
+
+/// Whoever asks, and what they may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The name of the token, as the audit has it.
+    pub name: String,
+    pub token_id: Option<String>,
+    role: Role,
+    organization: Option<Organization>,
+    pools: Vec<String>,
+}
+
+impl Caller {
+    /// Whoever asks where there are no tokens.
+    #[must_use]
+    pub fn anyone() -> Self {
+        Self { name: "anyone".to_owned(), token_id: None, role: Role::Admin, organization: None, pools: Vec::new() }
+    }
+
+    fn of(record: TokenRecord) -> Self {
+        let TokenRecord { id, name, role, organization, pools, .. } = record;
+        Self { name, token_id: Some(id), role, organization, pools }
+    }
+
+    /// Whether the role is enough.
+    #[must_use]
+    pub fn may(&self, need: Need) -> bool {
+        match need {
+            Need::Nothing | Need::Read => true,
+            Need::Report => matches!(self.role, Role::Report | Role::Admin),
+            Need::Place => matches!(self.role, Role::Place | Role::Admin),
+            Need::Admin => self.role == Role::Admin,
+        }
+    }
+
+    /// Whether anything is out of the scope.
+    #[must_use]
+    pub fn is_scoped(&self) -> bool {
+        self.organization.is_some() || !self.pools.is_empty()
+    }
+
+    /// The one organization whose tasks and usage it may touch.
+    #[must_use]
+    pub const fn organization(&self) -> Option<&Organization> {
+        self.organization.as_ref()
+    }
+
+    #[must_use]
+    pub fn may_pool(&self, pool: &PoolId) -> bool {
+        let is_of = |scope: &String| *scope == pool.to_string() || *scope == pool.cluster.as_str();
+        self.pools.is_empty() || self.pools.iter().any(is_of)
+    }
+
+    /// Whether every pool of a cluster is in the scope.
+    #[must_use]
+    pub fn may_cluster(&self, cluster: &ClusterName) -> bool {
+        self.pools.is_empty() || self.pools.iter().any(|scope| scope == cluster.as_str())
+    }
+
+    #[must_use]
+    pub fn may_organization(&self, organization: &Organization) -> bool {
+        self.organization.as_ref().is_none_or(|mine| mine == organization)
+    }
+}
+
+/// Why nobody was let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// No token came.
+    Missing,
+    /// One came that is not in force, or never was: which of the two is nobody's business.
+    Unknown,
+}
+
+struct Known {
+    secret_sha256: Vec<u8>,
+    until: Option<UnixSeconds>,
+    caller: Arc<Caller>,
+}
+
+struct Table {
+    /// Nobody is let in without a token.
+    closed: bool,
+    known: BTreeMap<String, Known>,
+}
+
+/// The tokens in force, in memory: a request takes no lock and waits for no database.
+pub struct Tokens {
+    table: ArcSwap<Table>,
+    anyone: Arc<Caller>,
+}
+
+impl Tokens {
+    /// Before the tokens were read nobody is let in.
+    #[must_use]
+    pub fn new() -> Self {
+        let table = Table { closed: true, known: BTreeMap::new() };
+        Self { table: ArcSwap::from_pointee(table), anyone: Arc::new(Caller::anyone()) }
+    }
+
+    /// Reads the tokens again. `from_afar`: the service is reached from other machines, and a token is needed whatever there
+    /// is. Answers how many are in force.
+    ///
+    /// # Errors
+    /// The database does not answer: those that are known stay in force.
+    pub async fn read(&self, store: &dyn Store, from_afar: bool, now: UnixSeconds) -> Result<usize, StoreError> {
+        let records = store.tokens().await?;
+        let closed = from_afar || !records.is_empty();
+        let in_force =
+            |record: &TokenRecord| record.revoked_at.is_none() && record.expires_at.is_none_or(|until| now < until);
+        let known: BTreeMap<String, Known> = records.into_iter().filter(in_force).map(known).collect();
+        let count = known.len();
+        self.table.store(Arc::new(Table { closed, known }));
+        Ok(count)
+    }
+
+    /// Who a request is from, by its header `Authorization`.
+    ///
+    /// # Errors
+    /// A token is needed, and the one that came, if any, is not in force.
+    pub fn admit(&self, header: Option<&HeaderValue>, now: UnixSeconds) -> Result<Arc<Caller>, Refused> {
+        let table = self.table.load();
+        if !table.closed {
+            return Ok(self.anyone.clone());
+        }
+        let header = header.ok_or(Refused::Missing)?;
+        let (id, secret) = header.to_str().ok().and_then(bearer).and_then(split).ok_or(Refused::Unknown)?;
+        let digest = digest(secret);
+        let known = table.known.get(id).ok_or(Refused::Unknown)?;
+        let is_it = bool::from(known.secret_sha256.as_slice().ct_eq(&digest));
+        let in_force = known.until.is_none_or(|until| now < until);
+        if is_it && in_force { Ok(known.caller.clone()) } else { Err(Refused::Unknown) }
+    }
+}
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn known(record: TokenRecord) -> (String, Known) {
+    let (id, secret_sha256, until) = (record.id.clone(), record.secret_sha256.clone(), record.expires_at);
+    (id, Known { secret_sha256, until, caller: Arc::new(Caller::of(record)) })
+}
+
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, token) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}

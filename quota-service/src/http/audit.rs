@@ -1,0 +1,155 @@
+//! What was written, by whom; and what was reported wrongly, put right.
+
+use super::ApiError;
+use super::access::{Audited, Who};
+use super::extract::{Json as Body, Query};
+use crate::access::Caller;
+use crate::refresh::Service;
+use axum::extract::State;
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use store::{AuditRecord, OutcomeBefore};
+use utoipa::IntoParams;
+use vocab::{MilliGpus, UnixSeconds};
+use wire::{
+    AuditEntryBody, AuditList, CorrectedOutcome, CorrectedUsage, OutcomeCorrections, OutcomeCorrectionsReceipt,
+    Problem, UsageCorrections, UsageCorrectionsReceipt,
+};
+
+/// Entries that are answered at most.
+const MOST_ENTRIES: u32 = 10_000;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct AuditQuery {
+    /// From this time on, RFC 3339.
+    from: Option<String>,
+    /// Before this time.
+    to: Option<String>,
+    /// At most so many, 1000 if not given.
+    limit: Option<u32>,
+}
+
+/// Who has written what, newest first
+#[utoipa::path(get, path = "/v1/audit", tag = "service", params(AuditQuery), responses(
+    (status = 200, description = "Writes that were acknowledged", body = AuditList),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn list(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<AuditQuery>,
+) -> Result<Json<AuditList>, ApiError> {
+    let time = |name: &str, text: Option<String>, default: UnixSeconds| match text {
+        None => Ok(default),
+        Some(text) => {
+            command_line::instant(&text).map_err(|fault| ApiError::Query { detail: format!("{name}: {fault}") })
+        }
+    };
+    let from = time("from", query.from, UnixSeconds::new(0))?;
+    let to = time("to", query.to, service.clock.now().plus_s(1))?;
+    let entries = service.store.audit(from, to, query.limit.unwrap_or(1_000).min(MOST_ENTRIES)).await?;
+    Ok(Json(AuditList { entries: entries.into_iter().map(entry).collect() }))
+}
+
+fn entry(entry: store::AuditEntry) -> AuditEntryBody {
+    let AuditRecord { at, actor, token_id, action, target, status, detail_json } = entry.record;
+    AuditEntryBody {
+        id: entry.id,
+        at: at.to_string(),
+        actor,
+        token_id,
+        action,
+        target,
+        status: (status > 0).then_some(status),
+        detail: detail_json.and_then(|text| serde_json::from_str(&text).ok()),
+    }
+}
+
+fn record(service: &Service, who: &Caller, route: &str, detail: &serde_json::Value) -> AuditRecord {
+    AuditRecord {
+        at: service.clock.now(),
+        actor: who.name.clone(),
+        token_id: who.token_id.clone(),
+        action: format!("POST {route}"),
+        target: route.to_owned(),
+        status: 200,
+        detail_json: Some(detail.to_string()),
+    }
+}
+
+/// Put usage right that was reported wrongly
+///
+/// Taken whole or not at all. The audit keeps the reason and what was there before.
+#[utoipa::path(post, path = "/v1/usage/corrections", tag = "feed", request_body = UsageCorrections, responses(
+    (status = 200, description = "Durable; one result for each row, in their order", body = UsageCorrectionsReceipt),
+    (status = 400, description = "Rows are refused, or there is no reason; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn correct_usage(
+    State(service): State<Arc<Service>>,
+    Who(who): Who,
+    Body(body): Body<UsageCorrections>,
+) -> Result<(Extension<Audited>, Json<UsageCorrectionsReceipt>), ApiError> {
+    let (reason, rows) = body.parse()?;
+    super::usage::check_over(&service, &rows)?;
+    let who_asks = Who(who);
+    for row in &rows {
+        who_asks.of_pool(&row.series.pool)?;
+        who_asks.of_organization(&row.series.organization)?;
+    }
+    let corrected = |before: &[Option<MilliGpus>]| -> Vec<CorrectedUsage> {
+        let one = |(row, before): (&vocab::UsageRow, &Option<MilliGpus>)| CorrectedUsage::of(row, *before);
+        rows.iter().zip(before).map(one).collect()
+    };
+    let tell = |before: &[Option<MilliGpus>]| {
+        let detail = json!({ "reason": reason, "rows": corrected(before) });
+        record(&service, &who_asks.0, "/v1/usage/corrections", &detail)
+    };
+    let before = service.store.correct_usage(&rows, &tell).await?;
+    service.request_refresh();
+    Ok((Extension(Audited), Json(UsageCorrectionsReceipt { rows: corrected(&before) })))
+}
+
+/// Put right how guarantee periods ended
+///
+/// Taken whole or not at all. The audit keeps the reason and what was there before. A move of eta that has counted an outcome
+/// stays as it was: `spent` says so.
+#[utoipa::path(post, path = "/v1/outcomes/corrections", tag = "feed", request_body = OutcomeCorrections, responses(
+    (status = 200, description = "Durable; one result for each event, in their order", body = OutcomeCorrectionsReceipt),
+    (status = 400, description = "Events are refused, or there is no reason; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "An event was never reported", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn correct_outcomes(
+    State(service): State<Arc<Service>>,
+    Who(who): Who,
+    Body(body): Body<OutcomeCorrections>,
+) -> Result<(Extension<Audited>, Json<OutcomeCorrectionsReceipt>), ApiError> {
+    if who.is_scoped() {
+        let detail = "outcomes are put right with a token of every pool".to_owned();
+        return Err(ApiError::Forbidden { detail });
+    }
+    let (reason, corrections) = body.parse()?;
+    let corrected = |before: &[OutcomeBefore]| -> Vec<CorrectedOutcome> {
+        let one = |(before, (_, after)): (&OutcomeBefore, &(vocab::EventId, vocab::OutcomeKind))| CorrectedOutcome {
+            event_id: before.event_id.to_string(),
+            before: before.kind.as_str().to_owned(),
+            after: after.as_str().to_owned(),
+            spent: before.spent,
+        };
+        before.iter().zip(&corrections).map(one).collect()
+    };
+    let tell = |before: &[OutcomeBefore]| {
+        let detail = json!({ "reason": reason, "outcomes": corrected(before) });
+        record(&service, &who, "/v1/outcomes/corrections", &detail)
+    };
+    let before = service.store.correct_outcomes(&corrections, &tell).await?;
+    service.request_refresh();
+    Ok((Extension(Audited), Json(OutcomeCorrectionsReceipt { outcomes: corrected(&before) })))
+}

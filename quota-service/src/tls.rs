@@ -1,0 +1,175 @@
+//! TLS 1.3 of the service, and of what it asks of other services: certificates are read again when their files change, so that
+//! they can be renewed without a restart.
+
+use arc_swap::ArcSwap;
+use sha2::{Digest, Sha256};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+
+/// Between two looks at the files.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Where certificates lie, as PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// The certificate of the service, and what leads to its authority.
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+    /// Whose certificates clients must show; `None` where they need none.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// What is made of the files.
+struct Made {
+    server: Arc<ServerConfig>,
+    client: Arc<ClientConfig>,
+}
+
+/// The certificates in force.
+pub struct Tls {
+    files: Files,
+    made: ArcSwap<Made>,
+    /// Of the bytes that were read last.
+    digest: Mutex<[u8; 32]>,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One cannot be read, holds something else, or the key is not that of the certificate.
+    pub fn read(files: Files) -> Result<Self, String> {
+        let bytes = Bytes::read(&files)?;
+        let made = ArcSwap::from_pointee(bytes.make(&files)?);
+        Ok(Self { made, digest: Mutex::new(bytes.digest()), files })
+    }
+
+    /// Reads the files again. Answers whether they had changed; connections that are open go on as they are.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); what was in force stays.
+    pub fn reload(&self) -> Result<bool, String> {
+        let bytes = Bytes::read(&self.files)?;
+        let digest = bytes.digest();
+        let mut known = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known == digest {
+            return Ok(false);
+        }
+        self.made.store(Arc::new(bytes.make(&self.files)?));
+        *known = digest;
+        Ok(true)
+    }
+
+    /// The handshake with a client.
+    ///
+    /// # Errors
+    /// The client speaks no TLS 1.3, or shows no certificate that is asked for.
+    pub async fn accept(&self, stream: TcpStream) -> std::io::Result<server::TlsStream<TcpStream>> {
+        TlsAcceptor::from(self.made.load().server.clone()).accept(stream).await
+    }
+
+    /// The handshake with another service.
+    ///
+    /// # Errors
+    /// It shows no certificate of this name that the authority of the clients has signed.
+    pub async fn connect(&self, host: &str, stream: TcpStream) -> std::io::Result<client::TlsStream<TcpStream>> {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
+        TlsConnector::from(self.made.load().client.clone()).connect(name, stream).await
+    }
+}
+
+/// The files as they are.
+struct Bytes {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    client_ca: Option<Vec<u8>>,
+}
+
+impl Bytes {
+    fn read(files: &Files) -> Result<Self, String> {
+        let read = |path: &PathBuf| std::fs::read(path).map_err(|fault| format!("{}: {fault}", path.display()));
+        let client_ca = files.client_ca.as_ref().map(read).transpose()?;
+        Ok(Self { certificate: read(&files.certificate)?, key: read(&files.key)?, client_ca })
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        let all = [Some(&self.certificate), Some(&self.key), self.client_ca.as_ref()];
+        let mut digest = Sha256::new();
+        for bytes in all.into_iter().flatten() {
+            digest.update((bytes.len() as u64).to_le_bytes());
+            digest.update(bytes);
+        }
+        digest.finalize().into()
+    }
+
+    fn make(&self, files: &Files) -> Result<Made, String> {
+        let of = |path: &PathBuf, why: String| format!("{}: {why}", path.display());
+        let chain = certificates(&self.certificate).map_err(|why| of(&files.certificate, why))?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|fault| of(&files.key, format!("{fault:?}")))?;
+        // Without an authority of its own the service trusts other services that show its own certificate.
+        let (trusted, from) = match (&self.client_ca, &files.client_ca) {
+            (Some(bytes), Some(path)) => (bytes, path),
+            _ => (&self.certificate, &files.certificate),
+        };
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(trusted).map_err(|why| of(from, why))? {
+            roots.add(certificate).map_err(|fault| of(from, fault.to_string()))?;
+        }
+        let (provider, roots) = (Arc::new(ring::default_provider()), Arc::new(roots));
+        let wrong = |fault: tokio_rustls::rustls::Error| of(&files.key, fault.to_string());
+        let server = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+        let server = server.map_err(wrong)?;
+        let server = if self.client_ca.is_some() {
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone()).build();
+            server.with_client_cert_verifier(verifier.map_err(|fault| of(from, fault.to_string()))?)
+        } else {
+            server.with_no_client_auth()
+        };
+        let mut server = server.with_single_cert(chain.clone(), key.clone_key()).map_err(wrong)?;
+        server.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let client = client_config(provider, roots).map_err(wrong)?;
+        let client = client.with_client_auth_cert(chain, key).map_err(wrong)?;
+        Ok(Made { server: Arc::new(server), client: Arc::new(client) })
+    }
+}
+
+type Trusting = tokio_rustls::rustls::ConfigBuilder<ClientConfig, tokio_rustls::rustls::client::WantsClientCert>;
+
+fn client_config(
+    provider: Arc<CryptoProvider>,
+    roots: Arc<RootCertStore>,
+) -> Result<Trusting, tokio_rustls::rustls::Error> {
+    let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(client.with_root_certificates(roots))
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let all = all.map_err(|fault| format!("{fault:?}"))?;
+    if all.is_empty() { Err("it holds no certificate (PEM)".to_owned()) } else { Ok(all) }
+}
+
+/// Reads the files again when they change, and when `told`. Never returns.
+pub async fn watch(tls: Arc<Tls>, mut told: watch::Receiver<u64>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            Ok(()) = told.changed() => {}
+        }
+        match tls.reload() {
+            Ok(true) => tracing::info!("the certificates were read again"),
+            Ok(false) => {}
+            Err(why) => tracing::error!(why, "the certificates were not read again: the ones before stay in force"),
+        }
+    }
+}
