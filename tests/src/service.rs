@@ -144,6 +144,12 @@ impl TestService {
         self.follower.lock().await.follow(&self.service).await;
     }
 
+    /// Leaves its pools to other services, as the service does when it is told to stop.
+    pub async fn leave(&self) {
+        self.service.engine.stop().await;
+        self.service.leases.release(self.service.store.as_ref()).await;
+    }
+
     /// Whether the look for promoted runs, which the service takes every 10 s, would renew the quotas.
     pub async fn sees_news(&self) -> bool {
         self.renewer.lock().await.sees_news(&self.service).await

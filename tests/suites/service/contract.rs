@@ -7,7 +7,7 @@ use tests::on_both_databases;
 on_both_databases![every_documented_route_is_served_and_its_answers_have_the_documented_fields];
 
 /// What this version serves (DESIGN §5).
-const ROUTES: [(&str, &str); 29] = [
+const ROUTES: [(&str, &str); 32] = [
     ("get", "/quota"),
     ("get", "/v1/quota"),
     ("get", "/v1/quota/stream"),
@@ -21,6 +21,9 @@ const ROUTES: [(&str, &str); 29] = [
     ("get", "/v1/pools/{id}/settings"),
     ("put", "/v1/pools/{id}/settings"),
     ("post", "/v1/usage"),
+    ("post", "/v1/usage/corrections"),
+    ("post", "/v1/outcomes/corrections"),
+    ("get", "/v1/audit"),
     ("get", "/v1/nodes"),
     ("put", "/v1/nodes/{id}"),
     ("delete", "/v1/nodes/{id}"),

@@ -8,7 +8,7 @@ use tests::on_both_databases;
 on_both_databases![
     coverage_that_leaves_its_band_is_warned_of_once_and_once_when_it_is_back,
     a_restart_in_the_middle_counts_nothing_twice,
-    two_services_on_one_database_count_each_hour_once,
+    services_that_take_turns_count_each_hour_once,
     late_usage_is_waited_for_two_hours_and_what_never_comes_is_counted_and_not_scored,
     what_is_said_is_kept_once_the_hour_has_its_usage_whole,
     a_new_run_is_judged_by_what_it_says_itself,
@@ -116,7 +116,9 @@ async fn a_restart_in_the_middle_counts_nothing_twice(database: TestDatabase) {
         let fresh = TestService::start(database.store().await, end().plus_s(60 + 3_600 * hour)).await;
         fresh.renew().await;
         fresh.renew().await;
-        drift(&fresh).await
+        let drift = drift(&fresh).await;
+        fresh.leave().await;
+        drift
     };
     for hour in 0..9 {
         let demand = 30.0 + 7.3 * f64::from(u8::try_from(hour % 4).unwrap());
@@ -129,21 +131,35 @@ async fn a_restart_in_the_middle_counts_nothing_twice(database: TestDatabase) {
             "issues whose four hours are over: {expected}"
         );
         assert_eq!(restarted(hour + 1).await, expected);
+        // Once to see that it has lost its lease, and once to take it again.
+        steady.service.look_at_leases().await.unwrap();
+        steady.service.look_at_leases().await.unwrap();
         steady.renew().await;
         assert_eq!(drift(&steady).await, expected);
     }
     assert_eq!(drift(&steady).await["scored_hours"], 6 * 4 * 3);
 }
 
-async fn two_services_on_one_database_count_each_hour_once(database: TestDatabase) {
+async fn take_over(next: &TestService, last: &TestService) {
+    last.leave().await;
+    next.service.look_at_leases().await.unwrap();
+    next.service.look_at_leases().await.unwrap();
+}
+
+async fn services_that_take_turns_count_each_hour_once(database: TestDatabase) {
     let one = serving(&database, 500).await;
     let other = TestService::start(database.store().await, end().plus_s(60)).await;
-    other.renew().await;
     for hour in 0..8 {
-        other.pass_s(3_600);
-        pass_hour(&one, hour, 33.0).await;
-        other.renew().await;
+        // Whoever computed the last hour leaves the next one to the other.
+        let (next, last) = if hour % 2 == 0 { (&one, &other) } else { (&other, &one) };
+        take_over(next, last).await;
+        last.pass_s(3_600);
+        pass_hour(next, hour, 33.0).await;
     }
+    take_over(&one, &other).await;
+    one.renew().await;
+    take_over(&other, &one).await;
+    other.renew().await;
     let (one, other) = (drift(&one).await, drift(&other).await);
     assert_eq!((&one["issue_hours"], &one["scored_hours"]), (&5.into(), &60.into()));
     assert_eq!(one, other);
