@@ -64,6 +64,24 @@ impl TestDatabase {
         self.try_execute(sql).await.expect("the SQL of a test");
     }
 
+    /// The texts that a query of one column gives.
+    ///
+    /// # Panics
+    /// The SQL fails, or gives something else.
+    pub async fn rows(&self, sql: &str) -> Vec<String> {
+        let query = AssertSqlSafe(sql.to_owned());
+        match self.backend {
+            Backend::Postgres => {
+                let mut connection = PgConnection::connect(&self.url).await.expect("the database answers");
+                sqlx::query_scalar(query).fetch_all(&mut connection).await.expect("texts")
+            }
+            Backend::Sqlite => {
+                let mut connection = SqliteConnection::connect(&self.url).await.expect("the database answers");
+                sqlx::query_scalar(query).fetch_all(&mut connection).await.expect("texts")
+            }
+        }
+    }
+
     /// The whole numbers that a query of one column gives.
     ///
     /// # Panics

@@ -1,15 +1,19 @@
 //! What the suites share: databases, programs, a service with a clock of its own, fixtures written as text, public data.
 
+pub mod check;
 mod database;
 pub mod fixture;
 mod programs;
+mod proxy;
 mod public_data;
 mod service;
 
 pub use database::{TestDatabase, fresh_database};
 pub use programs::{
-    Listening, Ran, program, program_interrupted, program_names, program_to_closed_pipe, program_to_file, program_with,
+    Listening, Ran, free_address, program, program_interrupted, program_names, program_to_closed_pipe, program_to_file,
+    program_with, send_to,
 };
+pub use proxy::{Fault, Proxy};
 pub use public_data::{public_data, workspace_root};
 pub use service::{Answer, TestService, promote, promote_bytes};
 pub use store::Backend;

@@ -240,21 +240,17 @@ impl Listening {
     /// The status and JSON body that a method answers, or `None` where the service went away before it did.
     #[must_use]
     pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
-        let agent: ureq::Agent = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_secs(30)))
-            .build()
-            .into();
-        let url = format!("http://{}{path}", self.address);
-        let sent = match (method, body) {
-            ("DELETE", _) => agent.delete(url).call(),
-            ("PUT", Some(body)) => agent.put(url).send_json(body),
-            (_, Some(body)) => agent.post(url).send_json(body),
-            (_, None) => agent.post(url).send_empty(),
-        };
-        let mut response = sent.ok()?;
-        let body = response.body_mut().read_to_string().ok()?;
-        Some((response.status().as_u16(), serde_json::from_str(&body).unwrap_or(Value::String(body))))
+        send_to(&self.address, method, path, body)
+    }
+
+    /// Lets the service stand still, as a machine does that is swapped out, or goes on again.
+    ///
+    /// # Panics
+    /// It has ended.
+    pub fn pause(&self, stands_still: bool) {
+        let signal = if stands_still { "-STOP" } else { "-CONT" };
+        let told = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(told.expect("kill runs").success(), "the service had ended by itself");
     }
 
     /// Ends the service as a lost machine does: no signal that it could hear.
@@ -287,4 +283,35 @@ impl Drop for Listening {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A loopback address with a port that nobody listened on a moment ago.
+///
+/// # Panics
+/// There is none.
+#[must_use]
+pub fn free_address() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+/// The status and JSON body that a service answers, or `None` where it did not, or went away before it did.
+#[must_use]
+pub fn send_to(address: &str, method: &str, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(Duration::from_secs(30)))
+        .build()
+        .into();
+    let url = format!("http://{address}{path}");
+    let sent = match (method, body) {
+        ("DELETE", _) => agent.delete(url).call(),
+        ("GET", _) => agent.get(url).call(),
+        ("PUT", Some(body)) => agent.put(url).send_json(body),
+        (_, Some(body)) => agent.post(url).send_json(body),
+        (_, None) => agent.post(url).send_empty(),
+    };
+    let mut response = sent.ok()?;
+    let body = response.body_mut().read_to_string().ok()?;
+    Some((response.status().as_u16(), serde_json::from_str(&body).unwrap_or(Value::String(body))))
 }

@@ -314,7 +314,7 @@ async fn other_machines_are_listened_to_only_with_tokens(database: TestDatabase)
     let create = ["token", "create", "--name", "a", "--role", "read", "--json", "--database", &database.url];
     let made = program("quota-service", &create).json();
     let service = Listening::start(&start);
-    let port = service.address.rsplit(':').next().unwrap();
+    let port = service.address.rsplit(':').next().unwrap().to_owned();
     let service = service.at(format!("127.0.0.1:{port}"));
     assert_eq!(service.get(&quota_path(1)).0, 401);
     assert_eq!(service.get_as(made["token"].as_str().unwrap(), "/v1/pools").0, 200);
