@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-use store::{NewRun, RunFacts, RunId, Store};
+use store::{NewRun, RunFacts, RunId, Store, StoreError};
 use tokio::sync::Mutex;
 use tower::ServiceExt;
 use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart, MilliGpus, SeriesId, UnixSeconds};
@@ -85,7 +85,7 @@ impl TestService {
         snapshot_facts: u64,
         webhook: Option<Webhook>,
     ) -> Self {
-        Self::begin(store, now, snapshot_facts, webhook, None).await
+        Self::begin(store, now, snapshot_facts, webhook, None).await.expect("the database answers")
     }
 
     /// As [`start`](Self::start), as one of several services on the database, which gives another one up after so long.
@@ -94,7 +94,23 @@ impl TestService {
     /// The database does not answer.
     pub async fn start_as(store: Arc<dyn Store>, now: UnixSeconds, name: &str, patience: Duration) -> Self {
         let leases = Leases::new(name.to_owned(), patience);
-        Self::begin(store, now, Config::default().snapshot_facts, None, Some(leases)).await
+        Self::begin(store, now, Config::default().snapshot_facts, None, Some(leases))
+            .await
+            .expect("the database answers")
+    }
+
+    /// As [`start_as`](Self::start_as), on a database that may not answer.
+    ///
+    /// # Errors
+    /// It does not.
+    pub async fn try_start_as(
+        store: Arc<dyn Store>,
+        now: UnixSeconds,
+        name: &str,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        let leases = Leases::new(name.to_owned(), patience);
+        Self::begin(store, now, 40, None, Some(leases)).await
     }
 
     async fn begin(
@@ -103,7 +119,7 @@ impl TestService {
         snapshot_facts: u64,
         webhook: Option<Webhook>,
         leases: Option<Leases>,
-    ) -> Self {
+    ) -> Result<Self, StoreError> {
         let time = SetTime { wall_unix_s: Arc::new(AtomicI64::new(now.get())), ran_s: Arc::default() };
         let config = Config { max_body_bytes: 64 * 1_024, snapshot_facts, ..Config::default() };
         let clock = Clock::real_from(Box::new(time.clone()));
@@ -111,11 +127,11 @@ impl TestService {
             Some(leases) => Service::with_leases(store, clock, config, webhook, leases),
             None => Service::with_webhook(store, clock, config, webhook),
         };
-        restore(&service).await.expect("the database answers");
-        service.look_at_leases().await.expect("the database answers");
-        service.read_tokens().await.expect("the database answers");
+        restore(&service).await?;
+        service.look_at_leases().await?;
+        service.read_tokens().await?;
         let router = router(service.clone(), String::new);
-        Self { service, router, renewer: Mutex::default(), follower: Mutex::default(), time }
+        Ok(Self { service, router, renewer: Mutex::default(), follower: Mutex::default(), time })
     }
 
     /// What answers the requests.

@@ -8,6 +8,7 @@ mod drift;
 mod engine;
 mod faults;
 mod feed;
+mod harness;
 mod load;
 mod quota;
 mod restart;

@@ -1,0 +1,183 @@
+//! What clients send, what of it was acknowledged, and whether it is there.
+
+use super::{GIVES_UP, Random};
+use axum::http::Method;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use tests::{TestDatabase, TestService};
+use tokio::time::timeout;
+
+const OF_POOL: &str = "cluster=demo&gpu_model=A100";
+
+/// What is known of a value that was sent more than once.
+#[derive(Default)]
+struct Register {
+    /// What was acknowledged last.
+    acknowledged: Option<i64>,
+    /// What was sent since, and may be there or not.
+    unknown: BTreeSet<i64>,
+}
+
+#[derive(Default)]
+pub struct Clients {
+    tasks: Vec<String>,
+    /// Task → the ends that were acknowledged, and those that were asked for without an answer.
+    known: BTreeMap<String, (Vec<String>, Vec<String>)>,
+    /// Event → whether it was acknowledged.
+    events: BTreeMap<String, bool>,
+    batches: Vec<Value>,
+    /// Demand of an hour, in thousandths.
+    usage: BTreeMap<String, Register>,
+    acknowledged: u64,
+}
+
+impl Clients {
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// One request at one service, given up after a while.
+    pub async fn act(&mut self, service: &TestService, random: &mut Random) {
+        match random.below(8) {
+            0..=2 => self.submit(service, random).await,
+            3 | 4 => self.end(service, random).await,
+            5 => self.report_usage(service, random).await,
+            _ => self.report_outcomes(service, random).await,
+        }
+    }
+
+    async fn sent(&mut self, service: &TestService, method: Method, path: &str, body: Option<&Value>) -> Option<Value> {
+        let sending = service.send(method, path, &[], body.map(Value::to_string));
+        let answer = timeout(GIVES_UP, sending).await.ok()?;
+        assert!(answer.status < 500 || [503, 507].contains(&answer.status), "{path}: {answer:?}");
+        (answer.status == 200).then(|| {
+            self.acknowledged += 1;
+            answer.body
+        })
+    }
+
+    async fn submit(&mut self, service: &TestService, random: &mut Random) {
+        // One in four is sent again: whoever heard nothing does.
+        let again = !self.tasks.is_empty() && random.below(4) == 0;
+        let number = if again { random.below(self.tasks.len() as u64) } else { self.tasks.len() as u64 };
+        let id = format!("t{number}");
+        let class = if number % 3 == 0 { "hp" } else { "spot" };
+        let gpus = [0.5, 1.0, 4.0][(number % 5 % 3) as usize];
+        let body = json!({
+            "cluster": "demo", "gpu_model": "A100", "id": id, "organization": format!("org-00{}", number % 3), "class": class,
+            "gpus_per_pod": gpus, "pods": 1 + number % 2,
+        });
+        if !again {
+            self.tasks.push(id.clone());
+        }
+        let answer = self.sent(service, Method::POST, "/v1/tasks", Some(&body)).await;
+        if answer.is_some() {
+            self.known.entry(id).or_default();
+        }
+    }
+
+    async fn end(&mut self, service: &TestService, random: &mut Random) {
+        if self.tasks.is_empty() {
+            return;
+        }
+        let id = self.tasks[random.below(self.tasks.len() as u64) as usize].clone();
+        let (method, what, end) = match random.below(3) {
+            0 => (Method::DELETE, "", "deleted"),
+            1 => (Method::POST, "/checkpoint", ""),
+            _ => (Method::POST, "/finish", "finished"),
+        };
+        let answer = self.sent(service, method, &format!("/v1/tasks/{id}{what}?{OF_POOL}"), None).await;
+        if end.is_empty() {
+            return;
+        }
+        match answer {
+            Some(answer) => self.known.entry(id).or_default().0.push(answer["status"].as_str().unwrap().to_owned()),
+            None => {
+                if let Some((_, unknown)) = self.known.get_mut(&id) {
+                    unknown.push(end.to_owned());
+                }
+            }
+        }
+    }
+
+    async fn report_usage(&mut self, service: &TestService, random: &mut Random) {
+        let hour = super::end().plus_s(-3_600 * (1 + random.below(5) as i64)).to_string();
+        let milli = 1_000 * random.below(200) as i64;
+        let row = json!({ "hour": hour, "cluster": "demo", "gpu_model": "A100", "organization": "told", "demand_gpus": milli / 1_000 });
+        let (path, body) = match random.below(3) {
+            0 => ("/v1/usage/corrections", json!({ "reason": "a history", "rows": [row] })),
+            _ => ("/v1/usage", json!({ "rows": [row] })),
+        };
+        let answer = self.sent(service, Method::POST, path, Some(&body)).await;
+        let register = self.usage.entry(hour).or_default();
+        match answer {
+            Some(_) => {
+                // What was given up before may still arrive: a request that nobody waits for is not taken back.
+                register.acknowledged = Some(milli);
+            }
+            None => {
+                register.unknown.insert(milli);
+            }
+        }
+    }
+
+    async fn report_outcomes(&mut self, service: &TestService, random: &mut Random) {
+        // Half of the batches come again, later, and at whatever service.
+        let again = !self.batches.is_empty() && random.below(2) == 0;
+        let batch = if again {
+            self.batches[random.below(self.batches.len() as u64) as usize].clone()
+        } else {
+            let first = self.events.len();
+            let kind = if random.below(4) == 0 { "broken" } else { "kept" };
+            let ended_at = super::end().plus_s(-(random.below(3_000) as i64)).to_string();
+            let one = |number: usize| json!({ "event_id": format!("e{number}"), "cluster": "demo", "gpu_model": "A100", "guarantee_hours": 1, "kind": kind, "ended_at": ended_at });
+            let batch = json!({ "outcomes": (first..first + 20).map(one).collect::<Vec<_>>() });
+            for number in first..first + 20 {
+                self.events.insert(format!("e{number}"), false);
+            }
+            self.batches.push(batch.clone());
+            batch
+        };
+        if self.sent(service, Method::POST, "/v1/outcomes", Some(&batch)).await.is_some() {
+            for outcome in batch["outcomes"].as_array().unwrap() {
+                self.events.insert(outcome["event_id"].as_str().unwrap().to_owned(), true);
+            }
+        }
+    }
+
+    /// What was acknowledged is there.
+    pub async fn check(&self, database: &TestDatabase) {
+        let rows = database.rows("SELECT id || ' ' || status FROM tasks").await;
+        let tasks: BTreeMap<&str, &str> = rows.iter().filter_map(|row| row.rsplit_once(' ')).collect();
+        for (id, (acknowledged, unknown)) in &self.known {
+            let now = tasks.get(id.as_str()).unwrap_or_else(|| panic!("{id} was acknowledged and is lost"));
+            match acknowledged.first() {
+                Some(end) => assert_eq!(now, end, "{id} was acknowledged as {end}"),
+                None if ["finished", "deleted"].contains(now) => {
+                    assert!(unknown.iter().any(|end| end == now), "{id} is {now}, and nobody asked for that");
+                }
+                None => {}
+            }
+        }
+        let events: BTreeSet<String> = database.rows("SELECT event_id FROM outcomes").await.into_iter().collect();
+        for (event, _) in self.events.iter().filter(|(_, acknowledged)| **acknowledged) {
+            assert!(events.contains(event), "{event} was acknowledged and is lost");
+        }
+        let told = database
+            .rows(
+                "SELECT CAST(demand_milli AS text) FROM usage JOIN series ON series.id = series_id
+                 WHERE organization = 'told' ORDER BY hour",
+            )
+            .await;
+        let hours: Vec<&Register> = self.usage.values().filter(|one| one.acknowledged.is_some()).collect();
+        assert!(told.len() >= hours.len(), "{} hours were acknowledged, and {} are there", hours.len(), told.len());
+        let all: BTreeSet<i64> = self
+            .usage
+            .values()
+            .flat_map(|one| one.acknowledged.into_iter().chain(one.unknown.iter().copied()))
+            .collect();
+        for milli in told {
+            assert!(all.contains(&milli.parse().unwrap()), "{milli} thousandths were never told");
+        }
+    }
+}
