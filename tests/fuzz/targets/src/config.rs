@@ -52,10 +52,8 @@ fn policy(text: &[u8]) {
 fn written(of: &impl Serialize) -> String {
     let value = serde_json::to_value(of).expect("settings are strings and numbers");
     let keys = value.as_object().expect("settings have names");
-    keys.iter()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(key, value)| format!("{key} = {}\n", inline(value)))
-        .collect()
+    let given = keys.iter().filter(|(_, value)| !value.is_null());
+    given.map(|(key, value)| format!("{key} = {}", inline(value))).collect::<Vec<_>>().join("\n")
 }
 
 fn inline(value: &Value) -> String {

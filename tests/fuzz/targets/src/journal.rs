@@ -56,7 +56,7 @@ pub fn journal(data: &[u8]) {
         }
     }
     comes_back(&pool);
-    let measured_from = pool.demand().parts().0.map_or(pool.now(), |hour| hour.instant());
+    let measured_from = pool.demand().parts().0.map_or(pool.now(), vocab::HourStart::instant);
     if pool.now().since_s(measured_from) <= LONGEST_S {
         decides(pool);
     }

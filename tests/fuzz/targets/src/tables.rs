@@ -3,12 +3,15 @@
 use crate::{chosen, file_of, is_one_line};
 use datasets::read::{self, ReadError, ReadOptions, ReadReport};
 use datasets::{Calendar, sweep};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use vocab::{ClusterName, GpuModel, HourStart, Task, UnixSeconds, UsageRow};
 
 const EPOCH_S: i64 = 1_709_222_400;
 /// Series and hours that are swept: a list may span more, and would take longer.
 const MOST_ROWS: i64 = 200_000;
+
+/// A reader of jobs, whose times count from an epoch.
+type ReadTasks = fn(&Path, UnixSeconds, &ReadOptions) -> Result<(Vec<Task>, ReadReport), ReadError>;
 
 fn options(skip_bad_rows: bool) -> ReadOptions {
     ReadOptions {
@@ -25,20 +28,24 @@ pub fn tables(data: &[u8]) {
     let path = file_of("vc1.csv", text);
     let epoch = UnixSeconds::new(EPOCH_S);
     let hour = HourStart::from_unix_s(EPOCH_S).expect("on the grid");
-    let lists = |read: fn(&Path, UnixSeconds, &ReadOptions) -> Result<(Vec<Task>, ReadReport), ReadError>| {
+    let lists = |read: ReadTasks| {
         let tasks = both(&path, text, |path, options| read(path, epoch, options), |(_, report)| report.skipped.len());
         swept(&tasks.map(|(tasks, _)| tasks).unwrap_or_default());
     };
     match kind {
         "usage" => {
             let rows = both(&path, text, read::usage, |report| report.skipped.len());
-            rows.into_iter().for_each(|report| usage_again(&report.rows));
+            if let Some(report) = rows {
+                usage_again(&report.rows);
+            }
         }
         "helios" => drop(both(&path, text, read::helios, |report| report.skipped.len())),
         "alibaba-hourly" => {
             let rows = |path: &Path, options: &ReadOptions| read::alibaba_hourly(path, hour, options);
             let rows = both(&path, text, rows, |report| report.skipped.len());
-            rows.into_iter().for_each(|report| usage_again(&report.rows));
+            if let Some(report) = rows {
+                usage_again(&report.rows);
+            }
         }
         "gfs-jobs" => lists(read::gfs_tasks),
         "philly" => lists(read::philly_tasks),
@@ -62,7 +69,7 @@ pub fn tables(data: &[u8]) {
 
 /// Bad rows stop the reading, or are listed: a file that has none reads alike.
 fn both<T: std::fmt::Debug + PartialEq>(
-    path: &PathBuf,
+    path: &Path,
     text: &[u8],
     read: impl Fn(&Path, &ReadOptions) -> Result<T, ReadError>,
     skipped: impl Fn(&T) -> usize,
