@@ -47,6 +47,8 @@ done
 # The two streams never end. Names, times and amounts are more than their JSON types say, and pools have to be there: that a
 # body of the right types is refused (positive_data_acceptance) is no fault.
 status=0
+# It leaves a folder of its own where it runs.
+cd "$work"
 "$work/python/bin/st" run "$url/openapi.json" --exclude-path /v1/quota/stream --exclude-path /v1/events \
     --phases examples,coverage,fuzzing --checks all --exclude-checks positive_data_acceptance --continue-on-failure \
     --max-examples "$examples" --seed "$seed" --request-timeout 60 --no-color \
