@@ -1,7 +1,7 @@
-# The five things to do with a checkout. `make demo` and `make test` need nothing but Rust, a C compiler and a shell.
+# What to do with a checkout. `make demo` and `make test` need nothing but Rust, a C compiler and a shell.
 CARGO ?= cargo
 
-.PHONY: help demo test lint bench soak doc
+.PHONY: help demo test lint bench soak fuzz schemathesis deny doc
 
 help:
 	@echo 'make demo   the main job on made-up usage: generate, ingest, train, backtest, serve, report'
@@ -9,6 +9,9 @@ help:
 	@echo 'make lint   formatting, and clippy with warnings as errors'
 	@echo 'make bench  quota answers, refresh, append and decisions, durable ones too, each beside a peer or a bound'
 	@echo 'make soak   SOAK_CASES random histories of a pool (1000000), and SOAK_KILLS kills of the service under load (200), figures in SOAK_OUT'
+	@echo 'make fuzz   each parser for FUZZ_SECONDS (120) from FUZZ_SEED (1), figures in FUZZ_OUT; needs cargo-fuzz'
+	@echo 'make schemathesis  a service against its OpenAPI document, figures in SCHEMATHESIS_OUT; needs Python and PyPI'
+	@echo 'make deny   licences, bans and sources of what is built in; needs cargo-deny'
 	@echo 'make doc    documentation of the public items'
 
 demo:
@@ -42,6 +45,20 @@ soak:
 	$(CARGO) build --workspace --bins --locked
 	HEADROOM_SOAK_KILLS=$(SOAK_KILLS) HEADROOM_SOAK_SEED=$(SOAK_SEED) HEADROOM_SOAK_OUT=$(abspath $(SOAK_OUT)) \
 		tests/with-postgres.sh $(CARGO) test --workspace --locked -- engine::killed
+
+FUZZ_SECONDS ?= 120
+FUZZ_SEED ?= 1
+FUZZ_OUT ?= fuzz.json
+
+fuzz:
+	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) FUZZ_OUT=$(FUZZ_OUT) tests/fuzz/run.sh
+
+schemathesis:
+	$(CARGO) build --workspace --bins --locked
+	tests/schemathesis.sh
+
+deny:
+	$(CARGO) deny check licenses bans sources
 
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked

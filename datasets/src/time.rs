@@ -9,6 +9,8 @@ use vocab::UnixSeconds;
 pub enum TimeError {
     #[error("{text:?} is no time: write 2024-03-01T00:00:00Z, or 2024-03-01 00:00:00 in the cluster's time zone")]
     NoTime { text: String },
+    #[error("{text:?} lies outside the years 1970 to 2200")]
+    Beyond { text: String },
     #[error("{text:?} comes twice in {zone} (clocks go back): write it with an offset")]
     Twice { text: String, zone: &'static str },
     #[error("{text:?} never comes in {zone} (clocks go forward): write it with an offset")]
@@ -18,18 +20,20 @@ pub enum TimeError {
 /// Reads RFC 3339, or a naive date and time in `zone`.
 ///
 /// # Errors
-/// The text is no time, or a naive time that `zone` has twice or never: it is never guessed.
+/// The text is no time, lies outside the years of the hour grid, or is a naive time that `zone` has twice or never: it is never guessed.
 pub fn parse(text: &str, zone: Tz) -> Result<UnixSeconds, TimeError> {
     let text = text.trim();
+    let within =
+        |unix_s| UnixSeconds::new(unix_s).in_calendar().map_err(|_| TimeError::Beyond { text: text.to_owned() });
     if let Ok(with_offset) = DateTime::parse_from_rfc3339(text) {
-        return Ok(UnixSeconds::new(with_offset.timestamp()));
+        return within(with_offset.timestamp());
     }
     let naive = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"]
         .iter()
         .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
         .ok_or_else(|| TimeError::NoTime { text: text.to_owned() })?;
     match zone.from_local_datetime(&naive) {
-        LocalResult::Single(time) => Ok(UnixSeconds::new(time.timestamp())),
+        LocalResult::Single(time) => within(time.timestamp()),
         LocalResult::Ambiguous(..) => Err(TimeError::Twice { text: text.to_owned(), zone: zone.name() }),
         LocalResult::None => Err(TimeError::Never { text: text.to_owned(), zone: zone.name() }),
     }
@@ -53,5 +57,7 @@ mod tests {
         assert!(matches!(parse("2024-10-27 02:30:00", berlin), Err(TimeError::Twice { .. })));
         assert!(matches!(parse("2024-03-31 02:30:00", berlin), Err(TimeError::Never { .. })));
         assert!(matches!(parse("31.3.2024", berlin), Err(TimeError::NoTime { .. })));
+        let beyond = parse("9999-12-31T23:59:59-01:00", berlin);
+        assert!(matches!(beyond, Err(TimeError::Beyond { .. })), "it would print as a year of five digits");
     }
 }

@@ -232,7 +232,7 @@ async fn server() -> Value {
     let limits = ConnectionLimits { connections: 2 * STREAMS, header: Duration::from_mins(1) };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address").to_string();
-    tokio::spawn(serve(listener, router, limits, stop.subscribe()));
+    tokio::spawn(serve(listener, None, router, limits, stop.subscribe()));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let bare_address = listener.local_addr().expect("an address").to_string();
     let bare = bare(&first);

@@ -6,6 +6,7 @@ mod cases;
 mod demo;
 mod deploy;
 mod elastic;
+mod fuzz;
 mod generate;
 mod inflate;
 mod main_job;

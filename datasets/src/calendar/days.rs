@@ -128,8 +128,10 @@ impl Collector {
         Some(first.year()..=last.year())
     }
 
+    /// The table of these years; days of others are left out, since a table that is stored is refused with them.
     pub fn finish(self, years: RangeInclusive<i32>) -> DayTable {
-        DayTable { years, days: self.days.into_values().map(|(day, _)| day).collect() }
+        let days = self.days.into_values().map(|(day, _)| day).filter(|day| years.contains(&day.year()));
+        DayTable { days: days.collect(), years }
     }
 }
 

@@ -40,7 +40,8 @@ fn series(table: &Table, options: &ReadOptions) -> Result<Vec<(usize, SeriesId)>
             let gpu_model = GpuModel::parse(name).map_err(|fault| ReadError::Row {
                 file: table.file().to_owned(),
                 row: 1,
-                fault: RowFault::Name { column: name.clone(), fault },
+                // The name is the file's own, and may be none to print.
+                fault: RowFault::Name { column: name.escape_debug().to_string(), fault },
             })?;
             let pool = PoolId { cluster: options.cluster.clone(), gpu_model };
             Ok((index, SeriesId { pool, organization: organization.clone() }))

@@ -116,13 +116,13 @@ pub enum RowFault {
     ModelOfNode { gpus: u64, model: String },
     #[error("{idle_w} W idle are more than {full_w} W at full load: swap them")]
     Watts { idle_w: u32, full_w: u32 },
-    #[error("{model} is a GPU model and has no cores: leave them empty, or name the row cpu")]
+    #[error("{} is a GPU model and has no cores: leave them empty, or name the row cpu", model.escape_debug())]
     CoresOfGpu { model: String },
     #[error("column {later}: {later_s} s lies before {earlier}, which is {earlier_s} s")]
     TimesSwapped { earlier: &'static str, earlier_s: u64, later: &'static str, later_s: u64 },
     #[error("column {column}: * stands for the pool as a whole: name the tenant")]
     PoolPeak { column: String },
-    #[error("column {column}: {name} is row {first_row} already, with other fields: keep one of them")]
+    #[error("column {column}: {} is row {first_row} already, with other fields: keep one of them", name.escape_debug())]
     NameTwice { column: String, name: String, first_row: u64 },
     #[error("its time {text:?} does not come after that of the row before: sort the file by time")]
     NotRising { text: String },

@@ -35,6 +35,16 @@ fn summary(report: &ReadReport) -> Vec<String> {
 }
 
 #[test]
+fn what_a_file_says_is_shown_on_one_line_whatever_it_holds() {
+    let epoch = HourStart::from_unix_s(0).unwrap();
+    let alibaba = |file: &std::path::Path| alibaba_hourly(file, epoch, &options());
+    let columns = read_as("a.csv", b"hour,A\x1b[31m\n0,1\n", alibaba).unwrap_err();
+    assert!(columns.starts_with("a.csv, row 1: column A\\u{1b}[31m: "), "{columns}");
+    let models = read_as("p.csv", b"model,idle_w,full_w,cores\nA\x1b,1,8,4\n", power).unwrap_err();
+    assert_eq!(models, "p.csv, row 2: A\\u{1b} is a GPU model and has no cores: leave them empty, or name the row cpu");
+}
+
+#[test]
 fn usage_rows_are_read_with_or_without_an_offset_with_a_byte_order_mark_and_windows_line_ends() {
     let text = "\u{feff}hour,cluster,gpu_model,organization,demand_gpus\r\n\
                 2020-05-01 00:00:00,earth,V100,vc1,12.5\r\n2020-04-30T17:00:00Z,earth,V100,*,0\r\n";

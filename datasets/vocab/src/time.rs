@@ -57,7 +57,22 @@ impl UnixSeconds {
     /// # Errors
     /// [`HourError::OutOfRange`] outside the years that an [`HourStart`] may have.
     pub const fn hour(self) -> Result<HourStart, HourError> {
-        HourStart::from_unix_s(self.0 - self.0.rem_euclid(SECONDS_PER_HOUR))
+        match self.0.checked_sub(self.0.rem_euclid(SECONDS_PER_HOUR)) {
+            Some(unix_s) => HourStart::from_unix_s(unix_s),
+            None => Err(HourError::OutOfRange { unix_s: self.0 }),
+        }
+    }
+
+    /// Itself, where it lies within the years that an [`HourStart`] may have: what comes from outside is checked by it, since
+    /// other years are mistakes, and those of five digits or before year 0 do not print as what is read as a time.
+    ///
+    /// # Errors
+    /// [`HourError::OutOfRange`] outside of them.
+    pub const fn in_calendar(self) -> Result<Self, HourError> {
+        match self.hour() {
+            Ok(_) => Ok(self),
+            Err(_) => Err(HourError::OutOfRange { unix_s: self.0 }),
+        }
     }
 }
 
@@ -192,6 +207,17 @@ mod tests {
         assert_eq!(fault.to_string(), "2020-04-30T16:01:00Z is not the start of an hour");
         assert!(HourStart::from_unix_s(1_588_262_400_000).is_err(), "milliseconds");
         assert!(HourStart::from_unix_s(-3_600).is_err());
+    }
+
+    #[test]
+    fn an_instant_outside_the_calendar_is_told_and_none_overflows() {
+        for unix_s in [i64::MIN, -1, 253_402_304_399, i64::MAX] {
+            let fault = Err(HourError::OutOfRange { unix_s });
+            assert_eq!(UnixSeconds::new(unix_s).in_calendar(), fault);
+            assert!(UnixSeconds::new(unix_s).hour().is_err());
+        }
+        let leap_second = UnixSeconds::new(1_483_228_799);
+        assert_eq!(leap_second.in_calendar(), Ok(leap_second));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub const FORMAT: u32 = 2;
 /// Why bytes are no model that can serve. Whatever it is, the model that serves now stays.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    #[error("the checkpoint is no safetensors file: {0}")]
+    #[error("the checkpoint is no safetensors file: {}", .0.escape_debug())]
     NotSafetensors(String),
     #[error("the checkpoint has no metadata of Headroom")]
     NoMetadata,
@@ -31,7 +31,7 @@ pub enum CheckpointError {
         "the checkpoint has format {found}, and this program reads format {FORMAT}: train again, or use the version that wrote it"
     )]
     OtherFormat { found: u32 },
-    #[error("the metadata of the checkpoint are damaged: {0}")]
+    #[error("the metadata of the checkpoint are damaged: {}", .0.to_string().escape_debug())]
     Metadata(#[from] serde_json::Error),
     #[error("the checkpoint is not what was written: its SHA-256 differs")]
     Changed,

@@ -73,22 +73,22 @@ pub fn scoped_pool(method: &Method, route: Option<&str>, uri: &Uri) -> Scoped {
 /// A part of the path, without its percent-encoding.
 #[must_use]
 pub fn path_segment(uri: &Uri, index: usize) -> Option<Cow<'_, str>> {
-    uri.path().split('/').nth(index).map(|id| decoded(id, b'+'))
+    uri.path().split('/').nth(index).and_then(|id| decoded(id, b'+'))
 }
 
 /// The value of a name in a query that is there once. Twice is no value: which of them a handler takes is not to be guessed.
 #[must_use]
 pub fn queried<'a>(uri: &'a Uri, name: &str) -> Option<Cow<'a, str>> {
     let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
-    let mut values = pairs.filter(|(key, _)| decoded(key, b' ') == name).map(|(_, value)| value);
+    let mut values = pairs.filter(|(key, _)| decoded(key, b' ').is_some_and(|key| key == name)).map(|(_, value)| value);
     let value = values.next()?;
-    values.next().is_none().then(|| decoded(value, b' '))
+    if values.next().is_some() { None } else { decoded(value, b' ') }
 }
 
-/// Percent-encoding undone; a plus is a space in a query, and itself in a path. What is no text stays as it is, and is no name.
-fn decoded(text: &str, plus: u8) -> Cow<'_, str> {
+/// Percent-encoding undone; a plus is a space in a query, and itself in a path. `None` of what is no text then.
+fn decoded(text: &str, plus: u8) -> Option<Cow<'_, str>> {
     if !text.contains(['%', '+']) {
-        return Cow::Borrowed(text);
+        return Some(Cow::Borrowed(text));
     }
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let [first, tail @ ..] = rest {
@@ -97,7 +97,7 @@ fn decoded(text: &str, plus: u8) -> Cow<'_, str> {
         bytes.push(byte.unwrap_or(if *first == b'+' { plus } else { *first }));
         rest = if byte.is_some() { &tail[2..] } else { tail };
     }
-    String::from_utf8(bytes).map_or(Cow::Borrowed(text), Cow::Owned)
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

@@ -53,6 +53,10 @@ impl<T: DeserializeOwned> FromRequest<Arc<Service>> for Json<T> {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    if body.trim_ascii_start().starts_with(b"[") {
+        // Read as its fields in their order, where nobody says what that is.
+        return Err(FieldFault::new("", "the body is a list: send an object, with its fields by their names").into());
+    }
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut reader)
         .map_err(|fault| FieldFault::new(pointer(fault.path()), fault.inner()))?;

@@ -2,6 +2,7 @@
 
 mod access;
 mod audit;
+mod document;
 mod error;
 mod events;
 mod explain;
@@ -80,14 +81,16 @@ fn documented() -> OpenApiRouter<Arc<Service>> {
 /// The OpenAPI document.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    documented().split_for_parts().1
+    let mut document = documented().split_for_parts().1;
+    document::complete(&mut document);
+    document
 }
 
 /// Everything that the service answers.
 pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
     let guard = Arc::new(Guard::new(service.config.limits()));
-    let (routes, document) = documented().split_for_parts();
-    let document = document.to_json().expect("the document is made of strings and numbers");
+    let routes = documented().split_for_parts().0;
+    let document = openapi().to_json().expect("the document is made of strings and numbers");
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
     routes
         .route("/openapi.json", get(move || async move { (json, document) }))

@@ -2,14 +2,14 @@
 //! that a state that is written and read again is the same to the bit.
 
 use crate::elastic::{ElasticRecord, ResizeRecord};
-use crate::fault::{FieldFault, Place};
+use crate::fault::{FieldFault, Place, time};
 use crate::topology::{AffinityBody, TopologyBody};
 use placement::Limit;
 use placement::fleet::{Gang, GpuPlace, GpuRequest, Guarantee, PodRequest, numbers};
 use placement::pool::{Ending, Fact, NodeLoss, Request};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vocab::{HorizonHours, MilliGpus, NodeId, Organization, TaskClass, TaskId, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, NodeId, Organization, TaskClass, TaskId};
 
 /// [`Request`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -155,7 +155,7 @@ impl TryFrom<&RequestRecord> for Request {
         Ok(Self {
             gang: Gang { task, class, pod, pods: record.pods },
             organization: place.name("organization", &record.organization, Organization::parse)?,
-            submitted: UnixSeconds::new(record.submitted_unix_s),
+            submitted: time("/request/submitted_unix_s", record.submitted_unix_s)?,
             hours: record.hours.map(|hours| place.hours("hours", hours)).transpose()?,
             elastic: record.elastic.as_ref().map(|elastic| elastic.parse(record.pods)).transpose()?,
         })
@@ -194,7 +194,7 @@ impl TryFrom<GuaranteeRecord> for Guarantee {
 
     fn try_from(record: GuaranteeRecord) -> Result<Self, FieldFault> {
         let hours = HorizonHours::new(record.hours).map_err(|fault| FieldFault::new("/guarantee/hours", fault))?;
-        Ok(Self { hours, until: UnixSeconds::new(record.until_unix_s) })
+        Ok(Self { hours, until: time("/guarantee/until_unix_s", record.until_unix_s)? })
     }
 }
 
@@ -327,11 +327,11 @@ impl TryFrom<&FactRecord> for Fact {
                 places: places.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
                 guarantee: guarantee.map(Guarantee::try_from).transpose()?,
                 victims: victims.iter().map(|victim| task(victim)).collect::<Result<_, _>>()?,
-                starts: UnixSeconds::new(*starts_unix_s),
+                starts: time("/starts_unix_s", *starts_unix_s)?,
             },
             FactRecord::Deferred { task: id, until_unix_s, holds } => Self::Deferred {
                 task: task(id)?,
-                until: UnixSeconds::new(*until_unix_s),
+                until: time("/until_unix_s", *until_unix_s)?,
                 holds: holds.iter().map(|held| task(held)).collect::<Result<_, _>>()?,
             },
             FactRecord::Resized { task: id, places, lent, why, from_unix_s } => Self::Resized {
@@ -339,7 +339,7 @@ impl TryFrom<&FactRecord> for Fact {
                 places: places.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
                 lent: lent.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
                 why: why.parse()?,
-                from: UnixSeconds::new(*from_unix_s),
+                from: time("/from_unix_s", *from_unix_s)?,
             },
             FactRecord::Renewed { task: id, guarantee } => {
                 Self::Renewed { task: task(id)?, guarantee: Guarantee::try_from(*guarantee)? }

@@ -19,6 +19,11 @@ impl FieldFault {
     }
 }
 
+/// A time as the journal keeps it. Others than those of the calendar were never written.
+pub fn time(pointer: &str, unix_s: i64) -> Result<UnixSeconds, FieldFault> {
+    UnixSeconds::new(unix_s).in_calendar().map_err(|fault| FieldFault::new(pointer, fault))
+}
+
 /// Where in a body a value stands: what its fields' pointers begin with.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a>(pub &'a str);
@@ -39,7 +44,7 @@ impl Place<'_> {
     pub fn instant(self, field: &str, text: &str) -> Result<UnixSeconds, FieldFault> {
         let detail = || format!("{text:?} is no time: write RFC 3339 such as 2024-03-01T00:00:00Z");
         let time = DateTime::parse_from_rfc3339(text).map_err(|_| self.fault(field, detail()))?;
-        Ok(UnixSeconds::new(time.timestamp()))
+        UnixSeconds::new(time.timestamp()).in_calendar().map_err(|fault| self.fault(field, fault))
     }
 
     pub fn hour(self, field: &str, text: &str) -> Result<HourStart, FieldFault> {

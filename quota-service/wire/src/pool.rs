@@ -51,11 +51,17 @@ impl PoolStateBody {
 
     fn spot(&self) -> Result<BTreeMap<HorizonHours, MilliGpus>, FieldFault> {
         let field = "/spot_gpus_by_guarantee_hours";
-        let entry = |(hours, gpus): (&String, &f64)| {
-            let parsed = HorizonHours::parse(hours).map_err(|fault| FieldFault::new(format!("{field}/{hours}"), fault));
-            Ok((parsed?, Place(field).gpus(hours, *gpus)?))
-        };
-        self.spot_gpus_by_guarantee_hours.iter().map(entry).collect()
+        let mut spot = BTreeMap::new();
+        for (hours, gpus) in &self.spot_gpus_by_guarantee_hours {
+            let key = hours.replace('~', "~0").replace('/', "~1");
+            let refused = |fault: &dyn std::fmt::Display| FieldFault::new(format!("{field}/{key}"), fault);
+            let gpus = Place(field).gpus(&key, *gpus)?;
+            // `4`, `04` and `4h` are the same hours.
+            if spot.insert(HorizonHours::parse(hours).map_err(|fault| refused(&fault))?, gpus).is_some() {
+                return Err(refused(&"these hours stand there twice: keep one of them"));
+            }
+        }
+        Ok(spot)
     }
 }
 
@@ -173,6 +179,14 @@ mod tests {
     }
 
     #[test]
+    fn a_time_that_would_not_read_back_is_refused() {
+        for as_of in ["9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00", "1969-12-31T23:59:59Z"] {
+            let fault = parse(&format!(r#"{{"capacity_gpus": 9, "idle_gpus": 1, "as_of": "{as_of}"}}"#)).unwrap_err();
+            assert!(fault.starts_with("/as_of: ") && fault.contains("outside the years 1970 to 2200"), "{fault}");
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_named_by_its_pointer() {
         let of = |idle: &str, spot: &str| {
             parse(&format!(
@@ -183,6 +197,11 @@ mod tests {
         assert_eq!(of("100", "{}"), "/idle_gpus: idle and spot GPUs exceed the capacity of 90.000");
         assert!(of("1", r#"{"x": 5}"#).starts_with("/spot_gpus_by_guarantee_hours/x: \"x\" is not a number of hours"));
         assert!(of("1", r#"{"1": -5}"#).starts_with("/spot_gpus_by_guarantee_hours/1: -5 GPUs is negative"));
+        assert!(
+            of("1", r#"{"1": 5, "1h": 6}"#)
+                .starts_with("/spot_gpus_by_guarantee_hours/1h: these hours stand there twice")
+        );
+        assert!(of("1", r#"{"a/b~": 5}"#).starts_with("/spot_gpus_by_guarantee_hours/a~1b~0: \"a/b~\" is not"));
         assert!(of("1e308", "{}").starts_with("/idle_gpus: 1e308 GPUs is more than"));
         assert!(parse(r#"{"capacity": 1}"#).unwrap_err().contains("unknown field `capacity`"));
     }

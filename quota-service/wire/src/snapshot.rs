@@ -1,7 +1,7 @@
 //! Twins of a pool's whole state: what the journal is cut to, `GET /v1/pools/{id}/snapshot`, and what is replayed offline.
 
 use crate::fact::{GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, gpus_of};
-use crate::fault::{FieldFault, Place};
+use crate::fault::{FieldFault, Place, time};
 use crate::topology::TopologyBody;
 use placement::Limit;
 use placement::fleet::{Guarantee, Models, Spec};
@@ -125,8 +125,8 @@ fn unix_s(times: &[UnixSeconds]) -> Vec<i64> {
     times.iter().map(|time| time.get()).collect()
 }
 
-fn times(unix_s: &[i64]) -> Vec<UnixSeconds> {
-    unix_s.iter().copied().map(UnixSeconds::new).collect()
+fn times(unix_s: &[i64]) -> Result<Vec<UnixSeconds>, FieldFault> {
+    unix_s.iter().map(|unix_s| time("/evicted_unix_s", *unix_s)).collect()
 }
 
 impl From<&Snapshot> for SnapshotRecord {
@@ -207,7 +207,7 @@ impl TryFrom<&SnapshotRecord> for Snapshot {
 
     fn try_from(of: &SnapshotRecord) -> Result<Self, FieldFault> {
         let hour = |unix_s| HourStart::from_unix_s(unix_s).map_err(|fault| FieldFault::new("/demand_hour", fault));
-        let run = |one: &RunEndRecord| (UnixSeconds::new(one.at_unix_s), one.was_evicted);
+        let run = |one: &RunEndRecord| Ok((time("/runs/at_unix_s", one.at_unix_s)?, one.was_evicted));
         let (demand, totals): (Vec<_>, Vec<_>) = of
             .demand
             .iter()
@@ -223,7 +223,7 @@ impl TryFrom<&SnapshotRecord> for Snapshot {
             waiting: of.waiting.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
             running: of.running.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
             evictions: of.evictions.iter().map(eviction).collect::<Result<_, _>>()?,
-            runs: of.runs.iter().map(run).collect(),
+            runs: of.runs.iter().map(run).collect::<Result<_, FieldFault>>()?,
             workload: of.workload.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
             demand_hour: of.demand_hour_unix_s.map(hour).transpose()?,
             demand,
@@ -240,11 +240,11 @@ fn demand(of: &LevelRecord) -> Result<(Organization, Level), FieldFault> {
 
 fn deferral(of: &DeferralRecord) -> Result<Deferral, FieldFault> {
     let holds = of.holds.iter().map(|task| Place("/deferral").name("holds", task, TaskId::parse));
-    Ok(Deferral { until: UnixSeconds::new(of.until_unix_s), holds: holds.collect::<Result<_, _>>()? })
+    Ok(Deferral { until: time("/deferral/until_unix_s", of.until_unix_s)?, holds: holds.collect::<Result<_, _>>()? })
 }
 
 fn eviction(of: &EvictionRecord) -> Result<(UnixSeconds, NodeId), FieldFault> {
-    Ok((UnixSeconds::new(of.at_unix_s), Place("/evictions").name("node", &of.node, NodeId::parse)?))
+    Ok((time("/evictions/at_unix_s", of.at_unix_s)?, Place("/evictions").name("node", &of.node, NodeId::parse)?))
 }
 
 impl From<&SnapshotSpec> for WorkloadRecord {
@@ -254,12 +254,18 @@ impl From<&SnapshotSpec> for WorkloadRecord {
     }
 }
 
+/// Of one shape: far above what tasks can ask for, and low enough that sums of them stay inside 64 bits.
+const MOST_PODS: u64 = 1_000_000_000_000_000;
+
 impl TryFrom<&WorkloadRecord> for SnapshotSpec {
     type Error = FieldFault;
 
     fn try_from(of: &WorkloadRecord) -> Result<Self, FieldFault> {
         // The nodes of a pool are of one model: no request says which it takes.
         let spec = Spec { cpu_milli: of.cpu_milli, gpus: gpus_of(of.gpus_milli)?, models: Models::ANY };
+        if of.pods.max(of.target_pods.unwrap_or(0)) > MOST_PODS {
+            return Err(FieldFault::new("/workload/pods", format!("no pool has seen more than {MOST_PODS} pods")));
+        }
         Ok(Self { spec, pods: of.pods, target_pods: of.target_pods })
     }
 }
@@ -286,9 +292,9 @@ impl TryFrom<&WaitingRecord> for Waiting {
     fn try_from(of: &WaitingRecord) -> Result<Self, FieldFault> {
         Ok(Self {
             request: Request::try_from(&of.request)?,
-            queued: UnixSeconds::new(of.queued_unix_s),
-            rests_until: of.rests_until_unix_s.map(UnixSeconds::new),
-            evicted: times(&of.evicted_unix_s),
+            queued: time("/queued_unix_s", of.queued_unix_s)?,
+            rests_until: of.rests_until_unix_s.map(|unix_s| time("/rests_until_unix_s", unix_s)).transpose()?,
+            evicted: times(&of.evicted_unix_s)?,
             deferral: of.deferral.as_ref().map(deferral).transpose()?,
         })
     }
@@ -302,12 +308,12 @@ impl TryFrom<&RunRecord> for SnapshotRun {
             request: Request::try_from(&of.request)?,
             places: of.places.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
             lent: of.lent.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,
-            resized: of.resized_unix_s.map(UnixSeconds::new),
-            since: UnixSeconds::new(of.since_unix_s),
-            starts: UnixSeconds::new(of.starts_unix_s),
-            saved: UnixSeconds::new(of.saved_unix_s),
+            resized: of.resized_unix_s.map(|unix_s| time("/resized_unix_s", unix_s)).transpose()?,
+            since: time("/since_unix_s", of.since_unix_s)?,
+            starts: time("/starts_unix_s", of.starts_unix_s)?,
+            saved: time("/saved_unix_s", of.saved_unix_s)?,
             guarantee: of.guarantee.map(Guarantee::try_from).transpose()?,
-            evicted: times(&of.evicted_unix_s),
+            evicted: times(&of.evicted_unix_s)?,
         })
     }
 }

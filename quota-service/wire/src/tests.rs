@@ -143,6 +143,10 @@ fn what_is_damaged_is_named() {
             "/cause: \"bored\" is neither failed nor drained",
         ),
         (r#"{"fact": "saved", "task": ""}"#, "/task: the task is empty"),
+        (
+            r#"{"fact": "renewed", "task": "a", "guarantee": {"hours": 1, "until_unix_s": -9223372036854775808}}"#,
+            "/guarantee/until_unix_s: -9223372036854775808 s since 1970 lies outside the years 1970 to 2200",
+        ),
         (r#"{"fact": "forgotten", "task": "a"}"#, "unknown variant `forgotten`"),
         (
             r#"{"fact": "started", "task": "a", "places": [{"node": "n", "gpus": [64]}], "guarantee": null, "victims": [], "starts_unix_s": 1}"#,

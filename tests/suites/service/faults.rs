@@ -184,6 +184,8 @@ async fn a_body_that_is_too_large_or_no_json_is_refused(database: TestDatabase) 
     assert_eq!(typed("text/plain", "{}").await.expect(415)["code"], "not-json");
     let torn = typed("application/json", r#"{"outcomes": ["#).await.expect(400);
     assert_eq!(torn["errors"][0]["pointer"], "/outcomes", "{torn}");
+    let list = typed("application/json", "[[]]").await.expect(400);
+    assert_eq!(list["errors"][0]["detail"], "the body is a list: send an object, with its fields by their names");
     let trailing = typed("application/json; charset=utf-8", r#"{"outcomes": []} {"#).await;
     assert_eq!(trailing.status, 400);
 }

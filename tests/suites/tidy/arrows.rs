@@ -7,7 +7,7 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
@@ -20,6 +20,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("quota-service", &["command-line", "datasets", "forecaster", "placement", "store", "vocab", "wire"]),
     ("simulator", &["command-line", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),
     ("pages", &[]),
+    ("fuzz-targets", &["command-line", "datasets", "forecaster", "placement", "quota-service", "vocab", "wire"]),
     ("notebooks-export", &["command-line", "datasets", "forecaster", "pages", "store", "training", "vocab"]),
 ];
 

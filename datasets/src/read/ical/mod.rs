@@ -23,7 +23,7 @@ pub enum EventFault {
     NoCalendar,
     #[error("{text:?} is no line of iCal: NAME:VALUE")]
     NoLine { text: String },
-    #[error("BEGIN:{what} is never ended: the file is cut off")]
+    #[error("BEGIN:{} is never ended: the file is cut off", what.escape_debug())]
     NotEnded { what: String },
     #[error("the event has no DTSTART")]
     NoStart,
@@ -36,7 +36,8 @@ pub enum EventFault {
     #[error("the event lasts {days} days, more than a year: is DTEND right?")]
     TooLong { days: i64 },
     #[error(
-        "{name}: {text} is not understood: FREQ=YEARLY with INTERVAL, COUNT and UNTIL is; give the days as events of their own, or as CSV"
+        "{name}: {} is not understood: FREQ=YEARLY with INTERVAL, COUNT and UNTIL is; give the days as events of their own, or as CSV",
+        text.escape_debug()
     )]
     Repeat { name: &'static str, text: String },
     #[error(
@@ -56,7 +57,7 @@ pub fn is_ical(text: &str) -> bool {
 /// Reads the all-day events. One is a day off, or a make-up working day where it has the category `WORKDAY`, or a summary
 /// with 补班 or （班）, as published calendars of China mark it. Events with a time of day and cancelled ones are left out
 /// and counted. The years covered are those from the first to the last day; what repeats every year without an end does not
-/// move the last one, unless nothing else does.
+/// move the last one, unless nothing else does, and is left out of the years after it: there only the week counts.
 ///
 /// # Errors
 /// A line is bad, or no event is a day.

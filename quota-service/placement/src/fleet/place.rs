@@ -122,9 +122,12 @@ impl Fleet {
         }
         // The nodes as they will be: without the victims, then with one pod after the other.
         let mut after = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         for victim in &plan.victims {
             let task = victim.clone();
-            let Some(running) = self.tasks.get(victim) else { return Err(PlanFault::VictimGone { task }) };
+            // Whoever is named twice is gone by the second time.
+            let running = self.tasks.get(victim).filter(|_| seen.insert(victim));
+            let Some(running) = running else { return Err(PlanFault::VictimGone { task }) };
             if running.class != TaskClass::Spot {
                 return Err(PlanFault::VictimNotSpot { task });
             }

@@ -35,7 +35,7 @@ impl Running {
     /// ϑ, what would be lost if it were evicted now, in thousandths of a GPU-second (GFS Eq. 17).
     #[must_use]
     pub fn waste_milli_gpu_s(&self, now: UnixSeconds) -> u64 {
-        self.gpus_milli() * u64::try_from(now.since_s(self.saved)).unwrap_or(0)
+        self.gpus_milli().saturating_mul(u64::try_from(now.since_s(self.saved)).unwrap_or(0))
     }
 
     /// Where the task stands among those that could be evicted.

@@ -4,7 +4,7 @@ use super::{
     Admitted, Consequences, Cut, CutReason, Deferral, Elastic, Ending, Fact, Fault, NodeLoss, PeriodEnd, Pool, Request,
     Resize, ResizeReason, Stale, Waiting,
 };
-use crate::fleet::{GpuPlace, Guarantee, Plan, PodPlace, Running, Spec};
+use crate::fleet::{Gang, GpuPlace, GpuRequest, Guarantee, Plan, PodPlace, Running, Spec};
 use vocab::{NodeId, OutcomeKind, TaskClass, TaskId, UnixSeconds};
 
 impl Pool {
@@ -43,7 +43,8 @@ impl Pool {
             }
         }
         self.end_deferrals();
-        let old = self.now.plus_s(-(self.policy.preemption.usage_window_s as i64));
+        let window_s = i64::try_from(self.policy.preemption.usage_window_s).unwrap_or(i64::MAX);
+        let old = self.now.plus_s(-window_s);
         while let Some((_, was_evicted)) = self.runs.pop_front_if(|(at, _)| *at <= old) {
             let count = if was_evicted { &mut self.history.evicted } else { &mut self.history.finished };
             *count -= 1;
@@ -121,16 +122,7 @@ impl Pool {
         if self.requests.contains_key(task) || self.queue.get(task).is_some() {
             return Err(Fault::Known { task: task.clone() });
         }
-        if request.gang.pods == 0 {
-            return Err(Fault::NoPods { task: task.clone() });
-        }
-        if let Some(elastic) = &request.elastic {
-            // Twins and clients are checked where they come in; a fact from elsewhere is not.
-            let is_sane = elastic.min_pods() <= request.gang.pods && Elastic::check(&request.gang).is_ok();
-            if !is_sane {
-                return Err(Fault::NotElastic { task: task.clone() });
-            }
-        }
+        check(request)?;
         if request.gang.class == TaskClass::Hp {
             self.demand.change(&request.organization, gpus_milli(request), true);
         }
@@ -150,8 +142,9 @@ impl Pool {
         then: &mut Consequences,
     ) -> Result<(), Fault> {
         let waiting = self.queue.get(task).ok_or_else(|| Fault::UnknownTask { task: task.clone() })?;
+        check_promise(&waiting.request, guarantee)?;
         let gang = waiting.request.core();
-        let plan = Plan { gang, places: self.places_of(places)?, victims: victims.to_vec() };
+        let plan = Plan { places: self.places_of(&gang, places)?, gang, victims: victims.to_vec() };
         for (victim, run) in self.fleet.apply(&plan, self.now, guarantee)? {
             self.count_run(true);
             let why = CutReason::EvictedBy { task: task.clone() };
@@ -170,7 +163,16 @@ impl Pool {
         Ok(())
     }
 
-    pub(super) fn places_of(&self, places: &[(NodeId, GpuPlace)]) -> Result<Vec<PodPlace>, Fault> {
+    /// The places of pods of a gang, by the numbers of nodes.
+    pub(super) fn places_of(&self, gang: &Gang, places: &[(NodeId, GpuPlace)]) -> Result<Vec<PodPlace>, Fault> {
+        let as_asked = |gpus: GpuPlace| match (gpus, gang.pod.gpus) {
+            (GpuPlace::Share { milli, .. }, GpuRequest::Share(asked)) => milli == asked,
+            (GpuPlace::Whole { mask }, GpuRequest::Whole(asked)) => mask.count_ones() == u32::from(asked),
+            _ => false,
+        };
+        if !places.iter().all(|(_, gpus)| as_asked(*gpus)) {
+            return Err(Fault::OtherGpus { task: gang.task.clone() });
+        }
         places.iter().map(|(node, gpus)| Ok(PodPlace { node: self.number_of(node)?, gpus: *gpus })).collect()
     }
 
@@ -182,8 +184,13 @@ impl Pool {
         from: UnixSeconds,
         then: &mut Consequences,
     ) -> Result<(), Fault> {
-        let (places, lent) = (self.places_of(places)?, self.places_of(lent)?);
         let not_running = || Fault::NotRunning { task: task.clone() };
+        let request = &self.requests.get(task).ok_or_else(not_running)?.request;
+        let gang = request.core();
+        if request.elastic.is_none() || places.len() != gang.pods as usize {
+            return Err(Fault::NotElastic { task: task.clone() });
+        }
+        let (places, lent) = (self.places_of(&gang, places)?, self.places_of(&gang, lent)?);
         let running = self.fleet.tasks().get(task).ok_or_else(not_running)?;
         let pod = running.pod;
         let before: Vec<PodPlace> = running.places.iter().chain(&running.lent).copied().collect();
@@ -304,6 +311,28 @@ impl Pool {
         let count = if was_evicted { &mut self.history.evicted } else { &mut self.history.finished };
         *count += 1;
     }
+}
+
+/// Twins and clients are checked where they come in; what comes from elsewhere is not.
+pub(super) fn check(request: &Request) -> Result<(), Fault> {
+    let task = || request.gang.task.clone();
+    if request.gang.pods == 0 {
+        return Err(Fault::NoPods { task: task() });
+    }
+    match &request.elastic {
+        Some(elastic) if elastic.min_pods() > request.gang.pods || Elastic::check(&request.gang).is_err() => {
+            Err(Fault::NotElastic { task: task() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Nobody is promised what needs no promise.
+pub(super) fn check_promise(request: &Request, guarantee: Option<Guarantee>) -> Result<(), Fault> {
+    if request.gang.class == TaskClass::Hp && guarantee.is_some() {
+        return Err(Fault::Promised { task: request.gang.task.clone() });
+    }
+    Ok(())
 }
 
 pub(super) fn gpus_milli(request: &Request) -> u64 {

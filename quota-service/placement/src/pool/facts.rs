@@ -5,7 +5,7 @@ use super::demand::HourOfDemand;
 use crate::decide::Limit;
 use crate::fleet::{GpuPlace, Guarantee, NodeError, PlanFault, PodPlace, PodRequest, Running};
 use std::sync::Arc;
-use vocab::{HorizonHours, NodeId, OutcomeKind, TaskId, Topology, UnixSeconds};
+use vocab::{HorizonHours, NodeId, Organization, OutcomeKind, TaskId, Topology, UnixSeconds};
 
 /// What can happen to a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,6 +226,12 @@ pub enum Fault {
     NoPods { task: TaskId },
     #[error("task {task} is not elastic, or cannot be as it says")]
     NotElastic { task: TaskId },
+    #[error("task {task} is hp: it is never evicted, and nothing is promised to it")]
+    Promised { task: TaskId },
+    #[error("task {task} has other GPUs than its pods ask for")]
+    OtherGpus { task: TaskId },
+    #[error("the demand of {organization} is not that of its tasks")]
+    OtherDemand { organization: Organization },
     #[error("there is no node {node}")]
     UnknownNode { node: NodeId },
     #[error(transparent)]

@@ -1,5 +1,6 @@
 //! The whole state as plain parts: to keep, to compare, and to replay elsewhere.
 
+use super::apply::{check, check_promise, gpus_milli};
 use super::demand::{DemandMeter, Level};
 use super::{Admitted, Fault, Pool, PoolRules, Request, Waiting};
 use crate::decide::Limit;
@@ -7,7 +8,7 @@ use crate::fleet::{GpuPlace, Guarantee, Plan, Spec, Workload};
 use crate::policy::Policy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocab::{HourStart, NodeId, Organization, TaskId, Topology, UnixSeconds};
+use vocab::{HourStart, NodeId, Organization, TaskClass, TaskId, Topology, UnixSeconds};
 
 /// A node with its number: that of its place in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +124,8 @@ impl Pool {
     /// A pool in the state of a snapshot.
     ///
     /// # Errors
-    /// The snapshot contradicts itself: two tasks hold the same GPU, or a node is missing.
+    /// The snapshot contradicts itself: two tasks hold the same GPU or have one name, a node is missing or gone under its
+    /// tasks, or the demand is not that of the tasks.
     pub fn restore(snapshot: &Snapshot, policy: Policy, rules: PoolRules) -> Result<Self, Fault> {
         let mut pool = Self::new(policy, rules);
         for one in &snapshot.nodes {
@@ -142,10 +144,18 @@ impl Pool {
         for (number, one) in snapshot.nodes.iter().enumerate() {
             pool.fleet.open(number, one.is_open);
             if one.is_gone {
-                pool.fleet.remove(number);
+                let has_lent = !pool.fleet.borrowers(number).is_empty();
+                if has_lent || !pool.fleet.remove(number).is_empty() {
+                    return Err(Fault::UnknownNode { node: one.node.clone() });
+                }
             }
         }
         for waiting in &snapshot.waiting {
+            check(&waiting.request)?;
+            let task = &waiting.request.gang.task;
+            if pool.requests.contains_key(task) || pool.queue.get(task).is_some() {
+                return Err(Fault::Known { task: task.clone() });
+            }
             if let Some(until) = waiting.rests_until {
                 pool.resting.insert((until, waiting.request.gang.task.clone()));
             }
@@ -162,6 +172,7 @@ impl Pool {
         let parts = snapshot.workload.iter().map(|one| (one.spec, one.pods, one.target_pods));
         pool.workload = Workload::from_parts(parts);
         let organizations: BTreeMap<_, _> = snapshot.demand.iter().cloned().collect();
+        pool.check_demand(&organizations, snapshot.demand_total)?;
         pool.demand = DemandMeter::from_parts(snapshot.demand_hour, organizations, snapshot.demand_total);
         pool.rests = snapshot.rests;
         pool.now = snapshot.at;
@@ -171,10 +182,35 @@ impl Pool {
         Ok(pool)
     }
 
+    /// Tasks take from the demand what they have added to it: it has to be there.
+    fn check_demand(&self, levels: &BTreeMap<Organization, Level>, total: Level) -> Result<(), Fault> {
+        let waiting = self.queue.all().map(|waiting| &waiting.request);
+        let running = self.requests.values().map(|admitted| &admitted.request);
+        let mut asked: BTreeMap<&Organization, u64> = BTreeMap::new();
+        for request in waiting.chain(running).filter(|request| request.gang.class == TaskClass::Hp) {
+            *asked.entry(&request.organization).or_default() += gpus_milli(request);
+        }
+        let level = |organization: &Organization| levels.get(organization).copied().unwrap_or_default().milli;
+        let of = |organization: &Organization| asked.get(organization).copied().unwrap_or(0);
+        let mut named = asked.keys().copied().chain(levels.keys());
+        match named.find(|organization| level(organization) != of(organization)) {
+            Some(organization) => Err(Fault::OtherDemand { organization: organization.clone() }),
+            None if total.milli != asked.values().sum::<u64>() => {
+                Err(Fault::OtherDemand { organization: Organization::pool_peak() })
+            }
+            None => Ok(()),
+        }
+    }
+
     fn restore_run(&mut self, run: &SnapshotRun) -> Result<(), Fault> {
-        let (places, lent) = (self.places_of(&run.places)?, self.places_of(&run.lent)?);
+        check(&run.request)?;
+        check_promise(&run.request, run.guarantee)?;
         let gang = run.request.core();
+        let (places, lent) = (self.places_of(&gang, &run.places)?, self.places_of(&gang, &run.lent)?);
         let task = gang.task.clone();
+        if run.request.elastic.is_none() && !lent.is_empty() {
+            return Err(Fault::NotElastic { task });
+        }
         self.fleet.apply(&Plan { gang, places: places.clone(), victims: Vec::new() }, run.since, run.guarantee)?;
         if !lent.is_empty() {
             self.fleet.resize(&task, places, lent)?;

@@ -1,3 +1,4 @@
+mod damaged;
 mod defer;
 mod elastic;
 

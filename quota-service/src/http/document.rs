@@ -1,0 +1,67 @@
+//! What every route may answer beside what is its own: said once, so that no route forgets it.
+
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Content, OpenApi, PathItem, Ref, RefOr, Response};
+
+/// Of routes that are never refused: those who ask whether the service is well have to hear it.
+const NEVER_REFUSED: [&str; 2] = ["/healthz", "/readyz"];
+const OVERLOADED: &str = "Too much is asked at once, or it took too long; Retry-After says when to come back";
+
+/// Adds the answers that bodies, writes and overload have in common.
+pub fn complete(document: &mut OpenApi) {
+    let bearer = SecurityScheme::Http(Http::builder().scheme(HttpAuthScheme::Bearer).build());
+    document.components.get_or_insert_default().add_security_scheme("token", bearer);
+    for (path, item) in &mut document.paths.paths {
+        let PathItem { get, put, post, delete, .. } = item;
+        let writes = [put, post, delete].into_iter().flatten().map(|one| (one, true));
+        for (operation, writes) in get.iter_mut().map(|one| (one, false)).chain(writes) {
+            let is_open = NEVER_REFUSED.contains(&path.as_str());
+            let has_body = operation.request_body.is_some();
+            let may = [
+                (has_body, "413", "The body is too large"),
+                (has_body, "415", "The body is not said to be application/json"),
+                (writes, "422", "The database cannot hold this"),
+                (writes, "507", "The database takes no more data"),
+                (!is_open, "401", "A token is needed, and none came that is in force"),
+                (!is_open, "403", "The token is good for something else"),
+                (!is_open, "429", "One address asks too often"),
+                (!is_open, "503", OVERLOADED),
+            ];
+            for (_, status, description) in may.into_iter().filter(|(may, ..)| *may) {
+                add(operation, status, description);
+            }
+            if !is_open {
+                operation.security = Some(vec![SecurityRequirement::new("token", Vec::<String>::new())]);
+            }
+        }
+    }
+}
+
+/// What the route says itself stands.
+fn add(operation: &mut Operation, status: &str, description: &str) {
+    let mut answer = Response::new(description);
+    let problem = Content::new(Some(Ref::from_schema_name("Problem")));
+    answer.content.insert("application/problem+json".to_owned(), RefOr::T(problem));
+    operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(answer));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::http::openapi;
+
+    #[test]
+    fn the_document_says_what_bodies_writes_and_overload_are_answered() {
+        let document = serde_json::to_value(openapi()).unwrap();
+        let of = |method: &str, path: &str| {
+            let answers = document["paths"][path][method]["responses"].as_object().unwrap();
+            answers.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(of("get", "/healthz"), "200");
+        assert_eq!(of("get", "/v1/pools"), "200 401 403 429 503");
+        assert_eq!(of("put", "/v1/nodes/{id}"), "200 400 401 403 404 413 415 422 429 503 507");
+        assert_eq!(of("delete", "/v1/nodes/{id}"), "204 400 401 403 404 422 429 503 507");
+        let own = &document["paths"]["/v1/tasks"]["post"]["responses"]["422"]["description"];
+        assert_eq!(own, "A task of this id asks for something else");
+    }
+}
