@@ -1,21 +1,14 @@
-//! What the command line and the settings file say.
+//! What the command line says.
+
+pub use crate::config::Config;
 
 use crate::access::command::RoleFlag;
-use crate::engine::Webhook;
-use crate::http::Limits;
-use crate::listen::ConnectionLimits;
-use crate::retrain::{self, Period};
-use crate::tls::{Files, Tls};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
-use datasets::read::{Powered, power};
-use placement::power::PowerTable;
-use serde::{Deserialize, Serialize};
+use command_line::{Common, ConfigCommand, GLOBAL};
+use serde::Serialize;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-use tracing_subscriber::EnvFilter;
+use std::path::PathBuf;
 
 /// Serve spot quotas over HTTP, with their reasons
 #[derive(Debug, Parser)]
@@ -50,8 +43,60 @@ pub enum Command {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Backups, and how long things are kept
+    Database {
+        #[command(subcommand)]
+        command: DatabaseCommand,
+    },
     /// Print shell completions
     Completions { shell: Shell },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DatabaseCommand {
+    /// Write everything into one file, while services run
+    #[command(after_long_help = "Examples:\n  \
+        quota-service database backup headroom.backup\n  \
+        quota-service database backup headroom.backup --database postgres://headroom@localhost/headroom\n\n\
+        Of Postgres with its program pg_dump; of SQLite a database file.")]
+    Backup {
+        /// A new file
+        file: PathBuf,
+    },
+    /// Read a backup into an empty database, and check what it holds
+    #[command(after_long_help = "Examples:\n  \
+        quota-service database restore headroom.backup --database sqlite://restored.db\n  \
+        quota-service database restore headroom.backup --database postgres://headroom@localhost/restored\n\n\
+        Whoever wrote for a cluster when the backup was made may not go on as before: leases are taken anew.")]
+    Restore {
+        /// What backup has written
+        file: PathBuf,
+    },
+    /// Forget what is older than so many days
+    #[command(after_long_help = "Examples:\n  \
+        quota-service database retain --usage-days 730 --history-days 90 --dry-run\n  \
+        quota-service database retain --usage-days 730 --history-days 90 --tasks-days 30 --audit-days 400\n\n\
+        What is not named is kept. The last quota of each pool stays whatever its age.")]
+    Retain(RetainFlags),
+}
+
+#[derive(Debug, Args)]
+pub struct RetainFlags {
+    /// Usage, in days; models look back 35
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(36..=36_500))]
+    pub usage_days: Option<u32>,
+    /// Quotas as they were answered
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub history_days: Option<u32>,
+    /// Tasks that have ended
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub tasks_days: Option<u32>,
+    /// The audit
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub audit_days: Option<u32>,
+    /// Say what would be forgotten before which time, and forget nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -154,294 +199,5 @@ pub fn as_of(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-const LAST_HOUR_OF_DAY: u64 = 23;
-
 /// The clock starts after the newest usage.
 pub const LATEST: &str = "latest";
-
-/// Settings of this program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    pub database: String,
-    pub listen: SocketAddr,
-    /// `latest`, a time, or empty for the real clock.
-    pub as_of: String,
-    /// 300 s, GFS table 4.
-    pub refresh_s: u64,
-    /// How often promoted runs are looked for. 10 s, DESIGN §5.
-    pub promotion_check_s: u64,
-    /// Largest body of a request. 16 MiB hold some 100,000 usage rows.
-    pub max_body_bytes: usize,
-    /// Connections at once; more wait until one is closed.
-    pub max_connections: usize,
-    /// Tasks, reports and settings that are taken at once; more are told to come back.
-    pub max_writes: usize,
-    /// Explanations, histories and other reads, quotas apart, that are worked on at once; more are told to come back.
-    pub max_reads: usize,
-    /// Streams and long polls that are open at once.
-    pub max_streams: usize,
-    /// How long a client may take to send the head of a request, quiet time on a kept connection included.
-    pub header_limit_s: u64,
-    /// How long a request may take, its body included; streams and long polls apart.
-    pub request_limit_s: u64,
-    /// Requests a second of one address, quotas apart; 0 for any number.
-    pub max_requests_per_s: u32,
-    /// Certificate of the service (PEM); with it and a key, HTTPS is spoken, TLS 1.3, and nothing else.
-    pub tls_certificate_file: String,
-    pub tls_key_file: String,
-    /// Certificates (PEM) of the authority whose certificates clients, other services among them, have to show; empty where
-    /// they need none.
-    pub tls_client_ca_file: String,
-    /// Name of this service among those on the same database, which no other one that runs has; empty for HOST:PORT.
-    pub replica: String,
-    /// Where other services on the same database reach this one, `http://HOST:PORT`; empty for the address that it listens on.
-    pub advertise: String,
-    /// Seconds after which the pools of a service that gives no sign of life are written for by another one.
-    pub lease_s: u64,
-    /// How long open requests may take after the service was told to stop.
-    pub shutdown_grace_s: u64,
-    /// How often each cluster is trained again: `never`, `daily` or `weekly`; with the last two also when its forecasts
-    /// drift, at most once a day.
-    pub retrain: String,
-    /// Hour of the cluster's local day at which training begins, 0 to 23.
-    pub retrain_at: u64,
-    /// A training that takes longer is ended.
-    pub retrain_limit_s: u64,
-    /// Path of the program `train`; empty for the one beside this program.
-    pub train_program: String,
-    /// Facts of a pool after which its state is stored whole and its journal cut.
-    pub snapshot_facts: u64,
-    /// Where events of pools go, `http://HOST:PORT/PATH`; empty for nowhere.
-    pub webhook_url: String,
-    /// File with the secret that signs them.
-    pub webhook_secret_file: String,
-    /// Table of what GPUs and sockets draw, `model,idle_w,full_w,cores`, beside the models that are known; empty for none.
-    pub power_file: String,
-    /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
-    pub log: String,
-}
-
-impl command_line::Config for Config {
-    fn check(&self) -> Result<(), BadValue> {
-        store::check_url(&self.database).map_err(|fault| BadValue::new("database", fault))?;
-        if !self.as_of.is_empty() {
-            as_of(&self.as_of).map_err(|fault| BadValue::new("as_of", format!("{:?}: {fault}", self.as_of)))?;
-        }
-        let positive = [
-            ("refresh_s", self.refresh_s),
-            ("promotion_check_s", self.promotion_check_s),
-            ("max_body_bytes", self.max_body_bytes as u64),
-            ("max_connections", self.max_connections as u64),
-            ("max_writes", self.max_writes as u64),
-            ("max_reads", self.max_reads as u64),
-            ("max_streams", self.max_streams as u64),
-            ("header_limit_s", self.header_limit_s),
-            ("request_limit_s", self.request_limit_s),
-            ("lease_s", self.lease_s),
-            ("retrain_limit_s", self.retrain_limit_s),
-            ("snapshot_facts", self.snapshot_facts),
-        ];
-        if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
-            return Err(BadValue::new(key, "0 is below 1, the least"));
-        }
-        self.check_tls()?;
-        self.check_replica()?;
-        self.check_retraining()?;
-        self.check_webhook()?;
-        EnvFilter::try_new(&self.log)
-            .map(drop)
-            .map_err(|fault| BadValue::new("log", format!("{:?}: {fault}", self.log)))
-    }
-}
-
-impl Config {
-    #[must_use]
-    pub const fn connection_limits(&self) -> ConnectionLimits {
-        ConnectionLimits { connections: self.max_connections, header: Duration::from_secs(self.header_limit_s) }
-    }
-
-    /// After how long a service that gives no sign of life is given up.
-    #[must_use]
-    pub const fn patience(&self) -> Duration {
-        Duration::from_secs(self.lease_s)
-    }
-
-    /// The name of this service among those on its database: of a machine and a port there is one that runs.
-    #[must_use]
-    pub fn replica_name(&self) -> String {
-        if !self.replica.is_empty() {
-            return self.replica.clone();
-        }
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        match (host.trim(), self.listen.port()) {
-            // Of a port that is not known yet there may be many.
-            (host, 0) => format!("{host}#{}", std::process::id()),
-            (host, port) => format!("{host}:{port}"),
-        }
-    }
-
-    /// Where other services reach this one, which listens at `address`; empty where that is nowhere.
-    #[must_use]
-    pub fn advertised(&self, address: SocketAddr) -> String {
-        match (self.advertise.as_str(), address.ip().is_unspecified()) {
-            ("", true) => String::new(),
-            ("", false) if self.tls_certificate_file.is_empty() => format!("http://{address}"),
-            ("", false) => format!("https://{address}"),
-            (told, _) => told.trim_end_matches('/').to_owned(),
-        }
-    }
-
-    /// What the HTTP interface takes on at once.
-    #[must_use]
-    pub const fn limits(&self) -> Limits {
-        Limits {
-            writes: self.max_writes,
-            reads: self.max_reads,
-            streams: self.max_streams,
-            request: Duration::from_secs(self.request_limit_s),
-            rate: self.max_requests_per_s,
-        }
-    }
-
-    /// A certificate goes with a key, and clients show theirs to none but one that shows its own.
-    fn check_tls(&self) -> Result<(), BadValue> {
-        match (self.tls_certificate_file.is_empty(), self.tls_key_file.is_empty()) {
-            (true, false) => {
-                Err(BadValue::new("tls_key_file", "there is a key, and no certificate: set tls_certificate_file"))
-            }
-            (false, true) => {
-                Err(BadValue::new("tls_certificate_file", "there is a certificate, and no key: set tls_key_file"))
-            }
-            (true, true) if !self.tls_client_ca_file.is_empty() => {
-                Err(BadValue::new("tls_client_ca_file", "set tls_certificate_file and tls_key_file, too"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn check_replica(&self) -> Result<(), BadValue> {
-        if self.replica.chars().count() > 200 || self.replica.chars().any(char::is_control) {
-            return Err(BadValue::new("replica", "write at most 200 characters on one line"));
-        }
-        if self.advertise.is_empty() {
-            return Ok(());
-        }
-        let refused = |why: &str| Err(BadValue::new("advertise", format!("{:?}: {why}", self.advertise)));
-        match self.advertise.parse::<axum::http::Uri>() {
-            Ok(uri) if uri.host().is_none() || uri.path() != "/" => refused("write http://HOST:PORT"),
-            Ok(uri) => match uri.scheme_str() {
-                Some("http") => Ok(()),
-                Some("https") if !self.tls_certificate_file.is_empty() => Ok(()),
-                Some("https") => refused("there is no tls_certificate_file: write http://HOST:PORT"),
-                _ => refused("write http://HOST:PORT"),
-            },
-            Err(fault) => refused(&fault.to_string()),
-        }
-    }
-
-    /// The certificates of the service, where it has some.
-    ///
-    /// # Errors
-    /// A file cannot be read, or holds something else.
-    pub fn tls(&self) -> Result<Option<Tls>, String> {
-        if self.tls_certificate_file.is_empty() {
-            return Ok(None);
-        }
-        let client_ca = (!self.tls_client_ca_file.is_empty()).then(|| PathBuf::from(&self.tls_client_ca_file));
-        let (certificate, key) = (PathBuf::from(&self.tls_certificate_file), PathBuf::from(&self.tls_key_file));
-        Tls::read(Files { certificate, key, client_ca }).map(Some)
-    }
-
-    /// The secret is read where it is used, so that `config show` needs no right to it.
-    fn check_webhook(&self) -> Result<(), BadValue> {
-        if self.webhook_url.is_empty() {
-            return Ok(());
-        }
-        Webhook::new(&self.webhook_url, &[0; 32]).map(drop).map_err(|why| BadValue::new("webhook_url", why))
-    }
-
-    /// Where events go, if anywhere.
-    ///
-    /// # Errors
-    /// The secret cannot be read, or is too short.
-    pub fn webhook(&self) -> Result<Option<Webhook>, String> {
-        if self.webhook_url.is_empty() {
-            return Ok(None);
-        }
-        let file = &self.webhook_secret_file;
-        if file.is_empty() {
-            return Err("events are signed: name a file with a secret".to_owned());
-        }
-        let secret = std::fs::read_to_string(file).map_err(|fault| format!("{file}: {fault}"))?;
-        Webhook::new(&self.webhook_url, secret.trim().as_bytes()).map(Some)
-    }
-
-    /// What nodes draw: the models that are known, and those of the file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or a row is bad.
-    pub fn power(&self) -> Result<PowerTable, String> {
-        let mut table = PowerTable::default();
-        if self.power_file.is_empty() {
-            return Ok(table);
-        }
-        for row in power(Path::new(&self.power_file)).map_err(|fault| fault.to_string())? {
-            let set = match row.of {
-                Powered::Gpu(model) => table.set_gpu(&model, row.idle_w, row.full_w),
-                Powered::Cpu { cores } => table.set_cpu(row.idle_w, row.full_w, cores),
-            };
-            set.map_err(|fault| format!("{}: {fault}", self.power_file))?;
-        }
-        Ok(table)
-    }
-
-    /// The program is looked for only where it would be started.
-    fn check_retraining(&self) -> Result<(), BadValue> {
-        let period = Period::parse(&self.retrain).map_err(|fault| BadValue::new("retrain", fault))?;
-        if self.retrain_at > LAST_HOUR_OF_DAY {
-            let why = format!("{} is no hour of a day: write 0 to {LAST_HOUR_OF_DAY}", self.retrain_at);
-            return Err(BadValue::new("retrain_at", why));
-        }
-        if period == Period::Never || !self.as_of.is_empty() {
-            return Ok(());
-        }
-        retrain::program(&self.train_program).map(drop).map_err(|why| BadValue::new("train_program", why))
-    }
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            database: "sqlite://headroom.db".to_owned(),
-            listen: SocketAddr::from(([127, 0, 0, 1], 8_080)),
-            as_of: String::new(),
-            refresh_s: 300,
-            promotion_check_s: 10,
-            max_body_bytes: 16 * 1_024 * 1_024,
-            max_connections: 16_384,
-            max_writes: 1_024,
-            max_reads: 16,
-            max_streams: 12_000,
-            header_limit_s: 60,
-            request_limit_s: 30,
-            max_requests_per_s: 0,
-            tls_certificate_file: String::new(),
-            tls_key_file: String::new(),
-            tls_client_ca_file: String::new(),
-            replica: String::new(),
-            advertise: String::new(),
-            lease_s: 5,
-            shutdown_grace_s: 10,
-            retrain: "never".to_owned(),
-            retrain_at: 3,
-            retrain_limit_s: 6 * 3_600,
-            train_program: String::new(),
-            snapshot_facts: 10_000,
-            webhook_url: String::new(),
-            webhook_secret_file: String::new(),
-            power_file: String::new(),
-            log: "info".to_owned(),
-        }
-    }
-}

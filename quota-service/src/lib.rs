@@ -9,6 +9,8 @@ pub mod access;
 pub mod args;
 pub mod audit;
 pub mod clock;
+pub mod config;
+pub mod database;
 pub mod drift;
 pub mod engine;
 pub mod error;

@@ -253,6 +253,15 @@ impl Listening {
         assert!(told.expect("kill runs").success(), "the service had ended by itself");
     }
 
+    /// Tells the service to read its files again.
+    ///
+    /// # Panics
+    /// It has ended.
+    pub fn hang_up(&self) {
+        let told = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status();
+        assert!(told.expect("kill runs").success(), "the service had ended by itself");
+    }
+
     /// Ends the service as a lost machine does: no signal that it could hear.
     ///
     /// # Panics

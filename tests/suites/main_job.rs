@@ -242,7 +242,7 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
         ("quota-service", &["--as-of", "9999-12-31T23:00:00Z"], 2, "'--as-of <latest|TIME>'"),
         ("quota-service", &["--refresh-s", "0"], 2, "'--refresh-s <SECONDS>'"),
         ("train", &["--horizon", "4h", "--guarantee-rate", "1.5"], 2, "'--guarantee-rate <P>'"),
-        ("quota-service", &["--listen", "0.0.0.0:0"], 4, "no token is configured"),
+        ("quota-service", &["--listen", "0.0.0.0:0"], 4, "there is no token: make one first"),
         ("datasets", &["describe", "--database", "postgres://nobody@127.0.0.1:1/x"], 5, "check that it runs"),
         ("datasets", &["describe", "--database", "mysql://x"], 4, "write sqlite://PATH or postgres://"),
     ];

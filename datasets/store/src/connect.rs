@@ -79,6 +79,17 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
+/// Writes an SQLite database of one instant into a new file, while others use it.
+///
+/// # Errors
+/// The URL is none of SQLite, the file is there already, or cannot be written.
+pub async fn copy_sqlite(url: &str, file: &str) -> Result<(), StoreError> {
+    let Place::Sqlite(path) = place(url)? else {
+        return Err(bad_url(url, "it is no file".to_owned()));
+    };
+    crate::sqlite::copy(path, file).await
+}
+
 /// Whether [`connect`] would understand a URL; nothing is opened.
 ///
 /// # Errors

@@ -34,7 +34,7 @@ pub use audit::{AuditEntry, AuditRecord, AuditStore};
 pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
-pub use connect::{Backend, Store, check_url, connect};
+pub use connect::{Backend, Store, check_url, connect, copy_sqlite};
 pub use corrections::{CorrectionStore, OutcomeBefore, Tell};
 pub use error::StoreError;
 pub use etas::{EtaMove, EtaRecord, EtaStore};

@@ -4,7 +4,7 @@ use crate::stored::signed;
 use crate::{Backend, Lease, StoreError};
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Sqlite, Transaction};
+use sqlx::{ConnectOptions, Connection, Sqlite, Transaction};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -65,6 +65,15 @@ impl SqliteStore {
         }
         Ok(transaction)
     }
+}
+
+/// Writes a database into a new file.
+pub(crate) async fn copy(path: &str, file: &str) -> Result<(), StoreError> {
+    let options = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_WITHIN).disable_statement_logging();
+    let mut connection = options.connect().await?;
+    sqlx::query("VACUUM INTO $1").bind(file).execute(&mut connection).await?;
+    connection.close().await?;
+    Ok(())
 }
 
 /// Where several programs turn a new file to WAL at once, SQLite tells all but one that it is busy, without waiting.

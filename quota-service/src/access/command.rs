@@ -130,7 +130,8 @@ fn shown(token: &TokenRecord, now: UnixSeconds) -> Value {
     })
 }
 
-fn failed(fault: StoreError) -> Failure {
+/// How a command ends that the database has failed.
+pub fn failed(fault: StoreError) -> Failure {
     let exit = match &fault {
         fault if fault.is_retryable() => Exit::Unavailable,
         StoreError::BadUrl { .. } => Exit::ConfigInvalid,

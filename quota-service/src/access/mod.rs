@@ -164,6 +164,11 @@ fn known(record: TokenRecord) -> (String, Known) {
     (id, Known { secret_sha256, until, caller: Arc::new(Caller::of(record)) })
 }
 
+/// Percent-encoding undone, as in a path.
+pub fn decoded(text: &str) -> Option<std::borrow::Cow<'_, str>> {
+    rules::decoded(text, b'+')
+}
+
 fn bearer(header: &str) -> Option<&str> {
     let (scheme, token) = header.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())

@@ -86,7 +86,7 @@ pub fn queried<'a>(uri: &'a Uri, name: &str) -> Option<Cow<'a, str>> {
 }
 
 /// Percent-encoding undone; a plus is a space in a query, and itself in a path. `None` of what is no text then.
-fn decoded(text: &str, plus: u8) -> Option<Cow<'_, str>> {
+pub fn decoded(text: &str, plus: u8) -> Option<Cow<'_, str>> {
     if !text.contains(['%', '+']) {
         return Some(Cow::Borrowed(text));
     }

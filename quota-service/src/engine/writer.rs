@@ -18,6 +18,8 @@ use vocab::{PoolId, TaskId, UnixSeconds};
 const ASKS_IN_A_TURN: usize = 256;
 /// Guarantees, rests and hours end by themselves, and are noticed so late at most.
 const TICK: Duration = Duration::from_secs(1);
+/// A database that says nothing for so long is given up: whoever asked hears so, and what is stored is read again.
+const WRITES_WITHIN: Duration = Duration::from_secs(30);
 /// Fragmentation is a look at every node: less often than any turn, as often as anybody scrapes.
 const DESCRIBED_EVERY_S: i64 = 10;
 
@@ -81,7 +83,9 @@ impl Writer {
 
     async fn turn(&mut self, asked: Vec<Asked>) {
         let (asks, replies): (Vec<Ask>, Vec<_>) = asked.into_iter().map(|one| (one.ask, one.reply)).unzip();
-        match self.decide(asks).await {
+        let decided = tokio::time::timeout(WRITES_WITHIN, self.decide(asks)).await;
+        let silent = || StoreError::Unavailable { reason: format!("no answer within {} s", WRITES_WITHIN.as_secs()) };
+        match decided.unwrap_or_else(|_| Err(silent())) {
             Ok(answers) => {
                 for (reply, answer) in replies.into_iter().zip(answers) {
                     // Whoever asked may have gone; it is done all the same.

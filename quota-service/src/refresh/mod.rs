@@ -183,9 +183,15 @@ pub async fn run(service: Arc<Service>) {
                 }
             }
         }
-        renewer.renew(&service).await;
+        if tokio::time::timeout(RENEWS_WITHIN, renewer.renew(&service)).await.is_err() {
+            tracing::warn!("a renewal was given up: the database says nothing");
+            metrics::refresh_failed();
+        }
     }
 }
+
+/// A renewal that takes longer waits for a database that says nothing.
+const RENEWS_WITHIN: Duration = Duration::from_mins(10);
 
 /// Looks at the leases at every beat, and publishes what other services compute. Never returns.
 pub async fn watch(service: Arc<Service>) {
@@ -194,11 +200,15 @@ pub async fn watch(service: Arc<Service>) {
     beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         beats.tick().await;
-        if let Err(fault) = service.look_at_leases().await {
-            tracing::debug!(%fault, "who writes is not known at this moment");
+        // A database that says nothing holds up one beat, not all of them.
+        let patience = service.config.patience();
+        match tokio::time::timeout(patience, service.look_at_leases()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(fault)) => tracing::debug!(%fault, "who writes is not known at this moment"),
+            Err(_) => tracing::debug!("the database says nothing"),
         }
-        follower.follow(&service).await;
-        if let Err(fault) = service.read_tokens().await {
+        let _ = tokio::time::timeout(patience, follower.follow(&service)).await;
+        if let Ok(Err(fault)) = tokio::time::timeout(patience, service.read_tokens()).await {
             tracing::debug!(%fault, "the tokens were not read again");
         }
     }

@@ -14,6 +14,7 @@ fn defaults(name: &str) -> Vec<(String, String)> {
 /// A value that is good, too.
 fn good<'a>(key: &str, value: &'a str) -> &'a str {
     match (key, value) {
+        ("advertise", _) => "http://127.0.0.1:1",
         ("webhook_url", _) => "http://127.0.0.1:1/hook",
         (_, "") => "latest",
         (_, value) => value,
@@ -106,7 +107,6 @@ fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place()
         ("train", "seed", "7.5", "7.5 is not a whole number of at least 0"),
         ("train", "database", "mysql://x", "mysql is no database that this program knows"),
         ("datasets", "database", "headroom.db", "it has no scheme; write sqlite://PATH or postgres://USER@HOST/NAME"),
-        ("quota-service", "tls_key_file", "key.pem", "there is a key, and no certificate"),
         ("quota-service", "advertise", "here:80", "write http://HOST:PORT"),
         ("quota-service", "lease_s", "0", "0 is below 1, the least"),
         ("quota-service", "listen", "localhost", "it is no address: write ADDRESS:PORT, such as 127.0.0.1:8080"),

@@ -58,7 +58,7 @@ async fn without_tokens_everybody_may_and_with_one_nobody_without(database: Test
     let mut forged = admin.clone();
     forged.replace_range(70..71, if &admin[70..71] == "0" { "1" } else { "0" });
     let unknown = NewToken::of(&[9; 38]).text();
-    for wrong in ["", "x", &admin[..40], &forged, &unknown, &admin.to_uppercase()] {
+    for wrong in ["", "xyzzy", &admin[..40], &forged, &unknown, &admin.to_uppercase()] {
         let refused = asked(&service, wrong, "get", &quota_path(1), None).await.expect(401);
         assert_eq!(refused["code"], "bad-token", "{wrong}");
         assert!(wrong.is_empty() || !refused.to_string().contains(wrong), "{refused}");
@@ -208,7 +208,7 @@ async fn a_token_works_from_its_creation_to_its_revocation_and_its_secret_is_now
     }
     let unknown = program("quota-service", &["token", "revoke", "nobody", "--database", &database.url]);
     assert_eq!((unknown.code, unknown.stderr.contains("there is no token nobody")), (2, true), "{unknown:?}");
-    let wrong = ["token", "create", "--name", "x", "--role", "read", "--pool", "a b", "--database", &database.url];
+    let wrong = ["token", "create", "--name", "x", "--role", "read", "--pool", ":", "--database", &database.url];
     assert_eq!(program("quota-service", &wrong).code, 2);
     let said = service.stop();
     assert_eq!(said.code, 0);

@@ -10,6 +10,7 @@ mod faults;
 mod feed;
 mod harness;
 mod load;
+mod operations;
 mod quota;
 mod restart;
 mod retrain;

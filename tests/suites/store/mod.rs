@@ -13,4 +13,5 @@ mod quotas;
 mod retention;
 mod runs;
 mod schema;
+mod upgrade;
 mod usage;

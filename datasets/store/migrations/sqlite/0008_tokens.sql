@@ -5,7 +5,7 @@ CREATE TABLE tokens (
     role text NOT NULL,
     -- NULL: of every organization.
     organization text,
-    -- CLUSTER or CLUSTER:GPU_MODEL, separated by spaces; empty: every pool.
+    -- CLUSTER or CLUSTER:GPU_MODEL, one a line; empty: every pool.
     pools text NOT NULL,
     secret_sha256 blob NOT NULL,
     created_at integer NOT NULL,

@@ -156,6 +156,9 @@ pub trait JournalStore {
         limit: u32,
     ) -> Result<Vec<JournalEntry>, StoreError>;
 
+    /// Forgets tasks that ended before `before`. Answers how many. Who submits one of them again has a new task.
+    async fn delete_ended_tasks_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
+
     /// Notes that the webhook has taken all events up to an entry.
     async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError>;
 }

@@ -153,6 +153,14 @@ impl JournalStore for SqliteStore {
         all(query.bind(id.0).bind(after).bind(i64::from(limit)).fetch_all(&self.readers).await?)
     }
 
+    async fn delete_ended_tasks_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
+        let mut transaction = self.begin().await?;
+        let deleting = sqlx::query("DELETE FROM tasks WHERE status IN ('finished', 'deleted') AND updated < $1");
+        let deleted = deleting.bind(Stamp(before)).execute(&mut *transaction).await?.rows_affected();
+        transaction.commit().await?;
+        Ok(deleted)
+    }
+
     async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError> {
         let noting = sqlx::query("UPDATE placed_pools SET announced_seq = $2 WHERE id = $1");
         let mut transaction = self.begin().await?;

@@ -51,6 +51,9 @@ pub trait LeaseStore {
         address: &str,
     ) -> Result<Option<Lease>, StoreError>;
 
+    /// Takes every lease from whoever holds it: after a restore nobody may go on as before.
+    async fn outdate_leases(&self) -> Result<(), StoreError>;
+
     /// Gives a lease back: the next one need not wait. Nothing happens where it was lost.
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError>;
 }

@@ -71,6 +71,11 @@ impl LeaseStore for PostgresStore {
         Ok((done.rows_affected() == 1).then(|| Lease { cluster: cluster.clone(), epoch: next }))
     }
 
+    async fn outdate_leases(&self) -> Result<(), StoreError> {
+        sqlx::query("UPDATE leases SET epoch = epoch + 1, released = true").execute(&self.beats).await?;
+        Ok(())
+    }
+
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
         sqlx::query("UPDATE leases SET released = true, beat = beat + 1 WHERE cluster = $1 AND epoch = $2")
             .bind(lease.cluster.as_str())

@@ -61,6 +61,11 @@ impl LeaseStore for SqliteStore {
         Ok((done.rows_affected() == 1).then(|| Lease { cluster: cluster.clone(), epoch: next }))
     }
 
+    async fn outdate_leases(&self) -> Result<(), StoreError> {
+        sqlx::query("UPDATE leases SET epoch = epoch + 1, released = 1").execute(&self.writer).await?;
+        Ok(())
+    }
+
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
         sqlx::query("UPDATE leases SET released = 1, beat = beat + 1 WHERE cluster = $1 AND epoch = $2")
             .bind(lease.cluster.as_str())

@@ -101,7 +101,7 @@ impl TryFrom<TokenRow> for TokenRecord {
             name: row.name,
             role,
             organization,
-            pools: row.pools.split_whitespace().map(str::to_owned).collect(),
+            pools: row.pools.lines().map(str::to_owned).collect(),
             secret_sha256: row.secret_sha256,
             created_at: row.created_at.0,
             expires_at: row.expires_at.map(|stamp| stamp.0),

@@ -17,7 +17,7 @@ impl TokenStore for SqliteStore {
         .bind(&token.name)
         .bind(token.role.as_str())
         .bind(token.organization.as_ref().map(Organization::as_str))
-        .bind(token.pools.join(" "))
+        .bind(token.pools.join("\n"))
         .bind(&token.secret_sha256)
         .bind(Stamp(token.created_at))
         .bind(token.expires_at.map(Stamp))

@@ -1,0 +1,200 @@
+//! What operators do: backups, restores, retention, certificates.
+
+use super::*;
+use quota_service::tls::{Files, Tls};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use std::path::{Path, PathBuf};
+use tests::{Backend, Listening, fresh_database, on_both_databases, program};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+on_both_databases![
+    what_was_backed_up_is_there_after_a_restore_and_nobody_goes_on_as_before,
+    a_backup_that_cannot_be_made_or_read_says_why_and_leaves_nothing,
+    what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays,
+];
+
+async fn with_task(database: &TestDatabase) -> TestService {
+    let service = serving(database, 500).await;
+    let node = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 });
+    let _ = service.put("/v1/nodes/n0", &node).await.expect(200);
+    let task = |id: &str| json!({ "cluster": "demo", "gpu_model": "A100", "id": id, "organization": "org-000", "class": "hp", "gpus_per_pod": 1.0, "pods": 1 });
+    let _ = service.post("/v1/tasks", &task("a")).await.expect(200);
+    let _ = service.post("/v1/tasks", &task("b")).await.expect(200);
+    let _ = service.post("/v1/tasks/b/finish?cluster=demo&gpu_model=A100", &json!({})).await.expect(200);
+    service
+}
+
+async fn what_was_backed_up_is_there_after_a_restore_and_nobody_goes_on_as_before(database: TestDatabase) {
+    let service = with_task(&database).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headroom.backup");
+    let file = file.to_str().unwrap();
+    let made = program("quota-service", &["database", "backup", file, "--json", "--database", &database.url]).json();
+    assert!(made["bytes"].as_u64().unwrap() > 10_000, "{made}");
+    // What comes later is not in it.
+    let _ = service
+        .send(axum::http::Method::DELETE, "/v1/tasks/a?cluster=demo&gpu_model=A100", &[], None)
+        .await
+        .expect(200);
+    let empty = fresh_database(database.backend).await;
+    let restored = program("quota-service", &["database", "restore", file, "--json", "--database", &empty.url]).json();
+    assert_eq!((&restored["placed_pools"], &restored["running_tasks"]), (&1.into(), &1.into()), "{restored}");
+    let again = TestService::start(empty.store().await, service.service.clock.now()).await;
+    let task = again.get("/v1/tasks/a?cluster=demo&gpu_model=A100").await.expect(200);
+    assert_eq!(task["status"], "running");
+    assert_eq!(quota(&again, 4).await, quota(&service, 4).await);
+    let usage = "SELECT count(*) FROM usage";
+    assert_eq!(empty.numbers(usage).await, database.numbers(usage).await);
+    let held = "SELECT epoch FROM leases";
+    assert!(empty.numbers(held).await[0] > database.numbers(held).await[0], "whoever wrote before is fenced");
+    let again = program("quota-service", &["database", "restore", file, "--database", &empty.url]);
+    assert_ne!(again.code, 0, "not into what is there: {again:?}");
+}
+
+async fn a_backup_that_cannot_be_made_or_read_says_why_and_leaves_nothing(database: TestDatabase) {
+    drop(with_usage(&database, 500).await);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("there"), "text").unwrap();
+    let ran = program("quota-service", &["database", "backup", &path("there"), "--database", &database.url]);
+    assert!(ran.code == 2 && ran.stderr.contains("is there already"), "{ran:?}");
+    let ran = program("quota-service", &["database", "backup", &path("no/folder"), "--database", &database.url]);
+    assert!(ran.code != 0 && !ran.stderr.is_empty(), "{ran:?}");
+    let empty = fresh_database(database.backend).await;
+    let ran = program("quota-service", &["database", "restore", &path("nothing"), "--database", &empty.url]);
+    assert!(ran.code == 2 && ran.stderr.contains("there is no such file"), "{ran:?}");
+    let ran = program("quota-service", &["database", "restore", &path("there"), "--database", &empty.url]);
+    assert!(ran.code != 0 && !ran.stderr.is_empty(), "text is no backup: {ran:?}");
+    if let Some(file) = empty.url.strip_prefix("sqlite://") {
+        assert!(!Path::new(file).exists(), "a file was left behind");
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["there"]);
+}
+
+async fn what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays(database: TestDatabase) {
+    let service = with_task(&database).await;
+    let before = quota(&service, 4).await;
+    let retain = |flags: &[&str]| {
+        let all = [&["database", "retain", "--json", "--database", &database.url], flags].concat();
+        program("quota-service", &all)
+    };
+    assert_eq!(retain(&[]).code, 2, "say what");
+    assert_eq!(retain(&["--usage-days", "30"]).code, 2, "models look back 35 days");
+    // Everything here is of 2024, and old.
+    let all = ["--usage-days", "36", "--history-days", "1", "--tasks-days", "1", "--audit-days", "1"];
+    let tried = retain(&[&all[..], &["--dry-run"]].concat()).json();
+    assert!(tried["usage"]["rows"].is_null() && tried["usage"]["before"].is_string(), "{tried}");
+    assert!(database.numbers("SELECT count(*) FROM usage").await[0] > 0);
+    let done = retain(&all).json();
+    assert_eq!(done["tasks"]["rows"], 1, "the one that has ended: {done}");
+    assert!(done["usage"]["rows"].as_u64().unwrap() > 900 && done["audit"]["rows"].as_u64().unwrap() >= 3, "{done}");
+    assert_eq!(database.numbers("SELECT count(*) FROM usage").await, [0]);
+    let again = TestService::start(database.store().await, service.service.clock.now()).await;
+    assert_eq!(quota(&again, 4).await, before, "the last quotas stay");
+    assert_eq!(again.get("/v1/tasks/a?cluster=demo&gpu_model=A100").await.expect(200)["status"], "running");
+    let told = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 10).await.unwrap();
+    assert_eq!(told.len(), 1, "what was forgotten is told");
+    assert_eq!(told[0].record.action, "database retain");
+}
+
+/// An authority, and what it has signed.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    folder: PathBuf,
+}
+
+impl Authority {
+    fn new(folder: &Path, name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(folder.join(format!("{name}.ca")), certificate.pem()).unwrap();
+        Self { issuer: Issuer::new(params, key), folder: folder.to_owned() }
+    }
+
+    /// Writes NAME.pem and NAME.key.
+    fn sign(&self, name: &str, host: &str) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(self.folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
+        std::fs::write(self.folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+
+    /// A client that shows NAME, and trusts CA.
+    fn client(&self, name: &str, ca: &str) -> Tls {
+        let path = |name: String| self.folder.join(name);
+        let (certificate, key) = (path(format!("{name}.pem")), path(format!("{name}.key")));
+        Tls::read(Files { certificate, key, client_ca: Some(path(format!("{ca}.ca"))) }).unwrap()
+    }
+}
+
+/// What a service answers over TLS, or why there is no answer.
+async fn asked(client: &Tls, address: &str, path: &str) -> Result<String, String> {
+    let stream = TcpStream::connect(address).await.map_err(|fault| fault.to_string())?;
+    let mut stream = client.connect("localhost", stream).await.map_err(|fault| fault.to_string())?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(|fault| fault.to_string())?;
+    let mut answer = Vec::new();
+    // A side that closes without saying so has said all that it will.
+    let read = stream.read_to_end(&mut answer).await.map_err(|fault| fault.to_string());
+    if answer.is_empty() { Err(read.err().unwrap_or_default()) } else { Ok(String::from_utf8(answer).unwrap()) }
+}
+
+#[tokio::test]
+async fn clients_show_certificates_and_those_of_the_service_are_read_again() {
+    let database = fresh_database(Backend::Sqlite).await;
+    drop(serving(&database, 500).await);
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (Authority::new(folder.path(), "ours"), Authority::new(folder.path(), "theirs"));
+    ours.sign("service", "localhost");
+    ours.sign("client", "somebody");
+    theirs.sign("stranger", "somebody");
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let settings = format!(
+        "[quota-service]\nlog = \"error\"\ntls_certificate_file = {:?}\ntls_key_file = {:?}\ntls_client_ca_file = {:?}\n",
+        path("service.pem"),
+        path("service.key"),
+        path("ours.ca")
+    );
+    std::fs::write(path("headroom.toml"), settings).unwrap();
+    let service = Listening::start(&["--database", &database.url, "--config", &path("headroom.toml")]);
+    let friend = ours.client("client", "ours");
+    let answer = asked(&friend, &service.address, "/healthz").await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let refused = asked(&ours.client("client", "theirs"), &service.address, "/healthz").await.unwrap_err();
+    assert!(refused.contains("UnknownIssuer"), "who trusts another authority does not trust the service: {refused}");
+    let stranger = {
+        std::fs::copy(path("stranger.pem"), path("mixed.pem")).unwrap();
+        std::fs::copy(path("stranger.key"), path("mixed.key")).unwrap();
+        ours.client("mixed", "ours")
+    };
+    let refused = asked(&stranger, &service.address, "/healthz").await;
+    assert!(refused.is_err(), "a certificate of another authority lets nobody in: {refused:?}");
+    let plain = TcpStream::connect(&service.address).await.unwrap();
+    let mut plain = plain;
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut bytes = Vec::new();
+    let _ = plain.read_to_end(&mut bytes).await;
+    assert!(!bytes.starts_with(b"HTTP"), "nothing is said in the clear");
+    // A key that is not that of the certificate: the ones before stay. Then a new pair, of the other authority.
+    theirs.sign("next", "localhost");
+    std::fs::copy(path("next.pem"), path("service.pem")).unwrap();
+    service.hang_up();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(asked(&friend, &service.address, "/healthz").await.is_ok());
+    std::fs::copy(path("next.key"), path("service.key")).unwrap();
+    service.hang_up();
+    let of_theirs = ours.client("client", "theirs");
+    let mut tries = 0;
+    while asked(&of_theirs, &service.address, "/healthz").await.is_err() {
+        tries += 1;
+        assert!(tries < 100, "the new certificate is not shown");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let ended = service.stop();
+    assert!(ended.code == 0 && ended.stderr.contains("the ones before stay in force"), "{ended:?}");
+}

@@ -1,0 +1,94 @@
+//! A database of every version that there was becomes one of this version, with what was in it.
+
+use sqlx::migrate::Migrator;
+use sqlx::{Connection, PgConnection, SqliteConnection};
+use std::borrow::Cow;
+use store::{Backend, OutcomeStore};
+use tests::fixture::{cluster, loaded, pool};
+use tests::{TestDatabase, on_both_databases, workspace_root};
+
+on_both_databases![a_database_of_every_version_is_brought_up_to_date_with_what_is_in_it];
+
+/// What the first version could hold, as it was written then.
+const FIRST: &str = "
+    INSERT INTO clusters (name, time_zone, calendar, usage_version, first_hour, last_hour, first_demand_hour, last_demand_hour)
+        VALUES ('earth', 'UTC', 'none', 1, {hour}, {hour}, {hour}, {hour});
+    INSERT INTO series ({series_id}cluster, gpu_model, organization, changed_at) VALUES ({one}'earth', 'A100', 'x', {hour});
+    INSERT INTO usage (hour, demand_milli, series_id) VALUES ({hour}, 4000, 1);
+    INSERT INTO nodes (cluster, id, gpu_model, gpus) VALUES ('earth', 'n0', 'A100', 8);
+    INSERT INTO outcomes (event_id, cluster, gpu_model, guarantee_hours, kind, ended_at, received_at)
+        VALUES ('e1', 'earth', 'A100', 1, 'kept', {hour}, {hour});";
+
+/// What the fourth version brought.
+const FOURTH: &str = "
+    INSERT INTO placed_pools ({pool_id}cluster, gpu_model, seq, announced_seq) VALUES ({one}'earth', 'A100', 1, 0);
+    INSERT INTO journal (pool_id, seq, at, facts_json, events_json) VALUES (1, 1, {hour}, '[]', '');
+    INSERT INTO tasks (pool_id, id, organization, class, gpus_per_pod_milli, pods, cpu_milli, memory_mib, submitted, status,
+            updated, detail_json)
+        VALUES (1, 'a', 'x', 'hp', 1000, 1, 0, 0, {hour}, 'running', {hour}, '{}');";
+
+fn filled(sql: &str, backend: Backend) -> String {
+    let (hour, is_postgres) = match backend {
+        Backend::Postgres => ("'2024-03-01T00:00:00Z'", true),
+        Backend::Sqlite => ("1709251200", false),
+    };
+    let name = |name: &'static str| if is_postgres { "" } else { name };
+    sql.replace("{hour}", hour)
+        .replace("{series_id}", name("id, "))
+        .replace("{pool_id}", name("id, "))
+        .replace("{one}", name("1, "))
+}
+
+/// The versions that there are.
+async fn migrator(backend: Backend) -> Migrator {
+    let folder = workspace_root().join("datasets/store/migrations").join(backend.to_string());
+    Migrator::new(folder).await.unwrap()
+}
+
+/// Makes the database one of a version, as the program of that time did.
+async fn at_version(database: &TestDatabase, version: i64) {
+    let all = migrator(database.backend).await;
+    let until = all.iter().filter(|one| one.version <= version).cloned().collect::<Vec<_>>();
+    let migrator = Migrator { migrations: Cow::Owned(until), ..Migrator::DEFAULT };
+    match database.backend {
+        Backend::Postgres => {
+            migrator.run(&mut PgConnection::connect(&database.url).await.unwrap()).await.unwrap();
+            // The program made the partition of a month when its first row came.
+            database
+                .execute("CREATE TABLE usage_2024_03 PARTITION OF usage FOR VALUES FROM ('2024-03-01T00:00:00Z') TO ('2024-04-01T00:00:00Z')")
+                .await;
+        }
+        Backend::Sqlite => {
+            let url = format!("{}?mode=rwc", database.url);
+            migrator.run(&mut SqliteConnection::connect(&url).await.unwrap()).await.unwrap();
+        }
+    }
+    database.execute(&filled(FIRST, database.backend)).await;
+    if version >= 4 {
+        database.execute(&filled(FOURTH, database.backend)).await;
+    }
+}
+
+async fn a_database_of_every_version_is_brought_up_to_date_with_what_is_in_it(database: TestDatabase) {
+    let last = migrator(database.backend).await.iter().map(|one| one.version).max().unwrap();
+    assert!(last >= 8, "{last} versions");
+    for version in 1..=last {
+        let old = tests::fresh_database(database.backend).await;
+        at_version(&old, version).await;
+        let store = old.store().await;
+        let usage = loaded(&*store, "earth", "2024-01-01T00", "2025-01-01T00").await;
+        assert_eq!(usage, "earth:A100:x 2024-03-01T00 4.000\n", "from version {version}");
+        let nodes = store.nodes(&cluster("earth")).await.unwrap();
+        assert_eq!((nodes.len(), nodes[0].gpus, nodes[0].drains), (1, 8, false));
+        let outcome = OutcomeStore::newest_outcome(&*store, &pool("earth:A100")).await.unwrap().unwrap();
+        assert_eq!(outcome.event_id.as_str(), "e1");
+        let journal = store.open_journal(&pool("earth:A100")).await.unwrap();
+        assert_eq!((journal.entries.len(), journal.placed.seq), if version >= 4 { (1, 1) } else { (0, 0) });
+        let task = vocab::TaskId::parse("a").unwrap();
+        let record = store.task_record(&pool("earth:A100"), &task).await.unwrap();
+        assert_eq!(record.map(|record| record.status.as_str()), (version >= 4).then_some("running"));
+        let applied = old.numbers("SELECT version FROM _sqlx_migrations ORDER BY version").await;
+        assert_eq!(applied, (1..=last).collect::<Vec<i64>>());
+        store.close().await;
+    }
+}
