@@ -51,6 +51,9 @@ pub struct Config {
     /// Certificates (PEM) of the authority whose certificates clients, other services among them, have to show; empty where
     /// they need none.
     pub tls_client_ca_file: String,
+    /// File in which the last quotas are kept: they are answered, at their age, where the service starts and its database does
+    /// not. Empty for none: then the service ends with exit code 5.
+    pub fallback_file: String,
     /// Name of this service among those on the same database, which no other one that runs has; empty for HOST:PORT.
     pub replica: String,
     /// Where other services on the same database reach this one, `http://HOST:PORT`; empty for the address that it listens on.
@@ -273,6 +276,7 @@ impl Default for Config {
             tls_certificate_file: String::new(),
             tls_key_file: String::new(),
             tls_client_ca_file: String::new(),
+            fallback_file: String::new(),
             replica: String::new(),
             advertise: String::new(),
             lease_s: 5,

@@ -26,5 +26,6 @@ pub mod serve;
 pub mod settings;
 pub mod tls;
 pub mod topology;
+mod wait;
 
 pub use error::ServiceError;

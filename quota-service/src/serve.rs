@@ -4,7 +4,7 @@ use crate::args::{Config, LATEST, as_of};
 use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
-use crate::{http, listen, metrics, retrain, tls};
+use crate::{http, listen, metrics, retrain, tls, wait};
 use command_line::{colours, say};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,11 +25,27 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     start_log(&config.log)?;
     let render = metrics::install();
     // 1. The store and the clock.
-    let store = store::connect(&config.database).await?;
+    let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
+    let mut bound = None;
+    let store = match store::connect(&config.database).await {
+        Err(fault) if fault.is_retryable() && !config.fallback_file.is_empty() && config.as_of.is_empty() => {
+            let listener = bind(config.listen)?;
+            announce(
+                listener.local_addr().map_err(|fault| ServiceError::Bind(config.listen, fault))?,
+                None,
+                tls.is_some(),
+                json,
+            );
+            let waited = wait::for_database(&config, tls.clone(), &listener, &fault).await?;
+            let Some(store) = waited else { return Ok(()) };
+            bound = Some(listener);
+            store
+        }
+        opened => opened?,
+    };
     let clock = clock(&config, store.as_ref()).await?;
     let (address, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
-    let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
     config.power().map_err(|detail| ServiceError::Power { detail })?;
     let service = Service::with_webhook(store, clock, config, webhook);
     if let Some(tls) = &tls {
@@ -38,7 +54,9 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     }
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
     refresh::restore(&service).await?;
-    let listener = TcpListener::bind(address).await.map_err(|fault| ServiceError::Bind(address, fault))?;
+    let is_told = bound.is_some();
+    let listener = bound.map_or_else(|| bind(address), Ok)?;
+    let listener = TcpListener::from_std(listener).map_err(|fault| ServiceError::Bind(address, fault))?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
     if service.read_tokens().await? == 0 && !address.ip().is_loopback() {
         return Err(ServiceError::NoTokens(address));
@@ -49,7 +67,13 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let mut renewing = tokio::spawn(refresh::run(service.clone()));
     let retraining = tokio::spawn(retrain::run(service.clone(), settings_file));
     // 3. Listen.
-    announce(address, &service, json);
+    if !is_told {
+        let as_of = service.clock.is_virtual().then(|| service.clock.now().to_string());
+        announce(address, as_of, service.tls().is_some(), json);
+    }
+    if !service.config.fallback_file.is_empty() && !service.clock.is_virtual() {
+        tokio::spawn(refresh::fallback::keep(service.clone(), PathBuf::from(&service.config.fallback_file)));
+    }
     let router = http::router(service.clone(), move || render.render());
     let mut stop = service.stopping.subscribe();
     let told = service.clone();
@@ -110,15 +134,20 @@ async fn after_newest_usage(store: &dyn Store) -> Result<UnixSeconds, ServiceErr
     newest.map(|hour| hour.plus_hours(1).instant()).ok_or_else(none)
 }
 
-/// Says where the service listens, once it does.
-fn announce(address: SocketAddr, service: &Arc<Service>, json: bool) {
-    let now = service.clock.now().to_string();
-    let as_of = service.clock.is_virtual().then_some(now);
+fn bind(address: SocketAddr) -> Result<std::net::TcpListener, ServiceError> {
+    let failed = |fault| ServiceError::Bind(address, fault);
+    let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Says where the service listens, once it does, and the time of a virtual clock.
+fn announce(address: SocketAddr, as_of: Option<String>, is_secure: bool, json: bool) {
     if json {
         let body = serde_json::json!({ "listening": address.to_string(), "as_of": as_of });
         say(body);
     } else {
-        let scheme = if service.tls().is_some() { "https" } else { "http" };
+        let scheme = if is_secure { "https" } else { "http" };
         say(format_args!("listening on {scheme}://{address}"));
         if let Some(now) = as_of {
             say(format_args!("virtual clock, starting at {now}: nothing that is computed is stored"));
@@ -139,7 +168,7 @@ fn reloads() -> watch::Receiver<u64> {
 }
 
 /// Returns when the process is told to stop.
-async fn stopped() {
+pub(crate) async fn stopped() {
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         // Without signals the process can only be killed.

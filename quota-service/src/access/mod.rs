@@ -13,6 +13,7 @@ pub use token::{ID_BYTES, NewToken, SECRET_BYTES, digest, split};
 
 use arc_swap::ArcSwap;
 use axum::http::HeaderValue;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Role, Store, StoreError, TokenRecord};
@@ -104,6 +105,16 @@ struct Table {
     known: BTreeMap<String, Known>,
 }
 
+/// A token in the file that is read where the database is not there: good for reading quotas.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptToken {
+    id: String,
+    secret_sha256: Vec<u8>,
+    pools: Vec<String>,
+    until_unix_s: Option<i64>,
+}
+
 /// The tokens in force, in memory: a request takes no lock and waits for no database.
 pub struct Tokens {
     table: ArcSwap<Table>,
@@ -132,6 +143,32 @@ impl Tokens {
         let count = known.len();
         self.table.store(Arc::new(Table { closed, known }));
         Ok(count)
+    }
+
+    /// What is needed to know them again without the database: whether a token is needed, and those in force.
+    #[must_use]
+    pub fn kept(&self) -> (bool, Vec<KeptToken>) {
+        let table = self.table.load();
+        let kept = |(id, known): (&String, &Known)| KeptToken {
+            id: id.clone(),
+            secret_sha256: known.secret_sha256.clone(),
+            pools: known.caller.pools.clone(),
+            until_unix_s: known.until.map(UnixSeconds::get),
+        };
+        (table.closed, table.known.iter().map(kept).collect())
+    }
+
+    /// Those that were kept.
+    #[must_use]
+    pub fn of_kept(kept: Vec<KeptToken>, closed: bool) -> Self {
+        let one = |kept: KeptToken| {
+            let KeptToken { id, secret_sha256, pools, until_unix_s } = kept;
+            let (name, token_id) = (id.clone(), Some(id.clone()));
+            let caller = Arc::new(Caller { name, token_id, role: Role::Read, organization: None, pools });
+            (id, Known { secret_sha256, until: until_unix_s.map(UnixSeconds::new), caller })
+        };
+        let table = Table { closed, known: kept.into_iter().map(one).collect() };
+        Self { table: ArcSwap::from_pointee(table), ..Self::new() }
     }
 
     /// Who a request is from, by its header `Authorization`.

@@ -17,6 +17,7 @@ mod quota;
 mod stream;
 mod tasks;
 mod usage;
+pub mod waiting;
 
 pub use error::ApiError;
 pub use guard::{Guard, Limits};

@@ -22,10 +22,10 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct QuotaQuery {
-    cluster: String,
-    gpu_model: String,
+    pub cluster: String,
+    pub gpu_model: String,
     /// Guarantee hours.
-    hours: u64,
+    pub hours: u64,
     /// With `If-None-Match`: wait so long for another answer, such as `30s`; at most a minute.
     wait: Option<String>,
 }
@@ -77,7 +77,7 @@ async fn answer(service: &Service, query: &QuotaQuery, headers: &HeaderMap) -> R
 }
 
 /// What is answered for these hours now.
-fn ready(pool: &PublishedPool, hours: u64, now: UnixSeconds) -> Result<&Ready, ApiError> {
+pub fn ready(pool: &PublishedPool, hours: u64, now: UnixSeconds) -> Result<&Ready, ApiError> {
     let found = u8::try_from(hours).ok().and_then(|hours| pool.answer(hours));
     found.map(|answer| answer.at(now)).ok_or_else(|| nothing_for(pool, hours))
 }
@@ -92,7 +92,8 @@ pub fn nothing_for(pool: &PublishedPool, hours: u64) -> ApiError {
     ApiError::UnknownHours { asked: hours, known }
 }
 
-fn respond(ready: &Ready, seen: Option<&HeaderValue>) -> Response {
+/// The answer, or that it is the one that was seen.
+pub fn respond(ready: &Ready, seen: Option<&HeaderValue>) -> Response {
     let always = [
         (header::ETAG, ready.etag.clone()),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),

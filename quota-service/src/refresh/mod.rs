@@ -1,6 +1,7 @@
 //! The loop that renews the quotas: read, think, write, publish.
 
 mod cache;
+pub mod fallback;
 mod follow;
 pub mod limits;
 mod live;

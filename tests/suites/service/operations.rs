@@ -198,3 +198,48 @@ async fn clients_show_certificates_and_those_of_the_service_are_read_again() {
     let ended = service.stop();
     assert!(ended.code == 0 && ended.stderr.contains("the ones before stay in force"), "{ended:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_starts_before_its_database_answers_the_last_quotas_and_goes_on_when_it_is_there() {
+    let database = fresh_database(Backend::Postgres).await;
+    drop(serving(&database, 500).await);
+    let network = tests::Proxy::to(&database.url).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let file = path("last.json");
+    std::fs::write(path("headroom.toml"), format!("[quota-service]\nlog = \"error\"\nfallback_file = {file:?}\n"))
+        .unwrap();
+    let (url, config) = (network.url(&database.url), path("headroom.toml"));
+    let arguments = ["--database", &url, "--config", &config];
+    let service = Listening::start(&arguments);
+    let answered = service.get_until(&quota_path(4), |status, _| status == 200);
+    for _ in 0..100 {
+        if Path::new(&file).exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(service.stop().code, 0);
+    network.inject(tests::Fault::Gone);
+    let service = Listening::start(&arguments);
+    assert_eq!((service.get("/healthz").0, service.get("/readyz").0), (200, 503));
+    let (status, old) = service.get(&quota_path(4));
+    assert_eq!((status, &old["computed_at"]), (200, &answered["computed_at"]), "{old}");
+    assert!(number(&old["quota_gpus"]) <= number(&answered["quota_gpus"]), "{old}");
+    assert!(old["reasons"].to_string().contains("the database cannot be reached"), "{old}");
+    let (status, refused) = service.send("POST", "/v1/tasks", Some(&json!({}))).unwrap();
+    assert_eq!((status, &refused["code"]), (503, &"store-unavailable".into()));
+    assert_eq!(service.get(&quota_path(4).replace("A100", "B200")).0, 503, "what the file does not know may be there");
+    network.heal();
+    let _ = service.get_until("/readyz", |status, _| status == 200);
+    let _ = service.get_until("/v1/pools", |status, _| status == 200);
+    assert_eq!(service.stop().code, 0);
+    // Damaged, it holds nothing, and the service starts all the same; without a file it does not.
+    std::fs::write(&file, "{").unwrap();
+    network.inject(tests::Fault::Gone);
+    let service = Listening::start(&arguments);
+    assert_eq!((service.get("/healthz").0, service.get(&quota_path(4)).0), (200, 401), "nobody is known any more");
+    drop(service);
+    let ran = program("quota-service", &["--listen", "127.0.0.1:0", "--database", &url]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+}

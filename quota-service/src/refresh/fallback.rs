@@ -1,0 +1,96 @@
+//! The last quotas in a file: what is answered where the service starts and its database does not.
+
+use super::Service;
+use crate::access::{KeptToken, Tokens};
+use crate::plan::{self, Held};
+use crate::published::{Answer, Published, PublishedPool};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use vocab::{PoolId, UnixSeconds};
+use wire::QuotaAnswer;
+
+/// Between two writes: quotas that come at once are written once.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// What the file holds.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    /// Whether a token is needed, and the digests of those that were in force.
+    closed: bool,
+    tokens: Vec<KeptToken>,
+    quotas: Vec<KeptQuota>,
+}
+
+/// A quota as it was answered while it was fresh.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptQuota {
+    computed_at_unix_s: i64,
+    spot_gpus: f64,
+    answer: QuotaAnswer,
+}
+
+/// Keeps what is answered in a file, as long as the service runs.
+pub async fn keep(service: Arc<Service>, file: PathBuf) {
+    let mut publications = service.publications.subscribe();
+    publications.mark_changed();
+    while publications.changed().await.is_ok() {
+        let (closed, tokens) = service.tokens.kept();
+        let quotas = service.published.load().pools().flat_map(|pool| quotas(pool)).collect();
+        let (kept, path) = (Kept { closed, tokens, quotas }, file.clone());
+        let written = tokio::task::spawn_blocking(move || write(&path, &kept)).await;
+        if let Ok(Err(fault)) = written {
+            tracing::warn!(file = %file.display(), %fault, "the last quotas were not kept in the file");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn quotas(pool: &PublishedPool) -> Vec<KeptQuota> {
+    let kept = |answer: &Answer| KeptQuota {
+        computed_at_unix_s: answer.computed_at.get(),
+        spot_gpus: answer.held.spot.as_gpus(),
+        answer: answer.fresh.clone(),
+    };
+    pool.answers.iter().map(kept).collect()
+}
+
+/// Whole or not at all, also where the machine fails meanwhile; for nobody else to read.
+fn write(file: &Path, kept: &Kept) -> std::io::Result<()> {
+    let beside = file.with_extension("new");
+    let mut new = std::fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
+    new.write_all(&serde_json::to_vec(kept).map_err(std::io::Error::other)?)?;
+    new.sync_all()?;
+    std::fs::rename(&beside, file)
+}
+
+/// What the file holds: quotas that are as old as they are, and who may read them. A file that is not there holds nothing, and
+/// lets nobody in whom it does not know.
+///
+/// # Errors
+/// It cannot be read, or holds something else.
+pub fn read(file: &Path, why: &str) -> Result<(Published, Tokens), String> {
+    let bytes = match std::fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => return Ok((Published::default(), Tokens::new())),
+        Err(fault) => return Err(format!("{}: {fault}", file.display())),
+    };
+    let damaged = |fault: &dyn std::fmt::Display| format!("{}: {fault}", file.display());
+    let kept: Kept = serde_json::from_slice(&bytes).map_err(|fault| damaged(&fault))?;
+    let mut pools: BTreeMap<PoolId, PublishedPool> = BTreeMap::new();
+    for one in kept.quotas {
+        let name = format!("{}:{}", one.answer.cluster, one.answer.gpu_model);
+        let id = PoolId::parse(&name).map_err(|fault| damaged(&fault))?;
+        let pool = pools.entry(id.clone()).or_insert_with(|| PublishedPool::without_quota(id, why.to_owned()));
+        let held = Held { spot: plan::amount(one.spot_gpus), available: plan::amount(one.answer.available_gpus) };
+        pool.answers.push(Answer::new(one.answer, UnixSeconds::new(one.computed_at_unix_s), held, Some(why)));
+        pool.answers.sort_by_key(Answer::hours);
+    }
+    Ok((Published::default().with(pools.into_values()), Tokens::of_kept(kept.tokens, kept.closed)))
+}

@@ -1,0 +1,61 @@
+//! A service that starts before its database: it answers the last quotas from a file, and looks for the database meanwhile.
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::error::ServiceError;
+use crate::http::waiting::{Waiting, router};
+use crate::refresh::fallback;
+use crate::serve::stopped;
+use crate::tls::Tls;
+use crate::{access::Tokens, listen, published::Published};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Store, StoreError};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// Between two looks for the database.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Serves until the database is there; `None` where the service was told to stop before.
+///
+/// # Errors
+/// The listener cannot be used, or the database refuses for a reason that does not pass.
+pub async fn for_database(
+    config: &Config,
+    tls: Option<Arc<Tls>>,
+    listener: &std::net::TcpListener,
+    fault: &StoreError,
+) -> Result<Option<Arc<dyn Store>>, ServiceError> {
+    tracing::warn!(%fault, "the service starts without its database: the last quotas are answered at their age");
+    let why = fault.to_string();
+    let file = Path::new(&config.fallback_file);
+    let (published, tokens) = fallback::read(file, &why).unwrap_or_else(|fault| {
+        tracing::error!(%fault, "the last quotas cannot be read from the file");
+        (Published::default(), Tokens::new())
+    });
+    let waiting = Arc::new(Waiting { published, tokens, clock: Clock::real(), why });
+    let failed = |fault| ServiceError::Bind(config.listen, fault);
+    let own = TcpListener::from_std(listener.try_clone().map_err(failed)?).map_err(failed)?;
+    let (stop, stopping) = watch::channel(false);
+    let serving = tokio::spawn(listen::serve(own, tls, router(waiting), config.connection_limits(), stopping));
+    let found = tokio::select! {
+        found = look(&config.database) => found.map(Some),
+        () = stopped() => Ok(None),
+    };
+    stop.send_replace(true);
+    // Who is asked now is answered; who comes next is answered by the service as it is then.
+    let _ = tokio::time::timeout(Duration::from_secs(config.shutdown_grace_s), serving).await;
+    found
+}
+
+async fn look(database: &str) -> Result<Arc<dyn Store>, ServiceError> {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        match store::connect(database).await {
+            Err(fault) if fault.is_retryable() => tracing::debug!(%fault, "the database is not there yet"),
+            opened => return Ok(opened?),
+        }
+    }
+}
