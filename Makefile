@@ -8,7 +8,7 @@ help:
 	@echo 'make test   every test, on SQLite and on a Postgres of its own'
 	@echo 'make lint   formatting, and clippy with warnings as errors'
 	@echo 'make bench  quota answers, refresh, append and decisions, durable ones too, each beside a peer or a bound'
-	@echo 'make soak   SOAK_CASES random histories of a pool (1000000), and SOAK_KILLS kills of the service under load (200), figures in SOAK_OUT'
+	@echo 'make soak   SOAK_CASES random histories of a pool (1000000), SOAK_HISTORIES of faults (100), SOAK_KILLS of services (200); figures in SOAK_OUT'
 	@echo 'make fuzz   each parser for FUZZ_SECONDS (120) from FUZZ_SEED (1), figures in FUZZ_OUT; needs cargo-fuzz'
 	@echo 'make schemathesis  a service against its OpenAPI document, figures in SCHEMATHESIS_OUT; needs Python and PyPI'
 	@echo 'make deny   licences, bans and sources of what is built in; needs cargo-deny'
@@ -32,6 +32,7 @@ bench:
 	$(CARGO) bench --workspace --bench quota --bench load --bench refresh --bench decide --bench aligned --locked
 
 SOAK_KILLS ?= 200
+SOAK_HISTORIES ?= 100
 SOAK_SEED ?= 1
 SOAK_OUT ?= soak.json
 
@@ -43,6 +44,8 @@ soak:
 	printf '{"campaign":"histories","seed":%s,"histories":%s,"violations":0,"commit":"%s"}\n' \
 		$(SOAK_SEED) $(SOAK_CASES) $$(git rev-parse HEAD) >>$(SOAK_OUT)
 	$(CARGO) build --workspace --bins --locked
+	HEADROOM_SOAK_HISTORIES=$(SOAK_HISTORIES) HEADROOM_SOAK_SEED=$(SOAK_SEED) HEADROOM_SOAK_OUT=$(abspath $(SOAK_OUT)) \
+		tests/with-postgres.sh $(CARGO) test --workspace --locked -- service::harness
 	HEADROOM_SOAK_KILLS=$(SOAK_KILLS) HEADROOM_SOAK_SEED=$(SOAK_SEED) HEADROOM_SOAK_OUT=$(abspath $(SOAK_OUT)) \
 		tests/with-postgres.sh $(CARGO) test --workspace --locked -- engine::killed
 
