@@ -127,7 +127,7 @@ impl World<'_> {
                 self.replicas[victim].service.set_wall_back_s(hour);
                 self.count("clock jumps an hour");
             }
-            9 if self.full_until == 0 => {
+            9 if self.full_until == 0 && self.database.backend == Backend::Postgres => {
                 self.full_until = self.step + 1 + self.random.below(6);
                 self.fill(true).await;
                 self.count("disk full");
@@ -151,20 +151,17 @@ impl World<'_> {
         self.count(name);
     }
 
-    /// Makes the database refuse every write, as a full disk does, or take them again.
+    /// Makes Postgres refuse every write, as a full disk does, or take them again.
     async fn fill(&self, is_full: bool) {
         for table in ["journal", "quotas", "outcomes", "usage", "audit", "nodes"] {
-            let sql = match (self.database.backend, is_full) {
-                (Backend::Sqlite, true) => format!(
-                    "CREATE TRIGGER full_{table} BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'disk full'); END"
-                ),
-                (Backend::Sqlite, false) => format!("DROP TRIGGER IF EXISTS full_{table}"),
-                (Backend::Postgres, true) => format!(
-                    "CREATE OR REPLACE FUNCTION full() RETURNS trigger LANGUAGE plpgsql AS
+            let sql = if is_full {
+                format!(
+                    "CREATE OR REPLACE FUNCTION disk_is_full() RETURNS trigger LANGUAGE plpgsql AS
                          $$BEGIN RAISE EXCEPTION 'disk full' USING ERRCODE = '53100'; END$$;
-                     CREATE TRIGGER full_{table} BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION full()"
-                ),
-                (Backend::Postgres, false) => format!("DROP TRIGGER IF EXISTS full_{table} ON {table}"),
+                     CREATE TRIGGER full_{table} BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION disk_is_full()"
+                )
+            } else {
+                format!("DROP TRIGGER IF EXISTS full_{table} ON {table}")
             };
             self.database.execute(&sql).await;
         }
