@@ -2,6 +2,7 @@
 
 use crate::workspace_root;
 use serde_json::Value;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -294,14 +295,17 @@ impl Drop for Listening {
     }
 }
 
-/// A loopback address with a port that nobody listened on a moment ago.
+/// A loopback address that stays free while nobody listens there: below the ports that the system gives to connections, which
+/// would take it where a service is killed and started again.
 ///
 /// # Panics
 /// There is none.
 #[must_use]
 pub fn free_address() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").to_string()
+    let start = RandomState::new().hash_one(std::process::id());
+    let ports = (0..5_000).map(|number| 15_000 + (start.wrapping_add(number) % 15_000) as u16);
+    let mut free = ports.filter(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    format!("127.0.0.1:{}", free.next().expect("a free port"))
 }
 
 /// The status and JSON body that a service answers, or `None` where it did not, or went away before it did.
