@@ -14,7 +14,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const MAX_CONNECTIONS: u32 = 10;
 
 /// Set for every session of this program.
-const SESSION: [(&str, &str); 4] = [
+const SESSION: [(&str, &str); 8] = [
     // Statements here are short or scan once: compiling them costs more (0.3 s measured for a merge) than it saves.
     ("jit", "off"),
     // Nobody waits for a lock without an end. An append of a year of a large cluster takes less.
@@ -22,6 +22,12 @@ const SESSION: [(&str, &str); 4] = [
     // A program that died inside a transaction must not hold the row of a cluster.
     // It is also how long a writer that stands still may keep another one from taking its lease.
     ("idle_in_transaction_session_timeout", "10s"),
+    // A program that stands still while it hands over rows holds locks, and is not idle by the words of Postgres.
+    ("statement_timeout", "10min"),
+    // A machine that is gone says nothing: within half a minute it is known to be.
+    ("tcp_keepalives_idle", "15"),
+    ("tcp_keepalives_interval", "5"),
+    ("tcp_keepalives_count", "3"),
     ("timezone", "UTC"),
 ];
 

@@ -87,9 +87,13 @@ impl LeaseStore for PostgresStore {
 }
 
 /// Proves inside a transaction that a lease is held, and keeps it held until the transaction has ended. The lock is one that
-/// the beats of the holder do not wait for.
+/// the beats of the holder do not wait for. A holder that stands still in the middle of a statement, a COPY say, is no session
+/// that is idle: its statements have a limit of their own.
 pub(crate) async fn prove(connection: &mut PgConnection, lease: &Lease) -> Result<(), StoreError> {
-    let query = sqlx::query("SELECT 1 FROM leases WHERE cluster = $1 AND epoch = $2 AND NOT released FOR KEY SHARE");
+    let query = sqlx::query(
+        "SELECT set_config('statement_timeout', '10s', true) FROM leases
+         WHERE cluster = $1 AND epoch = $2 AND NOT released FOR KEY SHARE",
+    );
     let query = query.bind(lease.cluster.as_str()).bind(signed("epoch", lease.epoch)?);
     if query.fetch_optional(connection).await?.is_none() {
         return Err(fenced(lease));

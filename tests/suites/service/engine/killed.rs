@@ -170,6 +170,15 @@ struct Measured {
     decided_again: Vec<Duration>,
 }
 
+/// Tells the clients to stop, also where a fault goes wrong.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// How long it takes until a service decides again.
 fn until_decided(address: &str, name: &str) -> Duration {
     let started = Instant::now();
@@ -227,6 +236,7 @@ async fn what_was_acknowledged_outlives_kills_at_random_points(database: TestDat
     while measured.restarts < kills {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _end = Stop(&stop);
             let addresses = two.addresses.clone();
             for number in 0..CLIENTS {
                 let (addresses, stop, acknowledged) = (addresses.clone(), &stop, &acknowledged);
@@ -236,7 +246,6 @@ async fn what_was_acknowledged_outlives_kills_at_random_points(database: TestDat
             }
             std::thread::sleep(Duration::from_millis(100 + draw(&mut seed, 400)));
             fault(&mut two, &mut seed, round, &mut measured);
-            stop.store(true, Ordering::Relaxed);
         });
         round += 1;
         if round % CHECKED_EVERY == 0 {

@@ -153,6 +153,10 @@ impl World<'_> {
 
     /// Makes Postgres refuse every write, as a full disk does, or take them again.
     async fn fill(&self, is_full: bool) {
+        // Who is silent in the middle of a statement holds what is to be changed here.
+        for network in self.replicas.iter().filter_map(|replica| replica.network.as_ref()) {
+            network.heal();
+        }
         for table in ["journal", "quotas", "outcomes", "usage", "audit", "nodes"] {
             let sql = if is_full {
                 format!(
