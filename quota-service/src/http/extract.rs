@@ -104,10 +104,18 @@ pub fn written_here(service: &Service, cluster: &ClusterName) -> Result<(), ApiE
 /// The published pool of these names.
 pub fn published_pool(service: &Service, cluster: &str, gpu_model: &str) -> Result<Arc<PublishedPool>, ApiError> {
     let published = service.published.load();
-    if published.pool(cluster, gpu_model).is_none() && !service.has_looked() {
-        // Whether there is such a pool is not known yet.
+    if let Some(pool) = published.pool(cluster, gpu_model) {
+        return Ok(pool.clone());
+    }
+    // Whether there is such a pool is not known yet, or known elsewhere.
+    if !service.has_looked() {
         return Err(ApiError::NoQuotaYet { why: "the service has just started and reads the database".to_owned() });
     }
-    let unknown = || ApiError::UnknownPool { asked: format!("{cluster}:{gpu_model}"), known: published.ids() };
-    published.pool(cluster, gpu_model).cloned().ok_or_else(unknown)
+    match ClusterName::parse(cluster).ok().and_then(|cluster| service.leases.leader(&cluster)) {
+        Some(leader) => {
+            let why = format!("{} computes the quotas of the cluster, and has stored none of this pool", leader.holder);
+            Err(ApiError::NoQuotaYet { why })
+        }
+        None => Err(ApiError::UnknownPool { asked: format!("{cluster}:{gpu_model}"), known: published.ids() }),
+    }
 }

@@ -240,8 +240,12 @@ impl Renewer {
             Ok(clusters) => clusters,
             Err(fault) => return keep_all(service, &fault),
         };
+        let mut knows_all = true;
         for cluster in clusters {
-            let Some(led) = service.leases.led(&cluster.name) else { continue };
+            let Some(led) = service.leases.led(&cluster.name) else {
+                knows_all = false;
+                continue;
+            };
             self.notice(&cluster.name, &led);
             if let Err(fault) = self.renew_cluster(service, &led, &cluster).await {
                 tracing::warn!(cluster = %cluster.name, %fault, "the quotas of the cluster were not renewed");
@@ -250,7 +254,9 @@ impl Renewer {
             }
         }
         limits::push(service).await;
-        service.looked.store(true, Ordering::Release);
+        if knows_all {
+            service.looked.store(true, Ordering::Release);
+        }
         metrics::refreshed(started.elapsed());
     }
 
