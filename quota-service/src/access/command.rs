@@ -131,6 +131,7 @@ fn shown(token: &TokenRecord, now: UnixSeconds) -> Value {
 }
 
 /// How a command ends that the database has failed.
+#[must_use]
 pub fn failed(fault: StoreError) -> Failure {
     let exit = match &fault {
         fault if fault.is_retryable() => Exit::Unavailable,

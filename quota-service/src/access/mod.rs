@@ -202,6 +202,7 @@ fn known(record: TokenRecord) -> (String, Known) {
 }
 
 /// Percent-encoding undone, as in a path.
+#[must_use]
 pub fn decoded(text: &str) -> Option<std::borrow::Cow<'_, str>> {
     rules::decoded(text, b'+')
 }

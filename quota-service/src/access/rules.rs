@@ -21,8 +21,8 @@ pub fn need(method: &Method, route: Option<&str>) -> Need {
     match (route.unwrap_or_default(), method) {
         ("/healthz" | "/readyz" | "/openapi.json", _) => Need::Nothing,
         ("/v1/audit", _) => Need::Admin,
-        ("/v1/tasks/dry-run", _) => Need::Read,
-        (_, &Method::GET | &Method::HEAD) => Need::Read,
+        // A dry run changes nothing.
+        ("/v1/tasks/dry-run", _) | (_, &Method::GET | &Method::HEAD) => Need::Read,
         ("/v1/usage" | "/v1/outcomes" | "/v1/nodes/{id}" | "/v1/pools/{id}/state", _) => Need::Report,
         (route, _) if route.starts_with("/v1/tasks") => Need::Place,
         _ => Need::Admin,
@@ -104,22 +104,22 @@ pub fn decoded(text: &str, plus: u8) -> Option<Cow<'_, str>> {
 mod tests {
     use super::*;
 
-    fn about(method: Method, route: &str, uri: &str) -> Scoped {
-        scoped_pool(&method, Some(route), &uri.parse().unwrap())
+    fn about(method: &Method, route: &str, uri: &str) -> Scoped {
+        scoped_pool(method, Some(route), &uri.parse().unwrap())
     }
 
     #[test]
     fn a_request_is_about_the_pool_of_its_path_or_query() {
         let pool = Scoped::Pool(PoolId::parse("earth:A100").unwrap());
         let settings = "/v1/pools/{id}/settings";
-        assert_eq!(about(Method::PUT, settings, "/v1/pools/earth:A100/settings"), pool);
-        assert_eq!(about(Method::PUT, settings, "/v1/pools/earth%3AA100/settings?cluster=mars"), pool);
-        assert_eq!(about(Method::GET, "/quota", "/quota?hours=1&cluster=earth&gpu_model=A10%30"), pool);
-        assert_eq!(about(Method::DELETE, "/v1/tasks/{id}", "/v1/tasks/a?gpu_model=A100&cluster=earth"), pool);
+        assert_eq!(about(&Method::PUT, settings, "/v1/pools/earth:A100/settings"), pool);
+        assert_eq!(about(&Method::PUT, settings, "/v1/pools/earth%3AA100/settings?cluster=mars"), pool);
+        assert_eq!(about(&Method::GET, "/quota", "/quota?hours=1&cluster=earth&gpu_model=A10%30"), pool);
+        assert_eq!(about(&Method::DELETE, "/v1/tasks/{id}", "/v1/tasks/a?gpu_model=A100&cluster=earth"), pool);
         let cluster = Scoped::Cluster(ClusterName::parse("earth").unwrap());
-        assert_eq!(about(Method::DELETE, "/v1/nodes/{id}", "/v1/nodes/n?cluster=earth"), cluster);
-        assert_eq!(about(Method::PUT, "/v1/nodes/{id}", "/v1/nodes/n?cluster=earth"), Scoped::Body);
-        assert_eq!(about(Method::GET, "/metrics", "/metrics"), Scoped::Everything);
+        assert_eq!(about(&Method::DELETE, "/v1/nodes/{id}", "/v1/nodes/n?cluster=earth"), cluster);
+        assert_eq!(about(&Method::PUT, "/v1/nodes/{id}", "/v1/nodes/n?cluster=earth"), Scoped::Body);
+        assert_eq!(about(&Method::GET, "/metrics", "/metrics"), Scoped::Everything);
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         for uri in
             ["/x?cluster=earth&cluster=mars&gpu_model=A100", "/x?gpu_model=A100", "/x", "/x?cluster=%ff&gpu_model=A"]
         {
-            assert_eq!(about(Method::GET, route, uri), Scoped::Malformed, "{uri}");
+            assert_eq!(about(&Method::GET, route, uri), Scoped::Malformed, "{uri}");
         }
     }
 

@@ -86,8 +86,11 @@ async fn in_scope(
     };
     let Some(mine) = caller.organization() else { return Ok(()) };
     let is_mine = match (route.unwrap_or_default(), pool) {
-        ("/quota" | "/v1/quota" | "/v1/quota/stream" | "/v1/quota/history" | "/v1/pools", _) => true,
-        ("/v1/tasks" | "/v1/tasks/dry-run" | "/v1/usage", _) => true,
+        (
+            "/quota" | "/v1/quota" | "/v1/quota/stream" | "/v1/quota/history" | "/v1/pools" | "/v1/tasks"
+            | "/v1/tasks/dry-run" | "/v1/usage",
+            _,
+        ) => true,
         ("/v1/forecast", _) => queried(uri, "organization").is_some_and(|asked| asked == mine.as_str()),
         (route, Some(pool)) if route.starts_with("/v1/tasks/{id}") => is_task_of(service, &pool, uri, mine).await?,
         _ => false,

@@ -20,6 +20,9 @@ pub struct UsageCorrections {
     pub rows: Vec<UsageRowBody>,
 }
 
+/// Events, and how their periods really ended.
+pub type Kinds = Vec<(EventId, OutcomeKind)>;
+
 /// A row with what was there before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CorrectedUsage {
@@ -142,7 +145,7 @@ impl OutcomeCorrections {
     ///
     /// # Errors
     /// There is no reason, no correction, or too many; a name or kind is none; an event is there twice.
-    pub fn parse(self) -> Result<(String, Vec<(EventId, OutcomeKind)>), Vec<FieldFault>> {
+    pub fn parse(self) -> Result<(String, Kinds), Vec<FieldFault>> {
         let reason = reason(&self.reason, self.outcomes.len(), "/outcomes").map_err(|fault| vec![fault])?;
         let (mut corrections, mut faults) = (Vec::with_capacity(self.outcomes.len()), Vec::new());
         let mut seen = std::collections::BTreeSet::new();

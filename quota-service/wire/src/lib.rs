@@ -26,7 +26,7 @@ mod usage;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use correction::{
-    AuditEntryBody, AuditList, CorrectedOutcome, CorrectedUsage, OutcomeCorrection, OutcomeCorrections,
+    AuditEntryBody, AuditList, CorrectedOutcome, CorrectedUsage, Kinds, OutcomeCorrection, OutcomeCorrections,
     OutcomeCorrectionsReceipt, UsageCorrections, UsageCorrectionsReceipt,
 };
 pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};

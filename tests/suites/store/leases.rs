@@ -38,7 +38,7 @@ async fn a_beat_counts_for_whoever_holds_the_epoch(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let first = take(&*store, None, "a").await.unwrap();
-    assert_eq!(store.beat(std::slice::from_ref(&first)).await.unwrap(), [first.clone()]);
+    assert_eq!(store.beat(std::slice::from_ref(&first)).await.unwrap(), std::slice::from_ref(&first));
     let seen = stored(&*store).await;
     assert_eq!(seen.beat, 1);
     assert_eq!(store.beat(std::slice::from_ref(&first)).await.unwrap().len(), 1);
@@ -91,7 +91,10 @@ async fn a_lease_waits_for_the_write_that_is_under_way(database: TestDatabase) {
     let proving = "BEGIN; SELECT 1 FROM leases WHERE epoch = 1 FOR KEY SHARE; SELECT pg_sleep(1.6); COMMIT";
     let (proven, (beat, early)) = tokio::join!(database.try_execute(proving), async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        (store.beat(&[seen.lease.clone()]).await, store.take_lease(&cluster("earth"), Some(&seen), "b", "").await)
+        (
+            store.beat(std::slice::from_ref(&seen.lease)).await,
+            store.take_lease(&cluster("earth"), Some(&seen), "b", "").await,
+        )
     });
     proven.unwrap();
     assert_eq!(beat.unwrap().len(), 1, "its holder beats on meanwhile");
