@@ -4,6 +4,7 @@ use crate::args::{Config, LATEST, as_of};
 use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
+use crate::tls::Tls;
 use crate::{http, listen, metrics, retrain, tls, wait};
 use command_line::{colours, say};
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tracing_subscriber::EnvFilter;
 use vocab::UnixSeconds;
 
@@ -26,23 +28,7 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let render = metrics::install();
     // 1. The store and the clock.
     let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
-    let mut bound = None;
-    let store = match store::connect(&config.database).await {
-        Err(fault) if fault.is_retryable() && !config.fallback_file.is_empty() && config.as_of.is_empty() => {
-            let listener = bind(config.listen)?;
-            announce(
-                listener.local_addr().map_err(|fault| ServiceError::Bind(config.listen, fault))?,
-                None,
-                tls.is_some(),
-                json,
-            );
-            let waited = wait::for_database(&config, tls.clone(), &listener, &fault).await?;
-            let Some(store) = waited else { return Ok(()) };
-            bound = Some(listener);
-            store
-        }
-        opened => opened?,
-    };
+    let Some((store, bound)) = open(&config, tls.as_ref(), json).await? else { return Ok(()) };
     let clock = clock(&config, store.as_ref()).await?;
     let (address, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
@@ -58,21 +44,11 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let listener = bound.map_or_else(|| bind(address), Ok)?;
     let listener = TcpListener::from_std(listener).map_err(|fault| ServiceError::Bind(address, fault))?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
-    if service.read_tokens().await? == 0 && !address.ip().is_loopback() {
-        return Err(ServiceError::NoTokens(address));
-    }
-    service.leases.reached_at(service.config.advertised(address));
-    service.look_at_leases().await?;
-    let watching = tokio::spawn(refresh::watch(service.clone()));
-    let mut renewing = tokio::spawn(refresh::run(service.clone()));
-    let retraining = tokio::spawn(retrain::run(service.clone(), settings_file));
+    let mut working = begin(&service, address, settings_file).await?;
     // 3. Listen.
     if !is_told {
         let as_of = service.clock.is_virtual().then(|| service.clock.now().to_string());
-        announce(address, as_of, service.tls().is_some(), json);
-    }
-    if !service.config.fallback_file.is_empty() && !service.clock.is_virtual() {
-        tokio::spawn(refresh::fallback::keep(service.clone(), PathBuf::from(&service.config.fallback_file)));
+        announce(address, as_of, tls.is_some(), json);
     }
     let router = http::router(service.clone(), move || render.render());
     let mut stop = service.stopping.subscribe();
@@ -90,20 +66,75 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
             tokio::time::sleep(grace).await;
         } => tracing::warn!("requests were still open after the grace period and are cut"),
         // It never returns; a service that renews nothing any more must not go on as if it did.
-        _ = &mut renewing => return Err(ServiceError::NotRenewing),
+        _ = &mut working.renewing => return Err(ServiceError::NotRenewing),
     }
-    renewing.abort();
-    // It ends at its next pause; until then it may still ask the store.
-    let _ = renewing.await;
-    watching.abort();
-    let _ = watching.await;
-    service.engine.stop().await;
-    service.leases.release(service.store.as_ref()).await;
-    // It ends the training that is under way. One that broke off has nothing more to end.
-    let _ = retraining.await;
-    service.store.close().await;
-    tracing::info!("stopped");
+    working.end(&service).await;
     Ok(())
+}
+
+/// Opens the database; where it is not there, the last quotas are answered until it is, if there is a file of them. With the
+/// listener that was bound meanwhile. `None` where the service was told to stop before.
+async fn open(config: &Config, tls: Option<&Arc<Tls>>, json: bool) -> Result<Option<Opened>, ServiceError> {
+    let fault = match store::connect(&config.database).await {
+        Ok(store) => return Ok(Some((store, None))),
+        Err(fault) => fault,
+    };
+    if !fault.is_retryable() || config.fallback_file.is_empty() || !config.as_of.is_empty() {
+        return Err(fault.into());
+    }
+    let listener = bind(config.listen)?;
+    let address = listener.local_addr().map_err(|fault| ServiceError::Bind(config.listen, fault))?;
+    announce(address, None, tls.is_some(), json);
+    let waited = wait::for_database(config, tls.cloned(), &listener, &fault).await?;
+    Ok(waited.map(|store| (store, Some(listener))))
+}
+
+type Opened = (Arc<dyn Store>, Option<std::net::TcpListener>);
+
+/// What the service does beside answering.
+struct Working {
+    watching: JoinHandle<()>,
+    renewing: JoinHandle<()>,
+    retraining: JoinHandle<()>,
+}
+
+/// Reads who may ask, takes the leases that are free, and begins to work.
+async fn begin(
+    service: &Arc<Service>,
+    address: SocketAddr,
+    settings_file: Option<PathBuf>,
+) -> Result<Working, ServiceError> {
+    if service.read_tokens().await? == 0 && !address.ip().is_loopback() {
+        return Err(ServiceError::NoTokens(address));
+    }
+    service.leases.reached_at(service.config.advertised(address));
+    service.look_at_leases().await?;
+    let file = &service.config.fallback_file;
+    if !file.is_empty() && !service.clock.is_virtual() {
+        tokio::spawn(refresh::fallback::keep(service.clone(), PathBuf::from(file)));
+    }
+    Ok(Working {
+        watching: tokio::spawn(refresh::watch(service.clone())),
+        renewing: tokio::spawn(refresh::run(service.clone())),
+        retraining: tokio::spawn(retrain::run(service.clone(), settings_file)),
+    })
+}
+
+impl Working {
+    /// Ends it, and leaves the clusters to other services.
+    async fn end(self, service: &Service) {
+        self.renewing.abort();
+        // It ends at its next pause; until then it may still ask the store.
+        let _ = self.renewing.await;
+        self.watching.abort();
+        let _ = self.watching.await;
+        service.engine.stop().await;
+        service.leases.release(service.store.as_ref()).await;
+        // It ends the training that is under way. One that broke off has nothing more to end.
+        let _ = self.retraining.await;
+        service.store.close().await;
+        tracing::info!("stopped");
+    }
 }
 
 fn start_log(filter: &str) -> Result<(), ServiceError> {

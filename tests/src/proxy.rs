@@ -115,6 +115,8 @@ fn server_of(url: &str) -> &str {
 
 async fn pass(client: TcpStream, server: String, state: Arc<State>) {
     let Ok(server) = TcpStream::connect(server).await else { return };
+    // Messages are small, and each waits for the answer of the one before.
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
     let mut cut = state.cut.subscribe();
     let (dropped, drops) = watch::channel(false);

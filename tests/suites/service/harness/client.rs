@@ -50,7 +50,11 @@ impl Clients {
 
     async fn sent(&mut self, service: &TestService, method: Method, path: &str, body: Option<&Value>) -> Option<Value> {
         let sending = service.send(method, path, &[], body.map(Value::to_string));
-        let answer = timeout(GIVES_UP, sending).await.ok()?;
+        let answer = timeout(GIVES_UP, sending).await;
+        if std::env::var_os("HEADROOM_SOAK_TRACE").is_some() {
+            println!("{path}: {:?}", answer.as_ref().map(|answer| (answer.status, answer.body["code"].clone())));
+        }
+        let answer = answer.ok()?;
         assert!(answer.status < 500 || [503, 507].contains(&answer.status), "{path}: {answer:?}");
         (answer.status == 200).then(|| {
             self.acknowledged += 1;
