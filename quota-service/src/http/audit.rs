@@ -29,6 +29,7 @@ pub struct AuditQuery {
     /// Before this time.
     to: Option<String>,
     /// At most so many, 1000 if not given.
+    #[param(minimum = 0, maximum = 10_000)]
     limit: Option<u32>,
 }
 
@@ -50,7 +51,11 @@ pub async fn list(
     };
     let from = time("from", query.from, UnixSeconds::new(0))?;
     let to = time("to", query.to, service.clock.now().plus_s(1))?;
-    let entries = service.store.audit(from, to, query.limit.unwrap_or(1_000).min(MOST_ENTRIES)).await?;
+    let limit = query.limit.unwrap_or(1_000);
+    if limit > MOST_ENTRIES {
+        return Err(ApiError::Query { detail: format!("limit: {limit} is more than {MOST_ENTRIES}") });
+    }
+    let entries = service.store.audit(from, to, limit).await?;
     Ok(Json(AuditList { entries: entries.into_iter().map(entry).collect() }))
 }
 
