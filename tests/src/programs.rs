@@ -268,8 +268,19 @@ impl Listening {
     /// # Panics
     /// It cannot be ended.
     pub fn kill(&self) {
-        let told = Command::new("kill").args(["-KILL", &self.child.id().to_string()]).status();
+        let id = self.child.id().to_string();
+        let told = Command::new("kill").args(["-KILL", &id]).status();
         assert!(told.expect("kill runs").success(), "the service had ended by itself");
+        // Its port is free once it has really ended, which takes a moment where much else runs.
+        let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let has_ended = || state().rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'));
+        for _ in 0..5_000 {
+            if has_ended() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("the service does not end");
     }
 
     /// Tells the service to stop, as an operator does, and says how it ended.
