@@ -1,7 +1,7 @@
 //! Why a quota is what it is, what it was, and the forecast behind it.
 
 use super::ApiError;
-use super::extract::{Query, published_pool};
+use super::extract::{Query, published_pool, written_here};
 use super::quota::nothing_for;
 use crate::drift;
 use crate::plan;
@@ -123,6 +123,10 @@ pub async fn forecast(
     Query(query): Query<ForecastQuery>,
 ) -> Result<Json<ForecastAnswer>, ApiError> {
     let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    if pool.made_of.is_none() {
+        // They are in the memory of the one that computes.
+        written_here(&service, &pool.id.cluster)?;
+    }
     let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is under way".to_owned());
     let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: why() })?;
     let answer = plan::forecast_answer(made_of, query.organization.as_deref());

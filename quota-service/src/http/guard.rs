@@ -64,7 +64,7 @@ impl Kind {
             Some("/quota" | "/v1/quota" | "/healthz" | "/readyz" | "/metrics") => Self::Quota,
             Some("/v1/quota/stream" | "/v1/events") => Self::Stream,
             Some("/v1/tasks/dry-run") => Self::Read,
-            _ if request.method() == Method::GET => Self::Read,
+            _ if [Method::GET, Method::HEAD].contains(request.method()) => Self::Read,
             _ => Self::Write,
         }
     }

@@ -26,7 +26,7 @@ pub use follow::Follower;
 use forecaster::live::LiveBound;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Cluster, Store, StoreError};
 use tokio::sync::{Notify, watch};
@@ -54,6 +54,8 @@ pub struct Service {
     pub leases: Arc<Leases>,
     /// The pools whose tasks are placed here.
     pub engine: Engine,
+    /// Clusters that this service writes for, and whose pools have not begun yet.
+    gained: Mutex<Vec<ClusterName>>,
     /// What this service shows to others.
     tls: OnceLock<Arc<Tls>>,
     wanted: Notify,
@@ -102,6 +104,7 @@ impl Service {
             publications: watch::Sender::new(0),
             started_at,
             stopping: watch::Sender::new(false),
+            gained: Mutex::default(),
             tls: OnceLock::new(),
             wanted: Notify::new(),
             looked: AtomicBool::new(false),
@@ -124,13 +127,20 @@ impl Service {
             tracing::warn!(%cluster, "another service writes for the cluster now");
         }
         self.engine.leave(&changes.lost);
+        for cluster in &changes.gained {
+            tracing::info!(%cluster, "this service writes for the cluster now");
+        }
         if !changes.gained.is_empty() {
-            for cluster in &changes.gained {
-                tracing::info!(%cluster, "this service writes for the cluster now");
-            }
-            self.engine.lead(&changes.gained).await?;
             self.request_refresh();
         }
+        // Where the database fails just now, or the look is given up, the next one begins what this one has not.
+        let gained = {
+            let mut gained = self.gained.lock().unwrap_or_else(PoisonError::into_inner);
+            gained.extend(changes.gained);
+            gained.clone()
+        };
+        self.engine.lead(&gained).await?;
+        self.gained.lock().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
     }
 
@@ -233,7 +243,8 @@ impl Renewer {
         self.cache.has_news(service).await
     }
 
-    /// Renews the quotas of every cluster that this service writes for once. What fails is logged, counted, and said in the answers, which age.
+    /// Renews the quotas of every cluster that this service writes for once. What fails is logged, counted, and said in the
+    /// answers, which age.
     pub async fn renew(&mut self, service: &Service) {
         let started = Instant::now();
         let clusters = match service.store.clusters().await {

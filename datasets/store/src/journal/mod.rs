@@ -275,5 +275,5 @@ fn last_seq(after: u64, turn: &Turn) -> u64 {
 }
 
 fn somebody_else(placed: &PlacedPool) -> StoreError {
-    StoreError::conflict("pool", &placed.pool, "somebody else writes its journal; run one service on a database")
+    StoreError::conflict("pool", &placed.pool, "somebody else writes its journal; try again")
 }
