@@ -48,8 +48,25 @@ pub enum Command {
         #[command(subcommand)]
         command: DatabaseCommand,
     },
+    /// What was promised to spot tasks, and what became of it
+    Promises(PromisesFlags),
     /// Print shell completions
     Completions { shell: Shell },
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    quota-service promises\n  \
+    quota-service promises --pool earth:A100 --days 7\n  \
+    quota-service promises --json --database postgres://headroom@localhost/headroom\n\n\
+    Node failures, drains and deletions by their users are told apart: they neither keep nor break a promise.")]
+pub struct PromisesFlags {
+    /// CLUSTER:GPU_MODEL; every pool with promises if not given
+    #[arg(long, value_name = "POOL", value_parser = |text: &str| vocab::PoolId::parse(text))]
+    pub pool: Option<vocab::PoolId>,
+    /// So many days of UTC, today included
+    #[arg(long, value_name = "DAYS", default_value_t = 28, value_parser = clap::value_parser!(u32).range(1..=400))]
+    pub days: u32,
 }
 
 #[derive(Debug, Subcommand)]
