@@ -29,7 +29,7 @@ export function etaSection(pool, state) {
       const { x, values } = steps(eta, Math.max(seconds(explained.quota.computed_at), seconds(eta.moves[0].at)));
       const chart = timeChart({ key: "eta", title: "Eta over its last moves", label: `Eta is ${number(eta.eta)} after ${eta.moves.length} moves, the last from ${number(eta.moves[0].from)} to ${number(eta.moves[0].to)}.`, x, lines: [{ words: "eta", values, colour: "--forecast", stepped: true, points: true, cls: "forecast" }], height: 180 });
       const columns = [{ name: "When" }, { name: "From", number: true }, { name: "To", number: true }, { name: "Kept", number: true }, { name: "Broken", number: true }, { name: "Direction" }, { name: "Why" }];
-      const row = (move) => [time(move.at), number(move.from), number(move.to), number(move.kept), number(move.broken), move.to > move.from ? badge("good", "up") : badge("warn", "down"), move.reason];
+      const row = (move) => [time(move.at), number(move.from), number(move.to), number(move.kept), number(move.broken), move.to > move.from ? badge("good", "up") : badge("warn", "down"), h("span", { class: "sentence" }, move.reason)];
       return [now, chart, table({ caption: "Moves of eta, newest first", columns, rows: eta.moves.map(row) })];
     },
   });

@@ -7,9 +7,12 @@ import { count, dayOf, moment, number, percent } from "./format.js";
 import { Section } from "./section.js";
 
 /** Rows that are drawn at most; more nodes share one. */
-const ROWS = 240;
+const ROWS = 320;
 const GUTTER = 8;
 const AXIS = 34;
+/** Room for names on the left, where there is room at all. */
+const NAMES = 104;
+const WIDE = 560;
 /** From few to many, told apart by lightness alone as well. */
 const LIGHT = ["#f1f4f8", "#c6dbef", "#82b8dd", "#3787c0", "#0b4f8a", "#062a52"];
 const DARK = ["#1a212a", "#17405f", "#1f6a9a", "#4a9bc9", "#95cbe6", "#eaf6fd"];
@@ -26,25 +29,27 @@ function shade(scale, share) {
   return `rgb(${low.map((value, index) => Math.round(value + (high[index] - value) * part)).join(",")})`;
 }
 
+const mean = (values) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
 const highest = (values) => values.reduce((most, value) => (value !== null && (most === null || value > most) ? value : most), null);
 
-/** Nodes in groups of equal size, in the order of their names, so that no more than ROWS are left. */
+/** Nodes in groups of equal size, in the order of their names, so that no more than ROWS are left; a group shows its mean. */
 function grouped(nodes, most = ROWS) {
   const size = Math.ceil(nodes.length / most) || 1;
   const groups = [];
   for (let first = 0; first < nodes.length; first += size) {
     const part = nodes.slice(first, first + size);
-    const hours = part[0].peak_gpus.map((_, hour) => highest(part.map((node) => node.peak_gpus[hour])));
-    groups.push({ name: part.length === 1 ? part[0].node : `${part[0].node} to ${part.at(-1).node}`, count: part.length, hours });
+    const hours = part[0].peak_gpus.map((_, hour) => mean(part.map((node) => node.peak_gpus[hour]).filter((value) => value !== null)));
+    groups.push({ first: part[0].node, name: part.length === 1 ? part[0].node : `${part[0].node} to ${part.at(-1).node}`, count: part.length, hours });
   }
   return { groups, size };
 }
 
 function paint(canvas, width, { groups, hours, most }, marked) {
-  const rowHeight = Math.max(1, Math.min(14, Math.floor(560 / groups.length)));
+  const rowHeight = Math.max(2, Math.min(16, Math.floor(560 / groups.length)));
   const height = rowHeight * groups.length;
   const ratio = window.devicePixelRatio || 1;
-  const inner = width - GUTTER;
+  const left = width > WIDE ? NAMES : 0;
+  const inner = width - left - GUTTER;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round((height + AXIS) * ratio);
   canvas.style.width = `${width}px`;
@@ -53,6 +58,8 @@ function paint(canvas, width, { groups, hours, most }, marked) {
   context.scale(ratio, ratio);
   const scale = isDark() ? DARK : LIGHT;
   const column = inner / hours.length;
+  if (left > 0) rowNames(context, groups, rowHeight, left);
+  context.translate(left, 0);
   groups.forEach((group, row) => group.hours.forEach((value, hour) => {
     context.fillStyle = value === null ? css("--unknown") : shade(scale, value / most);
     context.fillRect(hour * column, row * rowHeight, column + 0.5, rowHeight);
@@ -63,7 +70,22 @@ function paint(canvas, width, { groups, hours, most }, marked) {
     context.lineWidth = 2;
     context.strokeRect(marked.hour * column, marked.row * rowHeight, Math.max(column, 3), Math.max(rowHeight, 3));
   }
-  return { column, rowHeight };
+  return { column, rowHeight, left };
+}
+
+/** Names of rows beside the picture, as many as there is room for. */
+function rowNames(context, groups, rowHeight, left) {
+  context.fillStyle = css("--muted");
+  context.font = "12px system-ui, sans-serif";
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  const every = Math.ceil(16 / rowHeight);
+  groups.forEach(({ first }, row) => {
+    if (row % every !== 0) return;
+    const name = first.length > 15 ? `…${first.slice(-14)}` : first;
+    context.fillText(name, left - 8, (row + 0.5) * rowHeight + (rowHeight < 8 ? 5 : 0));
+  });
+  context.textAlign = "left";
 }
 
 /** Days below the picture, as far apart as their names need. */
@@ -87,7 +109,7 @@ function axis(context, hours, column, height, inner) {
 function told({ groups, hours }, { row, hour }) {
   const group = groups[row];
   const value = group.hours[hour];
-  const where = group.count > 1 ? `${group.name} (the highest of ${group.count} nodes)` : group.name;
+  const where = group.count > 1 ? `${group.name} (the mean of ${group.count} nodes)` : group.name;
   return `${where}, ${moment(new Date(hours[hour]))}: ${value === null ? "not known" : `${number(value)} GPUs at the peak`}`;
 }
 
@@ -115,16 +137,14 @@ function heat(picture, title, label) {
   frame.addEventListener("blur", () => readout.removeAttribute("aria-live"));
   canvas.addEventListener("pointermove", (event) => {
     if (!cell) return;
-    const { left, top } = canvas.getBoundingClientRect();
-    mark(Math.floor((event.clientY - top) / cell.rowHeight), Math.floor((event.clientX - left) / cell.column));
+    const place = canvas.getBoundingClientRect();
+    mark(Math.floor((event.clientY - place.top) / cell.rowHeight), Math.floor((event.clientX - place.left - cell.left) / cell.column));
   });
   responsive(frame, (now) => { width = now; cell = paint(canvas, width, picture, marked); });
   const key = h("div", { class: "scale" }, "0 GPUs", h("span", { class: "ramp", "aria-hidden": "true" }), `${number(picture.most)} GPUs`,
     h("span", { class: "swatch unknown", "aria-hidden": "true" }), "not known");
   return [figure({ title, host: frame, readout, key: "heat" }), key];
 }
-
-const mean = (values) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
 
 function nodeRow(node) {
   const known = node.peak_gpus.filter((value) => value !== null);
@@ -169,7 +189,7 @@ export function nodesSection(pool) {
       const { groups, size } = grouped(nodes);
       const most = Math.max(1, ...answer.nodes.map((node) => node.gpus));
       const words = summary(nodes, answer.hours);
-      const shown = size > 1 ? `Each row shows the highest of ${size} nodes that follow each other by name: choose a part of them, or filter, to see them one by one.` : "Each row is a node.";
+      const shown = size > 1 ? `Each row shows the mean of ${size} nodes that follow each other by name: choose a part of them, or filter, to see them one by one.` : "Each row is a node.";
       const limit = nodes.length > 500 ? " The table below lists the first 500." : "";
       return [h("p", null, words), h("p", { class: "quiet" }, shown + limit), ...heat({ groups, hours: answer.hours, most }, "Peak of allocated GPUs by node and hour", words), nodeTable(nodes)];
     },

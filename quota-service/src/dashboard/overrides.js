@@ -5,7 +5,7 @@ import { badge, choice, field, h, say, table } from "./dom.js";
 import { localInput, number, time, utc } from "./format.js";
 import { Section } from "./section.js";
 
-const KINDS = { reserve: "keep more GPUs for high-priority work", release: "keep fewer GPUs for high-priority work" };
+const KINDS = { reserve: "keep more for HP", release: "keep fewer for HP" };
 const COLUMNS = [{ name: "Kind" }, { name: "GPUs", number: true }, { name: "From" }, { name: "To" }, { name: "Reason" }, { name: "By" }, { name: "State" }, { name: "Withdraw" }];
 
 function state(one) {

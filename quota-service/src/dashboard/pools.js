@@ -66,11 +66,13 @@ function demandCell(pool) {
   return [
     h("span", { class: "big", title: placed ? "Running and waiting now" : "In the newest measured hour" }, number(demandNow(pool))),
     upper === null ? h("span", { class: "small" }, "no forecast")
-      : h("span", { class: "small narrow" }, `mean to ${number(round(forecastMean(pool)))}, upper ${number(round(upper))} in ${pool.forecast.length} h`),
+      : h("span", { class: "small narrow" }, `mean to ${number(round(forecastMean(pool)))}, upper ${number(round(upper))} in ${pool.forecast.length}\u00a0h`),
     spark(pool),
   ];
 }
 
+/** A name that may be broken behind its colons. */
+const breakable = (id) => id.split(/(?<=:)/).flatMap((part) => [part, h("wbr")]);
 const round = (value) => (value === null ? null : Math.round(value * 10) / 10);
 
 function quotaCell(pool) {
@@ -90,10 +92,10 @@ function promiseCell(pool) {
   ];
 }
 
-const overridesCell = (pool) => (pool.overrides > 0 ? badge("warn", count(pool.overrides, "in force", "in force")) : h("span", { class: "quiet" }, "none"));
+const overridesCell = (pool) => (pool.overrides > 0 ? badge("warn", `${number(pool.overrides)} in force`) : h("span", { class: "quiet" }, "none"));
 
 const COLUMNS = [
-  { name: "Pool", by: (pool) => pool.id, cell: (pool) => [h("a", { href: poolLink(pool.id), data: { key: `pool-${pool.id}` } }, pool.id), h("span", { class: "small" }, count(pool.organizations, "organization"))] },
+  { name: "Pool", by: (pool) => pool.id, cell: (pool) => [h("a", { href: poolLink(pool.id), data: { key: `pool-${pool.id}` } }, breakable(pool.id)), h("span", { class: "small" }, count(pool.organizations, "organization"))] },
   { name: "Stage", by: (pool) => ["conservative", "stale", null, "fresh"].indexOf(pool.stage ?? null), cell: (pool) => [stageBadge(pool.stage), pool.computed_at && h("span", { class: "small narrow" }, "computed ", time(pool.computed_at))] },
   { name: "Capacity", number: true, by: (pool) => pool.capacity_gpus, cell: (pool) => [h("span", { class: "big" }, number(pool.capacity_gpus)), bar(pool)] },
   { name: "HP demand", number: true, by: demandNow, cell: demandCell },
@@ -139,7 +141,7 @@ function poolTable(pools, view, changed) {
 
 /** What to do where there is nothing yet. */
 function beginning() {
-  const step = (words, command) => h("li", null, words, h("pre", { tabindex: "0" }, h("code", null, command)));
+  const step = (words, command) => h("li", null, words, h("pre", null, h("code", null, command)));
   return h("div", { class: "notice absent" }, h("p", null, h("strong", null, "There is no pool yet. "), "A pool is a cluster with a GPU model; it is there once its usage or its nodes are known."),
     h("ol", null,
       step("Read in the usage of a cluster, by hour and organization:", "datasets ingest --format usage usage.csv --cluster NAME --capacity GPUS"),

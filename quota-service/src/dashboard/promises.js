@@ -78,7 +78,7 @@ function totals(answer) {
 function brokenOnes(list) {
   if (list.length === 0) return h("p", { class: "quiet" }, "None was broken.");
   const columns = [{ name: "Ended" }, { name: "Promised", number: true }, { name: "Task" }, { name: "Node" }, { name: "Why" }];
-  const row = (one) => [time(one.ended_at), `${number(one.hours)} h`, one.task ?? NONE, one.node ?? NONE, one.why];
+  const row = (one) => [time(one.ended_at), `${number(one.hours)} h`, one.task ?? NONE, one.node ?? NONE, h("span", { class: "sentence" }, one.why)];
   return table({ caption: "Broken promises, newest first", columns, rows: list.map(row) });
 }
 

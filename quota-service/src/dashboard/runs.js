@@ -32,7 +32,11 @@ function better(path, a, b) {
   return from === to ? 0 : to < from ? 1 : -1;
 }
 
-const rounded = (value) => (Math.abs(value) >= 1 ? number(value) : number(Number(value.toPrecision(3))));
+const FINE = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const FINE_SIGNED = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, signDisplay: "exceptZero" });
+/** Scores are small at times: three digits that count, where three decimals would leave none. */
+const rounded = (value) => (Math.abs(value) >= 1 ? number(value) : FINE.format(value));
+const difference = (value) => (Math.abs(value) >= 1 ? signed(value) : FINE_SIGNED.format(value));
 
 function judged(path, a, b) {
   const way = better(path, a, b);
@@ -40,18 +44,26 @@ function judged(path, a, b) {
   return way === 0 ? "equal" : way > 0 ? badge("good", "better") : badge("bad", "worse");
 }
 
+/** The model first, then the bounds of pools; the last value is what both are held against. */
+const order = (path) => ["model", "pools", "last_value"].indexOf(path.split(" › ")[0]) + (path.startsWith("last_value") ? 10 : 0);
+/** How much was scored, and intervals: no score. */
+const isScore = (path) => !/(^|› )(rows|issues|\w*_interval › \d|validation_\w+)$/.test(path);
+
 function scoreRows(first, second) {
   const [a, b] = [new Map(flat(first.scores)), new Map(flat(second.scores))];
-  const paths = [...new Set([...a.keys(), ...b.keys()])].filter((path) => [a, b].some((scores) => typeof scores.get(path) === "number"));
-  return paths.map((path) => {
+  const isKnown = (path) => [a, b].some((scores) => typeof scores.get(path) === "number");
+  const paths = [...new Set([...a.keys(), ...b.keys()])].filter((path) => isScore(path) && isKnown(path));
+  const shown = (value) => (typeof value === "number" ? rounded(value) : NONE);
+  return paths.toSorted((one, other) => order(one) - order(other)).map((path) => {
     const [from, to] = [a.get(path), b.get(path)];
     const both = typeof from === "number" && typeof to === "number";
-    const difference = both ? to - from : null;
-    return [path, typeof from === "number" ? rounded(from) : NONE, typeof to === "number" ? rounded(to) : NONE, both ? signed(Math.abs(difference) >= 0.001 ? difference : Number(difference.toPrecision(2))) : NONE, both ? judged(path, from, to) : "only in one"];
+    const verdict = !both ? "only in one" : path.startsWith("last_value") ? "the rule to beat" : judged(path, from, to);
+    return [path, shown(from), shown(to), both ? difference(to - from) : NONE, verdict];
   });
 }
 
-const FACTS = ["model", "horizon_hours", "lookback_hours", "seed", "data_from", "data_until", "series", "aggregation", "code_version", "train_ms"];
+/** Facts of a run that are no settings stand in the table of runs. */
+const FACTS = ["model", "horizon_hours", "lookback_hours", "seed", "data_from", "data_until", "series", "aggregation", "code_version"];
 
 function parameterRows(first, second) {
   const all = (run) => new Map([...FACTS.map((name) => [name, run[name]]), ...flat(run.parameters ?? {})]);
@@ -66,7 +78,7 @@ function comparison(first, second) {
   const [a, b] = [`First: ${first.id}`, `Second: ${second.id}`];
   const scores = scoreRows(first, second);
   const parameters = parameterRows(first, second);
-  const tally = scores.map((row) => row[4].textContent);
+  const tally = scores.map((row) => row[4].textContent ?? row[4]);
   const of = (word) => tally.filter((one) => one === word).length;
   return [
     h("p", null, `Held against ${first.id}, ${second.id} is better in ${count(of("better"), "score")} and worse in ${number(of("worse"))}.`),

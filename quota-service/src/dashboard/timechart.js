@@ -70,7 +70,7 @@ function draw(host, width, what, readout) {
     width, height: what.height ?? 260, legend: { show: false }, bands: bands.map(fill), axes: axes(width > 560),
     series: [{}, ...lines.map(line)], scales: { x: { time: true }, y: { range } },
     cursor: { drag: { x: false, y: false }, points: { size: 7 }, y: false },
-    padding: [12, 16, 0, 0],
+    padding: [12, 24, 0, 0],
     hooks: { setCursor: [(chart) => readoutOf(chart, lines, readout)], draw: [nowLine(now)] },
   };
   host.replaceChildren();
