@@ -21,7 +21,11 @@ let memory = "";
 
 /** The token of this tab; of this page alone, where the browser keeps nothing. */
 export function token() {
-  try { return sessionStorage.getItem(TOKEN) ?? memory; } catch { return memory; }
+  try {
+    return sessionStorage.getItem(TOKEN) ?? memory;
+  } catch {
+    return memory;
+  }
 }
 
 /** Keeps a token, or forgets it with "". */
@@ -31,7 +35,9 @@ export function setToken(value) {
   try {
     if (value) sessionStorage.setItem(TOKEN, value);
     else sessionStorage.removeItem(TOKEN);
-  } catch { /* The page keeps it. */ }
+  } catch {
+    /* The page keeps it. */
+  }
 }
 
 /** `/v1/x?a=b` from a path and what it is asked with. */
@@ -49,7 +55,10 @@ function turn() {
 }
 
 async function sent(url, options) {
-  await new Promise((begin) => { waiting.push(begin); turn(); });
+  await new Promise((begin) => {
+    waiting.push(begin);
+    turn();
+  });
   try {
     return await fetch(url, { cache: "no-store", ...options });
   } catch {
@@ -79,7 +88,13 @@ async function asked(url, before) {
   if (!response.ok) throw await problem(response);
   const text = await response.text();
   if (before && before.text === text) return { ...before, etag: response.headers.get("etag"), at: Date.now() };
-  return { text, data: JSON.parse(text), etag: response.headers.get("etag"), at: Date.now(), version: (before?.version ?? 0) + 1 };
+  return {
+    text,
+    data: JSON.parse(text),
+    etag: response.headers.get("etag"),
+    at: Date.now(),
+    version: (before?.version ?? 0) + 1,
+  };
 }
 
 /** The answer to a question: `data`, and a `version` that rises when it changes. */
@@ -88,11 +103,29 @@ export function get(url, fresh = false) {
   if (kept && !fresh && (kept.pending || Date.now() - kept.began < SHARED_MS)) return kept.promise;
   const entry = { began: Date.now(), pending: true, last: kept?.last };
   entry.promise = asked(url, kept?.last).then(
-    (answer) => { entry.pending = false; entry.last = answer; return answer; },
-    (fault) => { entry.pending = false; throw fault; },
+    (answer) => {
+      entry.pending = false;
+      entry.last = answer;
+      return answer;
+    },
+    (fault) => {
+      entry.pending = false;
+      throw fault;
+    },
   );
   answers.set(url, entry);
   return entry.promise;
+}
+
+/** An answer that stays open. It takes no turn: it would keep the others from theirs. */
+export async function stream(url, { signal, headers: more }) {
+  const response = await fetch(url, {
+    cache: "no-store",
+    signal,
+    headers: headers({ ...more, accept: "text/event-stream" }),
+  });
+  if (!response.ok) throw await problem(response);
+  return response;
 }
 
 /** Changes something, and gives the body of the answer, if it has one. */

@@ -22,7 +22,13 @@ let [page, shown, refreshedAt, busy, again] = [null, null, null, null, false];
 /** The parts of `#/pool/NAME/part`, decoded. */
 function route() {
   const parts = location.hash.replace(/^#\/?/, "").split("/");
-  return parts.map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
+  return parts.map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
 }
 
 function made([kind, name]) {
@@ -52,6 +58,7 @@ function open(isFirst) {
   const key = parts.slice(0, 2).join("/");
   if (key !== shown) {
     shown = key;
+    for (const section of page?.sections ?? []) section.leave?.();
     page = made(parts);
     document.title = `${page.title} · Headroom`;
     heading.textContent = page.heading;
@@ -59,7 +66,10 @@ function open(isFirst) {
     mark(parts[0]);
     refreshedAt = null;
     refresh();
-    if (!isFirst) { window.scrollTo(0, 0); heading.focus({ preventScroll: true }); }
+    if (!isFirst) {
+      window.scrollTo(0, 0);
+      heading.focus({ preventScroll: true });
+    }
   }
   if (parts[0] === "pool" && parts[2]) goTo(parts[2]);
 }
@@ -70,7 +80,17 @@ async function readClock(current) {
   const answer = url ? await get(url).catch(() => null) : null;
   const virtual = answer?.data.as_of ? new Date(answer.data.as_of) : null;
   if (current !== page) return;
-  clockBadge.replaceChildren(...(virtual ? [badge("warn", `virtual clock: ${moment(virtual)}`, "The service runs on a clock of its own, behind the real one")] : []));
+  clockBadge.replaceChildren(
+    ...(virtual
+      ? [
+          badge(
+            "warn",
+            `virtual clock: ${moment(virtual)}`,
+            "The service runs on a clock of its own, behind the real one",
+          ),
+        ]
+      : []),
+  );
   current.clockKnown?.(virtual);
 }
 
@@ -81,7 +101,9 @@ async function refresh(force = false) {
   busy = current;
   try {
     await current.prepare?.(force);
-    const changed = await Promise.all(current.sections.map(async (section) => ((await section.refresh(force)) ? section.title : null)));
+    const changed = await Promise.all(
+      current.sections.map(async (section) => ((await section.refresh(force)) ? section.title : null)),
+    );
     await readClock(current);
     if (current !== page) return;
     refreshedAt = Date.now();
@@ -91,7 +113,10 @@ async function refresh(force = false) {
   } finally {
     if (busy === current) busy = null;
     // Somebody asked for it while it was under way: something has changed since.
-    if (again && current === page) { again = false; refresh(true); }
+    if (again && current === page) {
+      again = false;
+      refresh(true);
+    }
   }
 }
 
@@ -99,7 +124,11 @@ function showAge() {
   if (!refreshedAt) return age.replaceChildren("asking …");
   const seconds = Math.round((Date.now() - refreshedAt) / 1000);
   const at = new Date(refreshedAt);
-  age.replaceChildren("as of ", h("time", { datetime: at.toISOString(), title: `${at.toISOString()} (UTC)` }, clock(at)), seconds < 2 ? ", just now" : `, ${duration(seconds)} ago`);
+  age.replaceChildren(
+    "as of ",
+    h("time", { datetime: at.toISOString(), title: `${at.toISOString()} (UTC)` }, clock(at)),
+    seconds < 2 ? ", just now" : `, ${duration(seconds)} ago`,
+  );
 }
 
 /** Time passes only for those who look. */
@@ -116,8 +145,14 @@ function redraw() {
 function begin() {
   document.getElementById("tools").append(
     h("button", { type: "button", id: "again", on: { click: () => refresh(true) } }, "Refresh"),
-    themeButton(redraw), tokenButton(() => refresh(true)));
-  document.getElementById("skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); main.scrollIntoView(); });
+    themeButton(redraw),
+    tokenButton(() => refresh(true)),
+  );
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+    main.scrollIntoView();
+  });
   content.addEventListener("click", (event) => {
     // A link to the part that was asked for last changes nothing in the address.
     const link = event.target.closest?.(".contents a");

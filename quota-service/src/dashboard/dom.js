@@ -35,7 +35,11 @@ export function s(tag, attributes, ...children) {
 /** Names and values, as a list of definitions. */
 export function facts(pairs, attributes) {
   const shown = pairs.filter(([, value]) => value !== null && value !== undefined);
-  return h("dl", { class: "facts", ...attributes }, shown.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+  return h(
+    "dl",
+    { class: "facts", ...attributes },
+    shown.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+  );
 }
 
 /**
@@ -43,13 +47,25 @@ export function facts(pairs, attributes) {
  * @param {{caption: string, columns: {name: string, number?: boolean, title?: string}[], rows: any[][], cards?: boolean}} what
  */
 export function table({ caption, columns, rows, hideCaption = true, cls = "" }) {
-  const head = columns.map((column) => h("th", { scope: "col", class: column.number ? "number" : null, title: column.title }, column.name));
-  const line = (row) => h("tr", null, row.map((cell, index) => {
-    const kind = columns[index].number ? "number" : null;
-    return index === 0 ? h("th", { scope: "row", class: kind }, cell) : h("td", { class: kind }, cell);
-  }));
-  const made = h("table", { class: cls }, h("caption", { class: hideCaption ? "hidden" : null }, caption),
-    h("thead", null, h("tr", null, head)), h("tbody", null, rows.map(line)));
+  const head = columns.map((column) =>
+    h("th", { scope: "col", class: column.number ? "number" : null, title: column.title }, column.name),
+  );
+  const line = (row) =>
+    h(
+      "tr",
+      null,
+      row.map((cell, index) => {
+        const kind = columns[index].number ? "number" : null;
+        return index === 0 ? h("th", { scope: "row", class: kind }, cell) : h("td", { class: kind }, cell);
+      }),
+    );
+  const made = h(
+    "table",
+    { class: cls },
+    h("caption", { class: hideCaption ? "hidden" : null }, caption),
+    h("thead", null, h("tr", null, head)),
+    h("tbody", null, rows.map(line)),
+  );
   return h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": caption }, made);
 }
 
@@ -62,13 +78,22 @@ export function badge(kind, words, title) {
 export function field(label, input, hint) {
   const hintId = hint ? `${input.id}-hint` : null;
   if (hintId) input.setAttribute("aria-describedby", hintId);
-  return h("div", { class: "field" }, h("label", { for: input.id }, label), input, hint && h("p", { class: "hint", id: hintId }, hint));
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: input.id }, label),
+    input,
+    hint && h("p", { class: "hint", id: hintId }, hint),
+  );
 }
 
 /** A choice among values. */
 export function choice(id, options, chosen, changed) {
-  const made = h("select", { id, on: { change: () => changed(made.value) } },
-    options.map(([value, words]) => h("option", { value, selected: String(value) === String(chosen) }, words)));
+  const made = h(
+    "select",
+    { id, on: { change: () => changed(made.value) } },
+    options.map(([value, words]) => h("option", { value, selected: String(value) === String(chosen) }, words)),
+  );
   return made;
 }
 

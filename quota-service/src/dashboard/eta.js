@@ -19,17 +19,59 @@ function steps({ eta, moves }, now) {
 /** Eta's last moves and why. */
 export function etaSection(pool, state) {
   return new Section({
-    id: "eta", title: "Eta", about: "The safety coefficient: it falls where promises were broken more often than they may be, and rises where they were kept and spot tasks wait.",
-    sources: () => (state.hours ? { explained: address("/v1/quota/explain", { cluster: pool.cluster, gpu_model: pool.gpu_model, hours: state.hours }) } : { list: "/v1/pools" }),
+    id: "eta",
+    title: "Eta",
+    about:
+      "The safety coefficient: it falls where promises were broken more often than they may be, and rises where they were kept and spot tasks wait.",
+    sources: () =>
+      state.hours
+        ? {
+            explained: address("/v1/quota/explain", {
+              cluster: pool.cluster,
+              gpu_model: pool.gpu_model,
+              hours: state.hours,
+            }),
+          }
+        : { list: "/v1/pools" },
     render: ({ explained }) => {
       if (!explained) return h("p", { class: "quiet" }, "There is no quota, and eta stands where it was.");
       const { eta } = explained;
-      const now = h("p", null, h("strong", null, `Eta is ${number(eta.eta)}. `), `${eta.last_decision.detail} (`, h("code", null, eta.last_decision.code), ").");
+      const now = h(
+        "p",
+        null,
+        h("strong", null, `Eta is ${number(eta.eta)}. `),
+        `${eta.last_decision.detail} (`,
+        h("code", null, eta.last_decision.code),
+        ").",
+      );
       if (eta.moves.length === 0) return [now, h("p", { class: "quiet" }, "It has not moved yet.")];
       const { x, values } = steps(eta, Math.max(seconds(explained.quota.computed_at), seconds(eta.moves[0].at)));
-      const chart = timeChart({ key: "eta", title: "Eta over its last moves", label: `Eta is ${number(eta.eta)} after ${eta.moves.length} moves, the last from ${number(eta.moves[0].from)} to ${number(eta.moves[0].to)}.`, x, lines: [{ words: "eta", values, colour: "--forecast", stepped: true, points: true, cls: "forecast" }], height: 180 });
-      const columns = [{ name: "When" }, { name: "From", number: true }, { name: "To", number: true }, { name: "Kept", number: true }, { name: "Broken", number: true }, { name: "Direction" }, { name: "Why" }];
-      const row = (move) => [time(move.at), number(move.from), number(move.to), number(move.kept), number(move.broken), move.to > move.from ? badge("good", "up") : badge("warn", "down"), h("span", { class: "sentence" }, move.reason)];
+      const chart = timeChart({
+        key: "eta",
+        title: "Eta over its last moves",
+        label: `Eta is ${number(eta.eta)} after ${eta.moves.length} moves, the last from ${number(eta.moves[0].from)} to ${number(eta.moves[0].to)}.`,
+        x,
+        lines: [{ words: "eta", values, colour: "--forecast", stepped: true, points: true, cls: "forecast" }],
+        height: 180,
+      });
+      const columns = [
+        { name: "When" },
+        { name: "From", number: true },
+        { name: "To", number: true },
+        { name: "Kept", number: true },
+        { name: "Broken", number: true },
+        { name: "Direction" },
+        { name: "Why" },
+      ];
+      const row = (move) => [
+        time(move.at),
+        number(move.from),
+        number(move.to),
+        number(move.kept),
+        number(move.broken),
+        move.to > move.from ? badge("good", "up") : badge("warn", "down"),
+        h("span", { class: "sentence" }, move.reason),
+      ];
       return [now, chart, table({ caption: "Moves of eta, newest first", columns, rows: eta.moves.map(row) })];
     },
   });
@@ -38,15 +80,43 @@ export function etaSection(pool, state) {
 /** The quota as it was computed. */
 export function historySection(pool, state) {
   return new Section({
-    id: "history", title: "What the quota was",
-    sources: () => (state.hours ? { history: address("/v1/quota/history", { cluster: pool.cluster, gpu_model: pool.gpu_model, hours: state.hours, limit: 2016 }) } : { list: "/v1/pools" }),
+    id: "history",
+    title: "What the quota was",
+    sources: () =>
+      state.hours
+        ? {
+            history: address("/v1/quota/history", {
+              cluster: pool.cluster,
+              gpu_model: pool.gpu_model,
+              hours: state.hours,
+              limit: 2016,
+            }),
+          }
+        : { list: "/v1/pools" },
     render: ({ history }) => {
       if (!history) return h("p", { class: "quiet" }, "No hours are offered.");
       const known = history.quotas.toReversed();
-      if (known.length < 2) return h("p", { class: "quiet" }, known.length === 0 ? "No quota is stored yet. On a virtual clock none is stored." : "One quota is stored so far: a line needs two.");
+      if (known.length < 2)
+        return h(
+          "p",
+          { class: "quiet" },
+          known.length === 0
+            ? "No quota is stored yet. On a virtual clock none is stored."
+            : "One quota is stored so far: a line needs two.",
+        );
       const values = known.map((one) => one.quota_gpus);
       const label = `Quota for ${history.hours} hours: between ${number(Math.min(...values))} and ${number(Math.max(...values))} GPUs over ${known.length} computations, ${number(values.at(-1))} now.`;
-      return timeChart({ key: "history", title: `Quota for ${history.hours} h as it was computed, in GPUs`, label, x: known.map((one) => seconds(one.computed_at)), lines: [{ words: `quota for ${history.hours} h`, values, colour: "--forecast", stepped: true, cls: "forecast" }], height: 220, fromZero: Math.min(...values) < Math.max(...values) / 2 });
+      return timeChart({
+        key: "history",
+        title: `Quota for ${history.hours} h as it was computed, in GPUs`,
+        label,
+        x: known.map((one) => seconds(one.computed_at)),
+        lines: [
+          { words: `quota for ${history.hours} h`, values, colour: "--forecast", stepped: true, cls: "forecast" },
+        ],
+        height: 220,
+        fromZero: Math.min(...values) < Math.max(...values) / 2,
+      });
     },
   });
 }

@@ -13,10 +13,18 @@ import { h, table } from "./dom.js";
  * @param {string} what.key tells the table from others of the part
  */
 export function figure({ title, label, host, legend = [], readout, numbers, key }) {
-  const marks = legend.map(({ cls, words }) => h("li", null, h("span", { class: `swatch ${cls}`, "aria-hidden": "true" }), words));
-  return h("figure", null, h("figcaption", null, title),
+  const marks = legend.map(({ cls, words }) =>
+    h("li", null, h("span", { class: `swatch ${cls}`, "aria-hidden": "true" }), words),
+  );
+  return h(
+    "figure",
+    null,
+    h("figcaption", null, title),
     label ? h("div", { role: "img", "aria-label": label }, host) : host,
-    readout, marks.length > 0 && h("ul", { class: "legend" }, marks), numbers && asTable(title, numbers, key));
+    readout,
+    marks.length > 0 && h("ul", { class: "legend" }, marks),
+    numbers && asTable(title, numbers, key),
+  );
 }
 
 /** A table that is made when it is asked for. */

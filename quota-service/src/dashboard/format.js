@@ -5,9 +5,28 @@ import { h } from "./dom.js";
 const PLAIN = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
 const SIGNED = new Intl.NumberFormat("en", { maximumFractionDigits: 3, signDisplay: "exceptZero" });
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
-const MOMENT = new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "2-digit", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
-const LONG = new Intl.DateTimeFormat("en-GB", { day: "2-digit", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
-const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
+const MOMENT = new Intl.DateTimeFormat("en-GB", {
+  weekday: "short",
+  day: "2-digit",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  timeZoneName: "short",
+});
+const LONG = new Intl.DateTimeFormat("en-GB", {
+  day: "2-digit",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  timeZoneName: "short",
+});
+const CLOCK = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
+});
 const HOUR = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "2-digit", month: "short" });
 
@@ -25,7 +44,12 @@ export const count = (value, one, many = `${one}s`) => `${number(value)} ${value
 export function duration(seconds) {
   if (!known(seconds)) return NONE;
   const all = Math.max(0, Math.round(seconds));
-  const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const parts = [
+    [86400, "d"],
+    [3600, "h"],
+    [60, "min"],
+    [1, "s"],
+  ];
   const first = parts.findIndex(([unit]) => all >= unit);
   if (first < 0) return "0 s";
   const [unit, name] = parts[first];

@@ -8,6 +8,12 @@ import { Section } from "./section.js";
 
 /** Rows that are drawn at most; more nodes share one. */
 const ROWS = 320;
+/** Nodes of a part that is chosen from many. */
+const PART = 100;
+/** Nodes in the table. */
+const LISTED = 500;
+/** So few nodes need no filter. */
+const FEW = 20;
 const GUTTER = 8;
 const AXIS = 34;
 /** Room for names on the left, where there is room at all. */
@@ -30,7 +36,8 @@ function shade(scale, share) {
 }
 
 const mean = (values) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
-const highest = (values) => values.reduce((most, value) => (value !== null && (most === null || value > most) ? value : most), null);
+const highest = (values) =>
+  values.reduce((most, value) => (value !== null && (most === null || value > most) ? value : most), null);
 
 /** Nodes in groups of equal size, in the order of their names, so that no more than ROWS are left; a group shows its mean. */
 function grouped(nodes, most = ROWS) {
@@ -38,8 +45,15 @@ function grouped(nodes, most = ROWS) {
   const groups = [];
   for (let first = 0; first < nodes.length; first += size) {
     const part = nodes.slice(first, first + size);
-    const hours = part[0].peak_gpus.map((_, hour) => mean(part.map((node) => node.peak_gpus[hour]).filter((value) => value !== null)));
-    groups.push({ first: part[0].node, name: part.length === 1 ? part[0].node : `${part[0].node} to ${part.at(-1).node}`, count: part.length, hours });
+    const hours = part[0].peak_gpus.map((_, hour) =>
+      mean(part.map((node) => node.peak_gpus[hour]).filter((value) => value !== null)),
+    );
+    groups.push({
+      first: part[0].node,
+      name: part.length === 1 ? part[0].node : `${part[0].node} to ${part.at(-1).node}`,
+      count: part.length,
+      hours,
+    });
   }
   return { groups, size };
 }
@@ -60,10 +74,12 @@ function paint(canvas, width, { groups, hours, most }, marked) {
   const column = inner / hours.length;
   if (left > 0) rowNames(context, groups, rowHeight, left);
   context.translate(left, 0);
-  groups.forEach((group, row) => group.hours.forEach((value, hour) => {
-    context.fillStyle = value === null ? css("--unknown") : shade(scale, value / most);
-    context.fillRect(hour * column, row * rowHeight, column + 0.5, rowHeight);
-  }));
+  groups.forEach((group, row) =>
+    group.hours.forEach((value, hour) => {
+      context.fillStyle = value === null ? css("--unknown") : shade(scale, value / most);
+      context.fillRect(hour * column, row * rowHeight, column + 0.5, rowHeight);
+    }),
+  );
   axis(context, hours, column, height, inner);
   if (marked) {
     context.strokeStyle = css("--bound");
@@ -113,7 +129,16 @@ function told({ groups, hours }, { row, hour }) {
   return `${where}, ${moment(new Date(hours[hour]))}: ${value === null ? "not known" : `${number(value)} GPUs at the peak`}`;
 }
 
-const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -Infinity], End: [0, Infinity], PageUp: [-10, 0], PageDown: [10, 0] };
+const MOVES = {
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  Home: [0, -Infinity],
+  End: [0, Infinity],
+  PageUp: [-10, 0],
+  PageDown: [10, 0],
+};
 
 function heat(picture, title, label) {
   const canvas = h("canvas", { role: "img", "aria-label": label });
@@ -125,7 +150,17 @@ function heat(picture, title, label) {
     cell = paint(canvas, width, picture, marked);
     readout.textContent = told(picture, marked);
   };
-  const frame = h("div", { class: "keyed heat", tabindex: "0", role: "group", "aria-label": `${title}: arrow keys read out nodes and hours`, data: { key: "heat" } }, canvas);
+  const frame = h(
+    "div",
+    {
+      class: "keyed heat",
+      tabindex: "0",
+      role: "group",
+      "aria-label": `${title}: arrow keys read out nodes and hours`,
+      data: { key: "heat" },
+    },
+    canvas,
+  );
   frame.addEventListener("keydown", (event) => {
     const move = MOVES[event.key];
     if (!move || !cell) return;
@@ -138,60 +173,129 @@ function heat(picture, title, label) {
   canvas.addEventListener("pointermove", (event) => {
     if (!cell) return;
     const place = canvas.getBoundingClientRect();
-    mark(Math.floor((event.clientY - place.top) / cell.rowHeight), Math.floor((event.clientX - place.left - cell.left) / cell.column));
+    mark(
+      Math.floor((event.clientY - place.top) / cell.rowHeight),
+      Math.floor((event.clientX - place.left - cell.left) / cell.column),
+    );
   });
-  responsive(frame, (now) => { width = now; cell = paint(canvas, width, picture, marked); });
-  const key = h("div", { class: "scale" }, "0 GPUs", h("span", { class: "ramp", "aria-hidden": "true" }), `${number(picture.most)} GPUs`,
-    h("span", { class: "swatch unknown", "aria-hidden": "true" }), "not known");
+  responsive(frame, (now) => {
+    width = now;
+    cell = paint(canvas, width, picture, marked);
+  });
+  const key = h(
+    "div",
+    { class: "scale" },
+    "0 GPUs",
+    h("span", { class: "ramp", "aria-hidden": "true" }),
+    `${number(picture.most)} GPUs`,
+    h("span", { class: "swatch unknown", "aria-hidden": "true" }),
+    "not known",
+  );
   return [figure({ title, host: frame, readout, key: "heat" }), key];
 }
 
 function nodeRow(node) {
   const known = node.peak_gpus.filter((value) => value !== null);
-  return [node.node, number(node.gpus), number(node.hp_gpus), number(node.spot_gpus), number(node.idle_gpus), number(node.evictions_24h), node.drains ? badge("warn", "drains") : "no", number(highest(known)), percent(known.length ? mean(known) / node.gpus : null)];
+  return [
+    node.node,
+    number(node.gpus),
+    number(node.hp_gpus),
+    number(node.spot_gpus),
+    number(node.idle_gpus),
+    number(node.evictions_24h),
+    node.drains ? badge("warn", "drains") : "no",
+    number(highest(known)),
+    percent(known.length ? mean(known) / node.gpus : null),
+  ];
 }
 
 function nodeTable(nodes) {
   const number_ = (name) => ({ name, number: true });
-  const columns = [{ name: "Node" }, ...["GPUs", "HP", "Spot", "Idle", "Evictions, 24 h"].map(number_), { name: "Drains" }, number_("Highest peak"), number_("Mean peak, of its GPUs")];
-  return asTable("Nodes now, and their peaks", () => ({ columns, rows: nodes.slice(0, 500).map(nodeRow) }), "nodes");
+  const columns = [
+    { name: "Node" },
+    ...["GPUs", "HP", "Spot", "Idle", "Evictions, 24 h"].map(number_),
+    { name: "Drains" },
+    number_("Highest peak"),
+    number_("Mean peak, of its GPUs"),
+  ];
+  return asTable("Nodes now, and their peaks", () => ({ columns, rows: nodes.slice(0, LISTED).map(nodeRow) }), "nodes");
 }
 
 /** The whole in a sentence or two, for those who read rather than look. */
 function summary(nodes, hours) {
-  const shares = nodes.flatMap((node) => node.peak_gpus.filter((value) => value !== null).map((value) => value / Math.max(node.gpus, 1)));
+  const shares = nodes.flatMap((node) =>
+    node.peak_gpus.filter((value) => value !== null).map((value) => value / Math.max(node.gpus, 1)),
+  );
   const full = shares.filter((share) => share >= 1).length;
   const idle = shares.filter((share) => share === 0).length;
   if (shares.length === 0) return `${count(nodes.length, "node")}; no hour of them is known yet.`;
   return `${count(nodes.length, "node")} over ${count(hours.length, "hour")}: at the peak of an hour ${percent(mean(shares))} of a node's GPUs are allocated on average; ${percent(full / shares.length)} of the node hours are full, ${percent(idle / shares.length)} empty.`;
 }
 
-/** The heat map of a pool's nodes. */
-export function nodesSection(pool) {
-  const view = { filter: "", part: "all" };
-  let section = null;
-  const filter = h("input", { id: "node-filter", type: "search", autocomplete: "off", spellcheck: "false", on: { input: () => { view.filter = filter.value.trim().toLowerCase(); view.part = "all"; section.redraw(); } } });
-  const parts = choice("node-part", [["all", "all nodes"]], "all", (value) => { view.part = value; section.redraw(); });
-  const controls = h("div", { class: "controls", hidden: true }, field("Nodes whose name has", filter), field("Shown", parts));
+/** Which nodes the reader wants to see: those with a text in their name, and a part of many. */
+function controls(view, redraw) {
+  const typed = () => {
+    Object.assign(view, { filter: filter.value.trim().toLowerCase(), part: "all" });
+    redraw();
+  };
+  const filter = h("input", {
+    id: "node-filter",
+    type: "search",
+    autocomplete: "off",
+    spellcheck: "false",
+    on: { input: typed },
+  });
+  const parts = choice("node-part", [["all", "all nodes"]], "all", (value) => {
+    view.part = value;
+    redraw();
+  });
+  const element = h("div", { class: "controls" }, field("Nodes whose name has", filter), field("Shown", parts));
+  element.hidden = true;
   const offer = (length) => {
-    const pages = Array.from({ length: length > ROWS ? Math.ceil(length / 100) : 0 }, (_, page) => [String(page), `nodes ${page * 100 + 1} to ${Math.min(length, page * 100 + 100)}`]);
+    const pages = Array.from({ length: length > ROWS ? Math.ceil(length / PART) : 0 }, (_, page) => [
+      String(page),
+      `nodes ${page * PART + 1} to ${Math.min(length, page * PART + PART)}`,
+    ]);
     parts.replaceChildren(...[["all", "all nodes"], ...pages].map(([value, words]) => h("option", { value }, words)));
     parts.value = view.part;
   };
-  section = new Section({
-    id: "nodes", title: "Nodes", before: controls, sources: () => ({ answer: address(`/v1/pools/${encodeURIComponent(pool.id)}/nodes`, { hours: 168 }) }),
+  return { element, offer };
+}
+
+/** The picture of these nodes, what it shows in words, and its table. */
+function picture(nodes, answer) {
+  const { groups, size } = grouped(nodes);
+  const most = Math.max(1, ...answer.nodes.map((node) => node.gpus));
+  const words = summary(nodes, answer.hours);
+  const each = "that follow each other by name: choose a part of them, or filter, to see them one by one.";
+  const shown = size > 1 ? `Each row shows the mean of ${size} nodes ${each}` : "Each row is a node.";
+  const limit = nodes.length > LISTED ? ` The table below lists the first ${LISTED}.` : "";
+  return [
+    h("p", null, words),
+    h("p", { class: "quiet" }, shown + limit),
+    ...heat({ groups, hours: answer.hours, most }, "Peak of allocated GPUs by node and hour", words),
+    nodeTable(nodes),
+  ];
+}
+
+/** The heat map of a pool's nodes. */
+export function nodesSection(pool) {
+  const view = { filter: "", part: "all" };
+  const { element, offer } = controls(view, () => section.redraw());
+  const section = new Section({
+    id: "nodes",
+    title: "Nodes",
+    before: element,
+    sources: () => ({ answer: address(`/v1/pools/${encodeURIComponent(pool.id)}/nodes`, { hours: 168 }) }),
     render: ({ answer }) => {
-      const named = answer.nodes.filter((node) => node.node.toLowerCase().includes(view.filter));
-      controls.hidden = answer.nodes.length < 20;
-      offer(named.length);
-      const nodes = view.part === "all" ? named : named.slice(Number(view.part) * 100, Number(view.part) * 100 + 100);
-      if (nodes.length === 0) return h("p", { class: "quiet" }, answer.nodes.length === 0 ? "The pool has no nodes." : "No node has that in its name.");
-      const { groups, size } = grouped(nodes);
-      const most = Math.max(1, ...answer.nodes.map((node) => node.gpus));
-      const words = summary(nodes, answer.hours);
-      const shown = size > 1 ? `Each row shows the mean of ${size} nodes that follow each other by name: choose a part of them, or filter, to see them one by one.` : "Each row is a node.";
-      const limit = nodes.length > 500 ? " The table below lists the first 500." : "";
-      return [h("p", null, words), h("p", { class: "quiet" }, shown + limit), ...heat({ groups, hours: answer.hours, most }, "Peak of allocated GPUs by node and hour", words), nodeTable(nodes)];
+      const found = answer.nodes.filter((node) => node.node.toLowerCase().includes(view.filter));
+      element.hidden = answer.nodes.length < FEW;
+      offer(found.length);
+      const nodes =
+        view.part === "all" ? found : found.slice(Number(view.part) * PART, Number(view.part) * PART + PART);
+      if (nodes.length > 0) return picture(nodes, answer);
+      const none = answer.nodes.length === 0 ? "The pool has no nodes." : "No node has that in its name.";
+      return h("p", { class: "quiet" }, none);
     },
   });
   return section;

@@ -45,7 +45,8 @@ function judged(path, a, b) {
 }
 
 /** The model first, then the bounds of pools; the last value is what both are held against. */
-const order = (path) => ["model", "pools", "last_value"].indexOf(path.split(" › ")[0]) + (path.startsWith("last_value") ? 10 : 0);
+const order = (path) =>
+  ["model", "pools", "last_value"].indexOf(path.split(" › ")[0]) + (path.startsWith("last_value") ? 10 : 0);
 /** How much was scored, and intervals: no score. */
 const isScore = (path) => !/(^|› )(rows|issues|\w*_interval › \d|validation_\w+)$/.test(path);
 
@@ -54,22 +55,40 @@ function scoreRows(first, second) {
   const isKnown = (path) => [a, b].some((scores) => typeof scores.get(path) === "number");
   const paths = [...new Set([...a.keys(), ...b.keys()])].filter((path) => isScore(path) && isKnown(path));
   const shown = (value) => (typeof value === "number" ? rounded(value) : NONE);
-  return paths.toSorted((one, other) => order(one) - order(other)).map((path) => {
-    const [from, to] = [a.get(path), b.get(path)];
-    const both = typeof from === "number" && typeof to === "number";
-    const verdict = !both ? "only in one" : path.startsWith("last_value") ? "the rule to beat" : judged(path, from, to);
-    return [path, shown(from), shown(to), both ? difference(to - from) : NONE, verdict];
-  });
+  return paths
+    .toSorted((one, other) => order(one) - order(other))
+    .map((path) => {
+      const [from, to] = [a.get(path), b.get(path)];
+      const both = typeof from === "number" && typeof to === "number";
+      const verdict = !both
+        ? "only in one"
+        : path.startsWith("last_value")
+          ? "the rule to beat"
+          : judged(path, from, to);
+      return [path, shown(from), shown(to), both ? difference(to - from) : NONE, verdict];
+    });
 }
 
 /** Facts of a run that are no settings stand in the table of runs. */
-const FACTS = ["model", "horizon_hours", "lookback_hours", "seed", "data_from", "data_until", "series", "aggregation", "code_version"];
+const FACTS = [
+  "model",
+  "horizon_hours",
+  "lookback_hours",
+  "seed",
+  "data_from",
+  "data_until",
+  "series",
+  "aggregation",
+  "code_version",
+];
 
 function parameterRows(first, second) {
   const all = (run) => new Map([...FACTS.map((name) => [name, run[name]]), ...flat(run.parameters ?? {})]);
   const [a, b] = [all(first), all(second)];
   const text = (value) => (value === undefined ? NONE : value === null ? "none" : String(value));
-  return [...new Set([...a.keys(), ...b.keys()])].filter((path) => a.get(path) !== b.get(path)).map((path) => [path, text(a.get(path)), text(b.get(path))]);
+  return [...new Set([...a.keys(), ...b.keys()])]
+    .filter((path) => a.get(path) !== b.get(path))
+    .map((path) => [path, text(a.get(path)), text(b.get(path))]);
 }
 
 /** Two runs side by side. */
@@ -81,28 +100,86 @@ function comparison(first, second) {
   const tally = scores.map((row) => row[4].textContent ?? row[4]);
   const of = (word) => tally.filter((one) => one === word).length;
   return [
-    h("p", null, `Held against ${first.id}, ${second.id} is better in ${count(of("better"), "score")} and worse in ${number(of("worse"))}.`),
-    scores.length === 0 ? h("p", { class: "quiet" }, "Neither has scores.") : table({ caption: "Scores", hideCaption: false, columns: [{ name: "Score" }, { name: a, number: true }, { name: b, number: true }, { name: "Difference", number: true }, { name: "The second is" }], rows: scores }),
-    parameters.length === 0 ? h("p", { class: "quiet" }, "Their parameters do not differ.") : table({ caption: "Parameters that differ", hideCaption: false, columns: [{ name: "Parameter" }, { name: a }, { name: b }], rows: parameters }),
+    h(
+      "p",
+      null,
+      `Held against ${first.id}, ${second.id} is better in ${count(of("better"), "score")} and worse in ${number(of("worse"))}.`,
+    ),
+    scores.length === 0
+      ? h("p", { class: "quiet" }, "Neither has scores.")
+      : table({
+          caption: "Scores",
+          hideCaption: false,
+          columns: [
+            { name: "Score" },
+            { name: a, number: true },
+            { name: b, number: true },
+            { name: "Difference", number: true },
+            { name: "The second is" },
+          ],
+          rows: scores,
+        }),
+    parameters.length === 0
+      ? h("p", { class: "quiet" }, "Their parameters do not differ.")
+      : table({
+          caption: "Parameters that differ",
+          hideCaption: false,
+          columns: [{ name: "Parameter" }, { name: a }, { name: b }],
+          rows: parameters,
+        }),
   ];
 }
 
 function runTable(runs) {
-  const columns = [{ name: "Run" }, { name: "Serves" }, { name: "Model" }, { name: "Horizon", number: true }, { name: "Lookback", number: true }, { name: "Data until" }, { name: "Series", number: true }, { name: "Made" }, { name: "Trained in", number: true }, { name: "Version" }];
-  const row = (run) => [run.id, run.promoted ? badge("good", "promoted") : "no", run.model, `${run.horizon_hours} h`, `${run.lookback_hours} h`, time(run.data_until, true), number(run.series), time(run.created_at, true), duration(run.train_ms / 1000), run.code_version];
+  const columns = [
+    { name: "Run" },
+    { name: "Serves" },
+    { name: "Model" },
+    { name: "Horizon", number: true },
+    { name: "Lookback", number: true },
+    { name: "Data until" },
+    { name: "Series", number: true },
+    { name: "Made" },
+    { name: "Trained in", number: true },
+    { name: "Version" },
+  ];
+  const row = (run) => [
+    run.id,
+    run.promoted ? badge("good", "promoted") : "no",
+    run.model,
+    `${run.horizon_hours} h`,
+    `${run.lookback_hours} h`,
+    time(run.data_until, true),
+    number(run.series),
+    time(run.created_at, true),
+    duration(run.train_ms / 1000),
+    run.code_version,
+  ];
   return table({ caption: "Runs, newest first", columns, rows: runs.map(row) });
 }
 
 function promotionTable(promotions) {
   if (promotions.length === 0) return h("p", { class: "quiet" }, "None was promoted.");
   const columns = [{ name: "Run" }, { name: "Promoted" }, { name: "By" }, { name: "State" }];
-  return table({ caption: "Promotions, newest first", columns, rows: promotions.map((one) => [one.run_id, time(one.promoted_at, true), one.promoted_by, one.rolled_back ? badge("warn", "rolled back") : "stands"]) });
+  return table({
+    caption: "Promotions, newest first",
+    columns,
+    rows: promotions.map((one) => [
+      one.run_id,
+      time(one.promoted_at, true),
+      one.promoted_by,
+      one.rolled_back ? badge("warn", "rolled back") : "stands",
+    ]),
+  });
 }
 
 function chooser(runs, chosen, section) {
   const options = runs.map((run) => [run.id, `${run.id}, ${run.model}${run.promoted ? ", promoted" : ""}`]);
   const one = (name, words) => {
-    const made = choice(`run-${name}`, options, chosen[name], (value) => { chosen[name] = value; section.redraw(); });
+    const made = choice(`run-${name}`, options, chosen[name], (value) => {
+      chosen[name] = value;
+      section.redraw();
+    });
     made.dataset.key = `run-${name}`;
     return field(words, made);
   };
@@ -110,7 +187,12 @@ function chooser(runs, chosen, section) {
 }
 
 function compared(runs, chosen, section) {
-  if (runs.length < 2) return h("p", { class: "quiet" }, runs.length === 0 ? "Nothing to compare." : "There is one run: a comparison needs two.");
+  if (runs.length < 2)
+    return h(
+      "p",
+      { class: "quiet" },
+      runs.length === 0 ? "Nothing to compare." : "There is one run: a comparison needs two.",
+    );
   const known = (id) => runs.some((run) => run.id === id);
   if (!known(chosen.first)) chosen.first = (runs.find((run) => run.promoted) ?? runs[1]).id;
   if (!known(chosen.second)) chosen.second = runs.find((run) => run.id !== chosen.first).id;
@@ -118,18 +200,41 @@ function compared(runs, chosen, section) {
   return [chooser(runs, chosen, section), comparison(first, second)];
 }
 
+function noRun(cluster) {
+  const command = h("code", null, `train --horizon 4h --cluster ${cluster}`);
+  return h("div", { class: "notice absent" }, h("p", null, "No run yet: ", command));
+}
+
+/** The parts of the page: three views of one answer. */
+function parts(cluster) {
+  const chosen = { first: null, second: null };
+  const sources = () => ({ answer: cluster ? address("/v1/runs", { cluster }) : null });
+  const part = (id, title, view) => {
+    const none = () => h("p", { class: "quiet" }, "There is no cluster yet.");
+    const render = ({ answer }, section) => (answer ? view(answer, section) : none());
+    return new Section({ id, title, sources, render });
+  };
+  return [
+    part("runs", "Runs", ({ runs }) => (runs.length > 0 ? runTable(runs) : noRun(cluster))),
+    part("compare", "Two runs side by side", ({ runs }, section) => compared(runs, chosen, section)),
+    part("promotions", "Promotions", ({ promotions }) => promotionTable(promotions)),
+  ];
+}
+
+/** The clusters to choose from, where there are several. */
+function clusterChoice(cluster, names) {
+  const all = cluster && !names.includes(cluster) ? [cluster, ...names] : names;
+  if (all.length < 2) return [];
+  const options = all.map((name) => [name, name]);
+  const go = (name) => {
+    location.hash = runsLink(name);
+  };
+  return [field("Cluster", choice("cluster", options, cluster, go))];
+}
+
 /** The page `#/runs/CLUSTER`. */
 export function runsPage(cluster) {
-  const chosen = { first: null, second: null };
   const [clusters, trouble] = [h("div", null), h("div", null)];
-  const sources = () => ({ answer: cluster ? address("/v1/runs", { cluster }) : null });
-  const none = () => h("p", { class: "quiet" }, "There is no cluster yet.");
-  const list = new Section({
-    id: "runs", title: "Runs", sources,
-    render: ({ answer }) => (!answer ? none() : answer.runs.length === 0 ? h("div", { class: "notice absent" }, h("p", null, "No run yet: ", h("code", null, `train --horizon 4h --cluster ${cluster}`))) : runTable(answer.runs)),
-  });
-  const compare = new Section({ id: "compare", title: "Two runs side by side", sources, render: ({ answer }, section) => (answer ? compared(answer.runs, chosen, section) : none()) });
-  const promotions = new Section({ id: "promotions", title: "Promotions", sources, render: ({ answer }) => (answer ? promotionTable(answer.promotions) : none()) });
   let offered = null;
   const prepare = async (force) => {
     try {
@@ -138,11 +243,12 @@ export function runsPage(cluster) {
       if (!cluster && names.length > 0) location.replace(runsLink(names[0]));
       if (names.join("\n") === offered) return;
       offered = names.join("\n");
-      const all = cluster && !names.includes(cluster) ? [cluster, ...names] : names;
-      clusters.replaceChildren(...(all.length > 1 ? [field("Cluster", choice("cluster", all.map((name) => [name, name]), cluster, (name) => { location.hash = runsLink(name); }))] : []));
+      clusters.replaceChildren(...clusterChoice(cluster, names));
     } catch (fault) {
       trouble.replaceChildren(notice(fault));
     }
   };
-  return { title: cluster ? `Runs of ${cluster}` : "Runs", heading: cluster ? `Runs of ${cluster}` : "Runs", lead: [trouble, h("div", { class: "controls" }, clusters)], sections: [list, compare, promotions], prepare, clock: () => null };
+  const title = cluster ? `Runs of ${cluster}` : "Runs";
+  const lead = [trouble, h("div", { class: "controls" }, clusters)];
+  return { title, heading: title, lead, sections: parts(cluster), prepare, clock: () => null };
 }

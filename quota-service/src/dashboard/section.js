@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 
 /** Why a part has nothing to show, in words. */
 function words(fault) {
-  if (fault.status === 401) return "A token is needed.";
+  if (fault.status === 401) return "A token is needed: the button above asks for it.";
   if (fault.status === 403) return `Your token does not allow this: ${fault.detail}`;
   return fault.detail || String(fault);
 }
@@ -18,8 +18,12 @@ export function notice(fault, again) {
   const absent = isAbsent(fault);
   const kind = absent ? "absent" : "fault";
   const lead = absent ? "Nothing to show: " : fault.status === 403 ? "" : "Not available: ";
-  return h("div", { class: `notice ${kind}` }, h("p", null, h("strong", null, lead), words(fault)),
-    again && h("button", { type: "button", data: { key: "retry" }, on: { click: again } }, "Try again"));
+  return h(
+    "div",
+    { class: `notice ${kind}` },
+    h("p", null, h("strong", null, lead), words(fault)),
+    again && h("button", { type: "button", data: { key: "retry" }, on: { click: again } }, "Try again"),
+  );
 }
 
 /** Keeps the keyboard where it was while its surroundings are made anew. */
@@ -27,7 +31,8 @@ function keepingFocus(host, change) {
   const key = host.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   const open = [...host.querySelectorAll("details[open]")].map((one) => one.dataset.key);
   change();
-  for (const one of host.querySelectorAll("details")) if (one.dataset.key && open.includes(one.dataset.key)) one.open = true;
+  for (const one of host.querySelectorAll("details"))
+    if (one.dataset.key && open.includes(one.dataset.key)) one.open = true;
   if (key) host.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 
@@ -47,18 +52,38 @@ export class Section {
     Object.assign(this, { optional: [], ...what });
     this.seen = null;
     this.body = h("div", { class: "body", "aria-busy": "true" }, h("p", { class: "quiet" }, "Loading …"));
-    const heading = h("h2", { id: `${this.id}-title`, tabindex: "-1", class: this.quietTitle ? "hidden" : null }, this.title);
-    this.element = h("section", { id: this.id, "aria-labelledby": `${this.id}-title` },
-      heading, this.about && h("p", { class: "about" }, this.about), this.before, this.body, this.after);
+    const heading = h(
+      "h2",
+      { id: `${this.id}-title`, tabindex: "-1", class: this.quietTitle ? "hidden" : null },
+      this.title,
+    );
+    this.element = h(
+      "section",
+      { id: this.id, "aria-labelledby": `${this.id}-title` },
+      heading,
+      this.about && h("p", { class: "about" }, this.about),
+      this.before,
+      this.body,
+      this.after,
+    );
   }
 
   /** Asks, and draws if something has changed. Says whether it has. */
   async refresh(force = false) {
     const sources = Object.entries(this.sources()).filter(([, url]) => url);
     const turn = (this.turn = {});
-    const got = await Promise.all(sources.map(([name, url]) => get(url, force).then((answer) => ({ name, answer }), (fault) => ({ name, fault }))));
+    const got = await Promise.all(
+      sources.map(([name, url]) =>
+        get(url, force).then(
+          (answer) => ({ name, answer }),
+          (fault) => ({ name, fault }),
+        ),
+      ),
+    );
     if (this.turn !== turn) return false;
-    const key = sources.map(([, url], index) => `${url} ${got[index].answer?.version ?? got[index].fault.detail}`).join("\n");
+    const key = sources
+      .map(([, url], index) => `${url} ${got[index].answer?.version ?? got[index].fault.detail}`)
+      .join("\n");
     if (!force && key === this.seen) return false;
     const first = this.seen === null;
     this.seen = key;
@@ -85,7 +110,11 @@ export class Section {
         this.body.replaceChildren(...[make()].flat(Infinity).filter(Boolean));
       } catch (fault) {
         console.error(fault);
-        this.body.replaceChildren(notice({ status: 0, detail: `the answer is not as this page expects it (${fault.message})` }, () => this.refresh(true)));
+        this.body.replaceChildren(
+          notice({ status: 0, detail: `the answer is not as this page expects it (${fault.message})` }, () =>
+            this.refresh(true),
+          ),
+        );
       }
       this.body.setAttribute("aria-busy", "false");
     });

@@ -7,11 +7,19 @@ const NEXT = { system: "light", light: "dark", dark: "system" };
 const WORDS = { system: "Theme: system", light: "Theme: light", dark: "Theme: dark" };
 
 function kept() {
-  try { return NEXT[localStorage.getItem(KEY)] ? localStorage.getItem(KEY) : "system"; } catch { return "system"; }
+  try {
+    return NEXT[localStorage.getItem(KEY)] ? localStorage.getItem(KEY) : "system";
+  } catch {
+    return "system";
+  }
 }
 
 function keep(theme) {
-  try { localStorage.setItem(KEY, theme); } catch { /* It holds until the page is left. */ }
+  try {
+    localStorage.setItem(KEY, theme);
+  } catch {
+    /* It holds until the page is left. */
+  }
 }
 
 function apply(theme) {

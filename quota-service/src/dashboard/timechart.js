@@ -19,17 +19,34 @@ function ticks(_, splits, __, ___, step) {
 }
 
 function axes(wide) {
-  const look = { stroke: css("--muted"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1, size: 4 }, font: "12px system-ui, sans-serif" };
+  const look = {
+    stroke: css("--muted"),
+    grid: { stroke: css("--grid"), width: 1 },
+    ticks: { stroke: css("--grid"), width: 1, size: 4 },
+    font: "12px system-ui, sans-serif",
+  };
   return [
     { ...look, values: ticks, space: wide ? 70 : 56, size: 40 },
-    { ...look, size: 52, values: (_, splits) => splits.map((value) => (Math.abs(value) >= 10000 ? COMPACT.format(value) : number(value))) },
+    {
+      ...look,
+      size: 52,
+      values: (_, splits) => splits.map((value) => (Math.abs(value) >= 10000 ? COMPACT.format(value) : number(value))),
+    },
   ];
 }
 
 /** A line, or the edge of a band, as uPlot wants it. */
 function line({ words, colour, width = 2, dash, stepped, points }) {
   const paths = stepped ? window.uPlot.paths.stepped({ align: 1 }) : undefined;
-  return { label: words, stroke: colour ? css(colour) : "transparent", width: colour ? width : 0, dash: DASH[dash], paths, spanGaps: false, points: { show: Boolean(points), size: 6 } };
+  return {
+    label: words,
+    stroke: colour ? css(colour) : "transparent",
+    width: colour ? width : 0,
+    dash: DASH[dash],
+    paths,
+    spanGaps: false,
+    points: { show: Boolean(points), size: 6 },
+  };
 }
 
 function readoutOf(chart, lines, readout) {
@@ -67,8 +84,13 @@ function draw(host, width, what, readout) {
     return [fromZero ? 0 : Math.max(from - room, from < 0 ? -Infinity : 0), to + room];
   };
   const options = {
-    width, height: what.height ?? 260, legend: { show: false }, bands: bands.map(fill), axes: axes(width > 560),
-    series: [{}, ...lines.map(line)], scales: { x: { time: true }, y: { range } },
+    width,
+    height: what.height ?? 260,
+    legend: { show: false },
+    bands: bands.map(fill),
+    axes: axes(width > 560),
+    series: [{}, ...lines.map(line)],
+    scales: { x: { time: true }, y: { range } },
     cursor: { drag: { x: false, y: false }, points: { size: 7 }, y: false },
     padding: [12, 24, 0, 0],
     hooks: { setCursor: [(chart) => readoutOf(chart, lines, readout)], draw: [nowLine(now)] },
@@ -98,16 +120,39 @@ export function timeChart(what) {
   const readout = h("p", { class: "readout" }, " ");
   let chart = null;
   const host = h("div", { class: "chart" });
-  const frame = h("div", { class: "keyed", tabindex: "0", role: "group", "aria-label": `${what.title}: arrow keys read out the hours`, data: { key: `chart-${what.key}` }, on: { keydown: (event) => keys(chart, event) } },
-    h("div", { role: "img", "aria-label": what.label }, host));
+  const frame = h(
+    "div",
+    {
+      class: "keyed",
+      tabindex: "0",
+      role: "group",
+      "aria-label": `${what.title}: arrow keys read out the hours`,
+      data: { key: `chart-${what.key}` },
+      on: { keydown: (event) => keys(chart, event) },
+    },
+    h("div", { role: "img", "aria-label": what.label }, host),
+  );
   frame.addEventListener("focus", () => readout.setAttribute("aria-live", "polite"));
   frame.addEventListener("blur", () => readout.removeAttribute("aria-live"));
-  responsive(host, (width) => { chart?.destroy(); chart = draw(host, width, what, readout); });
+  responsive(host, (width) => {
+    chart?.destroy();
+    chart = draw(host, width, what, readout);
+  });
   const drawn = what.lines.filter(({ cls }) => cls).concat(what.bands ?? []);
   const shown = what.lines.filter(({ silent }) => !silent);
   const numbers = () => ({
     columns: [{ name: "Time" }, ...shown.map(({ words }) => ({ name: words, number: true }))],
-    rows: what.x.map((second, index) => [moment(new Date(second * 1000)), ...shown.map(({ values }) => number(values[index]))]),
+    rows: what.x.map((second, index) => [
+      moment(new Date(second * 1000)),
+      ...shown.map(({ values }) => number(values[index])),
+    ]),
   });
-  return figure({ title: what.title, host: frame, readout, legend: drawn.map(({ cls, words }) => ({ cls, words })), numbers, key: what.key });
+  return figure({
+    title: what.title,
+    host: frame,
+    readout,
+    legend: drawn.map(({ cls, words }) => ({ cls, words })),
+    numbers,
+    key: what.key,
+  });
 }

@@ -40,7 +40,7 @@ struct Source {
     bytes: &'static [u8],
 }
 
-const SOURCES: [Source; 25] = files![
+const SOURCES: [Source; 26] = files![
     "index.html", HTML, "index.html";
     "style.css", STYLE, "style.css";
     "icon.svg", PICTURE, "icon.svg";
@@ -51,6 +51,7 @@ const SOURCES: [Source; 25] = files![
     "demand.js", SCRIPT, "demand.js";
     "dom.js", SCRIPT, "dom.js";
     "eta.js", SCRIPT, "eta.js";
+    "events.js", SCRIPT, "events.js";
     "explain.js", SCRIPT, "explain.js";
     "figure.js", SCRIPT, "figure.js";
     "format.js", SCRIPT, "format.js";
