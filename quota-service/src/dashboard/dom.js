@@ -43,28 +43,29 @@ export function facts(pairs, attributes) {
 }
 
 /**
- * A table that scrolls by itself where it is too wide.
- * @param {{caption: string, columns: {name: string, number?: boolean, title?: string}[], rows: any[][], cards?: boolean}} what
+ * A table that scrolls by itself where it is too wide; with `cards`, a phone shows each row as a card. What becomes a block by
+ * style is no table any more to those who listen: roles say that it is one.
+ * @param {{caption: string, columns: {name: string, number?: boolean}[], rows: any[][], cards?: boolean, hideCaption?: boolean}} what
  */
-export function table({ caption, columns, rows, hideCaption = true, cls = "" }) {
+export function table({ caption, columns, rows, hideCaption = true, cards = false }) {
+  const role = (name) => (cards ? name : null);
+  const kind = (column) => (column.number ? "number" : null);
   const head = columns.map((column) =>
-    h("th", { scope: "col", class: column.number ? "number" : null, title: column.title }, column.name),
+    h("th", { scope: "col", role: role("columnheader"), class: kind(column) }, column.name),
   );
-  const line = (row) =>
-    h(
-      "tr",
-      null,
-      row.map((cell, index) => {
-        const kind = columns[index].number ? "number" : null;
-        return index === 0 ? h("th", { scope: "row", class: kind }, cell) : h("td", { class: kind }, cell);
-      }),
-    );
+  const cell = (content, index) => {
+    const shown = cards ? h("span", null, content) : content;
+    const attributes = { class: kind(columns[index]), data: cards ? { label: columns[index].name } : null };
+    if (index === 0) return h("th", { scope: "row", role: role("rowheader"), ...attributes }, shown);
+    return h("td", { role: role("cell"), ...attributes }, shown);
+  };
+  const body = rows.map((row) => h("tr", { role: role("row") }, row.map(cell)));
   const made = h(
     "table",
-    { class: cls },
+    { role: role("table"), class: cards ? "cards plain" : null },
     h("caption", { class: hideCaption ? "hidden" : null }, caption),
-    h("thead", null, h("tr", null, head)),
-    h("tbody", null, rows.map(line)),
+    h("thead", { role: role("rowgroup") }, h("tr", { role: role("row") }, head)),
+    h("tbody", { role: role("rowgroup") }, body),
   );
   return h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": caption }, made);
 }

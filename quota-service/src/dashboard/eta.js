@@ -72,7 +72,11 @@ export function etaSection(pool, state) {
         move.to > move.from ? badge("good", "up") : badge("warn", "down"),
         h("span", { class: "sentence" }, move.reason),
       ];
-      return [now, chart, table({ caption: "Moves of eta, newest first", columns, rows: eta.moves.map(row) })];
+      return [
+        now,
+        chart,
+        table({ caption: "Moves of eta, newest first", columns, cards: true, rows: eta.moves.map(row) }),
+      ];
     },
   });
 }

@@ -69,7 +69,9 @@ export function eventsSection(pool) {
   const draw = () => {
     const none = h("p", { class: "quiet" }, following ? "Following; nothing has happened since." : "Nobody follows.");
     body.replaceChildren(
-      seen.length > 0 ? table({ caption: "Events, newest first", columns: COLUMNS, rows: seen.map(row) }) : none,
+      seen.length > 0
+        ? table({ caption: "Events, newest first", columns: COLUMNS, cards: true, rows: seen.map(row) })
+        : none,
     );
   };
   const told = (event) => {

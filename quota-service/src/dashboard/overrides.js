@@ -151,7 +151,12 @@ export function overridesSection(pool, state_) {
     render: ({ answer: { overrides } }) =>
       overrides.length === 0
         ? h("p", { class: "quiet" }, past.checked ? "There never was one." : "None is in force or to come.")
-        : table({ caption: "Overrides", columns: COLUMNS, rows: overrides.map((one) => row(one, withdraw)) }),
+        : table({
+            caption: "Overrides",
+            columns: COLUMNS,
+            cards: true,
+            rows: overrides.map((one) => row(one, withdraw)),
+          }),
   });
   section.clockKnown = fill;
   return section;

@@ -159,7 +159,7 @@ function brokenOnes(list) {
     one.node ?? NONE,
     h("span", { class: "sentence" }, one.why),
   ];
-  return table({ caption: "Broken promises, newest first", columns, rows: list.map(row) });
+  return table({ caption: "Broken promises, newest first", columns, cards: true, rows: list.map(row) });
 }
 
 /** Promises kept and broken over the last weeks. */

@@ -48,7 +48,12 @@ export function tasksSection(pool) {
           : count(answer.total, "task");
       return [
         h("p", { class: "quiet" }, `${shown}, in the order of the queue.`),
-        table({ caption: "Waiting tasks in the order of the queue", columns: COLUMNS, rows: answer.tasks.map(row) }),
+        table({
+          caption: "Waiting tasks in the order of the queue",
+          columns: COLUMNS,
+          cards: true,
+          rows: answer.tasks.map(row),
+        }),
       ];
     },
   });
