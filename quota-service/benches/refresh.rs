@@ -152,6 +152,7 @@ fn inputs(kind: ModelKind) -> ClusterInputs {
         newest_outcome: None,
         hp_demand: None,
         live: None,
+        overrides: Vec::new(),
     };
     let pools = (0..POOLS).map(pool_inputs).collect();
     ClusterInputs { panel: Arc::new(panel), run, calibrator: None, pools, now, eta_frozen: false }

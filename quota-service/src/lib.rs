@@ -19,6 +19,7 @@ pub mod leases;
 pub mod listen;
 pub mod metrics;
 pub mod plan;
+pub mod promises;
 pub mod published;
 pub mod refresh;
 pub mod retrain;

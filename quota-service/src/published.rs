@@ -1,5 +1,6 @@
 //! Ready answers, immutable, in memory: a reader takes no lock, waits for no database and computes nothing.
 
+use crate::engine::TaskCounts;
 use crate::plan::{self, Held, PoolQuota};
 use axum::body::Bytes;
 use axum::http::HeaderValue;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use store::EtaMove;
-use vocab::{MilliGpus, PoolId, UnixSeconds};
+use vocab::{MilliGpus, OutcomeKind, PoolId, UnixSeconds};
 use wire::{Explanation, QuotaAnswer};
 
 /// Everything that is answered, by cluster and GPU model.
@@ -30,6 +31,16 @@ pub struct PublishedPool {
     pub stored_explanations: BTreeMap<u8, Explanation>,
     /// Why the last attempt to renew the quotas failed.
     pub problem: Option<String>,
+    pub glance: Glance,
+}
+
+/// What a look at a pool shows beside its quotas, as of the last renewal.
+#[derive(Debug, Clone, Default)]
+pub struct Glance {
+    /// How guarantees ended in the last 24 hours.
+    pub outcomes_24h: BTreeMap<OutcomeKind, u64>,
+    /// Where the tasks of the pool are placed here.
+    pub tasks: Option<TaskCounts>,
 }
 
 /// The answer for one number of hours, written out for every stage that it may reach.
@@ -106,6 +117,7 @@ impl PublishedPool {
             eta_moves,
             stored_explanations: BTreeMap::new(),
             problem: None,
+            glance: Glance::default(),
             made_of: Some(Arc::new(quota)),
         }
     }
@@ -136,6 +148,7 @@ impl PublishedPool {
             eta_moves: self.eta_moves.clone(),
             stored_explanations: self.stored_explanations.clone(),
             problem,
+            glance: self.glance.clone(),
         }
     }
 
@@ -149,6 +162,7 @@ impl PublishedPool {
             eta_moves: Vec::new(),
             stored_explanations: BTreeMap::new(),
             problem: Some(problem),
+            glance: Glance { outcomes_24h: BTreeMap::new(), tasks: None },
         }
     }
 }

@@ -2,8 +2,8 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{
     AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, JournalStore, Lease, LeaseStore,
-    LedgerStore, NodeStore, OutcomeStore, PoolStateStore, QuotaStore, RunStore, SettingsStore, StoreError, TokenStore,
-    UsageStore,
+    LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore, PoolStateStore, QuotaStore, RunStore,
+    SettingsStore, StoreError, TokenStore, UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -47,6 +47,8 @@ pub trait Store:
     + TokenStore
     + AuditStore
     + CorrectionStore
+    + OverrideStore
+    + NodeHourStore
     + Send
     + Sync
 {

@@ -7,6 +7,7 @@ mod amount;
 mod forecast;
 mod ids;
 mod node;
+mod overrides;
 mod pool;
 mod rate;
 mod task;
@@ -20,6 +21,7 @@ pub use ids::{
     CalendarName, ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId,
 };
 pub use node::Node;
+pub use overrides::{Override, OverrideId, OverrideKind};
 pub use pool::{CapacityRow, Outcome, OutcomeKind, PoolState, spot_of_at_least};
 pub use rate::{GuaranteeRate, RateError};
 pub use task::{Task, TaskClass, TaskError};

@@ -35,6 +35,14 @@ pub struct StepTotal {
     pub stddev_gpus: f64,
 }
 
+impl StepTotal {
+    /// The quantile at `p`, 0 < p < 1, in GPUs.
+    #[must_use]
+    pub fn quantile_gpus(&self, p: f64) -> f64 {
+        (self.mean_gpus + self.stddev_gpus * gaussian::quantile(p)).max(0.0)
+    }
+}
+
 /// B_H, with what it is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolBound {

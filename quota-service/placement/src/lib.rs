@@ -12,6 +12,7 @@ pub mod eta;
 pub mod fleet;
 pub mod invariants;
 pub mod leases;
+pub mod overrides;
 pub mod pipeline;
 pub mod policy;
 pub mod pool;
@@ -23,6 +24,7 @@ pub mod staleness;
 mod supply;
 pub mod timing;
 pub mod topology;
+pub mod what_if;
 
 pub use decide::{Circumstances, Decision, Limit, Misaligned, QueueOrder, Refusal, decide};
 pub use eta::{Eta, EtaError};

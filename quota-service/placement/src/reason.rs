@@ -40,6 +40,14 @@ pub enum Reason {
     },
     /// S0 and Sa are estimates.
     Estimated,
+    /// People asked to keep more for HP work than is forecast.
+    Reserved {
+        gpus: MilliGpus,
+    },
+    /// People said that HP work will need less than is forecast.
+    Released {
+        gpus: MilliGpus,
+    },
     /// Some organizations were forecast by the cold-start rule.
     ColdStart {
         organizations: usize,
@@ -81,6 +89,8 @@ impl Reason {
             Self::DemandAboveCapacity { .. } => "demand_above_capacity",
             Self::OverCommitted { .. } => "over_committed",
             Self::Estimated => "estimated",
+            Self::Reserved { .. } => "reserved",
+            Self::Released { .. } => "released",
             Self::ColdStart { .. } => "cold_start",
             Self::SeenInTraining { .. } => "seen_in_training",
             Self::ForecastEndsEarly { .. } => "forecast_ends_early",
@@ -122,6 +132,8 @@ impl fmt::Display for Reason {
             Self::Estimated => f.write_str(
                 "no fresh state was reported: idle GPUs are capacity less the latest demand, spot GPUs count as none",
             ),
+            Self::Reserved { gpus } => write!(f, "{gpus} GPUs more than forecast are kept for HP work: see overrides"),
+            Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
             Self::ColdStart { organizations } => {
                 write!(f, "{organizations} organizations are new to the model and forecast by their peak")
             }

@@ -46,8 +46,11 @@ pub enum Scoped {
 #[must_use]
 pub fn scoped_pool(method: &Method, route: Option<&str>, uri: &Uri) -> Scoped {
     let route = route.unwrap_or_default();
-    let in_body = ["/v1/tasks", "/v1/tasks/dry-run", "/v1/usage", "/v1/outcomes", "/v1/pools"];
-    if in_body.contains(&route) || (route == "/v1/nodes/{id}" && *method == Method::PUT) {
+    let in_body =
+        ["/v1/tasks", "/v1/tasks/dry-run", "/v1/usage", "/v1/outcomes", "/v1/overrides", "/v1/overrides/{id}"];
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let tells = (route == "/v1/nodes/{id}" && *method == Method::PUT) || (in_body.contains(&route) && !reads);
+    if tells || route == "/v1/pools" {
         return Scoped::Body;
     }
     if route.starts_with("/v1/pools/{id}/") {
@@ -56,10 +59,19 @@ pub fn scoped_pool(method: &Method, route: Option<&str>, uri: &Uri) -> Scoped {
         return pool.map_or(Scoped::Malformed, Scoped::Pool);
     }
     let cluster = queried(uri, "cluster").map(|name| ClusterName::parse(&name).ok());
-    if route.starts_with("/v1/nodes") {
+    if route.starts_with("/v1/nodes") || route == "/v1/runs" {
         return cluster.flatten().map_or(Scoped::Malformed, Scoped::Cluster);
     }
-    let of_pool = ["/quota", "/v1/quota", "/v1/forecast", "/v1/tasks/", "/v1/events"];
+    let of_pool = [
+        "/quota",
+        "/v1/quota",
+        "/v1/forecast",
+        "/v1/tasks",
+        "/v1/events",
+        "/v1/demand",
+        "/v1/promises",
+        "/v1/overrides",
+    ];
     if !of_pool.iter().any(|start| route.starts_with(start)) {
         return Scoped::Everything;
     }
@@ -120,6 +132,11 @@ mod tests {
         assert_eq!(about(&Method::DELETE, "/v1/nodes/{id}", "/v1/nodes/n?cluster=earth"), cluster);
         assert_eq!(about(&Method::PUT, "/v1/nodes/{id}", "/v1/nodes/n?cluster=earth"), Scoped::Body);
         assert_eq!(about(&Method::GET, "/metrics", "/metrics"), Scoped::Everything);
+        assert_eq!(about(&Method::GET, "/v1/tasks", "/v1/tasks?cluster=earth&gpu_model=A100"), pool);
+        assert_eq!(about(&Method::POST, "/v1/tasks", "/v1/tasks"), Scoped::Body);
+        assert_eq!(about(&Method::GET, "/v1/overrides", "/v1/overrides?cluster=earth&gpu_model=A100"), pool);
+        assert_eq!(about(&Method::DELETE, "/v1/overrides/{id}", "/v1/overrides/3"), Scoped::Body);
+        assert_eq!(about(&Method::GET, "/v1/runs", "/v1/runs?cluster=earth"), cluster);
     }
 
     #[test]

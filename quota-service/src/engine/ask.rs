@@ -1,5 +1,6 @@
 //! What a writer can be asked, and what it answers.
 
+use super::look::{NodeLook, TaskCounts, Wanted};
 use crate::leases::Leader;
 use crate::settings::PlacementSettings;
 use placement::Limit;
@@ -23,6 +24,10 @@ pub enum Ask {
     /// A task that is decided in the shadow.
     Shadow(TaskId),
     Snapshot,
+    /// Tasks that wait or run.
+    Tasks(Wanted),
+    /// What is allocated on each node.
+    Nodes,
     /// The pool to cut quota from, if it has tasks.
     State,
     SetLimits(Vec<Limit>),
@@ -50,6 +55,8 @@ pub struct Placed {
     pub state: PoolState,
     /// HP GPUs, running and waiting, now.
     pub hp_demand: MilliGpus,
+    pub tasks: TaskCounts,
+    pub nodes: Vec<NodeLook>,
 }
 
 /// What a writer answers, once it is durable.
@@ -58,6 +65,9 @@ pub enum Reply {
     Task(Box<Decided>),
     Explanation(Box<TaskExplanation>),
     Snapshot(Box<Snapshot>),
+    /// Some of them, and how many there are.
+    Tasks(Vec<TaskRecord>, u64),
+    Nodes(Vec<NodeLook>),
     State(Option<Box<Placed>>),
     Done,
 }

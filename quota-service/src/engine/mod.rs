@@ -3,8 +3,10 @@
 
 mod ask;
 mod events;
+mod look;
 mod record;
 mod state;
+mod tally;
 mod think;
 mod turn;
 mod webhook;
@@ -12,6 +14,7 @@ mod writer;
 
 pub use ask::{Ask, Decided, EngineError, Placed, Reply};
 pub use events::{Cursor, events_after};
+pub use look::{NodeLook, TaskCounts, Wanted};
 pub use record::answer;
 pub use state::rebuild;
 pub use webhook::Webhook;

@@ -1,5 +1,6 @@
 //! A pool in memory, and how it is read back from what was written.
 
+use super::tally::{self, Queued};
 use crate::refresh::settings;
 use crate::settings::PlacementSettings;
 use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
@@ -32,6 +33,8 @@ pub struct State {
     pub facts: u64,
     pub measured_from: Option<HourStart>,
     pub placement: PlacementSettings,
+    /// Since when tasks wait.
+    pub queued: Queued,
     /// What the nodes draw, if that is known for their GPU model.
     power: Option<NodePower>,
     /// What would have become of tasks, where nothing is enforced. In memory only.
@@ -97,7 +100,8 @@ impl State {
         let (pool, measured_from, facts) = rebuild(&journal, placement.policy(), rules(&placement, power))?;
         let placed = journal.placed;
         let shadow = placement.shadow.then(|| pool.clone());
-        Ok(Self { seq: placed.seq, placed, pool, facts, measured_from, placement, power, shadow })
+        let queued = tally::queued(&pool);
+        Ok(Self { seq: placed.seq, placed, pool, queued, facts, measured_from, placement, power, shadow })
     }
 
     /// Stores the state, and forgets the entries that it stands for.

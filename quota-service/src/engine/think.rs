@@ -1,8 +1,10 @@
 //! One turn of a writer, thought through: pure but for the log.
 
 use super::ask::{Ask, Decided, EngineError, Placed, Reply};
+use super::look;
 use super::record;
 use super::state::{State, first_whole_hour};
+use super::tally::Tally;
 use super::turn::{Before, Draft};
 use placement::Decision;
 use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
@@ -25,6 +27,7 @@ pub struct Thought<'a> {
     pub now: UnixSeconds,
     pub state: &'a mut State,
     pub draft: Draft<'a>,
+    pub tally: Tally,
     pub looked: Looked,
 }
 
@@ -48,12 +51,18 @@ impl Thought<'_> {
                 Ok(task(Decided { record, is_shadow: true }))
             }
             Ask::Snapshot => Ok(Reply::Snapshot(Box::new(self.state.pool.snapshot()))),
+            Ask::Tasks(wanted) => {
+                let (tasks, total) = look::tasks(self.state, &wanted);
+                Ok(Reply::Tasks(tasks, total))
+            }
+            Ask::Nodes => Ok(Reply::Nodes(look::nodes(&self.state.pool))),
             Ask::State => {
                 let _ = self.command(&Command::Pass);
                 let id = self.state.placed.pool.clone();
                 let places = self.state.pool.has_had_tasks();
-                let hp_demand = self.state.pool.hp_demand();
-                Ok(Reply::State(places.then(|| Box::new(Placed { state: self.state.pool.state(id), hp_demand }))))
+                let pool = &mut self.state.pool;
+                let (hp_demand, tasks, nodes) = (pool.hp_demand(), look::counts(pool), look::nodes(pool));
+                Ok(Reply::State(places.then(|| Box::new(Placed { state: pool.state(id), hp_demand, tasks, nodes }))))
             }
             Ask::SetLimits(limits) => Ok(self.done(&Command::SetLimits(limits))?),
             Ask::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),
@@ -80,7 +89,9 @@ impl Thought<'_> {
             Command::Finish { task } | Command::Delete { task } => Before::of(&self.state.pool, task),
             _ => None,
         };
+        let rests = self.state.pool.rests();
         let (report, done) = self.state.pool.handle(self.now, command);
+        self.tally.add(&self.state.pool, &report, &mut self.state.queued, rests);
         let at = self.state.pool.now();
         let begun = report.facts.iter().find_map(|fact| first_whole_hour(fact, at));
         self.state.measured_from = self.state.measured_from.or(begun);

@@ -2,13 +2,15 @@
 
 use super::Shared;
 use super::ask::{Ask, EngineError, Reply};
+use super::look;
 use super::state::State;
+use super::tally::Tally;
 use super::think::{Looked, Thought};
 use super::turn::Draft;
 use crate::metrics;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::{StoreError, TaskRecord};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
@@ -77,13 +79,16 @@ impl Writer {
         let is_due = self.described_at.is_none_or(|at| now.since_s(at) >= DESCRIBED_EVERY_S);
         if let Some(state) = self.state.as_ref().filter(|_| is_due) {
             metrics::describe_nodes(&self.pool, &state.pool);
+            metrics::describe_tasks(&self.pool, look::counts(&state.pool));
             self.described_at = Some(now);
         }
     }
 
     async fn turn(&mut self, asked: Vec<Asked>) {
         let (asks, replies): (Vec<Ask>, Vec<_>) = asked.into_iter().map(|one| (one.ask, one.reply)).unzip();
+        let begun = Instant::now();
         let decided = tokio::time::timeout(WRITES_WITHIN, self.decide(asks)).await;
+        metrics::turned(begun.elapsed());
         let silent = || StoreError::Unavailable { reason: format!("no answer within {} s", WRITES_WITHIN.as_secs()) };
         match decided.unwrap_or_else(|_| Err(silent())) {
             Ok(answers) => {
@@ -122,15 +127,21 @@ impl Writer {
         };
         // 2. Think.
         let now = self.shared.clock.now();
-        let mut thought = Thought { now, draft: Draft::new(&self.pool, state.seq), state, looked };
+        let mut thought =
+            Thought { now, draft: Draft::new(&self.pool, state.seq), tally: Tally::default(), state, looked };
         thought.take_in_nodes();
         let answers = asks.into_iter().map(|ask| thought.answer(ask)).collect();
+        let tally = thought.tally;
         let (turn, facts) = thought.draft.finish();
         // 3. Write.
         if turn != store::Turn::default() {
             store.append_turn(&state.placed, state.seq, &turn, now).await?;
             state.seq = turn.entries.last().map_or(state.seq, |entry| entry.seq);
             state.facts = state.facts.saturating_add(facts);
+            tally.tell(&self.pool);
+            for outcome in &turn.outcomes {
+                metrics::outcome(outcome);
+            }
         }
         if state.facts >= self.shared.snapshot_facts
             && let Err(fault) = state.save(store.as_ref()).await

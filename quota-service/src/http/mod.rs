@@ -11,8 +11,10 @@ mod extract;
 mod forward;
 mod guard;
 mod health;
+mod look;
 mod nodes;
 mod outcomes;
+mod overrides;
 mod pools;
 mod quota;
 mod stream;
@@ -31,6 +33,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::sync::Arc;
+use std::time::Instant;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -57,6 +60,13 @@ fn documented() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(explain::explain))
         .routes(routes!(explain::history))
         .routes(routes!(explain::forecast))
+        .routes(routes!(look::what_if))
+        .routes(routes!(look::demand))
+        .routes(routes!(look::promises))
+        .routes(routes!(look::runs))
+        .routes(routes!(overrides::list, overrides::create))
+        .routes(routes!(overrides::delete))
+        .routes(routes!(look::nodes))
         .routes(routes!(pools::list))
         .routes(routes!(pools::get_state, pools::put_state, pools::delete_state))
         .routes(routes!(pools::get_settings, pools::put_settings))
@@ -66,7 +76,7 @@ fn documented() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(nodes::put, nodes::delete))
         .routes(routes!(outcomes::record))
         .routes(routes!(audit::correct_outcomes))
-        .routes(routes!(tasks::submit))
+        .routes(routes!(tasks::list, tasks::submit))
         .routes(routes!(tasks::dry_run))
         .routes(routes!(tasks::get, tasks::delete))
         .routes(routes!(tasks::finish))
@@ -109,7 +119,9 @@ pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone
 }
 
 fn scrape(service: &Service, render: impl Fn() -> String) -> String {
-    metrics::describe(service.published.load().pools().map(AsRef::as_ref), service.clock.now());
+    let published = service.published.load();
+    metrics::describe(published.pools().map(AsRef::as_ref), service.clock.now());
+    metrics::describe_leads(published.pools().map(AsRef::as_ref), &service.leases);
     metrics::describe_drift(&service.drift.load());
     render()
 }
@@ -136,8 +148,15 @@ async fn pass(
     let response = match (caller, kind) {
         (Err(refused), _) => refused.into_response(),
         (Ok(_), guard::Kind::Quota) => next.run(request).await,
-        (Ok(_), kind) => guard::guarded(&service, &guard, kind, request, next).await,
+        (Ok(_), kind) => {
+            let begun = Instant::now();
+            let response = guard::guarded(&service, &guard, kind, request, next).await;
+            if kind != guard::Kind::Stream {
+                metrics::requested(name.unwrap_or("none"), begun.elapsed());
+            }
+            response
+        }
     };
-    answers.count(route.as_ref().map_or("none", |route| route.as_str()), response.status().as_u16());
+    answers.count(name.unwrap_or("none"), response.status().as_u16());
     response
 }

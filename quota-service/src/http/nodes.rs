@@ -47,6 +47,16 @@ fn node_id(text: &str) -> Result<NodeId, ApiError> {
     NodeId::parse(text).map_err(|fault: NameError| ApiError::Query { detail: format!("node: {fault}") })
 }
 
+/// A cluster that is there.
+pub async fn known_cluster(service: &Service, asked: &str) -> Result<ClusterName, ApiError> {
+    let cluster = cluster_name(asked)?;
+    if service.store.cluster(&cluster).await?.is_none() {
+        let known = service.store.clusters().await?.iter().map(|one| one.name.to_string()).collect();
+        return Err(ApiError::UnknownCluster { asked: asked.to_owned(), known });
+    }
+    Ok(cluster)
+}
+
 /// The nodes of a cluster
 #[utoipa::path(get, path = "/v1/nodes", tag = "feed", params(ClusterQuery), responses(
     (status = 200, description = "By name", body = NodeList),
@@ -58,11 +68,7 @@ pub async fn list(
     State(service): State<Arc<Service>>,
     Query(query): Query<ClusterQuery>,
 ) -> Result<Json<NodeList>, ApiError> {
-    let cluster = cluster_name(&query.cluster)?;
-    if service.store.cluster(&cluster).await?.is_none() {
-        let known = service.store.clusters().await?.iter().map(|one| one.name.to_string()).collect();
-        return Err(ApiError::UnknownCluster { asked: query.cluster, known });
-    }
+    let cluster = known_cluster(&service, &query.cluster).await?;
     let nodes = service.store.nodes(&cluster).await?;
     Ok(Json(NodeList { nodes: nodes.iter().map(NodeBody::from).collect() }))
 }

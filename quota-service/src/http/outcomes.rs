@@ -1,6 +1,7 @@
 use super::ApiError;
 use super::access::Who;
 use super::extract::{Json as Body, not_ahead, published_pool};
+use crate::metrics;
 use crate::refresh::Service;
 use axum::Json;
 use axum::extract::State;
@@ -40,6 +41,9 @@ pub async fn record(
         published_pool(&service, outcome.pool.cluster.as_str(), outcome.pool.gpu_model.as_str())?;
     }
     let recorded = service.store.record_outcomes(&outcomes, now).await?;
+    for (outcome, _) in outcomes.iter().zip(&recorded).filter(|(_, recorded)| **recorded == Recorded::New) {
+        metrics::outcome(outcome);
+    }
     service.request_refresh();
     let result = |(outcome, recorded): (&Outcome, &Recorded)| {
         let result = match recorded {

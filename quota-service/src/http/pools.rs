@@ -4,6 +4,7 @@ use super::ApiError;
 use super::access::Who;
 use super::extract::{Json as Body, not_ahead, pool_id, written_here};
 use crate::engine::{Ask, Reply};
+use crate::plan;
 use crate::published::{Answer, PublishedPool};
 use crate::refresh::Service;
 use crate::settings::ServedSettings;
@@ -14,7 +15,10 @@ use forecaster::Predict;
 use placement::staleness::stage;
 use std::sync::Arc;
 use vocab::{HorizonHours, PoolId, UnixSeconds};
-use wire::{FieldFault, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, Problem, SettingsBody, SnapshotRecord};
+use wire::{
+    FieldFault, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, PoolTasks, Problem, SettingsBody,
+    SnapshotRecord,
+};
 
 /// Every pool at a glance
 #[utoipa::path(get, path = "/v1/pools", tag = "pools", responses(
@@ -27,9 +31,10 @@ pub async fn list(State(service): State<Arc<Service>>, Who(who): Who) -> Json<Po
 }
 
 fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
+    let by_hours = |of: fn(&Answer) -> f64| pool.answers.iter().map(|one| (one.hours().to_string(), of(one))).collect();
+    let tasks = pool.glance.tasks;
     let first = pool.answers.first();
     let made_of = pool.made_of.as_ref();
-    let quota = |answer: &Answer| (answer.hours().to_string(), answer.fresh.quota_gpus);
     PoolSummary {
         id: pool.id.to_string(),
         cluster: pool.id.cluster.to_string(),
@@ -38,11 +43,25 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         offered_hours: pool.answers.iter().map(Answer::hours).collect(),
         capacity_gpus: first.map(|answer| answer.fresh.capacity_gpus),
         latest_demand_gpus: made_of.map(|made_of| made_of.supply.latest_demand.as_gpus()),
-        quota_gpus_by_hours: pool.answers.iter().map(quota).collect(),
+        quota_gpus_by_hours: by_hours(|one| one.fresh.quota_gpus),
         eta: first.map_or(1.0, |answer| answer.fresh.eta),
         computed_at: first.map(|answer| answer.fresh.computed_at.clone()),
         stage: first.map(|answer| stage(answer.computed_at, now).0.as_str().to_owned()),
         no_quota: pool.problem.clone(),
+        valid_until: first.map(|answer| answer.fresh.valid_until.clone()),
+        guarantee_rate: first.map(|answer| answer.fresh.guarantee_rate),
+        idle_gpus: first.map(|answer| answer.fresh.idle_gpus),
+        spot_gpus_by_hours: by_hours(|one| one.held.spot.as_gpus()),
+        available_gpus_by_hours: by_hours(|one| one.held.available.as_gpus()),
+        demand_bound_gpus_by_hours: by_hours(|one| one.fresh.demand_bound_gpus),
+        hp_demand_gpus: made_of.and_then(|made_of| made_of.live.as_ref()).map(|live| live.hp_demand.as_gpus()),
+        forecast: made_of.map(|made_of| plan::pool_forecast(made_of)).unwrap_or_default(),
+        outcomes_24h: pool.glance.outcomes_24h.iter().map(|(kind, n)| (kind.as_str().to_owned(), *n)).collect(),
+        tasks: tasks.map(|all| PoolTasks {
+            waiting: all.hp_waiting + all.spot_waiting,
+            running: all.hp_running + all.spot_running,
+        }),
+        overrides: made_of.map_or(0, |made_of| plan::overrides_at(made_of, now)),
     }
 }
 

@@ -3,15 +3,16 @@
 use super::ApiError;
 use super::access::Who;
 use super::extract::{Json as Body, Query};
-use crate::engine::{Ask, Decided, Reply, answer};
+use crate::engine::{Ask, Decided, Reply, Wanted, answer};
 use crate::refresh::{Service, limits};
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::Deserialize;
 use std::sync::Arc;
+use store::TaskStatus;
 use utoipa::IntoParams;
 use vocab::{ClusterName, GpuModel, PoolId, TaskId};
-use wire::{Problem, SpeedBody, TaskAnswer, TaskBody, TaskExplanation};
+use wire::{Problem, SpeedBody, TaskAnswer, TaskBody, TaskExplanation, TaskList};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -44,6 +45,51 @@ async fn decided(service: &Service, pool: &PoolId, ask: Ask) -> Result<Json<Task
         Reply::Task(decided) => Ok(Json(answer(pool, &decided))),
         other => unreachable!("a task is answered with one, not {other:?}"),
     }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ListQuery {
+    cluster: String,
+    gpu_model: String,
+    /// `waiting` or `running`.
+    status: String,
+    /// At most so many, 100 if not given.
+    #[param(minimum = 0, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Tasks that are listed at most: of each that waits the pool is asked why.
+const MOST_LISTED: u32 = 1_000;
+
+/// The tasks of a pool that wait, with why, or that run
+#[utoipa::path(get, path = "/v1/tasks", tag = "tasks", params(ListQuery), responses(
+    (status = 200, description = "Waiting ones HP first and larger requests first, running ones by name", body = TaskList),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "The pool has no nodes", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn list(
+    State(service): State<Arc<Service>>,
+    Who(who): Who,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<TaskList>, ApiError> {
+    let ListQuery { cluster, gpu_model, status, limit } = query;
+    let pool = PoolQuery { cluster, gpu_model }.pool()?;
+    let limit = limit.unwrap_or(100);
+    if limit > MOST_LISTED {
+        return Err(ApiError::Query { detail: format!("limit: {limit} is more than {MOST_LISTED}") });
+    }
+    let known = TaskStatus::ALL.into_iter().find(|known| known.as_str() == status);
+    let wanted = known.and_then(|known| Wanted::of(known, who.organization().cloned(), limit as usize));
+    let refused = || ApiError::Query { detail: format!("status: {status:?} is neither waiting nor running") };
+    let (records, total) = match service.engine.ask(&pool, Ask::Tasks(wanted.ok_or_else(refused)?)).await? {
+        Reply::Tasks(records, total) => (records, total),
+        other => unreachable!("tasks are answered with tasks, not {other:?}"),
+    };
+    let one = |record| answer(&pool, &Decided { record, is_shadow: false });
+    Ok(Json(TaskList { tasks: records.into_iter().map(one).collect(), total }))
 }
 
 /// Submit a task

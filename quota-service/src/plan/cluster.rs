@@ -9,10 +9,11 @@ use forecaster::live::LiveBound;
 use forecaster::scores::actual_peak_gpus;
 use forecaster::{Predict, PredictError, Trained, forecast};
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback};
-use placement::{Known, PoolSettings, Quota, SettingsError, Supply, Unknown, quotas, staleness, supply};
+use placement::overrides::{Overridden, overridden};
+use placement::{Bound, Known, PoolSettings, Quota, SettingsError, Supply, Unknown, quotas, staleness, supply};
 use std::ops::Range;
 use std::sync::Arc;
-use store::{OutcomeId, RunId};
+use store::{OutcomeId, OverrideRecord, RunId};
 use vocab::{DemandForecast, ForecastOrigin, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
 
 /// The promoted run of a cluster.
@@ -38,6 +39,8 @@ pub struct PoolInputs {
     pub hp_demand: Option<MilliGpus>,
     /// What was learned from HP demand before; none where it is not known.
     pub live: Option<LiveBound>,
+    /// That end after this moment, by number.
+    pub overrides: Vec<OverrideRecord>,
 }
 
 /// What is known of a cluster.
@@ -101,6 +104,10 @@ pub struct PoolQuota {
     pub bounds: Vec<PoolBound>,
     /// How the bounds were mixed with what demand does from moment to moment.
     pub live: Option<Live>,
+    /// The bounds that the quotas are cut from, with what people asked for.
+    pub demand: Vec<Overridden>,
+    /// Those overrides that the inputs had, by number.
+    pub overrides: Vec<OverrideRecord>,
     pub quotas: Vec<Quota>,
     pub eta_decision: EtaDecision,
     pub issue: HourStart,
@@ -263,7 +270,8 @@ fn quota(
     let conformal = inputs.calibrator().conformal_of(&pool.id, &raw, settings.guarantee_rate);
     let pool_bounds = bounds(&members, aggregation, calibration, conformal.as_ref(), settings.guarantee_rate, &steps)?;
     let live = Live::of(pool, &pool_bounds, inputs.now);
-    let demand = demand_bounds(settings, &pool_bounds, live.as_ref());
+    let overridden = asked_for(pool, &demand_bounds(settings, &pool_bounds, live.as_ref()), &supply, inputs.now);
+    let demand: Vec<Bound> = overridden.iter().map(|one| one.bound).collect();
     // Under bounds that follow what is measured eta only brakes.
     let settings = &if live.is_some() { settings.calibrated() } else { settings.clone() };
     // 3. Eta, judged by the quotas that it gives now; then the quotas that it gives next.
@@ -287,6 +295,8 @@ fn quota(
         corrected,
         bounds: pool_bounds,
         live,
+        demand: overridden,
+        overrides: pool.overrides.clone(),
         quotas,
         eta_decision,
         issue,
@@ -298,9 +308,15 @@ fn quota(
     Ok((quota, moved))
 }
 
+/// The bounds with what people asked for. What HP work holds now is known to the moment where tasks are placed here.
+fn asked_for(pool: &PoolInputs, bounds: &[Bound], supply: &Supply, now: UnixSeconds) -> Vec<Overridden> {
+    let asked: Vec<_> = pool.overrides.iter().map(|one| (one.id, one.asked.what.clone())).collect();
+    overridden(bounds, &asked, pool.hp_demand.unwrap_or(supply.latest_demand), now)
+}
+
 /// The forecast steps that a guarantee of `hours` from now covers. Where the forecast ends before, its last step stands
 /// for the rest.
-fn covered(hours: HorizonHours, more_steps: u8, horizon: HorizonHours) -> HorizonHours {
+pub(super) fn covered(hours: HorizonHours, more_steps: u8, horizon: HorizonHours) -> HorizonHours {
     HorizonHours::new(u64::from(hours.get()) + u64::from(more_steps)).map_or(horizon, |steps| steps.min(horizon))
 }
 

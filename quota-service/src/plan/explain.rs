@@ -1,6 +1,7 @@
 //! A quota in words and numbers.
 
 use super::cluster::{PoolQuota, Run};
+use super::overrides::{asked_for, followed, sentence};
 use forecaster::Predict;
 use forecaster::bound::{AggregationScore, OrganizationShare, PoolBound, PoolCalibration};
 use forecaster::calibration::ConformalHours;
@@ -12,13 +13,13 @@ use vocab::{DemandForecast, MilliGpus, UnixSeconds};
 use wire::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
     ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer, ForecastExplanation,
-    LiveExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast, QuotaAnswer, ReasonBody,
-    StepTotalBody, SupplyExplanation,
+    LiveExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast, PoolForecastStep, QuotaAnswer,
+    ReasonBody, StepTotalBody, SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
 
-fn reason(reason: &Reason) -> ReasonBody {
+pub(super) fn reason(reason: &Reason) -> ReasonBody {
     ReasonBody { code: reason.code().to_owned(), detail: reason.to_string() }
 }
 
@@ -26,6 +27,7 @@ fn reason(reason: &Reason) -> ReasonBody {
 #[must_use]
 pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswer {
     let mut reasons: Vec<_> = quota.reasons.iter().map(reason).collect();
+    reasons.extend(asked_for(pool, quota).iter().map(reason));
     if pool.cold_organizations > 0 {
         reasons.push(reason(&Reason::ColdStart { organizations: pool.cold_organizations }));
     }
@@ -117,6 +119,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             calibration: None,
         },
         calendar: Some(calendar_explanation(pool)),
+        overrides: followed(pool, quota),
         bound: bound_explanation(pool, quota, bound, place),
         eta: EtaExplanation {
             eta: quota.eta.as_f64(),
@@ -152,7 +155,7 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
         Some(from) => format!(", raised from {from:.3} to the bound over fewer hours"),
         None => String::new(),
     };
-    let live = live_sentence(pool, quota, bound);
+    let live = live_sentence(pool, quota, bound) + &sentence(pool, quota);
     let decided = &quota.reasons.first().map(ToString::to_string).unwrap_or_default();
     vec![
         format!("C = {} GPUs, from {}", quota.capacity, pool.supply.capacity_source.as_str()),
@@ -338,4 +341,18 @@ pub fn forecast_answer(pool: &PoolQuota, organization: Option<&str>) -> Forecast
         computed_at: UnixSeconds::to_string(&pool.computed_at),
         organizations: asked.map(OrganizationForecast::from).collect(),
     }
+}
+
+/// The pool's demand by hours ahead, over the longest hours that are offered.
+#[must_use]
+pub fn pool_forecast(pool: &PoolQuota) -> Vec<PoolForecastStep> {
+    let totals = pool.bounds.last().map(|bound| bound.totals.as_slice()).unwrap_or_default();
+    let step = |(index, total): (usize, &forecaster::bound::StepTotal)| PoolForecastStep {
+        step: step_number(index + 1),
+        target_time: pool.issue.plus_hours(index as i64).to_string(),
+        mean_gpus: total.mean_gpus,
+        stddev_gpus: total.stddev_gpus,
+        q90_gpus: total.quantile_gpus(0.9),
+    };
+    totals.iter().enumerate().map(step).collect()
 }

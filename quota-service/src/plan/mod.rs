@@ -3,9 +3,13 @@
 mod cluster;
 mod explain;
 mod live;
+mod overrides;
+mod what_if;
 
 pub use cluster::{
     ClusterInputs, ClusterPlan, Corrected, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, Said, plan,
 };
-pub use explain::{Held, amount, answer, at_stage, calibration, explanation, forecast_answer};
+pub use explain::{Held, amount, answer, at_stage, calibration, explanation, forecast_answer, pool_forecast};
 pub use live::Live;
+pub use overrides::{override_body, overrides_at};
+pub use what_if::{Changes, what_if};

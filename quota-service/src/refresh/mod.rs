@@ -3,6 +3,7 @@
 mod cache;
 pub mod fallback;
 mod follow;
+pub mod heat;
 pub mod limits;
 mod live;
 mod read;
@@ -24,6 +25,7 @@ use arc_swap::ArcSwap;
 use cache::Cache;
 pub use follow::Follower;
 use forecaster::live::LiveBound;
+use heat::Heat;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -214,9 +216,15 @@ pub async fn watch(service: Arc<Service>) {
         // A database that says nothing holds up one beat, not all of them.
         let patience = service.config.patience();
         match tokio::time::timeout(patience, service.look_at_leases()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(fault)) => tracing::debug!(%fault, "who writes is not known at this moment"),
-            Err(_) => tracing::debug!("the database says nothing"),
+            Ok(Ok(())) => metrics::database_is(true),
+            Ok(Err(fault)) => {
+                metrics::database_is(false);
+                tracing::debug!(%fault, "who writes is not known at this moment");
+            }
+            Err(_) => {
+                metrics::database_is(false);
+                tracing::debug!("the database says nothing");
+            }
         }
         let _ = tokio::time::timeout(patience, follower.follow(&service)).await;
         if let Ok(Err(fault)) = tokio::time::timeout(patience, service.read_tokens()).await {
@@ -232,6 +240,7 @@ pub struct Renewer {
     ledgers: Ledgers,
     /// Of pools whose tasks are placed here. They begin anew with the service, and count after an hour and a bit.
     live: BTreeMap<PoolId, LiveBound>,
+    heat: Heat,
     /// The epoch in which each cluster was renewed last: what was known before another one is of no use.
     epochs: BTreeMap<ClusterName, u64>,
 }
@@ -276,6 +285,7 @@ impl Renewer {
         if self.epochs.insert(cluster.clone(), led.epoch).is_some_and(|before| before != led.epoch) {
             self.ledgers.forget(cluster);
             self.live.retain(|pool, _| pool.cluster != *cluster);
+            self.heat.forget(|pool| pool.cluster == *cluster);
         }
     }
 
@@ -284,8 +294,8 @@ impl Renewer {
         // 1. Read.
         let now = service.clock.now();
         let known = read::cluster(service, &mut self.cache, cluster, now).await?;
-        let mut inputs = match known {
-            read::ClusterKnown::Ready(inputs) => inputs,
+        let (mut inputs, placed) = match known {
+            read::ClusterKnown::Ready(inputs, placed) => (inputs, placed),
             read::ClusterKnown::Without { pools, problem } => {
                 service.publish(write::kept(service, pools, &problem));
                 return Ok(());
@@ -311,13 +321,16 @@ impl Renewer {
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
         live::remember(&mut self.live, &plan);
         // 4. Write, then publish: an answer may only say what a restart would find again.
-        let published = write::write(service, held, &inputs, plan.pools).await?;
+        let published = write::write(service, held, &inputs, &placed, plan.pools).await?;
         if service.leases.led(&cluster.name).is_some_and(|led| led.epoch == epoch) {
             service.publish(published);
         }
         // 5. Keep what was said.
         if !service.clock.is_virtual() {
             costs_no_quota(cluster, self.ledgers.record(service, held, renewed).await);
+            for (pool, here) in &placed {
+                self.heat.note(held, pool, &here.nodes, now).await?;
+            }
         }
         Ok(())
     }

@@ -2,14 +2,14 @@
 
 use super::Service;
 use super::cache::{Cache, Cached, CachedPanel};
-use crate::engine::EngineError;
+use crate::engine::{EngineError, Placed};
 use crate::plan::{ClusterInputs, NoQuota, PoolInputs};
 use crate::settings::ServedSettings;
 use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
 use forecaster::Predict;
 use placement::eta::{Ended, EtaState};
 use placement::{Eta, Known};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Cluster, Store, StoreError, StoredCalendar};
 use vocab::{HourStart, MilliGpus, Node, PoolId, PoolState, SeriesId, UnixSeconds};
@@ -19,12 +19,10 @@ const MARGIN_HOURS: usize = 168;
 
 /// What is known of a cluster.
 pub enum ClusterKnown {
-    Ready(ClusterInputs),
+    /// With the pools whose tasks are placed here.
+    Ready(ClusterInputs, BTreeMap<PoolId, Placed>),
     /// Its pools, and why they have no new quota.
-    Without {
-        pools: Vec<PoolId>,
-        problem: String,
-    },
+    Without { pools: Vec<PoolId>, problem: String },
 }
 
 pub async fn cluster(
@@ -51,18 +49,15 @@ pub async fn cluster(
         (None, None) => return Ok(without(NoQuota::NoRun.to_string())),
     };
     let Some(panel) = panel else { return Ok(without(NoQuota::NoUsage.to_string())) };
-    let mut inputs = Vec::with_capacity(pools.len());
+    let (mut inputs, mut placed) = (Vec::with_capacity(pools.len()), BTreeMap::new());
     for pool in pools {
-        inputs.push(pool_inputs(service, pool, &nodes, now, present).await?);
+        let here = service.engine.state(&pool).await.map_err(store_fault)?;
+        inputs.push(pool_inputs(service, pool.clone(), here.as_deref(), &nodes, now, present).await?);
+        placed.extend(here.map(|here| (pool, *here)));
     }
-    Ok(ClusterKnown::Ready(ClusterInputs {
-        panel,
-        run,
-        calibrator: None,
-        pools: inputs,
-        now,
-        eta_frozen: service.clock.is_virtual(),
-    }))
+    let inputs =
+        ClusterInputs { panel, run, calibrator: None, pools: inputs, now, eta_frozen: service.clock.is_virtual() };
+    Ok(ClusterKnown::Ready(inputs, placed))
 }
 
 /// The pools of a cluster: those with usage, a capacity or nodes.
@@ -160,6 +155,7 @@ async fn load(
 async fn pool_inputs(
     service: &Service,
     id: PoolId,
+    placed: Option<&Placed>,
     nodes: &[Node],
     now: UnixSeconds,
     present: HourStart,
@@ -167,7 +163,12 @@ async fn pool_inputs(
     let store = service.store.as_ref();
     let settings = settings(store, &id).await?;
     let mine = nodes.iter().filter(|node| node.pool == id && !node.drains).map(Node::capacity);
-    let (state, hp_demand) = placed_or_reported(service, &id).await?;
+    // As the pool is placed here, else as a scheduler has reported it.
+    let hp_demand = placed.map(|placed| placed.hp_demand);
+    let state = match placed {
+        Some(placed) => Some(placed.state.clone()),
+        None => store.pool_state(&id).await?.map(|received| received.state),
+    };
     // Beside old data a state is nobody's: under a virtual clock one that is not of its time counts as none.
     let of_its_time = |state: &PoolState| now.since_s(state.as_of) <= settings.pool.state_fresh_s;
     let known = Known {
@@ -184,24 +185,14 @@ async fn pool_inputs(
         |record| EtaState { eta: Eta::from_micro(record.eta_micro), moved_at: record.moved_at },
     );
     let (unspent, newest_outcome) = (unspent.collect(), outcomes.newest_ended_at);
-    Ok(PoolInputs { settings, known, eta, unspent, newest_outcome, hp_demand, live: None, id })
+    let overrides = store.overrides(Some(&id), now, false).await?;
+    Ok(PoolInputs { settings, known, eta, unspent, newest_outcome, hp_demand, live: None, overrides, id })
 }
 
 fn store_fault(fault: EngineError) -> StoreError {
     match fault {
         EngineError::Store(fault) => fault,
         other => StoreError::Unavailable { reason: other.to_string() },
-    }
-}
-
-/// The pool as it is placed here, with its HP demand of this moment, else as a scheduler has reported it.
-async fn placed_or_reported(
-    service: &Service,
-    id: &PoolId,
-) -> Result<(Option<PoolState>, Option<MilliGpus>), StoreError> {
-    match service.engine.state(id).await.map_err(store_fault)? {
-        Some(placed) => Ok((Some(placed.state), Some(placed.hp_demand))),
-        None => Ok((service.store.pool_state(id).await?.map(|received| received.state), None)),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Writes what was planned, and turns it into answers.
 
 use super::{Service, horizon};
+use crate::engine::Placed;
+use crate::metrics;
 use crate::plan::{self, ClusterInputs, EtaMoved, Held, PoolPlan};
-use crate::published::{Answer, PublishedPool};
+use crate::published::{Answer, Glance, PublishedPool};
 use placement::eta::EtaDecision;
 use std::collections::BTreeMap;
 use store::{EtaMove, Store, StoreError, StoredQuota};
@@ -11,12 +13,14 @@ use wire::{Explanation, QuotaAnswer};
 
 /// Moves of eta that an explanation shows.
 const MOVES_SHOWN: u32 = 5;
+const DAY_S: i64 = 86_400;
 
 /// Writes moves and quotas, with what whoever holds the lease of the cluster writes through; gives the pools to publish. Under a virtual clock nothing is written.
 pub async fn write(
     service: &Service,
     held: &dyn Store,
     inputs: &ClusterInputs,
+    placed: &BTreeMap<PoolId, Placed>,
     plans: Vec<PoolPlan>,
 ) -> Result<Vec<PublishedPool>, StoreError> {
     let mut published = Vec::with_capacity(plans.len());
@@ -30,7 +34,8 @@ pub async fn write(
                     continue;
                 }
                 let moves = service.store.eta_moves(&plan.id, MOVES_SHOWN).await?;
-                let ready = PublishedPool::of(quota, moves, service.clock.is_virtual());
+                let glance = glance(service, &plan.id, placed.get(&plan.id), inputs.now).await?;
+                let ready = PublishedPool { glance, ..PublishedPool::of(quota, moves, service.clock.is_virtual()) };
                 stored.extend(to_store(&ready));
                 published.push(ready);
             }
@@ -41,6 +46,17 @@ pub async fn write(
         held.insert_quotas(&stored).await?;
     }
     Ok(published)
+}
+
+/// What a look at a pool shows beside its quotas.
+async fn glance(
+    service: &Service,
+    pool: &PoolId,
+    placed: Option<&Placed>,
+    now: UnixSeconds,
+) -> Result<Glance, StoreError> {
+    let outcomes_24h = service.store.count_outcomes(pool, now.plus_s(-DAY_S)).await?;
+    Ok(Glance { outcomes_24h, tasks: placed.map(|placed| placed.tasks) })
 }
 
 /// Writes a move of eta. `false` where someone else moved it meanwhile: the next renewal sees what they did.
@@ -57,6 +73,7 @@ async fn apply(held: &dyn Store, pool: &PoolId, moved: &EtaMoved, now: UnixSecon
     };
     match held.apply_eta_move(&step, &moved.spent).await {
         Ok(()) => {
+            metrics::eta_moved(pool, to > moved.from.eta);
             tracing::info!(pool = %pool, from = %moved.from.eta, to = %to, why = %reason, "eta moved");
             Ok(true)
         }

@@ -3,6 +3,7 @@
 use crate::answer::{QuotaAnswer, ReasonBody};
 use crate::drift::DriftExplanation;
 use crate::forecast::OrganizationForecast;
+use crate::overrides::OverrideBody;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,6 +19,9 @@ pub struct Explanation {
     /// None in explanations that were stored before there were calendars.
     #[serde(default)]
     pub calendar: Option<CalendarExplanation>,
+    /// Those that the bound follows.
+    #[serde(default)]
+    pub overrides: Vec<OverrideBody>,
     pub bound: BoundExplanation,
     pub eta: EtaExplanation,
     pub supply: SupplyExplanation,

@@ -12,8 +12,10 @@ mod explanation;
 mod fact;
 mod fault;
 mod forecast;
+mod look;
 mod node;
 mod outcome;
+mod overrides;
 mod policy;
 mod pool;
 mod problem;
@@ -23,6 +25,7 @@ mod task;
 mod tests;
 mod topology;
 mod usage;
+mod what_if;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use correction::{
@@ -39,10 +42,15 @@ pub use explanation::{
 pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, node_loss};
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
+pub use look::{
+    BrokenPromise, DemandAnswer, NodeView, NodeViews, OrganizationDemand, PromiseDay, PromiseHours, PromiseReport,
+    PromotionBody, RunBody, RunList, TaskList,
+};
 pub use node::{NodeBody, NodeList};
 pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};
+pub use overrides::{OverrideBody, OverrideList, OverrideRequest};
 pub use policy::{PolicyBody, ScoreBody, VictimsBody, no_policy};
-pub use pool::{PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, SettingsBody};
+pub use pool::{PoolForecastStep, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, PoolTasks, SettingsBody};
 pub use problem::{FieldError, Problem};
 pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
@@ -53,3 +61,4 @@ pub use task::{
 };
 pub use topology::{AffinityBody, NumaNodeBody, PlaceBody, TopologyBody};
 pub use usage::{UsageBatch, UsageReceipt, UsageRowBody};
+pub use what_if::{WhatIfAnswer, WhatIfSide};

@@ -96,6 +96,45 @@ pub struct PoolSummary {
     pub stage: Option<String>,
     /// Why there is no quota, where there is none.
     pub no_quota: Option<String>,
+    pub valid_until: Option<String>,
+    /// p.
+    pub guarantee_rate: Option<f64>,
+    /// S0.
+    pub idle_gpus: Option<f64>,
+    /// S_a(H).
+    pub spot_gpus_by_hours: BTreeMap<String, f64>,
+    pub available_gpus_by_hours: BTreeMap<String, f64>,
+    /// B_H.
+    pub demand_bound_gpus_by_hours: BTreeMap<String, f64>,
+    /// HP GPUs, running and waiting, now; null where tasks are not placed here.
+    pub hp_demand_gpus: Option<f64>,
+    /// The pool's HP demand by hours ahead, as the forecasts of its organizations add up.
+    pub forecast: Vec<PoolForecastStep>,
+    /// How guarantees ended in the last 24 hours, by kind.
+    pub outcomes_24h: BTreeMap<String, u64>,
+    /// Null where they are not placed here.
+    pub tasks: Option<PoolTasks>,
+    /// Overrides whose time is now.
+    pub overrides: usize,
+}
+
+/// Tasks of a pool, of both classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PoolTasks {
+    pub waiting: u64,
+    pub running: u64,
+}
+
+/// HP demand of a pool in one hour, in GPUs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PoolForecastStep {
+    /// From 1.
+    pub step: u8,
+    pub target_time: String,
+    pub mean_gpus: f64,
+    pub stddev_gpus: f64,
+    /// Of a Gaussian of this mean and deviation.
+    pub q90_gpus: f64,
 }
 
 /// `GET /v1/pools`.

@@ -7,7 +7,7 @@ use crate::StoreError;
 use crate::stored::{Stamp, horizon, pool, valid, whole};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use vocab::{EventId, NodeId, Outcome, OutcomeKind, PoolId, TaskId, UnixSeconds};
+use vocab::{EventId, HorizonHours, NodeId, Outcome, OutcomeKind, PoolId, TaskId, UnixSeconds};
 
 /// Names a recorded outcome to [`EtaStore::apply_eta_move`](crate::EtaStore::apply_eta_move).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +46,15 @@ pub struct EtaOutcomes {
     pub newest_ended_at: Option<UnixSeconds>,
 }
 
+/// Guarantee periods of a pool that ended in one day of UTC, with the same hours and in the same way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutcomeCount {
+    pub day: UnixSeconds,
+    pub guarantee_hours: HorizonHours,
+    pub kind: OutcomeKind,
+    pub count: u64,
+}
+
 #[async_trait]
 pub trait OutcomeStore {
     /// Records each event unless its id is known; answers one word for each, in their order. The same batch reported
@@ -69,6 +78,18 @@ pub trait OutcomeStore {
     /// How many of the pool ended at `since` or later, for every kind.
     async fn count_outcomes(&self, pool: &PoolId, since: UnixSeconds)
     -> Result<BTreeMap<OutcomeKind, u64>, StoreError>;
+
+    /// As [`count_outcomes`](Self::count_outcomes), by day and hours, in that order.
+    async fn outcomes_by_day(&self, pool: &PoolId, since: UnixSeconds) -> Result<Vec<OutcomeCount>, StoreError>;
+
+    /// Those of one kind that ended at `since` or later, newest first, at most `limit`.
+    async fn outcomes_of_kind(
+        &self,
+        pool: &PoolId,
+        kind: OutcomeKind,
+        since: UnixSeconds,
+        limit: u32,
+    ) -> Result<Vec<Outcome>, StoreError>;
 }
 
 #[derive(sqlx::FromRow)]
@@ -135,6 +156,22 @@ fn eta_outcomes(rows: &[(i64, String, Stamp)], newest: Option<Stamp>) -> Result<
     };
     let unspent = rows.iter().map(one).collect::<Result<_, StoreError>>()?;
     Ok(EtaOutcomes { unspent, newest_ended_at: newest.map(|stamp| stamp.0) })
+}
+
+/// Seconds of a day of UTC.
+const DAY_S: i64 = 86_400;
+
+/// Rows of day since 1970, hours, kind and count.
+fn counts_by_day(rows: &[(i64, i64, String, i64)]) -> Result<Vec<OutcomeCount>, StoreError> {
+    let one = |(day, hours, text, count): &(i64, i64, String, i64)| {
+        Ok(OutcomeCount {
+            day: UnixSeconds::new(day.saturating_mul(DAY_S)),
+            guarantee_hours: horizon("guarantee hours", *hours)?,
+            kind: kind(text)?,
+            count: whole("number of outcomes", *count)?,
+        })
+    };
+    rows.iter().map(one).collect()
 }
 
 /// Rows of kind and count.

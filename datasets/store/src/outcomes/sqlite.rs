@@ -1,8 +1,11 @@
-use super::{EtaOutcomes, OutcomeRow, OutcomeStore, Recorded, counts, eta_outcomes, first_of_each, judge};
+use super::{
+    EtaOutcomes, OutcomeCount, OutcomeRow, OutcomeStore, Recorded, counts, counts_by_day, eta_outcomes, first_of_each,
+    judge,
+};
 use crate::StoreError;
 use crate::error::unless_missing;
 use crate::sqlite::SqliteStore;
-use crate::stored::Stamp;
+use crate::stored::{Stamp, all};
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
@@ -72,6 +75,30 @@ impl OutcomeStore for SqliteStore {
         );
         let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).bind(Stamp(since));
         counts(&query.fetch_all(&self.readers).await?)
+    }
+
+    async fn outcomes_by_day(&self, pool: &PoolId, since: UnixSeconds) -> Result<Vec<OutcomeCount>, StoreError> {
+        let query = sqlx::query_as(
+            "SELECT ended_at / 86400 AS day, guarantee_hours, kind, count(*) FROM outcomes
+             WHERE cluster = $1 AND gpu_model = $2 AND ended_at >= $3 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+        );
+        let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).bind(Stamp(since));
+        counts_by_day(&query.fetch_all(&self.readers).await?)
+    }
+
+    async fn outcomes_of_kind(
+        &self,
+        pool: &PoolId,
+        kind: OutcomeKind,
+        since: UnixSeconds,
+        limit: u32,
+    ) -> Result<Vec<Outcome>, StoreError> {
+        let query = sqlx::query_as::<_, OutcomeRow>(
+            "SELECT * FROM outcomes WHERE cluster = $1 AND gpu_model = $2 AND kind = $3 AND ended_at >= $4
+             ORDER BY ended_at DESC, id DESC LIMIT $5",
+        );
+        let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).bind(kind.as_str());
+        all(query.bind(Stamp(since)).bind(i64::from(limit)).fetch_all(&self.readers).await?)
     }
 }
 

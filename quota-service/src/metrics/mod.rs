@@ -1,62 +1,51 @@
 //! What Prometheus may scrape. Names carry units; labels are pools, hours, routes and statuses, nothing that grows with
 //! the clients.
 
+mod help;
+mod pools;
+
+pub use pools::{describe, describe_leads, describe_nodes, describe_tasks};
+
 use crate::drift::{Drifts, PoolReport};
-use crate::published::PublishedPool;
 use crate::retrain::Ended;
 use metrics::{Counter, counter, gauge, histogram};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use placement::pool::Pool;
-use placement::staleness::stage;
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use std::time::Duration;
-use vocab::{PoolId, UnixSeconds};
+use vocab::{Outcome, PoolId, UnixSeconds};
 
-/// Upper ends of the buckets of a renewal, in seconds.
-const RENEWAL_BUCKETS_S: [f64; 8] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+/// Upper ends of the buckets of what takes a moment, in seconds: turns, requests, renewals.
+const MOMENTS_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
+/// Of what tasks wait: from at once to days.
+const WAITS_S: [f64; 10] = [1.0, 10.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0];
 
 /// Installs the recorder of this process; a second one is refused, and its numbers are not seen.
 #[must_use]
 pub fn install() -> PrometheusHandle {
-    let recorder: PrometheusRecorder = PrometheusBuilder::new()
-        .set_buckets(&RENEWAL_BUCKETS_S)
-        .map_or_else(|_| PrometheusBuilder::new().build_recorder(), PrometheusBuilder::build_recorder);
+    let recorder: PrometheusRecorder =
+        builder().map_or_else(|_| PrometheusBuilder::new().build_recorder(), PrometheusBuilder::build_recorder);
     let handle = recorder.handle();
     if metrics::set_global_recorder(recorder).is_err() {
         tracing::warn!("metrics are recorded elsewhere already");
     }
+    help::describe();
+    gauge!("headroom_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     handle
 }
 
-/// The numbers of pools as they are answered now: asked for at each scrape, since an answer ages by itself.
-pub fn describe<'a>(pools: impl Iterator<Item = &'a PublishedPool>, now: UnixSeconds) {
-    for pool in pools {
-        let names = || [("cluster", pool.id.cluster.to_string()), ("gpu_model", pool.id.gpu_model.to_string())];
-        for answer in &pool.answers {
-            let [cluster, gpu_model] = names();
-            let labels = [cluster, gpu_model, ("hours", answer.hours().to_string())];
-            gauge!("headroom_quota_gpus", &labels).set(answer.quota(now).as_gpus());
-            gauge!("headroom_demand_bound_gpus", &labels).set(answer.fresh.demand_bound_gpus);
-            gauge!("headroom_inventory_gpus", &labels).set(answer.fresh.inventory_gpus);
-        }
-        if let Some(first) = pool.answers.first() {
-            let labels = names();
-            gauge!("headroom_eta", &labels).set(first.fresh.eta);
-            gauge!("headroom_capacity_gpus", &labels).set(first.fresh.capacity_gpus);
-            gauge!("headroom_quota_computed_at_seconds", &labels).set(first.computed_at.get() as f64);
-            // 0 fresh, 1 stale, 2 conservative.
-            gauge!("headroom_quota_stage", &labels).set(f64::from(stage(first.computed_at, now).0 as u8));
-        }
-        gauge!("headroom_pool_without_new_quota", &names()).set(f64::from(u8::from(pool.problem.is_some())));
-    }
+fn builder() -> Result<PrometheusBuilder, BuildError> {
+    let waits = Matcher::Full("headroom_task_wait_seconds".to_owned());
+    PrometheusBuilder::new().set_buckets(&MOMENTS_S)?.set_buckets_for_metric(waits, &WAITS_S)
 }
 
-/// How the nodes of a pool stand whose tasks are placed here. Where it is not known what its GPUs draw there are no watts.
-pub fn describe_nodes(id: &PoolId, pool: &Pool) {
-    let names = || [("cluster", id.cluster.to_string()), ("gpu_model", id.gpu_model.to_string())];
-    gauge!("headroom_fragmentation_gpus", &names()).set(pool.fragmentation_milli() as f64 / 1_000.0);
-    if let Some(watts) = pool.watts() {
-        gauge!("headroom_power_watts", &names()).set(watts as f64);
-    }
+/// Labels of a pool.
+fn of_pool(id: &PoolId) -> [(&'static str, String); 2] {
+    [("cluster", id.cluster.to_string()), ("gpu_model", id.gpu_model.to_string())]
+}
+
+/// Labels of a pool, and one more.
+fn of_pool_and(id: &PoolId, name: &'static str, value: &impl ToString) -> [(&'static str, String); 3] {
+    let [cluster, gpu_model] = of_pool(id);
+    [cluster, gpu_model, (name, value.to_string())]
 }
 
 /// How the forecasts of the last seven days fared, as of the last hour that was scored.
@@ -68,25 +57,22 @@ pub fn describe_drift(drifts: &Drifts) {
 
 fn describe_pool_drift(report: &PoolReport) {
     let drift = &report.drift;
-    let names = || [("cluster", drift.pool.cluster.to_string()), ("gpu_model", drift.pool.gpu_model.to_string())];
-    let level = || {
-        let [cluster, gpu_model] = names();
-        [cluster, gpu_model, ("level", "0.9".to_owned())]
-    };
+    let names = || of_pool(&drift.pool);
     // Prometheus knows no value that is not there: NaN is what it has for one.
     let known = |value: Option<f64>| value.unwrap_or(f64::NAN);
     gauge!("headroom_forecast_mae_gpus", &names()).set(known(drift.all.mae_gpus()));
     gauge!("headroom_forecast_last_value_mae_gpus", &names()).set(known(drift.all.last_value_mae_gpus()));
-    gauge!("headroom_forecast_coverage_ratio", &level()).set(known(drift.all.coverage()));
+    gauge!("headroom_forecast_coverage_ratio", &of_pool_and(&drift.pool, "level", &"0.9"))
+        .set(known(drift.all.coverage()));
     gauge!("headroom_bound_coverage_ratio", &names()).set(known(drift.bound.coverage()));
-    gauge!("headroom_forecast_scored_hours", &names()).set(f64::from(drift.all.hours));
-    gauge!("headroom_forecast_unmeasured_hours", &names()).set(f64::from(drift.all.unmeasured));
+    gauge!("headroom_forecasts_scored", &names()).set(f64::from(drift.all.hours));
+    gauge!("headroom_forecasts_unmeasured", &names()).set(f64::from(drift.all.unmeasured));
     gauge!("headroom_forecast_drifts", &names()).set(f64::from(u8::from(report.is_outside())));
 }
 
 /// The forecasts of an issue hour that were scored.
 pub fn scored(cluster: &str) {
-    counter!("headroom_issue_hours_scored_total", "cluster" => cluster.to_owned()).increment(1);
+    counter!("headroom_issues_scored_total", "cluster" => cluster.to_owned()).increment(1);
 }
 
 /// A ledger that could not be kept.
@@ -117,13 +103,60 @@ pub fn refreshed(took: Duration) {
     histogram!("headroom_refresh_seconds").record(took.as_secs_f64());
 }
 
-/// A renewal that failed for a cluster, or for all.
+/// A write that could not be written down.
 pub fn audit_failed() {
     counter!("headroom_audit_failures_total").increment(1);
 }
 
+/// A renewal that failed for a cluster, or for all.
 pub fn refresh_failed() {
     counter!("headroom_refresh_failures_total").increment(1);
+}
+
+/// Whether the database has answered.
+pub fn database_is(up: bool) {
+    gauge!("headroom_database_up").set(f64::from(u8::from(up)));
+}
+
+/// A guarantee period that ended and was recorded.
+pub fn outcome(outcome: &Outcome) {
+    counter!("headroom_outcomes_total", &of_pool_and(&outcome.pool, "kind", &outcome.kind.as_str())).increment(1);
+}
+
+/// Tasks that were submitted, or started.
+pub fn decided(pool: &PoolId, outcome: &'static str, count: u64) {
+    counter!("headroom_decisions_total", &of_pool_and(pool, "outcome", &outcome)).increment(count);
+}
+
+/// Runs that were cut.
+pub fn evicted(pool: &PoolId, cause: &'static str, count: u64) {
+    counter!("headroom_evictions_total", &of_pool_and(pool, "cause", &cause)).increment(count);
+}
+
+/// Tasks that were sent to rest.
+pub fn cycles(pool: &PoolId, count: u64) {
+    counter!("headroom_preemption_cycles_total", &of_pool(pool)).increment(count);
+}
+
+/// How long a task had waited when it started.
+pub fn waited(pool: &PoolId, class: &'static str, waited_s: i64) {
+    histogram!("headroom_task_wait_seconds", &of_pool_and(pool, "class", &class)).record(waited_s as f64);
+}
+
+/// A turn of a pool's writer.
+pub fn turned(took: Duration) {
+    histogram!("headroom_turn_seconds").record(took.as_secs_f64());
+}
+
+/// A move of eta.
+pub fn eta_moved(pool: &PoolId, is_up: bool) {
+    let direction = if is_up { "up" } else { "down" };
+    counter!("headroom_eta_moves_total", &of_pool_and(pool, "direction", &direction)).increment(1);
+}
+
+/// A request that was answered.
+pub fn requested(route: &str, took: Duration) {
+    histogram!("headroom_http_request_seconds", "route" => route.to_owned()).record(took.as_secs_f64());
 }
 
 /// Counts answers by route and status. Those of `/quota` have counters at hand: looking one up by its labels would cost

@@ -1,0 +1,45 @@
+//! What people know of the hours ahead and no history does.
+
+use crate::{MilliGpus, PoolId, UnixSeconds};
+
+/// What an override does to the demand bound of its hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OverrideKind {
+    /// HP work will need so many GPUs beyond what is forecast: a launch.
+    Reserve,
+    /// HP work will need so many GPUs less than is forecast: a team on leave.
+    Release,
+}
+
+impl OverrideKind {
+    pub const ALL: [Self; 2] = [Self::Reserve, Self::Release];
+
+    /// As it is written in requests and rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reserve => "reserve",
+            Self::Release => "release",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// The number of an override.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OverrideId(pub u64);
+
+/// From `from` on and before `to`, `gpus` more or fewer are kept for the HP work of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    pub pool: PoolId,
+    pub kind: OverrideKind,
+    pub gpus: MilliGpus,
+    pub from: UnixSeconds,
+    /// After `from`.
+    pub to: UnixSeconds,
+}

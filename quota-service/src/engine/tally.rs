@@ -1,0 +1,79 @@
+//! What a turn adds to the counters, told once it is durable.
+
+use crate::metrics;
+use placement::pool::{Cut, CutReason, Fact, NodeLoss, Pool, Report};
+use std::collections::BTreeMap;
+use vocab::{PoolId, TaskClass, TaskId, UnixSeconds};
+
+/// Since when each task waits that waits; of those that run nothing.
+pub type Queued = BTreeMap<TaskId, UnixSeconds>;
+
+/// The tasks of a pool that wait.
+#[must_use]
+pub fn queued(pool: &Pool) -> Queued {
+    pool.waiting().map(|one| (one.request.gang.task.clone(), one.queued)).collect()
+}
+
+/// What happened in a turn.
+#[derive(Debug, Default)]
+pub struct Tally {
+    submitted: u64,
+    /// Seconds that each waited, by class.
+    started: Vec<(TaskClass, i64)>,
+    evicted: u64,
+    node_failed: u64,
+    node_drained: u64,
+    rests: u64,
+}
+
+impl Tally {
+    /// Adds what a command led to. `rests` is how often tasks were sent to rest before it.
+    pub fn add(&mut self, pool: &Pool, report: &Report, queued: &mut Queued, rests: u64) {
+        let now = pool.now();
+        for cut in &report.consequences.cuts {
+            queued.insert(cut.task.clone(), now);
+            *self.cause(cut) += 1;
+        }
+        for fact in &report.facts {
+            match fact {
+                Fact::Submitted { request } => {
+                    self.submitted += 1;
+                    queued.insert(request.gang.task.clone(), now);
+                }
+                Fact::Started { task, .. } => {
+                    let since = queued.remove(task).unwrap_or(now);
+                    // One that has gone again within the same turn is told by what it was cut for.
+                    if let Some((request, _)) = pool.running(task) {
+                        self.started.push((request.gang.class, now.since_s(since).max(0)));
+                    }
+                }
+                Fact::Ended { task, .. } => {
+                    queued.remove(task);
+                }
+                _ => {}
+            }
+        }
+        self.rests += pool.rests().saturating_sub(rests);
+    }
+
+    fn cause(&mut self, cut: &Cut) -> &mut u64 {
+        match cut.why {
+            CutReason::EvictedBy { .. } => &mut self.evicted,
+            CutReason::Lost { cause: NodeLoss::Failed, .. } => &mut self.node_failed,
+            CutReason::Lost { cause: NodeLoss::Drained, .. } => &mut self.node_drained,
+        }
+    }
+
+    /// Adds it to the counters.
+    pub fn tell(&self, pool: &PoolId) {
+        metrics::decided(pool, "submitted", self.submitted);
+        metrics::decided(pool, "started", self.started.len() as u64);
+        for (cause, count) in [("hp", self.evicted), ("node_failure", self.node_failed), ("drain", self.node_drained)] {
+            metrics::evicted(pool, cause, count);
+        }
+        metrics::cycles(pool, self.rests);
+        for (class, waited_s) in &self.started {
+            metrics::waited(pool, class.as_str(), *waited_s);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! What people look at: measured demand, what became of promises, nodes, runs, and what would be.
+
+use super::ApiError;
+use super::extract::{Query, pool_id, published_pool, written_here};
+use super::quota::nothing_for;
+use crate::engine::{Ask, NodeLook, Reply};
+use crate::plan::{self, Changes};
+use crate::refresh::heat::{Peaks, peaks_of};
+use crate::refresh::{Service, settings};
+use axum::Json;
+use axum::extract::{Path, State};
+use placement::Eta;
+use placement::what_if::Change;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{RunRecord, StoreError};
+use utoipa::IntoParams;
+use vocab::{GuaranteeRate, HorizonHours, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds};
+use wire::{
+    DemandAnswer, NodeView, NodeViews, OrganizationDemand, Problem, PromotionBody, RunBody, RunList, WhatIfAnswer,
+};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct DemandQuery {
+    cluster: String,
+    gpu_model: String,
+    /// So many hours up to the present one, 72 if not given.
+    #[param(minimum = 1, maximum = 1344)]
+    hours: Option<u32>,
+}
+
+/// Of demand: eight weeks. Of nodes: what is kept of them.
+const MOST_DEMAND_HOURS: u32 = 1_344;
+const MOST_NODE_HOURS: u32 = 168;
+
+fn hours_of(asked: Option<u32>, default: u32, most: u32) -> Result<i64, ApiError> {
+    match asked.unwrap_or(default) {
+        hours if (1..=most).contains(&hours) => Ok(i64::from(hours)),
+        hours => Err(ApiError::Query { detail: format!("hours: {hours} is none of 1 to {most}") }),
+    }
+}
+
+fn present(service: &Service) -> Result<HourStart, ApiError> {
+    let now = service.clock.now();
+    now.hour().map_err(|fault| ApiError::Query { detail: format!("the clock shows {now}: {fault}") })
+}
+
+/// The demand that was measured, hour by hour
+#[utoipa::path(get, path = "/v1/demand", tag = "quota", params(DemandQuery), responses(
+    (status = 200, description = "Of each organization, and of the pool", body = DemandAnswer),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn demand(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<DemandQuery>,
+) -> Result<Json<DemandAnswer>, ApiError> {
+    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let hours = hours_of(query.hours, 72, MOST_DEMAND_HOURS)?;
+    let to = present(&service)?;
+    let from = to.plus_hours(-hours);
+    let mut measured: BTreeMap<Organization, Vec<Option<MilliGpus>>> = BTreeMap::new();
+    let mut take = |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
+        let place = usize::try_from(hour.hours_since(from)).ok().filter(|place| *place < hours as usize);
+        if let Some(place) = place.filter(|_| series.pool == pool.id) {
+            let of = measured.entry(series.organization.clone()).or_insert_with(|| vec![None; hours as usize]);
+            of[place] = Some(demand);
+        }
+    };
+    service.store.load_usage(&pool.id.cluster, from, to, &mut take).await?;
+    let own = measured.remove(&Organization::pool_peak());
+    let total = (0..hours as usize).map(|place| {
+        let mut all = measured.values().filter_map(|of| of[place]);
+        let peak = own.as_ref().and_then(|own| own[place]);
+        peak.or_else(|| all.next().map(|first| all.fold(first, |sum, one| sum.checked_add(one).unwrap_or(sum))))
+    });
+    let gpus = |one: Option<MilliGpus>| one.map(MilliGpus::as_gpus);
+    let total = total.map(gpus).collect();
+    let organization = |(name, of): (&Organization, &Vec<Option<MilliGpus>>)| OrganizationDemand {
+        organization: name.to_string(),
+        demand_gpus: of.iter().copied().map(gpus).collect(),
+    };
+    Ok(Json(DemandAnswer {
+        cluster: query.cluster,
+        gpu_model: query.gpu_model,
+        from: from.to_string(),
+        organizations: measured.iter().map(organization).collect(),
+        pool: total,
+    }))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct NodesQuery {
+    /// So many hours up to and with the present one, 168 if not given.
+    #[param(minimum = 1, maximum = 168)]
+    hours: Option<u32>,
+}
+
+/// The nodes of a pool: what is allocated on each, and was, hour by hour
+#[utoipa::path(get, path = "/v1/pools/{id}/nodes", tag = "pools",
+    params(("id" = String, Path, description = "CLUSTER:GPU_MODEL"), NodesQuery), responses(
+    (status = 200, description = "By name", body = NodeViews),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool, or it has no nodes", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn nodes(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Query(query): Query<NodesQuery>,
+) -> Result<Json<NodeViews>, ApiError> {
+    let pool = pool_id(&service, &id)?;
+    let count = hours_of(query.hours, MOST_NODE_HOURS, MOST_NODE_HOURS)?;
+    let looks = match service.engine.ask(&pool, Ask::Nodes).await? {
+        Reply::Nodes(looks) => looks,
+        other => unreachable!("nodes are answered with nodes, not {other:?}"),
+    };
+    let from = present(&service)?.plus_hours(1 - count);
+    let stored = service.store.node_hours(&pool, from).await?;
+    let peaks: Result<BTreeMap<HourStart, Peaks>, StoreError> =
+        stored.iter().map(|one| Ok((one.hour, peaks_of(one)?))).collect();
+    let peaks = peaks?;
+    let hours: Vec<HourStart> = (0..count).map(|hour| from.plus_hours(hour)).collect();
+    Ok(Json(NodeViews {
+        cluster: pool.cluster.to_string(),
+        gpu_model: pool.gpu_model.to_string(),
+        hours: hours.iter().map(ToString::to_string).collect(),
+        nodes: looks.iter().map(|look| node_view(look, &hours, &peaks)).collect(),
+    }))
+}
+
+fn node_view(look: &NodeLook, hours: &[HourStart], peaks: &BTreeMap<HourStart, Peaks>) -> NodeView {
+    let name = look.node.to_string();
+    let peak = |hour: &HourStart| {
+        let [hp, spot] = *peaks.get(hour)?.get(&name)?;
+        let (hp, spot) = (MilliGpus::from_milli(hp).ok()?, MilliGpus::from_milli(spot).ok()?);
+        Some(hp.checked_add(spot)?.as_gpus())
+    };
+    NodeView {
+        gpus: look.gpus,
+        hp_gpus: look.hp.as_gpus(),
+        spot_gpus: look.spot.as_gpus(),
+        idle_gpus: look.idle().as_gpus(),
+        drains: look.drains,
+        evictions_24h: look.evictions,
+        peak_gpus: hours.iter().map(peak).collect(),
+        node: name,
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RunsQuery {
+    cluster: String,
+}
+
+/// The training runs of a cluster with their scores, and which of them came to serve
+#[utoipa::path(get, path = "/v1/runs", tag = "quota", params(RunsQuery), responses(
+    (status = 200, description = "Newest first", body = RunList),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn runs(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<RunsQuery>,
+) -> Result<Json<RunList>, ApiError> {
+    let cluster = super::nodes::known_cluster(&service, &query.cluster).await?;
+    let promoted = service.store.promoted(&cluster).await?.map(|run| run.id);
+    let runs = service.store.runs(Some(&cluster)).await?;
+    let promotions = service.store.promotions(&cluster).await?;
+    let promotion = |one: &store::Promotion| PromotionBody {
+        run_id: one.run_id.to_string(),
+        promoted_at: one.promoted_at.to_string(),
+        promoted_by: one.promoted_by.clone(),
+        rolled_back: one.rolled_back,
+    };
+    Ok(Json(RunList {
+        runs: runs.iter().map(|run| run_body(run, promoted == Some(run.id))).collect(),
+        promotions: promotions.iter().map(promotion).collect(),
+    }))
+}
+
+fn run_body(run: &RunRecord, promoted: bool) -> RunBody {
+    let facts = &run.facts;
+    // What an older program wrote and this one does not read is shown as nothing.
+    let json = |text: &str| serde_json::from_str(text).unwrap_or_default();
+    RunBody {
+        id: run.id.to_string(),
+        cluster: facts.cluster.to_string(),
+        model: facts.model.clone(),
+        horizon_hours: facts.horizon.get(),
+        lookback_hours: facts.lookback_hours,
+        seed: facts.seed,
+        data_from: facts.data_from.to_string(),
+        data_until: facts.data_until.to_string(),
+        series: facts.series,
+        aggregation: facts.aggregation.clone(),
+        created_at: facts.created_at.to_string(),
+        train_ms: facts.train_ms,
+        code_version: facts.code_version.clone(),
+        promoted,
+        scores: json(&facts.scores_json),
+        parameters: json(&facts.parameters_json),
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct WhatIfQuery {
+    cluster: String,
+    gpu_model: String,
+    hours: u64,
+    /// So many GPUs more, or with a minus fewer.
+    capacity_change_gpus: Option<f64>,
+    /// HP demand, now and in every hour ahead.
+    demand_change_gpus: Option<f64>,
+    /// p, between 0 and 1.
+    guarantee_rate: Option<f64>,
+    eta: Option<f64>,
+}
+
+/// What the quota would be under another capacity, demand, guarantee rate or eta
+///
+/// Computed as the quota is, from what it was last computed from. Nothing changes.
+#[utoipa::path(get, path = "/v1/quota/what-if", tag = "quota", params(WhatIfQuery), responses(
+    (status = 200, description = "As it is, and as it would be", body = WhatIfAnswer),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool or hours", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "No quota was computed yet", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn what_if(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<WhatIfQuery>,
+) -> Result<Json<WhatIfAnswer>, ApiError> {
+    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let refused = |name: &str, fault: String| ApiError::Query { detail: format!("{name}: {fault}") };
+    let rate = query.guarantee_rate.map(GuaranteeRate::new).transpose();
+    let changes = Changes {
+        capacity: change("capacity_change_gpus", query.capacity_change_gpus)?,
+        demand: change("demand_change_gpus", query.demand_change_gpus)?,
+        guarantee_rate: rate.map_err(|fault| refused("guarantee_rate", fault.to_string()))?,
+        eta: query.eta.map(Eta::nearest).transpose().map_err(|fault| refused("eta", fault.to_string()))?,
+    };
+    let hours = HorizonHours::new(query.hours).map_err(|_| nothing_for(&pool, query.hours))?;
+    if pool.made_of.is_none() {
+        // What the quota is made of is in the memory of the one that computes.
+        written_here(&service, &pool.id.cluster)?;
+    }
+    let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is under way".to_owned());
+    let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: why() })?;
+    let answer =
+        plan::what_if(made_of, hours, &changes).map_err(|fault| refused("guarantee_rate", fault.to_string()))?;
+    answer.map(Json).ok_or_else(|| nothing_for(&pool, query.hours))
+}
+
+fn change(name: &str, gpus: Option<f64>) -> Result<Change, ApiError> {
+    let Some(gpus) = gpus else { return Ok(Change::None) };
+    let amount = MilliGpus::nearest(gpus.abs());
+    let amount = amount.map_err(|fault| ApiError::Query { detail: format!("{name}: {fault}") })?;
+    Ok(if gpus < 0.0 { Change::Less(amount) } else { Change::More(amount) })
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct PromisesQuery {
+    cluster: String,
+    gpu_model: String,
+    /// So many days of UTC, the present one included, 28 if not given.
+    #[param(minimum = 1, maximum = 400)]
+    days: Option<u32>,
+}
+
+/// The promises of a pool and what became of them
+#[utoipa::path(get, path = "/v1/promises", tag = "quota", params(PromisesQuery), responses(
+    (status = 200, description = "Sold, kept, broken, and why", body = wire::PromiseReport),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn promises(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<PromisesQuery>,
+) -> Result<Json<wire::PromiseReport>, ApiError> {
+    let pool: PoolId = published_pool(&service, &query.cluster, &query.gpu_model)?.id.clone();
+    let days = query.days.unwrap_or(28);
+    if !(1..=400).contains(&days) {
+        return Err(ApiError::Query { detail: format!("days: {days} is none of 1 to 400") });
+    }
+    let now: UnixSeconds = service.clock.now();
+    let rate = settings(service.store.as_ref(), &pool).await?.pool.guarantee_rate;
+    let published = service.published.load();
+    let tasks = published.pool(&query.cluster, &query.gpu_model).and_then(|pool| pool.glance.tasks);
+    let open = tasks.map(|tasks| tasks.promised);
+    Ok(Json(crate::promises::report(service.store.as_ref(), &pool, rate, days, now, open).await?))
+}

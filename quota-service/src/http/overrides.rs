@@ -1,0 +1,125 @@
+//! What people know of the hours ahead: who, why, from when to when, how many GPUs.
+
+use super::ApiError;
+use super::access::{Audited, Who};
+use super::extract::{Json as Body, Query, published_pool, written_here};
+use crate::access::Caller;
+use crate::plan::override_body;
+use crate::refresh::Service;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use store::{AuditRecord, NewOverride, StoreError};
+use utoipa::IntoParams;
+use vocab::{OverrideId, PoolId, UnixSeconds};
+use wire::{FieldFault, OverrideBody, OverrideList, OverrideRequest, Problem};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct OverridesQuery {
+    cluster: String,
+    gpu_model: String,
+    /// Those that are over or were withdrawn, too.
+    past: Option<bool>,
+}
+
+/// The overrides of a pool
+#[utoipa::path(get, path = "/v1/overrides", tag = "pools", params(OverridesQuery), responses(
+    (status = 200, description = "By number", body = OverrideList),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn list(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<OverridesQuery>,
+) -> Result<Json<OverrideList>, ApiError> {
+    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let now = service.clock.now();
+    let past = query.past.unwrap_or(false);
+    let after = if past { UnixSeconds::new(0) } else { now };
+    let records = service.store.overrides(Some(&pool.id), after, past).await?;
+    Ok(Json(OverrideList { overrides: records.iter().map(|one| override_body(one, now)).collect() }))
+}
+
+/// Reserve GPUs for HP work, or release them from it, for some time
+///
+/// Quotas follow at once. The same override again is answered as it is. The audit keeps it with its reason.
+#[utoipa::path(post, path = "/v1/overrides", tag = "pools", request_body = OverrideRequest, responses(
+    (status = 200, description = "It was there already", body = OverrideBody),
+    (status = 201, description = "Durable", body = OverrideBody),
+    (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn create(
+    State(service): State<Arc<Service>>,
+    Who(who): Who,
+    Body(body): Body<OverrideRequest>,
+) -> Result<(StatusCode, Extension<Audited>, Json<OverrideBody>), ApiError> {
+    let (what, reason) = body.parse()?;
+    let pool = what.pool.clone();
+    Who(who.clone()).of_pool(&pool)?;
+    published_pool(&service, pool.cluster.as_str(), pool.gpu_model.as_str())?;
+    real_time(&service)?;
+    written_here(&service, &pool.cluster)?;
+    let now = service.clock.now();
+    if what.to <= now {
+        let detail = format!("{} is over at {now}: an override is for the hours ahead", what.to);
+        return Err(FieldFault::new("/to", detail).into());
+    }
+    let asked = NewOverride { what, reason, by: who.name.clone(), at: now };
+    let (record, is_new) = service.store.put_override(&asked, &audit(&who, &body, now)).await?;
+    service.request_refresh();
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Extension(Audited), Json(override_body(&record, now))))
+}
+
+fn audit(who: &Caller, body: &OverrideRequest, now: UnixSeconds) -> AuditRecord {
+    AuditRecord {
+        at: now,
+        actor: who.name.clone(),
+        token_id: who.token_id.clone(),
+        action: "POST /v1/overrides".to_owned(),
+        target: "/v1/overrides".to_owned(),
+        status: StatusCode::CREATED.as_u16(),
+        detail_json: Some(json!(body).to_string()),
+    }
+}
+
+/// Withdraw an override
+///
+/// It stays in the list of those that are over. Withdrawn again, it stays as it is.
+#[utoipa::path(delete, path = "/v1/overrides/{id}", tag = "pools", params(("id" = u64, Path)), responses(
+    (status = 204, description = "It is out of force"),
+    (status = 404, description = "There is none of this number", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; it stays", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn delete(
+    State(service): State<Arc<Service>>,
+    Who(who): Who,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let none = || StoreError::NotFound { what: "override", id: id.clone() };
+    // What the database could not even number is none.
+    let number = id.parse::<u64>().ok().filter(|number| i64::try_from(*number).is_ok()).ok_or_else(none)?;
+    let id = OverrideId(number);
+    let record = service.store.override_record(id).await?;
+    let pool: &PoolId = &record.asked.what.pool;
+    Who(who.clone()).of_pool(pool)?;
+    real_time(&service)?;
+    written_here(&service, &pool.cluster)?;
+    service.store.withdraw_override(id, service.clock.now(), &who.name).await?;
+    service.request_refresh();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Under a virtual clock nothing that is decided is kept.
+fn real_time(service: &Service) -> Result<(), ApiError> {
+    if service.clock.is_virtual() { Err(ApiError::VirtualClock) } else { Ok(()) }
+}

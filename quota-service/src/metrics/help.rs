@@ -1,0 +1,97 @@
+//! What each metric says, in Prometheus' words: units in names, counters end in `_total`, every one has a help text.
+
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+
+const GAUGES: [(&str, &str); 43] = [
+    ("headroom_build_info", "1, with the version of the program"),
+    ("headroom_database_up", "1 where the database has answered at the last beat, else 0"),
+    ("headroom_leads", "1 where this service writes for the cluster, 0 where another one does"),
+    (
+        "headroom_quota_gpus",
+        "Q_H: GPUs that spot tasks with a guarantee of at least so many hours may hold, as answered now",
+    ),
+    ("headroom_used_gpus", "S_a(H): GPUs of spot tasks inside a guarantee of at least so many hours"),
+    ("headroom_available_gpus", "GPUs that may still be admitted with this guarantee, as computed"),
+    ("headroom_demand_bound_gpus", "B_H: upper bound of HP demand over the next hours, at the guarantee rate"),
+    ("headroom_inventory_gpus", "GPUs that stay free of HP demand with the guarantee rate"),
+    ("headroom_capacity_gpus", "GPUs of the pool"),
+    ("headroom_idle_gpus", "S0: idle GPUs"),
+    (
+        "headroom_hp_demand_gpus",
+        "HP GPUs, running and waiting: now where tasks are placed here, else in the newest measured hour",
+    ),
+    ("headroom_guarantee_rate", "p: probability that a promise is to hold with"),
+    ("headroom_eta", "Safety coefficient"),
+    ("headroom_quota_computed_timestamp_seconds", "When the quota was computed"),
+    ("headroom_quota_age_seconds", "Age of the quota"),
+    ("headroom_quota_stage", "0 fresh, 1 stale, 2 conservative"),
+    ("headroom_pool_without_new_quota", "1 where the last renewal gave the pool no quota, else 0"),
+    ("headroom_usage_newest_timestamp_seconds", "End of the newest measured hour of usage"),
+    ("headroom_run_age_seconds", "Age of the newest hour that the serving run has learned from"),
+    ("headroom_forecast_mean_gpus", "Mean of the pool's HP demand so many hours ahead"),
+    ("headroom_forecast_stddev_gpus", "Standard deviation of it"),
+    ("headroom_forecast_mae_gpus", "Mean absolute error of the median over the last seven days"),
+    ("headroom_forecast_last_value_mae_gpus", "That of the last value on the same hours"),
+    (
+        "headroom_forecast_coverage_ratio",
+        "Share of hours at or below the quantile of this level over the last seven days",
+    ),
+    (
+        "headroom_bound_coverage_ratio",
+        "Share of issue hours at which the bound at the guarantee rate held, over the last seven days",
+    ),
+    ("headroom_forecasts_scored", "Forecasts of an hour that were scored over the last seven days"),
+    ("headroom_forecasts_unmeasured", "Those that had no measurement"),
+    ("headroom_forecast_drifts", "1 where coverage has left its band, else 0"),
+    ("headroom_guarantees_kept_24h", "Promises that ended kept in the last 24 hours"),
+    ("headroom_guarantees_broken_24h", "Promises that ended broken in the last 24 hours"),
+    ("headroom_override_gpus", "GPUs of the overrides whose time is now"),
+    ("headroom_tasks", "Tasks that wait or run"),
+    ("headroom_fragmentation_gpus", "GPUs that are free and of no use to what is usually asked for"),
+    ("headroom_power_watts", "What the nodes draw, by a table of GPU models"),
+    ("headroom_retrain_running", "1 while a training runs, else 0"),
+    ("headroom_retrain_last_exit_code", "Exit code of the last training; -1 where it had none"),
+    ("headroom_retrain_last_success_timestamp_seconds", "When a training that the service has started ended well"),
+    ("headroom_prometheus_last_success_timestamp_seconds", "When usage was last taken in from Prometheus"),
+    ("headroom_prometheus_newest_timestamp_seconds", "End of the newest hour that was taken in from Prometheus"),
+    ("headroom_eta_least", "The lowest eta that the settings allow"),
+    ("headroom_eta_most", "The highest eta that the settings allow"),
+    ("headroom_organizations", "Organizations that are forecast"),
+    ("headroom_cold_organizations", "Those of them that are new to the model"),
+];
+
+const COUNTERS: [(&str, &str); 13] = [
+    ("headroom_outcomes_total", "Guarantee periods that ended and were recorded by this service, by how"),
+    ("headroom_evictions_total", "Runs of spot tasks that were cut, by cause: hp, node_failure, drain"),
+    ("headroom_decisions_total", "Tasks that were submitted, and tasks that were started"),
+    ("headroom_preemption_cycles_total", "Tasks that were sent to rest because they kept being evicted"),
+    ("headroom_eta_moves_total", "Moves of eta, up and down"),
+    ("headroom_http_answers_total", "Answers by route and status"),
+    ("headroom_refresh_failures_total", "Renewals that failed for a cluster, or for all"),
+    ("headroom_issues_scored_total", "Issue times whose forecasts were scored"),
+    ("headroom_ledger_failures_total", "Ledgers of forecasts that could not be kept"),
+    ("headroom_audit_failures_total", "Writes that were refused because they could not be written down"),
+    ("headroom_retrain_attempts_total", "Trainings by outcome: promoted, kept, failed"),
+    ("headroom_prometheus_queries_total", "Queries to Prometheus by outcome"),
+    ("headroom_prometheus_gaps_total", "Measured times that Prometheus had no whole answer for, in hours"),
+];
+
+const HISTOGRAMS: [(&str, &str); 4] = [
+    ("headroom_refresh_seconds", "A renewal of all quotas"),
+    ("headroom_turn_seconds", "A turn of a pool's writer: what waits is decided and written"),
+    ("headroom_task_wait_seconds", "How long tasks had waited when they started"),
+    ("headroom_http_request_seconds", "Requests by route; quotas, streams and long polls apart"),
+];
+
+/// Tells the recorder.
+pub fn describe() {
+    for (name, help) in GAUGES {
+        describe_gauge!(name, help);
+    }
+    for (name, help) in COUNTERS {
+        describe_counter!(name, help);
+    }
+    for (name, help) in HISTOGRAMS {
+        describe_histogram!(name, Unit::Seconds, help);
+    }
+}

@@ -1,0 +1,109 @@
+//! The numbers of pools as they are answered now: asked for at each scrape, since an answer ages by itself.
+
+use super::{of_pool, of_pool_and};
+use crate::engine::TaskCounts;
+use crate::leases::Leases;
+use crate::plan::PoolQuota;
+use crate::published::{Answer, PublishedPool};
+use metrics::gauge;
+use placement::pool::Pool;
+use placement::staleness::stage;
+use std::collections::BTreeSet;
+use vocab::{OutcomeKind, OverrideKind, PoolId, UnixSeconds};
+
+/// What is answered of pools at `now`.
+pub fn describe<'a>(pools: impl Iterator<Item = &'a PublishedPool>, now: UnixSeconds) {
+    for pool in pools {
+        let id = &pool.id;
+        for answer in &pool.answers {
+            describe_hours(id, answer, now);
+        }
+        if let Some(first) = pool.answers.first() {
+            gauge!("headroom_eta", &of_pool(id)).set(first.fresh.eta);
+            gauge!("headroom_capacity_gpus", &of_pool(id)).set(first.fresh.capacity_gpus);
+            gauge!("headroom_idle_gpus", &of_pool(id)).set(first.fresh.idle_gpus);
+            gauge!("headroom_guarantee_rate", &of_pool(id)).set(first.fresh.guarantee_rate);
+            let computed_at = first.computed_at;
+            gauge!("headroom_quota_computed_timestamp_seconds", &of_pool(id)).set(computed_at.get() as f64);
+            gauge!("headroom_quota_age_seconds", &of_pool(id)).set(now.since_s(computed_at) as f64);
+            // 0 fresh, 1 stale, 2 conservative.
+            gauge!("headroom_quota_stage", &of_pool(id)).set(f64::from(stage(computed_at, now).0 as u8));
+        }
+        if let Some(made_of) = &pool.made_of {
+            describe_inputs(made_of, now);
+        }
+        for (kind, name) in [
+            (OutcomeKind::Kept, "headroom_guarantees_kept_24h"),
+            (OutcomeKind::Broken, "headroom_guarantees_broken_24h"),
+        ] {
+            let count = pool.glance.outcomes_24h.get(&kind).copied().unwrap_or(0);
+            gauge!(name, &of_pool(id)).set(count as f64);
+        }
+        gauge!("headroom_pool_without_new_quota", &of_pool(id)).set(f64::from(u8::from(pool.problem.is_some())));
+    }
+}
+
+fn describe_hours(id: &PoolId, answer: &Answer, now: UnixSeconds) {
+    let labels = of_pool_and(id, "hours", &answer.hours());
+    gauge!("headroom_quota_gpus", &labels).set(answer.quota(now).as_gpus());
+    gauge!("headroom_used_gpus", &labels).set(answer.held.spot.as_gpus());
+    gauge!("headroom_available_gpus", &labels).set(answer.held.available.as_gpus());
+    gauge!("headroom_demand_bound_gpus", &labels).set(answer.fresh.demand_bound_gpus);
+    gauge!("headroom_inventory_gpus", &labels).set(answer.fresh.inventory_gpus);
+}
+
+/// What the quotas of a pool were made of.
+fn describe_inputs(made_of: &PoolQuota, now: UnixSeconds) {
+    let id = &made_of.id;
+    let demand = made_of.live.as_ref().map_or(made_of.supply.latest_demand, |live| live.hp_demand);
+    gauge!("headroom_hp_demand_gpus", &of_pool(id)).set(demand.as_gpus());
+    gauge!("headroom_usage_newest_timestamp_seconds", &of_pool(id)).set(made_of.issue.unix_s() as f64);
+    gauge!("headroom_organizations", &of_pool(id)).set(made_of.forecasts.len() as f64);
+    gauge!("headroom_cold_organizations", &of_pool(id)).set(made_of.cold_organizations as f64);
+    gauge!("headroom_eta_least", &of_pool(id)).set(made_of.settings.pool.eta_least.as_f64());
+    gauge!("headroom_eta_most", &of_pool(id)).set(made_of.settings.pool.eta_most.as_f64());
+    let learned_until = made_of.run.trained.data.to.instant();
+    gauge!("headroom_run_age_seconds", "cluster" => id.cluster.to_string()).set(now.since_s(learned_until) as f64);
+    for (index, total) in made_of.bounds.last().iter().flat_map(|bound| &bound.totals).enumerate() {
+        let labels = of_pool_and(id, "step", &(index + 1));
+        gauge!("headroom_forecast_mean_gpus", &labels).set(total.mean_gpus);
+        gauge!("headroom_forecast_stddev_gpus", &labels).set(total.stddev_gpus);
+    }
+    for kind in OverrideKind::ALL {
+        let mine = made_of.overrides.iter().map(|one| &one.asked.what).filter(|what| what.kind == kind);
+        let gpus: f64 = mine.filter(|what| what.from <= now && now < what.to).map(|what| what.gpus.as_gpus()).sum();
+        gauge!("headroom_override_gpus", &of_pool_and(id, "kind", &kind.as_str())).set(gpus);
+    }
+}
+
+/// Which clusters this service writes for.
+pub fn describe_leads<'a>(pools: impl Iterator<Item = &'a PublishedPool>, leases: &Leases) {
+    let clusters: BTreeSet<_> = pools.map(|pool| &pool.id.cluster).collect();
+    for cluster in clusters {
+        let leads = leases.led(cluster).is_some();
+        gauge!("headroom_leads", "cluster" => cluster.to_string()).set(f64::from(u8::from(leads)));
+    }
+}
+
+/// How the nodes of a pool stand whose tasks are placed here. Where it is not known what its GPUs draw there are no watts.
+pub fn describe_nodes(id: &PoolId, pool: &Pool) {
+    gauge!("headroom_fragmentation_gpus", &of_pool(id)).set(pool.fragmentation_milli() as f64 / 1_000.0);
+    if let Some(watts) = pool.watts() {
+        gauge!("headroom_power_watts", &of_pool(id)).set(watts as f64);
+    }
+}
+
+/// How many tasks wait and run.
+pub fn describe_tasks(id: &PoolId, counts: TaskCounts) {
+    let TaskCounts { hp_waiting, hp_running, spot_waiting, spot_running, .. } = counts;
+    for (class, status, count) in [
+        ("hp", "waiting", hp_waiting),
+        ("hp", "running", hp_running),
+        ("spot", "waiting", spot_waiting),
+        ("spot", "running", spot_running),
+    ] {
+        let [cluster, gpu_model] = of_pool(id);
+        let labels = [cluster, gpu_model, ("class", class.to_owned()), ("status", status.to_owned())];
+        gauge!("headroom_tasks", &labels).set(count as f64);
+    }
+}

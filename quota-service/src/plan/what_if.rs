@@ -1,0 +1,114 @@
+//! A quota as it would be under another capacity, demand, rate or eta: the computation of the plan once more.
+
+use super::cluster::{PoolQuota, covered};
+use super::explain::reason;
+use forecaster::Predict;
+use forecaster::bound::{BoundError, bounds};
+use placement::overrides::overridden;
+use placement::what_if::{Change, changed_bounds, changed_supply, moved_bounds};
+use placement::{Bound, Eta, Quota, Supply, quotas};
+use vocab::{GuaranteeRate, HorizonHours, MilliGpus};
+use wire::{WhatIfAnswer, WhatIfSide};
+
+/// What would be other than it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Changes {
+    pub capacity: Change,
+    pub demand: Change,
+    pub guarantee_rate: Option<GuaranteeRate>,
+    pub eta: Option<Eta>,
+}
+
+/// The quota of some hours now, and under changes; `None` where those hours are not offered.
+///
+/// # Errors
+/// The bound at the other rate is none.
+pub fn what_if(pool: &PoolQuota, hours: HorizonHours, changes: &Changes) -> Result<Option<WhatIfAnswer>, BoundError> {
+    let Some(place) = pool.quotas.iter().position(|one| one.hours == hours) else { return Ok(None) };
+    let mut steps = Vec::new();
+    // 1. Bounds: those of the plan, moved by what another rate does to the forecast's.
+    let rate = changes.guarantee_rate.unwrap_or(pool.settings.pool.guarantee_rate);
+    let before: Vec<Bound> = pool.demand.iter().map(|one| Bound { bound: one.before, ..one.bound }).collect();
+    let at_rate = match changes.guarantee_rate {
+        Some(rate) => at_rate(pool, &before, rate)?,
+        None => before,
+    };
+    let demand = changed_bounds(&at_rate, changes.demand);
+    // 2. Supply, and what people asked for, which stays as it is.
+    let supply = changed_supply(&pool.supply, changes.capacity, changes.demand);
+    let asked: Vec<_> = pool.overrides.iter().map(|one| (one.id, one.asked.what.clone())).collect();
+    let asked_for = overridden(&demand, &asked, changes.demand.of(held_by_hp(pool)), pool.computed_at);
+    let demand: Vec<Bound> = asked_for.iter().map(|one| one.bound).collect();
+    // 3. Quotas.
+    let now = &pool.quotas[place];
+    let eta = changes.eta.unwrap_or(now.eta);
+    let then = &quotas(&supply, &demand, eta)[place];
+    steps.extend(changed(pool, now, then, rate));
+    Ok(Some(WhatIfAnswer {
+        cluster: pool.id.cluster.to_string(),
+        gpu_model: pool.id.gpu_model.to_string(),
+        hours: hours.get(),
+        now: side(now, pool.settings.pool.guarantee_rate),
+        then: side(then, rate),
+        steps,
+    }))
+}
+
+/// HP GPUs now, as well as they are known.
+fn held_by_hp(pool: &PoolQuota) -> MilliGpus {
+    pool.live.as_ref().map_or(pool.supply.latest_demand, |live| live.hp_demand)
+}
+
+/// The bounds at another guarantee rate.
+fn at_rate(pool: &PoolQuota, before: &[Bound], rate: GuaranteeRate) -> Result<Vec<Bound>, BoundError> {
+    let trained = &pool.run.trained;
+    let offered = &pool.settings.pool.offered_hours;
+    let steps: Vec<_> = offered.iter().map(|hours| covered(*hours, pool.more_steps, trained.horizon())).collect();
+    let (members, raw): (Vec<_>, Vec<_>) = (pool.forecasts.iter().collect(), pool.corrected.raw().iter().collect());
+    let conformal = pool.corrected.calibrator().conformal_of(&pool.id, &raw, rate);
+    let calibration = trained.calibration(&pool.id);
+    let at_rate = bounds(&members, pool.aggregation, calibration, conformal.as_ref(), rate, &steps)?;
+    let (from, to): (Vec<_>, Vec<_>) =
+        pool.bounds.iter().zip(&at_rate).map(|(one, other)| (one.bound, other.bound)).unzip();
+    Ok(moved_bounds(before, &from, &to))
+}
+
+fn side(quota: &Quota, rate: GuaranteeRate) -> WhatIfSide {
+    WhatIfSide {
+        quota_gpus: quota.quota.as_gpus(),
+        available_gpus: quota.available.as_gpus(),
+        capacity_gpus: quota.capacity.as_gpus(),
+        demand_bound_gpus: quota.demand_bound.as_gpus(),
+        inventory_gpus: quota.inventory.as_gpus(),
+        idle_gpus: quota.idle.as_gpus(),
+        used_gpus: quota.used.as_gpus(),
+        eta: quota.eta.as_f64(),
+        guarantee_rate: rate.as_f64(),
+        reasons: quota.reasons.iter().map(reason).collect(),
+    }
+}
+
+/// What differs, a sentence each, in the order of the computation.
+fn changed(pool: &PoolQuota, now: &Quota, then: &Quota, rate: GuaranteeRate) -> Vec<String> {
+    let Supply { capacity, idle, .. } = &pool.supply;
+    let hours = now.hours;
+    let mut steps = Vec::new();
+    if then.capacity != *capacity {
+        steps.push(format!("C = {} GPUs instead of {capacity}", then.capacity));
+    }
+    if rate != pool.settings.pool.guarantee_rate {
+        steps.push(format!("p = {rate} instead of {}", pool.settings.pool.guarantee_rate));
+    }
+    if then.demand_bound != now.demand_bound {
+        steps.push(format!("B_{hours} = {} GPUs instead of {}", then.demand_bound, now.demand_bound));
+    }
+    steps.push(format!("f = max(0, {} − {}) = {}", then.capacity, then.demand_bound, then.inventory));
+    steps.push(format!("η · f = {} × {} = {}, rounded down", then.eta, then.inventory, then.scaled_inventory));
+    if then.idle != *idle {
+        steps.push(format!("S0 = {} GPUs instead of {idle}: idle GPUs come and go first", then.idle));
+    }
+    let decided = then.reasons.first().map(ToString::to_string).unwrap_or_default();
+    let (scaled, ceiling) = (then.scaled_inventory, then.ceiling);
+    steps.push(format!("Q_{hours} = min({scaled}, {ceiling}) = {} instead of {}: {decided}", then.quota, now.quota));
+    steps
+}
