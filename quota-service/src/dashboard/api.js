@@ -17,6 +17,7 @@ export class Problem extends Error {
 const answers = new Map();
 const waiting = [];
 let underWay = 0;
+let versions = 0;
 let memory = "";
 
 /** The token of this tab; of this page alone, where the browser keeps nothing. */
@@ -93,7 +94,7 @@ async function asked(url, before) {
     data: JSON.parse(text),
     etag: response.headers.get("etag"),
     at: Date.now(),
-    version: (before?.version ?? 0) + 1,
+    version: ++versions,
   };
 }
 

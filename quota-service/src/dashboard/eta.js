@@ -16,66 +16,56 @@ function steps({ eta, moves }, now) {
   return { x: [x[0] - 3600, ...x], values: [before.from, ...values] };
 }
 
+const COLUMNS = [
+  { name: "When" },
+  { name: "From", number: true },
+  { name: "To", number: true },
+  { name: "Kept", number: true },
+  { name: "Broken", number: true },
+  { name: "Direction" },
+  { name: "Why" },
+];
+
+function moveRow(move) {
+  const direction = move.to > move.from ? badge("good", "up") : badge("warn", "down");
+  const why = h("span", { class: "sentence" }, move.reason);
+  return [time(move.at), number(move.from), number(move.to), number(move.kept), number(move.broken), direction, why];
+}
+
+/** The moves as a line of steps, and one by one. */
+function moves({ eta, quota }) {
+  const newest = eta.moves[0];
+  const { x, values } = steps(eta, Math.max(seconds(quota.computed_at), seconds(newest.at)));
+  const last = `the last from ${number(newest.from)} to ${number(newest.to)}`;
+  const chart = timeChart({
+    key: "eta",
+    title: "Eta over its last moves",
+    label: `Eta is ${number(eta.eta)} after ${eta.moves.length} moves, ${last}.`,
+    x,
+    lines: [{ words: "eta", values, colour: "--forecast", stepped: true, points: true, cls: "forecast" }],
+    height: 180,
+  });
+  const rows = eta.moves.map(moveRow);
+  return [chart, table({ caption: "Moves of eta, newest first", columns: COLUMNS, cards: true, rows })];
+}
+
 /** Eta's last moves and why. */
 export function etaSection(pool, state) {
+  const query = () => ({ cluster: pool.cluster, gpu_model: pool.gpu_model, hours: state.hours });
   return new Section({
     id: "eta",
     title: "Eta",
     about:
       "The safety coefficient: it falls where promises were broken more often than they may be, and rises where they were kept and spot tasks wait.",
-    sources: () =>
-      state.hours
-        ? {
-            explained: address("/v1/quota/explain", {
-              cluster: pool.cluster,
-              gpu_model: pool.gpu_model,
-              hours: state.hours,
-            }),
-          }
-        : { list: "/v1/pools" },
+    sources: () => (state.hours ? { explained: address("/v1/quota/explain", query()) } : { list: "/v1/pools" }),
     render: ({ explained }) => {
       if (!explained) return h("p", { class: "quiet" }, "There is no quota, and eta stands where it was.");
       const { eta } = explained;
-      const now = h(
-        "p",
-        null,
-        h("strong", null, `Eta is ${number(eta.eta)}. `),
-        `${eta.last_decision.detail} (`,
-        h("code", null, eta.last_decision.code),
-        ").",
-      );
-      if (eta.moves.length === 0) return [now, h("p", { class: "quiet" }, "It has not moved yet.")];
-      const { x, values } = steps(eta, Math.max(seconds(explained.quota.computed_at), seconds(eta.moves[0].at)));
-      const chart = timeChart({
-        key: "eta",
-        title: "Eta over its last moves",
-        label: `Eta is ${number(eta.eta)} after ${eta.moves.length} moves, the last from ${number(eta.moves[0].from)} to ${number(eta.moves[0].to)}.`,
-        x,
-        lines: [{ words: "eta", values, colour: "--forecast", stepped: true, points: true, cls: "forecast" }],
-        height: 180,
-      });
-      const columns = [
-        { name: "When" },
-        { name: "From", number: true },
-        { name: "To", number: true },
-        { name: "Kept", number: true },
-        { name: "Broken", number: true },
-        { name: "Direction" },
-        { name: "Why" },
-      ];
-      const row = (move) => [
-        time(move.at),
-        number(move.from),
-        number(move.to),
-        number(move.kept),
-        number(move.broken),
-        move.to > move.from ? badge("good", "up") : badge("warn", "down"),
-        h("span", { class: "sentence" }, move.reason),
-      ];
+      const lead = h("strong", null, `Eta is ${number(eta.eta)}. `);
+      const why = h("code", null, eta.last_decision.code);
       return [
-        now,
-        chart,
-        table({ caption: "Moves of eta, newest first", columns, cards: true, rows: eta.moves.map(row) }),
+        h("p", null, lead, eta.last_decision.detail, " (", why, ")."),
+        eta.moves.length > 0 ? moves(explained) : h("p", { class: "quiet" }, "It has not moved yet."),
       ];
     },
   });

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-const PLAIN = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
+const PLAIN = new Intl.NumberFormat("en", { maximumFractionDigits: 3, signDisplay: "negative" });
 const SIGNED = new Intl.NumberFormat("en", { maximumFractionDigits: 3, signDisplay: "exceptZero" });
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 const MOMENT = new Intl.DateTimeFormat("en-GB", {

@@ -58,8 +58,10 @@ function grouped(nodes, most = ROWS) {
   return { groups, size };
 }
 
+const rowHeightOf = (groups) => Math.max(2, Math.min(16, Math.floor(560 / groups.length)));
+
 function paint(canvas, width, { groups, hours, most }, marked) {
-  const rowHeight = Math.max(2, Math.min(16, Math.floor(560 / groups.length)));
+  const rowHeight = rowHeightOf(groups);
   const height = rowHeight * groups.length;
   const ratio = window.devicePixelRatio || 1;
   const left = width > WIDE ? NAMES : 0;
@@ -154,6 +156,7 @@ function heat(picture, title, label) {
     "div",
     {
       class: "keyed heat",
+      vars: { "--height": `${rowHeightOf(picture.groups) * picture.groups.length + AXIS}px` },
       tabindex: "0",
       role: "group",
       "aria-label": `${title}: arrow keys read out nodes and hours`,

@@ -125,6 +125,8 @@ const COLUMNS = [
     cell: (pool) => [
       h("a", { href: poolLink(pool.id), data: { key: `pool-${pool.id}` } }, breakable(pool.id)),
       h("span", { class: "small" }, count(pool.organizations, "organization")),
+      pool.tasks &&
+        h("span", { class: "small" }, `${number(pool.tasks.waiting)} waiting, ${number(pool.tasks.running)} running`),
     ],
   },
   {

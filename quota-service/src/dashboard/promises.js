@@ -86,7 +86,7 @@ function drawDays(host, width, days, rate) {
 }
 
 function days(answer) {
-  const host = responsive(h("div", { class: "chart" }), (width) =>
+  const host = responsive(h("div", { class: "chart", vars: { "--height": `${HEIGHT}px` } }), (width) =>
     drawDays(host, width, answer.days, answer.guarantee_rate),
   );
   const columns = [

@@ -6,6 +6,8 @@ import { dayOf, hourOf, moment, number } from "./format.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+/** In pixels, where nothing else is said. */
+const HEIGHT = 260;
 const DASH = { dashed: [6, 4], dotted: [2, 3] };
 
 /** Hours on an axis; the day where one begins. */
@@ -85,7 +87,7 @@ function draw(host, width, what, readout) {
   };
   const options = {
     width,
-    height: what.height ?? 260,
+    height: what.height ?? HEIGHT,
     legend: { show: false },
     bands: bands.map(fill),
     axes: axes(width > 560),
@@ -119,7 +121,7 @@ function keys(chart, event) {
 export function timeChart(what) {
   const readout = h("p", { class: "readout" }, " ");
   let chart = null;
-  const host = h("div", { class: "chart" });
+  const host = h("div", { class: "chart", vars: { "--height": `${what.height ?? HEIGHT}px` } });
   const frame = h(
     "div",
     {
