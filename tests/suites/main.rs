@@ -1,6 +1,7 @@
 //! Suites that cross crates. Those that need a database run on both: `make test` brings a Postgres along.
 #![allow(clippy::unwrap_used, reason = "in a test, what should have worked and did not is a failure of the test")]
 
+mod browser;
 mod calendar;
 mod cases;
 mod demo;

@@ -19,7 +19,7 @@ pub enum Need {
 #[must_use]
 pub fn need(method: &Method, route: Option<&str>) -> Need {
     match (route.unwrap_or_default(), method) {
-        ("/healthz" | "/readyz" | "/openapi.json", _) => Need::Nothing,
+        ("/healthz" | "/readyz" | "/openapi.json" | "/" | "/assets/{name}", _) => Need::Nothing,
         ("/v1/audit", _) => Need::Admin,
         // A dry run changes nothing.
         ("/v1/tasks/dry-run", _) | (_, &Method::GET | &Method::HEAD) => Need::Read,
@@ -153,6 +153,8 @@ mod tests {
     fn what_changes_something_asks_for_more_than_reading() {
         for (method, route, wanted) in [
             (Method::GET, "/healthz", Need::Nothing),
+            (Method::GET, "/", Need::Nothing),
+            (Method::GET, "/assets/{name}", Need::Nothing),
             (Method::GET, "/quota", Need::Read),
             (Method::GET, "/v1/audit", Need::Admin),
             (Method::POST, "/v1/tasks/dry-run", Need::Read),

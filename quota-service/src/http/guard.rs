@@ -61,7 +61,7 @@ impl Kind {
             || request.uri().query().is_some_and(|query| query.split('&').any(|part| part.starts_with("wait=")));
         match route {
             Some("/quota" | "/v1/quota") if waits() => Self::Stream,
-            Some("/quota" | "/v1/quota" | "/healthz" | "/readyz" | "/metrics") => Self::Quota,
+            Some("/quota" | "/v1/quota" | "/healthz" | "/readyz" | "/metrics" | "/" | "/assets/{name}") => Self::Quota,
             Some("/v1/quota/stream" | "/v1/events") => Self::Stream,
             Some("/v1/tasks/dry-run") => Self::Read,
             _ if [Method::GET, Method::HEAD].contains(request.method()) => Self::Read,

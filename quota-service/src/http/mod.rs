@@ -2,6 +2,7 @@
 
 mod access;
 mod audit;
+mod dashboard;
 mod document;
 mod error;
 mod events;
@@ -104,6 +105,7 @@ pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone
     let document = openapi().to_json().expect("the document is made of strings and numbers");
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
     routes
+        .merge(dashboard::routes())
         .route("/openapi.json", get(move || async move { (json, document) }))
         .route(
             "/metrics",

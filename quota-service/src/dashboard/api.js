@@ -1,0 +1,141 @@
+// Questions to the service: with the token where there is one, with If-None-Match, and one at a time for each address.
+
+const TOKEN = "headroom-token";
+/** Within so long the same question is not asked twice: several sections share an answer. */
+const SHARED_MS = 1500;
+/** Questions that are under way at once. */
+const AT_ONCE = 4;
+
+/** What the service says where it does not answer what was asked. */
+export class Problem extends Error {
+  constructor(status, code, detail, extra = {}) {
+    super(detail);
+    Object.assign(this, { status, code, detail, known: extra.known ?? [], errors: extra.errors ?? [] });
+  }
+}
+
+const answers = new Map();
+const waiting = [];
+let underWay = 0;
+let versions = 0;
+let memory = "";
+
+/** The token of this tab; of this page alone, where the browser keeps nothing. */
+export function token() {
+  try {
+    return sessionStorage.getItem(TOKEN) ?? memory;
+  } catch {
+    return memory;
+  }
+}
+
+/** Keeps a token, or forgets it with "". */
+export function setToken(value) {
+  memory = value;
+  answers.clear();
+  try {
+    if (value) sessionStorage.setItem(TOKEN, value);
+    else sessionStorage.removeItem(TOKEN);
+  } catch {
+    /* The page keeps it. */
+  }
+}
+
+/** `/v1/x?a=b` from a path and what it is asked with. */
+export function address(path, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(given).toString();
+  return text ? `${path}?${text}` : path;
+}
+
+function turn() {
+  while (underWay < AT_ONCE && waiting.length > 0) {
+    underWay += 1;
+    waiting.shift()();
+  }
+}
+
+async function sent(url, options) {
+  await new Promise((begin) => {
+    waiting.push(begin);
+    turn();
+  });
+  try {
+    return await fetch(url, { cache: "no-store", ...options });
+  } catch {
+    throw new Problem(0, "unreachable", "The service does not answer: it may have stopped, or the network is down.");
+  } finally {
+    underWay -= 1;
+    turn();
+  }
+}
+
+function headers(more) {
+  const bearer = token();
+  return { accept: "application/json", ...(bearer ? { authorization: `Bearer ${bearer}` } : {}), ...more };
+}
+
+async function problem(response) {
+  const body = await response.json().catch(() => ({}));
+  const detail = body.detail ?? `The service answered ${response.status} ${response.statusText}`.trim();
+  if (response.status === 401) document.dispatchEvent(new CustomEvent("headroom:token", { detail }));
+  return new Problem(response.status, body.code ?? "", detail, body);
+}
+
+async function asked(url, before) {
+  const etag = before?.etag ? { "if-none-match": before.etag } : {};
+  const response = await sent(url, { headers: headers(etag) });
+  if (response.status === 304 && before) return { ...before, at: Date.now() };
+  if (!response.ok) throw await problem(response);
+  const text = await response.text();
+  if (before && before.text === text) return { ...before, etag: response.headers.get("etag"), at: Date.now() };
+  return {
+    text,
+    data: JSON.parse(text),
+    etag: response.headers.get("etag"),
+    at: Date.now(),
+    version: ++versions,
+  };
+}
+
+/** The answer to a question: `data`, and a `version` that rises when it changes. */
+export function get(url, fresh = false) {
+  const kept = answers.get(url);
+  if (kept && !fresh && (kept.pending || Date.now() - kept.began < SHARED_MS)) return kept.promise;
+  const entry = { began: Date.now(), pending: true, last: kept?.last };
+  entry.promise = asked(url, kept?.last).then(
+    (answer) => {
+      entry.pending = false;
+      entry.last = answer;
+      return answer;
+    },
+    (fault) => {
+      entry.pending = false;
+      throw fault;
+    },
+  );
+  answers.set(url, entry);
+  return entry.promise;
+}
+
+/** An answer that stays open. It takes no turn: it would keep the others from theirs. */
+export async function stream(url, { signal, headers: more }) {
+  const response = await fetch(url, {
+    cache: "no-store",
+    signal,
+    headers: headers({ ...more, accept: "text/event-stream" }),
+  });
+  if (!response.ok) throw await problem(response);
+  return response;
+}
+
+/** Changes something, and gives the body of the answer, if it has one. */
+export async function send(method, url, body) {
+  const options = { method, headers: headers(body ? { "content-type": "application/json" } : {}) };
+  if (body) options.body = JSON.stringify(body);
+  const response = await sent(url, options);
+  if (!response.ok) throw await problem(response);
+  answers.clear();
+  const text = await response.text();
+  return text ? JSON.parse(text) : null;
+}

@@ -1,0 +1,170 @@
+// Which page is shown, and when it asks again.
+
+import { get } from "./api.js";
+import { badge, h, say } from "./dom.js";
+import { clock, duration, moment } from "./format.js";
+import { poolPage } from "./pool.js";
+import { poolsPage } from "./pools.js";
+import { runsPage } from "./runs.js";
+import { themeButton } from "./theme.js";
+import { tokenButton } from "./token.js";
+
+/** How often what is shown is asked for again, while somebody may be looking. */
+const EVERY_MS = 15_000;
+
+const main = document.getElementById("main");
+const heading = document.getElementById("heading");
+const content = document.getElementById("content");
+const age = document.getElementById("age");
+const clockBadge = document.getElementById("clock");
+let [page, shown, refreshedAt, busy, again] = [null, null, null, null, false];
+
+/** The parts of `#/pool/NAME/part`, decoded. */
+function route() {
+  const parts = location.hash.replace(/^#\/?/, "").split("/");
+  return parts.map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+}
+
+function made([kind, name]) {
+  if (kind === "pool" && name) return poolPage(name);
+  if (kind === "runs") return runsPage(name || null);
+  return poolsPage();
+}
+
+function mark(kind) {
+  for (const link of document.querySelectorAll("#places a")) {
+    const here = link.dataset.kind === (kind === "runs" ? "runs" : "pools");
+    if (here) link.setAttribute("aria-current", kind === "pool" ? "true" : "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+/** Brings a part of the page to the reader. */
+function goTo(id) {
+  const target = page.sections.find((section) => section.id === id)?.element.querySelector("h2");
+  if (!target) return;
+  target.scrollIntoView({ block: "start" });
+  target.focus({ preventScroll: true });
+}
+
+function open(isFirst) {
+  const parts = route();
+  const key = parts.slice(0, 2).join("/");
+  if (key !== shown) {
+    shown = key;
+    for (const section of page?.sections ?? []) section.leave?.();
+    page = made(parts);
+    document.title = `${page.title} · Headroom`;
+    heading.textContent = page.heading;
+    content.replaceChildren(...(page.lead ?? []), ...page.sections.map((section) => section.element));
+    mark(parts[0]);
+    refreshedAt = null;
+    refresh();
+    if (!isFirst) {
+      window.scrollTo(0, 0);
+      heading.focus({ preventScroll: true });
+    }
+  }
+  if (parts[0] === "pool" && parts[2]) goTo(parts[2]);
+}
+
+/** Whether the service runs on a clock of its own, as its quotas say. */
+async function readClock(current) {
+  const url = current.clock();
+  const answer = url ? await get(url).catch(() => null) : null;
+  const virtual = answer?.data.as_of ? new Date(answer.data.as_of) : null;
+  if (current !== page) return;
+  clockBadge.replaceChildren(
+    ...(virtual
+      ? [
+          badge(
+            "warn",
+            `virtual clock: ${moment(virtual)}`,
+            "The service runs on a clock of its own, behind the real one",
+          ),
+        ]
+      : []),
+  );
+  current.clockKnown?.(virtual);
+}
+
+/** Asks for everything on the page again, and tells what has changed. */
+async function refresh(force = false) {
+  const current = page;
+  if (busy === current) return void (again ||= force);
+  busy = current;
+  try {
+    await current.prepare?.(force);
+    const changed = await Promise.all(
+      current.sections.map(async (section) => ((await section.refresh(force)) ? section.title : null)),
+    );
+    await readClock(current);
+    if (current !== page) return;
+    refreshedAt = Date.now();
+    showAge();
+    const names = changed.filter(Boolean);
+    if (names.length > 0) say(`Changed: ${names.join(", ")}`);
+  } finally {
+    if (busy === current) busy = null;
+    // Somebody asked for it while it was under way: something has changed since.
+    if (again && current === page) {
+      again = false;
+      refresh(true);
+    }
+  }
+}
+
+function showAge() {
+  if (!refreshedAt) return age.replaceChildren("asking …");
+  const seconds = Math.round((Date.now() - refreshedAt) / 1000);
+  const at = new Date(refreshedAt);
+  age.replaceChildren(
+    "as of ",
+    h("time", { datetime: at.toISOString(), title: `${at.toISOString()} (UTC)` }, clock(at)),
+    seconds < 2 ? ", just now" : `, ${duration(seconds)} ago`,
+  );
+}
+
+/** Time passes only for those who look. */
+function beat() {
+  if (document.visibilityState !== "visible") return;
+  showAge();
+  if (refreshedAt && Date.now() - refreshedAt >= EVERY_MS) refresh();
+}
+
+function redraw() {
+  for (const section of page?.sections ?? []) section.redraw();
+}
+
+function begin() {
+  document.getElementById("tools").append(
+    h("button", { type: "button", id: "again", on: { click: () => refresh(true) } }, "Refresh"),
+    themeButton(redraw),
+    tokenButton(() => refresh(true)),
+  );
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+    main.scrollIntoView();
+  });
+  content.addEventListener("click", (event) => {
+    // A link to the part that was asked for last changes nothing in the address.
+    const link = event.target.closest?.(".contents a");
+    if (link && link.hash === location.hash) goTo(route()[2]);
+  });
+  window.addEventListener("hashchange", () => open(false));
+  document.addEventListener("visibilitychange", beat);
+  setInterval(beat, 1000);
+  open(true);
+}
+
+// The overrides of a pool ask for this once one is added or withdrawn.
+document.addEventListener("headroom:changed", () => refresh(true));
+
+begin();

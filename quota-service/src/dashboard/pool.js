@@ -1,0 +1,92 @@
+// The page of one pool.
+
+import { address, get } from "./api.js";
+import { h } from "./dom.js";
+import { demandSection } from "./demand.js";
+import { etaSection, historySection } from "./eta.js";
+import { eventsSection } from "./events.js";
+import { explainSection } from "./explain.js";
+import { nodesSection } from "./nodes.js";
+import { overridesSection } from "./overrides.js";
+import { poolLink } from "./pools.js";
+import { promisesSection } from "./promises.js";
+import { notice } from "./section.js";
+import { tasksSection } from "./tasks.js";
+import { whatIfSection } from "./whatif.js";
+
+/** `CLUSTER:GPU_MODEL` in its parts. */
+function named(id) {
+  const colon = id.indexOf(":");
+  return { id, cluster: colon < 0 ? id : id.slice(0, colon), gpu_model: colon < 0 ? "" : id.slice(colon + 1) };
+}
+
+/** Takes over what the list of pools says: which hours are offered, and whether the pool is there at all. */
+function take(state, pools, id) {
+  const summary = pools.find((one) => one.id === id);
+  if (!summary) return null;
+  const offered = (summary.offered_hours ?? []).toSorted((a, b) => a - b);
+  const same = offered.join() === state.offered.join();
+  state.offered = offered;
+  if (!offered.includes(state.hours)) state.hours = offered.at(-1) ?? null;
+  return { summary, same };
+}
+
+/** Links to the parts of the page. */
+function contents(id, sections) {
+  const link = (one) => h("li", null, h("a", { href: `${poolLink(id)}/${one.id}` }, one.title));
+  return h("nav", { class: "contents", "aria-label": "On this page" }, h("ul", null, sections.map(link)));
+}
+
+function unknown() {
+  const others = h("a", { href: "#/" }, "see those that there are");
+  const words = [h("strong", null, "There is no such pool, "), "or your token does not show it: ", others, "."];
+  return h("div", { class: "notice absent" }, h("p", null, words));
+}
+
+/** The parts of the page, in their order. `state` is what they share. */
+function parts(pool, state) {
+  const chosen = (hours) => {
+    state.hours = hours;
+    for (const one of [quota, history, eta, demand]) one.refresh();
+    quota.showHours();
+  };
+  const quota = explainSection(pool, state, chosen);
+  const [demand, history, eta] = [demandSection(pool, state), historySection(pool, state), etaSection(pool, state)];
+  const [overrides, whatIf] = [overridesSection(pool, state), whatIfSection(pool, state)];
+  const [promises, nodes, tasks] = [promisesSection(pool), nodesSection(pool), tasksSection(pool)];
+  return { quota, demand, promises, history, eta, nodes, tasks, events: eventsSection(pool), overrides, whatIf };
+}
+
+/** The page `#/pool/CLUSTER:GPU_MODEL`. */
+export function poolPage(id) {
+  const pool = named(id);
+  const state = { offered: [], hours: null, now: null };
+  const { quota, overrides, whatIf, ...others } = parts(pool, state);
+  const sections = [quota, ...Object.values(others), overrides, whatIf];
+  // An override changes the quota and more: all of the page asks again.
+  state.changed = async () => {
+    document.dispatchEvent(new CustomEvent("headroom:changed"));
+    await overrides.refresh(true);
+  };
+  const trouble = h("div", null);
+  /** Before the parts: which hours there are. */
+  const prepare = async (force) => {
+    try {
+      const found = take(state, (await get("/v1/pools", force)).data.pools, id);
+      trouble.replaceChildren(...(found ? [] : [unknown()]));
+      if (!found || found.same) return;
+      quota.showHours();
+      whatIf.showHours();
+    } catch (fault) {
+      trouble.replaceChildren(notice(fault));
+    }
+  };
+  const clockKnown = (now) => {
+    const isFirst = state.now === null;
+    state.now = now;
+    if (isFirst && now) overrides.clockKnown();
+  };
+  const query = () => ({ cluster: pool.cluster, gpu_model: pool.gpu_model, hours: state.hours });
+  const clock = () => (state.hours ? address("/v1/quota", query()) : null);
+  return { title: id, heading: id, lead: [trouble, contents(id, sections)], sections, prepare, clock, clockKnown };
+}

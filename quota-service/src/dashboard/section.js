@@ -1,0 +1,122 @@
+// A part of a page: it asks for what it shows, says so where it gets no answer, and draws again only what has changed.
+
+import { get } from "./api.js";
+import { h } from "./dom.js";
+
+/** Why a part has nothing to show, in words. */
+function words(fault) {
+  if (fault.status === 401) return "A token is needed: the button above asks for it.";
+  if (fault.status === 403) return `Your token does not allow this: ${fault.detail}`;
+  return fault.detail || String(fault);
+}
+
+/** Whether there is nothing to show, as opposed to a fault. */
+const isAbsent = (fault) => fault.status === 404 || fault.status === 409;
+
+/** A notice that stands where an answer is missing, with a button that asks again. */
+export function notice(fault, again) {
+  const absent = isAbsent(fault);
+  const kind = absent ? "absent" : "fault";
+  const lead = absent ? "Nothing to show: " : fault.status === 403 ? "" : "Not available: ";
+  return h(
+    "div",
+    { class: `notice ${kind}` },
+    h("p", null, h("strong", null, lead), words(fault)),
+    again && h("button", { type: "button", data: { key: "retry" }, on: { click: again } }, "Try again"),
+  );
+}
+
+/** Keeps the keyboard where it was while its surroundings are made anew. */
+function keepingFocus(host, change) {
+  const key = host.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const open = [...host.querySelectorAll("details[open]")].map((one) => one.dataset.key);
+  change();
+  for (const one of host.querySelectorAll("details"))
+    if (one.dataset.key && open.includes(one.dataset.key)) one.open = true;
+  if (key) host.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+}
+
+export class Section {
+  /**
+   * @param {object} what
+   * @param {string} what.id of the element
+   * @param {string} what.title
+   * @param {() => Object<string, string|null>} what.sources names and addresses; null for one that is not asked for
+   * @param {string[]} [what.optional] those whose absence leaves the rest
+   * @param {(data: object, section: Section) => any} what.render the content
+   * @param {boolean} [what.quietTitle] the heading of the page says it already
+   * @param {any} [what.before] what stands above the content and is made once
+   * @param {any} [what.after] what stands below
+   */
+  constructor(what) {
+    Object.assign(this, { optional: [], ...what });
+    this.seen = null;
+    this.body = h("div", { class: "body", "aria-busy": "true" }, h("p", { class: "quiet" }, "Loading …"));
+    const heading = h(
+      "h2",
+      { id: `${this.id}-title`, tabindex: "-1", class: this.quietTitle ? "hidden" : null },
+      this.title,
+    );
+    this.element = h(
+      "section",
+      { id: this.id, "aria-labelledby": `${this.id}-title` },
+      heading,
+      this.about && h("p", { class: "about" }, this.about),
+      this.before,
+      this.body,
+      this.after,
+    );
+  }
+
+  /** Asks, and draws if something has changed. Says whether it has. */
+  async refresh(force = false) {
+    const sources = Object.entries(this.sources()).filter(([, url]) => url);
+    const turn = (this.turn = {});
+    const got = await Promise.all(
+      sources.map(([name, url]) =>
+        get(url, force).then(
+          (answer) => ({ name, answer }),
+          (fault) => ({ name, fault }),
+        ),
+      ),
+    );
+    if (this.turn !== turn) return false;
+    const key = sources
+      .map(([, url], index) => `${url} ${got[index].answer?.version ?? got[index].fault.detail}`)
+      .join("\n");
+    if (!force && key === this.seen) return false;
+    const first = this.seen === null;
+    this.seen = key;
+    const refused = got.find(({ name, fault }) => fault && !this.optional.includes(name));
+    if (refused) this.show(() => notice(refused.fault, () => this.refresh(true)));
+    else this.draw(got);
+    return !first;
+  }
+
+  draw(got) {
+    this.data = Object.fromEntries(got.map(({ name, answer }) => [name, answer?.data ?? null]));
+    this.faults = Object.fromEntries(got.filter(({ fault }) => fault).map(({ name, fault }) => [name, fault]));
+    this.redraw();
+  }
+
+  /** Draws what is known once more: the choice of the reader has changed, or the colours. */
+  redraw() {
+    if (this.data) this.show(() => this.render(this.data, this));
+  }
+
+  show(make) {
+    keepingFocus(this.body, () => {
+      try {
+        this.body.replaceChildren(...[make()].flat(Infinity).filter(Boolean));
+      } catch (fault) {
+        console.error(fault);
+        this.body.replaceChildren(
+          notice({ status: 0, detail: `the answer is not as this page expects it (${fault.message})` }, () =>
+            this.refresh(true),
+          ),
+        );
+      }
+      this.body.setAttribute("aria-busy", "false");
+    });
+  }
+}

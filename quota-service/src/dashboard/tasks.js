@@ -1,0 +1,60 @@
+// Tasks that wait, and why.
+
+import { address } from "./api.js";
+import { badge, h, table } from "./dom.js";
+import { count, NONE, number, time } from "./format.js";
+import { Section } from "./section.js";
+
+const COLUMNS = [
+  { name: "Task" },
+  { name: "Class" },
+  { name: "Organization" },
+  { name: "GPUs", number: true },
+  { name: "Promise", number: true },
+  { name: "Waits since" },
+  { name: "Why" },
+];
+
+function row(task) {
+  const gpus = task.gpus_per_pod * task.pods;
+  const asked = task.pods > 1 ? `${number(gpus)} (${number(task.pods)} × ${number(task.gpus_per_pod)})` : number(gpus);
+  const why = task.detail.waits
+    ? [task.detail.waits.detail, " (", h("code", null, task.detail.waits.code), ")"]
+    : "not decided on yet";
+  return [
+    task.id,
+    badge(task.class === "hp" ? "good" : "none", task.class === "hp" ? "HP" : "spot"),
+    task.organization,
+    asked,
+    task.guarantee_hours ? `${task.guarantee_hours} h` : NONE,
+    time(task.submitted),
+    h("span", { class: "sentence" }, why),
+  ];
+}
+
+/** The queue of a pool whose tasks are placed here. */
+export function tasksSection(pool) {
+  return new Section({
+    id: "tasks",
+    title: "Waiting tasks",
+    sources: () => ({
+      answer: address("/v1/tasks", { cluster: pool.cluster, gpu_model: pool.gpu_model, status: "waiting", limit: 100 }),
+    }),
+    render: ({ answer }) => {
+      if (answer.tasks.length === 0) return h("p", { class: "quiet" }, "No task waits.");
+      const shown =
+        answer.total > answer.tasks.length
+          ? `The first ${number(answer.tasks.length)} of ${count(answer.total, "task")}`
+          : count(answer.total, "task");
+      return [
+        h("p", { class: "quiet" }, `${shown}, in the order of the queue.`),
+        table({
+          caption: "Waiting tasks in the order of the queue",
+          columns: COLUMNS,
+          cards: true,
+          rows: answer.tasks.map(row),
+        }),
+      ];
+    },
+  });
+}

@@ -1,0 +1,79 @@
+// The token: asked for where the service wants one, kept for this tab alone.
+
+import { setToken, token } from "./api.js";
+import { field, h } from "./dom.js";
+
+let dialog = null;
+/** Who has said no is not asked again by what refreshes by itself. */
+let declined = false;
+
+function close() {
+  dialog?.close();
+}
+
+/** Asks for a token. `why` is what the service said; `after` is done once there is a new one. */
+export function askForToken(why, after) {
+  if (dialog?.open) return;
+  dialog?.remove();
+  const input = h("input", { type: "password", id: "token", autocomplete: "off", spellcheck: "false", required: true });
+  let isUsed = false;
+  const keep = (event) => {
+    event.preventDefault();
+    isUsed = true;
+    setToken(input.value.trim());
+    close();
+    after();
+  };
+  dialog = h(
+    "dialog",
+    { "aria-labelledby": "token-title", "aria-describedby": "token-why" },
+    h(
+      "form",
+      { on: { submit: keep } },
+      h("h2", { id: "token-title" }, "A token is needed"),
+      h("p", { id: "token-why" }, why),
+      field(
+        "Token",
+        input,
+        "It stays in this tab and is forgotten when the tab is closed. Made by: quota-service token create",
+      ),
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { type: "submit", class: "main" }, "Use it"),
+        h("button", { type: "button", on: { click: close } }, "Cancel"),
+      ),
+    ),
+  );
+  declined = false;
+  dialog.addEventListener("close", () => {
+    declined = !isUsed;
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  input.focus();
+}
+
+/** The button in the head: says whether there is a token, and forgets it. */
+export function tokenButton(after) {
+  const button = h("button", { type: "button", id: "forget" });
+  const show = () => {
+    button.textContent = token() ? "Forget token" : "Token …";
+  };
+  const again = () => {
+    show();
+    after();
+  };
+  button.addEventListener("click", () => {
+    if (!token()) return askForToken("Where tokens are in force, each question to the service needs one.", again);
+    setToken("");
+    declined = false;
+    again();
+  });
+  document.addEventListener("headroom:token", ({ detail }) => {
+    show();
+    if (!declined) askForToken(detail, again);
+  });
+  show();
+  return button;
+}

@@ -1,0 +1,98 @@
+//! How the pages look and what they weigh: themes, a phone's width, people who see with their ears, names that look like markup.
+
+use super::*;
+
+/// What the browser may load for one page, compressed.
+const MOST_BYTES: f64 = 300.0 * 1024.0;
+const AXE: &str = include_str!("vendor/axe.min.js");
+const PAGES: [(&str, &str); 3] = [("pools", "#/"), ("pool", POOL), ("runs", "#/runs/demo")];
+
+/// What is wrong with the page for those who use it with help, each with where it stands.
+fn faults(browser: &Browser) -> Vec<String> {
+    browser.run(AXE, &[]);
+    let told = browser.awaited(
+        "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).join(', ')}`))",
+    );
+    told.as_array().unwrap_or_else(|| panic!("{told}")).iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_fits_every_theme_and_width_and_is_good_to_use_with_help() {
+    let Some(opened) = Opened::new().await else { return };
+    let browser = &opened.browser;
+    for (width, scheme) in [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")] {
+        browser.look(width, scheme);
+        for (name, page) in PAGES {
+            opened.go(page);
+            let whole = browser.run("return document.documentElement.scrollWidth", &[]);
+            assert!(whole.as_u64() <= Some(u64::from(width)), "{name} at {width} pixels is {whole} wide");
+            assert_eq!(faults(browser), [""; 0], "{name}, {width} pixels, {scheme}");
+            assert_eq!(browser.complaints(), [""; 0], "{name}, {width} pixels, {scheme}");
+            browser.picture(&format!("{name}-{width}-{scheme}"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_theme_is_that_of_the_system_until_the_reader_chooses_and_stays() {
+    let Some(opened) = Opened::new().await else { return };
+    let browser = &opened.browser;
+    let paper = || browser.run("return getComputedStyle(document.body).backgroundColor", &[]);
+    browser.look(1280, "dark");
+    opened.go("#/");
+    let dark = paper();
+    browser.look(1280, "light");
+    let light = paper();
+    assert_ne!(dark, light);
+    // From system to light to dark.
+    browser.click("#theme");
+    assert_eq!(paper(), light);
+    browser.click("#theme");
+    assert_eq!(paper(), dark);
+    opened.go("#/");
+    assert_eq!(paper(), dark, "it is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_look_like_markup_are_shown_as_text() {
+    let Some(opened) = Opened::new().await else { return };
+    let browser = &opened.browser;
+    opened.go("#/");
+    assert!(browser.texts("#pools tbody th a").contains(&format!("demo:{MARKUP_MODEL}")));
+    opened.go("#/pool/demo%3A%3Ci%3EB200%3C%2Fi%3E");
+    assert_eq!(browser.texts("h1"), [format!("demo:{MARKUP_MODEL}")]);
+    let offered = browser.texts("#fan-organization option");
+    assert!(offered.contains(&MARKUP_ORGANIZATION.to_owned()), "{offered:?}");
+    assert_eq!(browser.run("return document.querySelectorAll('main img, main i').length", &[]), 0);
+    browser.run("const one = document.querySelector('#fan-organization'); one.value = arguments[0]; one.dispatchEvent(new Event('change'))", &[MARKUP_ORGANIZATION.into()]);
+    browser.until("document.querySelector('#demand figcaption').textContent.includes('<img')");
+    assert_eq!(browser.run("return document.querySelectorAll('main img, main i').length", &[]), 0);
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_weighs_no_more_than_300_kib() {
+    let Some(opened) = Opened::new().await else { return };
+    let browser = &opened.browser;
+    opened.go(POOL);
+    let loaded = "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].filter((one) => !one.name.includes('/v1/'))";
+    let names = browser.run(&format!("return {loaded}.map((one) => one.name)"), &[]);
+    assert!(names.as_array().unwrap().len() > 20, "{names}");
+    let bytes = browser.run(&format!("return {loaded}.reduce((sum, one) => sum + one.transferSize, 0)"), &[]);
+    let bytes = bytes.as_f64().unwrap();
+    let painted = browser.run("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0", &[]);
+    println!("{bytes} bytes were loaded; the first picture stood after {painted} ms");
+    assert!(bytes > 10_000.0 && bytes <= MOST_BYTES, "{bytes} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_pool_the_page_says_how_to_begin() {
+    let Some(browser) = Browser::open() else { return };
+    let database = fresh_database(Backend::Sqlite).await;
+    let service = Listening::start(&["--database", &database.url]);
+    browser.go(&format!("http://{}/", service.address));
+    browser.until("document.querySelector('#pools .notice')");
+    let said = browser.texts("#pools .notice").join("");
+    assert!(said.contains("datasets ingest") && said.contains("train --horizon"), "{said}");
+    assert_eq!(browser.complaints(), [""; 0]);
+}

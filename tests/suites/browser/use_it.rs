@@ -1,0 +1,137 @@
+//! What people do on the pages.
+
+use super::driver::{ENTER, RIGHT, SHIFT, TAB};
+use super::*;
+use tests::program;
+
+const OF_POOL: &str = "cluster=demo&gpu_model=A100";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pools_are_shown_as_the_service_tells_them() {
+    let Some(opened) = Opened::new().await else { return };
+    opened.go("#/");
+    let list = opened.get("/v1/pools");
+    let pools = list["pools"].as_array().unwrap();
+    let rows = opened.browser.texts("#pools tbody tr");
+    assert_eq!((pools.len(), rows.len()), (2, 2), "{rows:?}");
+    for pool in pools {
+        let row = rows.iter().find(|row| row.contains(pool["id"].as_str().unwrap())).expect("a row for each pool");
+        assert!(row.contains(pool["stage"].as_str().unwrap()), "{row}");
+        assert!(row.contains(&shown(&pool["capacity_gpus"])), "{row}");
+        for (hours, gpus) in pool["quota_gpus_by_hours"].as_object().unwrap() {
+            assert!(row.contains(&format!("{hours} h{}", shown(gpus))), "{hours} h of {row}");
+        }
+    }
+    let first = |browser: &Browser| browser.texts("#pools tbody th a")[0].clone();
+    let before = first(&opened.browser);
+    opened.browser.click("[data-key='sort-0']");
+    assert_ne!(first(&opened.browser), before, "a click on the head turns the order");
+    let sorted = opened.browser.run("return document.querySelector('#pools thead th').ariaSort", &[]);
+    assert_eq!(sorted, "descending");
+    assert_eq!(opened.browser.complaints(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_shows_its_quota_step_by_step_and_what_if() {
+    let Some(opened) = Opened::new().await else { return };
+    opened.go(POOL);
+    let browser = &opened.browser;
+    let explained = opened.get(&format!("/v1/quota/explain?{OF_POOL}&hours=4"));
+    let steps: Vec<&str> = explained["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(steps.len() >= 4, "{explained}");
+    assert_eq!(browser.texts("#quota .steps li"), steps);
+    assert_eq!(browser.texts("#quota .figure")[0], shown(&explained["quota"]["quota_gpus"]));
+    assert_eq!(browser.texts("#quota .waterfall li").len(), 6);
+    browser.run("document.querySelector('#tab-4').focus()", &[]);
+    browser.keys("", RIGHT);
+    browser.until("document.querySelector('#tab-1').ariaSelected === 'true' && document.querySelector('#quota .facts dt').textContent.includes('1 h')");
+    let of_one = opened.get(&format!("/v1/quota/explain?{OF_POOL}&hours=1"));
+    assert_eq!(browser.texts("#quota .figure")[0], shown(&of_one["quota"]["quota_gpus"]));
+    let waiting = browser.texts("#tasks tbody tr").join("\n");
+    assert!(waiting.contains("large") && waiting.contains("org-001"), "{waiting}");
+    assert!(browser.texts("#nodes .body").join("").contains("64 nodes"), "{:?}", browser.texts("#nodes .body"));
+    let asked = format!("/v1/quota/what-if?{OF_POOL}&hours=4&capacity_change_gpus=-50&demand_change_gpus=0");
+    browser.run("document.querySelector('#what-if-capacity').value = '-50'; document.querySelector('#what-if-hours').value = '4'", &[]);
+    browser.click("#what-if form button[type=submit]");
+    browser.until("document.querySelector('#what-if table')");
+    let told = opened.get(&asked);
+    assert_eq!(told["then"]["capacity_gpus"].as_f64().unwrap() - told["now"]["capacity_gpus"].as_f64().unwrap(), -50.0);
+    let row = |place: usize| browser.texts(&format!("#what-if tbody tr:nth-child({place}) > *"));
+    let numbers = |name: &str| [shown(&told["now"][name]), shown(&told["then"][name])];
+    assert_eq!(row(1)[1..3], numbers("quota_gpus"));
+    assert_eq!(row(3)[1..3], numbers("capacity_gpus"));
+    assert_eq!(row(3)[3], "-50");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// Moves on with the tabulator until the element with the keyboard is the one that is wanted.
+fn tab_to(browser: &Browser, held: &str, wanted: &str) {
+    for _ in 0..300 {
+        browser.keys(held, TAB);
+        if browser.run(&format!("return document.activeElement.matches({wanted:?})"), &[]) == true {
+            return;
+        }
+    }
+    panic!("{wanted} is not reached with the keyboard");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_override_is_added_and_withdrawn_with_the_keyboard_alone() {
+    let Some(opened) = Opened::new().await else { return };
+    opened.go(POOL);
+    let browser = &opened.browser;
+    let overrides = || opened.get(&format!("/v1/overrides?{OF_POOL}"))["overrides"].as_array().unwrap().clone();
+    assert!(overrides().is_empty());
+    tab_to(browser, "", "#override-gpus");
+    browser.keys("", "32");
+    tab_to(browser, "", "#override-reason");
+    browser.keys("", "a demo <b>today</b>");
+    browser.keys("", ENTER);
+    browser.until("document.querySelector('#overrides tbody tr')");
+    let made = overrides();
+    assert_eq!(
+        (made.len(), &made[0]["kind"], made[0]["gpus"].as_f64()),
+        (1, &"reserve".into(), Some(32.0)),
+        "{made:?}"
+    );
+    let row = browser.texts("#overrides tbody tr").join("");
+    assert!(row.contains("a demo <b>today</b>") && row.contains("32"), "{row}");
+    browser.until("document.querySelector('#quota .body').textContent.includes('a demo <b>today</b>') || (document.querySelector('#again').click(), false)");
+    tab_to(browser, SHIFT, "[data-key^=withdraw]");
+    browser.keys("", ENTER);
+    browser.until("!document.querySelector('#overrides tbody tr')");
+    assert!(overrides().is_empty());
+    let past = opened.get(&format!("/v1/overrides?{OF_POOL}&past=true"));
+    assert!(past["overrides"][0]["withdrawn_at"].is_string(), "{past}");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_asked_for_where_tokens_are_in_force_and_forgotten_on_request() {
+    let Some(opened) = Opened::new().await else { return };
+    let create = ["token", "create", "--name", "eyes", "--role", "read", "--json", "--database", &opened.database.url];
+    let token = program("quota-service", &create).json()["token"].as_str().unwrap().to_owned();
+    let _ = opened.service.get_until("/v1/pools", |status, _| status == 401);
+    opened.go("#/");
+    let browser = &opened.browser;
+    browser.until("document.querySelector('dialog[open]')");
+    assert_eq!(browser.texts("#pools tbody tr"), [""; 0]);
+    browser.keys("", &token);
+    browser.keys("", ENTER);
+    browser.until("document.querySelectorAll('#pools tbody tr').length === 2");
+    let kept = "return [Object.values(sessionStorage), Object.values(localStorage), document.cookie, location.href].map(String)";
+    let kept = browser.run(kept, &[]);
+    let has = |place: usize| kept[place].as_str().unwrap().contains(&token);
+    assert_eq!([has(0), has(1), has(2), has(3)], [true, false, false, false], "it stays in the tab: {kept}");
+    opened.go(POOL);
+    browser.run(
+        "document.querySelector('#override-gpus').value = 1; document.querySelector('#override-reason').value = 'x'",
+        &[],
+    );
+    browser.click("#overrides form button[type=submit]");
+    browser.until("document.querySelector('#overrides form .message').textContent.includes('another role')");
+    browser.click("#forget");
+    browser.until("document.querySelector('dialog[open]')");
+    assert_eq!(browser.run("return sessionStorage.length", &[]), 0);
+    assert_eq!(browser.complaints(), [""; 0]);
+}
