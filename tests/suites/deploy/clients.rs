@@ -1,4 +1,4 @@
-//! The clients of `deploy/clients` against a service, its tokens in force.
+//! The clients of `deploy/clients`, and the one of `quota-service/examples`, against a service, its tokens in force.
 
 use super::file;
 use super::served::{CLUSTER, GPU_MODEL, Prepared, QUOTA, prepare};
@@ -12,8 +12,8 @@ struct Polling(Child);
 
 impl Drop for Polling {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
-        let _ = self.0.kill();
+        // Told rather than killed, so that it ends what it has started. It may have ended already, which is as good.
+        let _ = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
         let _ = self.0.wait();
     }
 }
@@ -42,6 +42,17 @@ fn python(address: &str, token: &str, more: &[&str]) -> Command {
     command.arg("-B").arg(file("clients/headroom_client.py"));
     command.args(["--api", &format!("http://{address}"), "--token-file", token]);
     command.args(["--cluster", CLUSTER, "--gpu-model", GPU_MODEL]).args(more);
+    command
+}
+
+/// The example of the service in Rust.
+fn rust(address: &str, token: &str, more: &[&str]) -> Command {
+    let here = std::env::current_exe().unwrap();
+    let program = here.ancestors().nth(2).unwrap().join("examples/quota_client");
+    assert!(program.exists(), "{} is not built: run `make test`", program.display());
+    let mut command = Command::new(program);
+    command.args(["--api", &format!("http://{address}"), "--token-file", token]);
+    command.args(["--cluster", CLUSTER, "--hours", "4", "--gpu-model"]).args(more);
     command
 }
 
@@ -160,13 +171,37 @@ fn survives(prepared: &Prepared, tokens: [&str; 2], client: impl Fn(&str) -> Com
 }
 
 #[test]
-fn the_clients_go_on_where_they_were_when_the_service_comes_back() {
+fn the_client_in_rust_ends_where_trying_again_would_not_help() {
+    let prepared = prepare();
+    let read = prepared.token("read");
+    let service = serve(&prepared, &free_address(), &read);
+    let quota = told(rust(&service.address, &read, &[GPU_MODEL, "--count", "1"]));
+    assert_eq!((&quota["hours"], &quota["stage"]), (&4.into(), &"fresh".into()), "{quota}");
+    let refused = ran(rust(&service.address, &read, &["H800"]));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!((refused.status.code(), said.starts_with("the service answers 404")), (Some(1), true), "{said}");
+}
+
+/// A test of its own for each client, since each waits for a while.
+fn goes_on(client: impl Fn(&str, &str) -> Command) {
     let prepared = prepare();
     let (read, admin) = (prepared.token("read"), prepared.token("admin"));
-    survives(&prepared, [&read, &admin], |address| shell(address, &read, &[CLUSTER, GPU_MODEL, "4"]));
+    survives(&prepared, [&read, &admin], |address| client(address, &read));
+}
+
+#[test]
+fn the_client_of_the_shell_goes_on_where_it_was_when_the_service_comes_back() {
+    goes_on(|address, token| shell(address, token, &[CLUSTER, GPU_MODEL, "4"]));
+}
+
+#[test]
+fn the_client_in_python_goes_on_where_it_was_when_the_service_comes_back() {
     if has_python() {
-        let prepared = prepare();
-        let (read, admin) = (prepared.token("read"), prepared.token("admin"));
-        survives(&prepared, [&read, &admin], |address| python(address, &read, &["poll", "--hours", "4"]));
+        goes_on(|address, token| python(address, token, &["poll", "--hours", "4"]));
     }
+}
+
+#[test]
+fn the_client_in_rust_goes_on_where_it_was_when_the_service_comes_back() {
+    goes_on(|address, token| rust(address, token, &[GPU_MODEL]));
 }
