@@ -28,10 +28,12 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from email.message import Message
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Optional, Sequence
+from typing import Any
 
 #: Seconds for a request beside what it waits by itself.
 REQUEST_LIMIT_S = 15.0
@@ -54,7 +56,7 @@ class Refused(Exception):
 class Unavailable(Exception):
     """The service is away or busy: the same may be asked again."""
 
-    def __init__(self, why: str, retry_after_s: Optional[float] = None) -> None:
+    def __init__(self, why: str, retry_after_s: float | None = None) -> None:
         super().__init__(why)
         self.retry_after_s = retry_after_s
 
@@ -94,8 +96,8 @@ class Outcome:
     #: kept or broken (by high-priority demand); node_failure, drain or user_deleted, which do not move eta.
     kind: str
     ended_at: datetime
-    task: Optional[str] = None
-    node: Optional[str] = None
+    task: str | None = None
+    node: str | None = None
 
 
 def time_of(text: str) -> datetime:
@@ -116,8 +118,8 @@ class Client:
         api: str,
         cluster: str,
         gpu_model: str,
-        token_file: Optional[Path] = None,
-        ca_file: Optional[Path] = None,
+        token_file: Path | None = None,
+        ca_file: Path | None = None,
     ) -> None:
         self.api = api.rstrip("/")
         self.cluster, self.gpu_model = cluster, gpu_model
@@ -143,9 +145,9 @@ class Client:
         self._seen[hours] = (answered.get("ETag", ""), quota)
         return quota
 
-    def quotas(self, hours: int) -> Iterator[Optional[Quota]]:
+    def quotas(self, hours: int) -> Iterator[Quota | None]:
         """Each new quota as soon as there is one, for ever. `None` once the last one is too old to admit anything on."""
-        last: Optional[Quota] = None
+        last: Quota | None = None
         told_none = False
         pauses = pauses_s()
         while True:
@@ -175,7 +177,7 @@ class Client:
         idle_gpus: float,
         spot_gpus_by_hours: Mapping[int, float],
         longest_quota_wait_s: int = 0,
-        as_of: Optional[datetime] = None,
+        as_of: datetime | None = None,
     ) -> bool:
         """What the pool looks like; false where the service knows a newer state."""
         body = {
@@ -213,14 +215,15 @@ class Client:
         return self._write("POST", "/v1/tasks", body)
 
     def task(self, task_id: str) -> dict[str, Any]:
-        return self._ask("GET", f"/v1/tasks/{quoted(task_id)}", self._of_pool())[1]
+        task: dict[str, Any] = self._ask("GET", f"/v1/tasks/{quoted(task_id)}", {})[1]
+        return task
 
     def finish(self, task_id: str) -> dict[str, Any]:
         return self._write("POST", f"/v1/tasks/{quoted(task_id)}/finish", None, self._of_pool())
 
     def follow(self, task_id: str, every_s: float = 5.0) -> Iterator[dict[str, Any]]:
         """The task whenever it changes, until it has ended. `/v1/events` tells the same without asking."""
-        last: Optional[dict[str, Any]] = None
+        last: dict[str, Any] | None = None
         pauses = pauses_s()
         while True:
             try:
@@ -244,11 +247,12 @@ class Client:
     def _of_pool(self) -> dict[str, Any]:
         return {"cluster": self.cluster, "gpu_model": self.gpu_model}
 
-    def _write(self, method: str, path: str, body: Any, query: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:
+    def _write(self, method: str, path: str, body: Any, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Sends until there is an answer: every write of this file may be repeated."""
         for pause_s in pauses_s():
             try:
-                return self._ask(method, path, query or {}, body=body, of_pool=False)[1]
+                answer: dict[str, Any] = self._ask(method, path, query or {}, body=body, of_pool=False)[1]
+                return answer
             except Unavailable as fault:
                 pause_s = fault.retry_after_s or pause_s
                 print(f"{fault}; again in {pause_s:.0f} s", file=sys.stderr)
@@ -261,10 +265,10 @@ class Client:
         path: str,
         query: Mapping[str, Any],
         body: Any = None,
-        headers: Optional[Mapping[str, str]] = None,
+        headers: Mapping[str, str] | None = None,
         wait_s: int = 0,
         of_pool: bool = True,
-    ) -> tuple[int, Any, Mapping[str, str]]:
+    ) -> tuple[int, Any, Message]:
         query = {**self._of_pool(), **query} if of_pool else dict(query)
         url = f"{self.api}{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
         request = urllib.request.Request(url, method=method, headers=dict(headers or {}))
@@ -285,7 +289,7 @@ class Client:
             raise Unavailable(f"{self.api} does not answer: {fault}") from fault
 
     @staticmethod
-    def _refused(answer: urllib.error.HTTPError) -> tuple[int, Any, Mapping[str, str]]:
+    def _refused(answer: urllib.error.HTTPError) -> tuple[int, Any, Message]:
         if answer.code == 304:
             return 304, None, answer.headers
         text = answer.read().decode(errors="replace")
@@ -307,7 +311,7 @@ def quoted(name: str) -> str:
 
 
 def pauses_s() -> Iterator[float]:
-    """1, 2, 4 and at most 30 seconds, each a little shorter by chance: clients of a service that comes back do not come at once."""
+    """1, 2, 4 and at most 30 seconds, each a little shorter by chance, so that clients do not all come back at once."""
     pause_s = 1.0
     while True:
         yield pause_s * random.uniform(0.7, 1.0)
@@ -387,7 +391,8 @@ def main() -> int:
             show(client.report_outcomes([Outcome(asked.event_id, asked.hours, asked.kind, ended_at)]))
         else:
             run_task(client, asked)
-    except Refused as fault:
+    except (Refused, OSError) as fault:
+        # An OSError is one of the token file: those of the network are tried again.
         print(fault, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
