@@ -51,7 +51,8 @@ impl Prometheus {
             return None;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
-        std::fs::write(folder.path().join("prometheus.yml"), settings(targets, rule_files)).expect("settings are written");
+        std::fs::write(folder.path().join("prometheus.yml"), settings(targets, rule_files))
+            .expect("settings are written");
         if !blocks.is_empty() {
             make_blocks(folder.path(), blocks);
         }
