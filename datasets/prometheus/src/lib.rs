@@ -25,6 +25,6 @@ pub use error::{DataFault, Kind, SourceError};
 pub use gaps::{Gap, Span, Why, told};
 pub use probe::{Probe, Probed, ProbedQuery, probe};
 pub use promql::{Labels, Queries};
-pub use read::{Asked, Reading, nothing_there, read};
+pub use read::{Asked, KNOWN_HOURS, Reading, nothing_there, read};
 pub use settings::{BadSource, Source, SourceSettings};
 pub use target::Target;

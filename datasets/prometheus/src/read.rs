@@ -17,6 +17,10 @@ const WARNED_HOURS: i64 = 6;
 /// So many parts in a row without an answer, and the source is given up.
 const FAILED_PARTS: u32 = 2;
 
+/// Hours before those that are asked for: a series that had demand in them, and is no longer known, counts as zero. A week:
+/// forecasts take two days at zero for a sign that an organization has left, and then nothing need be written of it any more.
+pub const KNOWN_HOURS: i64 = 168;
+
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
