@@ -4,6 +4,7 @@ pub mod check;
 mod database;
 pub mod fixture;
 mod programs;
+mod prometheus;
 mod proxy;
 mod public_data;
 mod service;
@@ -13,6 +14,7 @@ pub use programs::{
     Listening, Ran, free_address, program, program_interrupted, program_names, program_to_closed_pipe, program_to_file,
     program_with, send_to,
 };
+pub use prometheus::{Prometheus, has_prometheus};
 pub use proxy::{Fault, Proxy};
 pub use public_data::{public_data, workspace_root};
 pub use service::{Answer, TestService, promote, promote_bytes};
