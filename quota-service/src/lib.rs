@@ -8,9 +8,11 @@
 pub mod access;
 pub mod args;
 pub mod audit;
+mod client;
 pub mod clock;
 pub mod config;
 pub mod database;
+pub mod doctor;
 pub mod drift;
 pub mod engine;
 pub mod error;

@@ -144,7 +144,7 @@ fn start_log(filter: &str) -> Result<(), ServiceError> {
 }
 
 /// The real clock, or the virtual one of `as_of`.
-async fn clock(config: &Config, store: &dyn Store) -> Result<Clock, ServiceError> {
+pub(crate) async fn clock(config: &Config, store: &dyn Store) -> Result<Clock, ServiceError> {
     match config.as_of.as_str() {
         "" => Ok(Clock::real()),
         LATEST => Ok(Clock::starting_at(after_newest_usage(store).await?)),

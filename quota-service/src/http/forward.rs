@@ -2,6 +2,7 @@
 
 use super::ApiError;
 use super::access::Audited;
+use crate::client;
 use crate::refresh::Service;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
@@ -9,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -90,13 +91,7 @@ async fn send<I>(io: I, request: hyper::Request<Full<Bytes>>) -> Result<Response
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
-    let handshake = hyper::client::conn::http1::handshake::<_, Full<Bytes>>(io).await;
-    let (mut sender, connection) = handshake.map_err(|fault| fault.to_string())?;
-    let driving = tokio::spawn(connection);
-    let response = sender.send_request(request).await.map_err(|fault| fault.to_string())?;
-    let (mut head, body) = response.into_parts();
-    let body = body.collect().await.map_err(|fault| fault.to_string())?.to_bytes();
-    driving.abort();
+    let (mut head, body) = client::exchange(io, request).await?.into_parts();
     head.headers.remove(header::CONNECTION);
     head.headers.remove(header::TRANSFER_ENCODING);
     // Where it was answered it was written down, too.

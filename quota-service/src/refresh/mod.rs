@@ -6,7 +6,7 @@ mod follow;
 pub mod limits;
 mod live;
 mod read;
-pub use read::settings;
+pub use read::{own_calendar, settings};
 mod write;
 
 use crate::access::Tokens;

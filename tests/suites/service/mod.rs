@@ -4,6 +4,7 @@ mod access;
 mod calendar;
 mod calibration;
 mod contract;
+mod doctor;
 mod drift;
 mod engine;
 mod faults;
