@@ -24,10 +24,12 @@ pub mod plan;
 pub mod published;
 pub mod refresh;
 pub mod retrain;
+pub mod said;
 pub mod serve;
 pub mod settings;
 pub mod tls;
 pub mod topology;
+pub mod trace;
 mod wait;
 
 pub use error::ServiceError;

@@ -5,6 +5,7 @@
 mod access;
 mod certificate;
 mod clusters;
+mod collector;
 mod database;
 mod files;
 mod holder;
@@ -59,6 +60,7 @@ async fn examine(config: &Config, entries: &[Entry]) -> (Report, Exit) {
     checks.extend(machine::folders(config));
     checks.extend(files::of(config, Clock::real().now()));
     checks.push(listen::check(config).await);
+    checks.extend(collector::of(config).await);
     // 2. The database.
     let inspected = match store::inspect(&config.database).await {
         Ok(inspected) => inspected,

@@ -4,6 +4,7 @@ use super::ApiError;
 use super::access::Audited;
 use crate::client;
 use crate::refresh::Service;
+use crate::trace;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
@@ -79,12 +80,15 @@ fn request(authority: &str, parts: Parts, body: Bytes) -> Result<hyper::Request<
             request = request.header(name, value);
         }
     }
-    request
+    let request = request
         .header(header::HOST, authority)
         .header(header::CONNECTION, "close")
         .header(FORWARDED, HeaderValue::from_static("1"))
-        .body(Full::new(body))
-        .map_err(|fault| fault.to_string())
+        .body(Full::new(body));
+    let mut request = request.map_err(|fault| fault.to_string())?;
+    // In place of what the client has sent: what is done there is a part of what is done here.
+    trace::hand_on(request.headers_mut());
+    Ok(request)
 }
 
 async fn send<I>(io: I, request: hyper::Request<Full<Bytes>>) -> Result<Response, String>

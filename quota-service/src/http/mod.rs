@@ -24,12 +24,14 @@ pub use guard::{Guard, Limits};
 
 use crate::metrics::{self, Answers};
 use crate::refresh::Service;
+use crate::trace;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::sync::Arc;
+use tracing::Instrument;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -134,7 +136,12 @@ async fn pass(
     let response = match (caller, kind) {
         (Err(refused), _) => refused.into_response(),
         (Ok(_), guard::Kind::Quota) => next.run(request).await,
-        (Ok(_), kind) => guard::guarded(&service, &guard, kind, request, next).await,
+        (Ok(_), kind) => {
+            let span = trace::request(&request, name);
+            let response = guard::guarded(&service, &guard, kind, request, next).instrument(span.clone()).await;
+            trace::answered(&span, &response);
+            response
+        }
     };
     answers.count(route.as_ref().map_or("none", |route| route.as_str()), response.status().as_u16());
     response

@@ -87,7 +87,7 @@ async fn what_is_wrong_with_the_data_is_told_pool_by_pool(database: TestDatabase
     found.expect("usage demo", "ok", "the newest hour ended 0 s ago", "");
     // 3. Hours that are missing, a capacity that is, and promises beyond what the model sees.
     database.execute("DELETE FROM capacity").await;
-    let hours: Vec<i64> = [30, 31, 32, 40].iter().map(|back| end().plus_s(-back * 3_600).get()).collect();
+    let hours: Vec<i64> = [30_i64, 31, 32, 40].iter().map(|back| end().plus_s(-back * 3_600).get()).collect();
     for hour in &hours {
         let hour =
             if database.backend == Backend::Postgres { format!("to_timestamp({hour})") } else { hour.to_string() };
@@ -230,16 +230,18 @@ fn settings_that_are_refused_and_files_that_are_missing_are_told() {
     found.expect("settings", "fail", "did you mean \"refresh_s\"", "config show --origin");
     let found = with(&format!("retrain = \"daily\"\ntrain_program = {:?}", path("train")));
     assert_eq!(found.code, 4);
-    found.expect("settings", "fail", "key train_program", "config show --origin");
+    found.expect("settings", "fail", "train_program: ", "config show --origin");
     let key = KeyPair::generate().unwrap();
-    let expired =
-        CertificateParams { not_after: date_time_ymd(2020, 5, 17), ..CertificateParams::new(vec![]).unwrap() };
+    let mut expired = CertificateParams::new(vec![]).unwrap();
+    expired.not_after = date_time_ymd(2020, 5, 17);
     std::fs::write(path("old.pem"), expired.self_signed(&key).unwrap().pem()).unwrap();
     std::fs::write(path("old.key"), key.serialize_pem()).unwrap();
     let tls = |name: &str| format!("tls_certificate_file = {:?}\ntls_key_file = {:?}", path(name), path("old.key"));
     let webhook = "webhook_url = \"http://127.0.0.1:9/x\"\nwebhook_secret_file = \"/nowhere\"";
     let fallback = "fallback_file = \"/nowhere/last.json\"";
-    let found = with(&[&tls("old.pem"), webhook, fallback].join("\n"));
+    let traces = format!("otlp_endpoint = \"http://{}\"", tests::free_address());
+    let found = with(&[&tls("old.pem"), webhook, fallback, &traces].join("\n"));
+    found.expect("traces", "warn", "spans are dropped", "start the collector");
     found.expect("tls", "fail", "has expired at 2020-05-17T00:00:00Z", "renew");
     found.expect("webhook", "fail", "/nowhere", "webhook_secret_file");
     found.expect("disk of fallback_file", "fail", "/nowhere", "mkdir -p /nowhere");

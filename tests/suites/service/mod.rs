@@ -11,6 +11,7 @@ mod faults;
 mod feed;
 mod harness;
 mod load;
+mod observed;
 mod operations;
 mod quota;
 mod restart;
