@@ -6,6 +6,7 @@ use crate::http::Limits;
 use crate::listen::ConnectionLimits;
 use crate::retrain::{self, Period};
 use crate::tls::{Files, Tls};
+use crate::trace;
 use command_line::BadValue;
 use datasets::read::{Powered, power};
 use placement::power::PowerTable;
@@ -16,6 +17,9 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
 const LAST_HOUR_OF_DAY: u64 = 23;
+/// The formats of the log.
+const TEXT: &str = "text";
+const JSON: &str = "json";
 
 /// Settings of this program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +83,13 @@ pub struct Config {
     pub webhook_secret_file: String,
     /// Table of what GPUs and sockets draw, `model,idle_w,full_w,cores`, beside the models that are known; empty for none.
     pub power_file: String,
+    /// Collector of traces (OTLP over HTTP), `http://HOST:PORT`; empty for none.
+    pub otlp_endpoint: String,
+    /// Share of the requests without a trace of their caller's, and of the renewals and trainings, that are traced, 0 to 1.
+    /// All: quotas, which are most of what is asked, have no spans.
+    pub trace_sample_ratio: f64,
+    /// How lines of the log are written: `text` or `json`.
+    pub log_format: String,
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
     pub log: String,
 }
@@ -109,6 +120,7 @@ impl command_line::Config for Config {
         self.check_replica()?;
         self.check_retraining()?;
         self.check_webhook()?;
+        self.check_observed()?;
         EnvFilter::try_new(&self.log)
             .map(drop)
             .map_err(|fault| BadValue::new("log", format!("{:?}: {fault}", self.log)))
@@ -243,6 +255,26 @@ impl Config {
         Ok(table)
     }
 
+    fn check_observed(&self) -> Result<(), BadValue> {
+        if !self.otlp_endpoint.is_empty() {
+            trace::check_endpoint(&self.otlp_endpoint).map_err(|why| BadValue::new("otlp_endpoint", why))?;
+        }
+        let ratio = self.trace_sample_ratio;
+        if !(0.0..=1.0).contains(&ratio) {
+            return Err(BadValue::new("trace_sample_ratio", format!("{ratio} is no share: write 0 to 1")));
+        }
+        if ![TEXT, JSON].contains(&self.log_format.as_str()) {
+            return Err(BadValue::new("log_format", format!("{:?}: write {TEXT} or {JSON}", self.log_format)));
+        }
+        Ok(())
+    }
+
+    /// Whether each line of the log is an object of JSON.
+    #[must_use]
+    pub fn logs_json(&self) -> bool {
+        self.log_format == JSON
+    }
+
     /// The program is looked for only where it would be started.
     fn check_retraining(&self) -> Result<(), BadValue> {
         let period = Period::parse(&self.retrain).map_err(|fault| BadValue::new("retrain", fault))?;
@@ -289,6 +321,9 @@ impl Default for Config {
             webhook_url: String::new(),
             webhook_secret_file: String::new(),
             power_file: String::new(),
+            otlp_endpoint: String::new(),
+            trace_sample_ratio: 1.0,
+            log_format: TEXT.to_owned(),
             log: "info".to_owned(),
         }
     }

@@ -8,9 +8,11 @@
 pub mod access;
 pub mod args;
 pub mod audit;
+mod client;
 pub mod clock;
 pub mod config;
 pub mod database;
+pub mod doctor;
 pub mod drift;
 pub mod engine;
 pub mod error;
@@ -23,10 +25,12 @@ pub mod promises;
 pub mod published;
 pub mod refresh;
 pub mod retrain;
+pub mod said;
 pub mod serve;
 pub mod settings;
 pub mod tls;
 pub mod topology;
+pub mod trace;
 mod wait;
 
 pub use error::ServiceError;

@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
 use crate::tls::Tls;
+use crate::trace::{self, Traces};
 use crate::{http, listen, metrics, retrain, tls, wait};
 use command_line::{colours, say};
 use std::net::SocketAddr;
@@ -16,7 +17,9 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt};
 use vocab::UnixSeconds;
 
 /// Runs the service until it is told to stop (SIGINT or SIGTERM). The programs that it starts read the same settings file.
@@ -24,7 +27,8 @@ use vocab::UnixSeconds;
 /// # Errors
 /// The address cannot be listened on, or the database cannot be opened.
 pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> Result<(), ServiceError> {
-    start_log(&config.log)?;
+    let traces = Traces::of(&config).map_err(|detail| ServiceError::Traces { detail })?;
+    start_log(&config, traces.as_ref())?;
     let render = metrics::install();
     // 1. The store and the clock.
     let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
@@ -69,6 +73,10 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         _ = &mut working.renewing => return Err(ServiceError::NotRenewing),
     }
     working.end(&service).await;
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
+    tracing::info!("stopped");
     Ok(())
 }
 
@@ -133,18 +141,27 @@ impl Working {
         // It ends the training that is under way. One that broke off has nothing more to end.
         let _ = self.retraining.await;
         service.store.close().await;
-        tracing::info!("stopped");
     }
 }
 
-fn start_log(filter: &str) -> Result<(), ServiceError> {
-    let filter = EnvFilter::try_new(filter).map_err(|fault| ServiceError::Log { detail: fault.to_string() })?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours());
-    log.try_init().map_err(|fault| ServiceError::Log { detail: fault.to_string() })
+fn start_log(config: &Config, traces: Option<&Traces>) -> Result<(), ServiceError> {
+    let bad = |fault: &dyn std::fmt::Display| ServiceError::Log { detail: fault.to_string() };
+    let filter = EnvFilter::try_new(&config.log).map_err(|fault| bad(&fault))?;
+    // Spans go to the collector, and make no line of the log longer.
+    let no_spans = format!("{}=off", trace::TARGET).parse().map_err(|fault| bad(&fault))?;
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours() && !config.logs_json());
+    let lines = if config.logs_json() {
+        lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
+    } else {
+        lines.boxed()
+    };
+    let mut layers = vec![lines.with_filter(filter.add_directive(no_spans)).boxed()];
+    layers.extend(traces.map(|traces| traces.layer().boxed()));
+    tracing_subscriber::registry().with(layers).try_init().map_err(|fault| bad(&fault))
 }
 
 /// The real clock, or the virtual one of `as_of`.
-async fn clock(config: &Config, store: &dyn Store) -> Result<Clock, ServiceError> {
+pub(crate) async fn clock(config: &Config, store: &dyn Store) -> Result<Clock, ServiceError> {
     match config.as_of.as_str() {
         "" => Ok(Clock::real()),
         LATEST => Ok(Clock::starting_at(after_newest_usage(store).await?)),

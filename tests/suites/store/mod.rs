@@ -4,6 +4,7 @@ mod calendars;
 mod clusters;
 mod etas;
 mod faults;
+mod inspect;
 mod journal;
 mod leases;
 mod ledger;
@@ -17,3 +18,5 @@ mod runs;
 mod schema;
 mod upgrade;
 mod usage;
+
+pub use upgrade::at_version;
