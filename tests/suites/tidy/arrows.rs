@@ -18,10 +18,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("training", &["command-line", "datasets", "forecaster", "store", "vocab"]),
     ("placement", &["vocab"]),
     ("wire", &["placement", "vocab"]),
-    (
-        "quota-service",
-        &["command-line", "datasets", "forecaster", "placement", "prometheus", "store", "vocab", "wire"],
-    ),
+    ("quota-service", &["command-line", "datasets", "forecaster", "placement", "prometheus", "store", "vocab", "wire"]),
     ("simulator", &["command-line", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),
     ("pages", &[]),
     ("fuzz-targets", &["command-line", "datasets", "forecaster", "placement", "quota-service", "vocab", "wire"]),
