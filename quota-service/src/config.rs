@@ -5,11 +5,13 @@ use crate::engine::Webhook;
 use crate::http::Limits;
 use crate::listen::ConnectionLimits;
 use crate::retrain::{self, Period};
+use crate::source;
 use crate::tls::{Files, Tls};
 use crate::trace;
 use command_line::BadValue;
 use datasets::read::{Powered, power};
 use placement::power::PowerTable;
+use prometheus::Source;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -75,6 +77,8 @@ pub struct Config {
     pub retrain_limit_s: u64,
     /// Path of the program `train`; empty for the one beside this program.
     pub train_program: String,
+    /// File that names the Prometheus of each cluster whose usage is read out of one; empty for none.
+    pub prometheus_file: String,
     /// Facts of a pool after which its state is stored whole and its journal cut.
     pub snapshot_facts: u64,
     /// Where events of pools go, `http://HOST:PORT/PATH`; empty for nowhere.
@@ -236,6 +240,14 @@ impl Config {
         Webhook::new(&self.webhook_url, secret.trim().as_bytes()).map(Some)
     }
 
+    /// Where usage is read out of Prometheus.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a source of it is of no use.
+    pub fn sources(&self) -> Result<Vec<Source>, String> {
+        if self.prometheus_file.is_empty() { Ok(Vec::new()) } else { source::read(Path::new(&self.prometheus_file)) }
+    }
+
     /// What nodes draw: the models that are known, and those of the file.
     ///
     /// # Errors
@@ -317,6 +329,7 @@ impl Default for Config {
             retrain_at: 3,
             retrain_limit_s: 6 * 3_600,
             train_program: String::new(),
+            prometheus_file: String::new(),
             snapshot_facts: 10_000,
             webhook_url: String::new(),
             webhook_secret_file: String::new(),

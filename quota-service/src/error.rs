@@ -27,6 +27,8 @@ pub enum ServiceError {
     Tls { detail: String },
     #[error("power_file: {detail}")]
     Power { detail: String },
+    #[error("prometheus_file: {detail}")]
+    Prometheus { detail: String },
     #[error("log: {detail}")]
     Log { detail: String },
     #[error("otlp_endpoint: {detail}")]
@@ -35,12 +37,13 @@ pub enum ServiceError {
 
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
-        use ServiceError::{AsOf, Bind, Log, NoTokens, NotRenewing, Power, Store, Tls, Traces, Webhook};
+        use ServiceError::{AsOf, Bind, Log, NoTokens, NotRenewing, Power, Prometheus, Store, Tls, Traces, Webhook};
         let exit = match &fault {
             AsOf { .. }
             | NoTokens(_)
             | Log { .. }
             | Power { .. }
+            | Prometheus { .. }
             | Tls { .. }
             | Traces { .. }
             | Webhook { .. }

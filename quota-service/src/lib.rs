@@ -2,7 +2,8 @@
 //!
 //! [`refresh`] reads the database, [`plan`] thinks (pure), [`published`] holds ready answers in memory, [`http`] hands
 //! them out; [`drift`] looks back at what was
-//! forecast; [`retrain`] has models trained again; [`engine`] places
+//! forecast; [`retrain`] has models trained again; [`source`] reads usage
+//! out of Prometheus; [`engine`] places
 //! tasks by the quotas. Every decision is made in `placement` and `forecaster`; here is only the way between them.
 
 pub mod access;
@@ -28,6 +29,7 @@ pub mod retrain;
 pub mod said;
 pub mod serve;
 pub mod settings;
+pub mod source;
 pub mod tls;
 pub mod topology;
 pub mod trace;

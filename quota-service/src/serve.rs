@@ -6,7 +6,7 @@ use crate::error::ServiceError;
 use crate::refresh::{self, Service};
 use crate::tls::Tls;
 use crate::trace::{self, Traces};
-use crate::{http, listen, metrics, retrain, tls, wait};
+use crate::{http, listen, metrics, retrain, source, tls, wait};
 use command_line::{colours, say};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,6 +37,7 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let (address, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
+    config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
     let service = Service::with_webhook(store, clock, config, webhook);
     if let Some(tls) = &tls {
         tokio::spawn(tls::watch(tls.clone(), reloads()));
@@ -104,6 +105,7 @@ struct Working {
     watching: JoinHandle<()>,
     renewing: JoinHandle<()>,
     retraining: JoinHandle<()>,
+    feeding: JoinHandle<()>,
 }
 
 /// Reads who may ask, takes the leases that are free, and begins to work.
@@ -117,6 +119,7 @@ async fn begin(
     }
     service.leases.reached_at(service.config.advertised(address));
     service.look_at_leases().await?;
+    let sources = service.config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
     let file = &service.config.fallback_file;
     if !file.is_empty() && !service.clock.is_virtual() {
         tokio::spawn(refresh::fallback::keep(service.clone(), PathBuf::from(file)));
@@ -125,6 +128,7 @@ async fn begin(
         watching: tokio::spawn(refresh::watch(service.clone())),
         renewing: tokio::spawn(refresh::run(service.clone())),
         retraining: tokio::spawn(retrain::run(service.clone(), settings_file)),
+        feeding: tokio::spawn(source::run(service.clone(), sources)),
     })
 }
 
@@ -134,6 +138,8 @@ impl Working {
         self.renewing.abort();
         // It ends at its next pause; until then it may still ask the store.
         let _ = self.renewing.await;
+        // It ends by itself, and writes nothing after.
+        let _ = self.feeding.await;
         self.watching.abort();
         let _ = self.watching.await;
         service.engine.stop().await;

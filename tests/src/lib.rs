@@ -9,12 +9,12 @@ mod proxy;
 mod public_data;
 mod service;
 
+pub use self::prometheus::{Prometheus, has_prometheus};
 pub use database::{TestDatabase, fresh_database};
 pub use programs::{
     Listening, Ran, free_address, program, program_interrupted, program_names, program_to_closed_pipe, program_to_file,
     program_with, send_to,
 };
-pub use prometheus::{Prometheus, has_prometheus};
 pub use proxy::{Fault, Proxy};
 pub use public_data::{public_data, workspace_root};
 pub use service::{Answer, TestService, promote, promote_bytes};

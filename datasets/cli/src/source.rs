@@ -175,7 +175,7 @@ pub async fn read(
     let source = what.source.source(what, cluster.name.clone())?;
     let (asked, is_cut) = what.source.asked(&source)?;
     let client = Client::new(&source)?;
-    let known = known(store, cluster, asked.span.from).await?;
+    let known = known(store, &source, asked.span.from).await?;
     let progress = Progress::new(&source.target.to_string(), asked.span.hours().unsigned_abs());
     let step = |hours: i64| progress.step(hours.unsigned_abs(), "hours".to_owned());
     let read = prometheus::read(&client, &source, asked, &known, &step).await;
@@ -213,17 +213,17 @@ fn notes(reading: &Reading, asked: Asked) -> Vec<String> {
 }
 
 /// Series with demand in the days before: they count as zero where the source no longer knows them.
-async fn known(store: &dyn Store, cluster: &Cluster, from: HourStart) -> Result<BTreeSet<SeriesId>, StoreError> {
+async fn known(store: &dyn Store, source: &Source, from: HourStart) -> Result<BTreeSet<SeriesId>, StoreError> {
     let mut known = BTreeSet::new();
-    if store.cluster(&cluster.name).await?.is_none() {
+    if store.cluster(&source.cluster).await?.is_none() {
         return Ok(known);
     }
     let sink = &mut |series: &SeriesId, _: HourStart, demand: MilliGpus| {
-        if !demand.is_zero() && !known.contains(series) {
+        if !demand.is_zero() && source.covers(&series.pool) && !known.contains(series) {
             known.insert(series.clone());
         }
     };
-    store.load_usage(&cluster.name, from.plus_hours(-prometheus::KNOWN_HOURS), from, sink).await?;
+    store.load_usage(&source.cluster, from.plus_hours(-prometheus::KNOWN_HOURS), from, sink).await?;
     Ok(known)
 }
 

@@ -5,7 +5,7 @@ use crate::target::Target;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
-use vocab::{ClusterName, GpuModel, SECONDS_PER_HOUR};
+use vocab::{ClusterName, GpuModel, PoolId, SECONDS_PER_HOUR};
 
 /// A setting of a source that is of no use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,6 +96,16 @@ pub struct Source {
     pub lookback_hours: u32,
     pub time_zone: String,
     pub calendar: String,
+}
+
+impl Source {
+    /// Whether it measures a pool: it says all that there is to say of its cluster, or of its one GPU model.
+    #[must_use]
+    pub fn covers(&self, pool: &PoolId) -> bool {
+        let labels = &self.queries.labels;
+        pool.cluster == self.cluster
+            && (labels.gpu_model.is_some() || labels.fixed_model.as_ref() == Some(&pool.gpu_model))
+    }
 }
 
 impl SourceSettings {
@@ -219,6 +229,14 @@ mod tests {
         let all = SourceSettings { presence_query: "up".to_owned(), capacity_query: "gpus".to_owned(), ..own };
         let queries = source(&all).unwrap().queries;
         assert_eq!((queries.presence.as_deref(), queries.capacity.as_deref()), (Some("up"), Some("gpus")));
+        let pool = |name: &str| PoolId::parse(name).unwrap();
+        assert!(source(&good()).unwrap().covers(&pool("earth:A100")));
+        assert!(
+            !source(&good()).unwrap().covers(&pool("earth:H800"))
+                && !source(&good()).unwrap().covers(&pool("mars:A100"))
+        );
+        let by_label = SourceSettings { gpu_model_label: "label_gpu".to_owned(), ..good() };
+        assert!(source(&by_label).unwrap().covers(&pool("earth:H800")));
         let none = SourceSettings { capacity_query: "none".to_owned(), ..good() };
         assert_eq!(source(&none).unwrap().queries.capacity, None);
     }

@@ -55,7 +55,14 @@ impl Ask {
             Self::SetLimits(_) | Self::HoldLimits => Some("limits"),
             Self::RemoveNode(..) => Some("remove node"),
             Self::TakeInNodes => Some("take in nodes"),
-            Self::Explain(_) | Self::Shadow(_) | Self::Snapshot | Self::State | Self::Settings(_) | Self::Pass => None,
+            Self::Explain(_)
+            | Self::Shadow(_)
+            | Self::Snapshot
+            | Self::Tasks(_)
+            | Self::Nodes
+            | Self::State
+            | Self::Settings(_)
+            | Self::Pass => None,
         }
     }
 }
