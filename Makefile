@@ -5,7 +5,7 @@ CARGO ?= cargo
 
 help:
 	@echo 'make demo   the main job on made-up usage: generate, ingest, train, backtest, serve, report'
-	@echo 'make test   every test, on SQLite and on a Postgres of its own'
+	@echo 'make test   every test, on SQLite and on a Postgres of its own, in a browser and against a Prometheus'
 	@echo 'make lint   formatting, and clippy with warnings as errors'
 	@echo 'make bench  quota answers, refresh, append and decisions, durable ones too, each beside a peer or a bound'
 	@echo 'make soak   SOAK_CASES random histories of a pool (1000000), SOAK_HISTORIES of faults (100), SOAK_KILLS of services (200); figures in SOAK_OUT'
@@ -21,7 +21,7 @@ demo:
 # The programs first: suites run them as users do.
 test:
 	$(CARGO) build --workspace --bins --locked
-	tests/with-postgres.sh $(CARGO) test --workspace --locked
+	tests/with-programs.sh tests/with-postgres.sh $(CARGO) test --workspace --locked
 
 lint:
 	$(CARGO) fmt --all --check

@@ -244,6 +244,12 @@ impl Listening {
         send_to(&self.address, method, path, body)
     }
 
+    /// As [`send`](Self::send), with a token.
+    #[must_use]
+    pub fn send_as(&self, token: &str, method: &str, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
+        send_with(&self.address, Some(token), method, path, body)
+    }
+
     /// Lets the service stand still, as a machine does that is swapped out, or goes on again.
     ///
     /// # Panics
@@ -322,18 +328,31 @@ pub fn free_address() -> String {
 /// The status and JSON body that a service answers, or `None` where it did not, or went away before it did.
 #[must_use]
 pub fn send_to(address: &str, method: &str, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
+    send_with(address, None, method, path, body)
+}
+
+fn send_with(
+    address: &str,
+    token: Option<&str>,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> Option<(u16, Value)> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .timeout_global(Some(Duration::from_secs(30)))
         .build()
         .into();
     let url = format!("http://{address}{path}");
+    // No service here has tokens where none is given.
+    let bearer = format!("Bearer {}", token.unwrap_or_default());
+    let (name, value) = ("authorization", bearer.as_str());
     let sent = match (method, body) {
-        ("DELETE", _) => agent.delete(url).call(),
-        ("GET", _) => agent.get(url).call(),
-        ("PUT", Some(body)) => agent.put(url).send_json(body),
-        (_, Some(body)) => agent.post(url).send_json(body),
-        (_, None) => agent.post(url).send_empty(),
+        ("DELETE", _) => agent.delete(url).header(name, value).call(),
+        ("GET", _) => agent.get(url).header(name, value).call(),
+        ("PUT", Some(body)) => agent.put(url).header(name, value).send_json(body),
+        (_, Some(body)) => agent.post(url).header(name, value).send_json(body),
+        (_, None) => agent.post(url).header(name, value).send_empty(),
     };
     let mut response = sent.ok()?;
     let body = response.body_mut().read_to_string().ok()?;

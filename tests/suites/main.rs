@@ -13,6 +13,7 @@ mod inflate;
 mod main_job;
 mod manners;
 mod of_models;
+mod operator;
 mod peers;
 mod prometheus;
 mod public_data;

@@ -13,6 +13,7 @@ mod leases;
 mod listen;
 mod machine;
 mod pools;
+mod prometheus;
 mod report;
 
 pub use report::{Check, Status};
@@ -61,6 +62,7 @@ async fn examine(config: &Config, entries: &[Entry]) -> (Report, Exit) {
     checks.extend(files::of(config, Clock::real().now()));
     checks.push(listen::check(config).await);
     checks.extend(collector::of(config).await);
+    checks.extend(prometheus::of(config, Clock::real().now()).await);
     // 2. The database.
     let inspected = match store::inspect(&config.database).await {
         Ok(inspected) => inspected,

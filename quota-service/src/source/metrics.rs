@@ -9,7 +9,7 @@ pub fn begin(cluster: &str) {
     for outcome in [Outcome::Answered, Outcome::Warned, Outcome::Failed] {
         queries(cluster, outcome, 0);
     }
-    counter!("headroom_prometheus_missing_hours_total", "cluster" => cluster.to_owned()).increment(0);
+    counter!("headroom_prometheus_gaps_total", "cluster" => cluster.to_owned()).increment(0);
 }
 
 /// How a query ended.
@@ -25,6 +25,6 @@ fn queries(cluster: &str, outcome: Outcome, count: u64) {
 /// A source that was read, and the hours that it misses.
 pub fn read(cluster: &str, missing_hours: u64, now: UnixSeconds) {
     let label = || [("cluster", cluster.to_owned())];
-    counter!("headroom_prometheus_missing_hours_total", &label()).increment(missing_hours);
+    counter!("headroom_prometheus_gaps_total", &label()).increment(missing_hours);
     gauge!("headroom_prometheus_last_success_timestamp_seconds", &label()).set(now.get() as f64);
 }

@@ -179,7 +179,7 @@ async fn the_service_catches_up_what_a_prometheus_knows_and_says_so_in_its_own_m
     let success = "headroom_prometheus_last_success_timestamp_seconds{cluster=\"earth\"}";
     let seen = prometheus.query_until(success, |found| !found.is_empty());
     assert!(seen[0].1 >= began.get() as f64);
-    let missing = prometheus.query_until("headroom_prometheus_missing_hours_total", |found| !found.is_empty());
+    let missing = prometheus.query_until("headroom_prometheus_gaps_total", |found| !found.is_empty());
     assert_eq!(missing[0].1, 3.0);
     let failed = prometheus.query("headroom_prometheus_queries_total{outcome=\"failed\"}");
     assert_eq!(failed[0].1, 0.0);

@@ -1,0 +1,61 @@
+//! Whether the sources of usage can be read, and what their queries answer.
+
+use super::Check;
+use crate::config::Config;
+use crate::source;
+use ::prometheus::{ProbedQuery, probe};
+use std::path::Path;
+use vocab::UnixSeconds;
+
+/// Hours of which each query is asked: as many as the service reads again.
+const ASKED_HOURS: u32 = 3;
+/// Less than a tenth missing is a scrape that was late.
+const MISSING_SHARE: f64 = 0.1;
+
+/// Each source of `prometheus_file`, and each of its queries.
+pub async fn of(config: &Config, now: UnixSeconds) -> Vec<Check> {
+    if config.prometheus_file.is_empty() {
+        return Vec::new();
+    }
+    let sources = match source::read(Path::new(&config.prometheus_file)) {
+        Ok(sources) => sources,
+        Err(fault) => return vec![Check::fail("prometheus", fault, "correct prometheus_file")],
+    };
+    let mut checks = Vec::new();
+    for source in &sources {
+        let name = format!("prometheus {}", source.cluster);
+        let probe = probe(source, now, ASKED_HOURS).await;
+        match &probe.reachable {
+            Ok(version) => checks.push(Check::ok(&name, format!("{} answers, version {version}", probe.url))),
+            Err(why) => {
+                let mend = format!("start it, or correct url, token_file or ca_file of [{}]", source.cluster);
+                checks.push(Check::fail(&name, format!("{}: {why}", probe.url), mend));
+            }
+        }
+        checks.extend(probe.queries.iter().map(|query| answered(&name, query)));
+    }
+    checks
+}
+
+fn answered(source: &str, query: &ProbedQuery) -> Check {
+    let name = format!("{source} {}", query.name);
+    let mend = format!("try it there: {}", query.query);
+    let probed = match &query.outcome {
+        Ok(probed) => probed,
+        Err(why) => return Check::fail(name, why, mend),
+    };
+    let missing = probed.missing_share();
+    let found = format!(
+        "{} series, {} samples over {ASKED_HOURS} h, {:.0} % of the times missing",
+        probed.series,
+        probed.samples,
+        missing * 100.0
+    );
+    if let Some(warning) = probed.warnings.first() {
+        return Check::warn(name, format!("{found}; it warns: {warning}"), mend);
+    }
+    if missing > MISSING_SHARE || probed.series == 0 {
+        return Check::warn(name, format!("{found}: such hours are taken in as missing"), mend);
+    }
+    Check::ok(name, found)
+}

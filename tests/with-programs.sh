@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# tests/with-programs.sh COMMAND [ARGUMENT...]
+#
+# Installs what tests drive and this machine lacks, as Debian has it: Chromium with its driver for the dashboard, Prometheus for
+# what scrapes us and what we read. Then runs COMMAND. Where nothing can be installed (no root, no apt-get) it says so, and the
+# tests that need them say that they were not run.
+set -euo pipefail
+PATH=$PATH:/usr/sbin:/sbin
+
+say() { printf 'with-programs: %s\n' "$*" >&2; }
+
+missing=()
+[ -x /usr/bin/chromium ] || missing+=(chromium)
+[ -x /usr/bin/chromedriver ] || missing+=(chromium-driver)
+command -v prometheus >/dev/null && command -v promtool >/dev/null || missing+=(prometheus)
+# Text in pictures of pages needs a font.
+fc-list 2>/dev/null | grep -q . || missing+=(fonts-dejavu-core)
+
+if [ "${#missing[@]}" -gt 0 ]; then
+    if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        say "installing ${missing[*]}"
+        # RUNLEVEL=1: no package starts a server of its own, which would take a port and scrape.
+        {
+            apt-get update &&
+                RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "${missing[@]}"
+        } >&2 || say "not all of ${missing[*]} could be installed: the tests that need them are not run"
+    else
+        say "not installed: ${missing[*]}; the tests that need them are not run"
+    fi
+fi
+[ $# -eq 0 ] || exec "$@"
