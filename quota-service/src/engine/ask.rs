@@ -49,8 +49,13 @@ impl Ask {
             Self::Try(_) => Some("dry run"),
             Self::SetLimits(_) | Self::HoldLimits => Some("limits"),
             Self::RemoveNode(..) => Some("remove node"),
-            Self::TakeInNodes => Some("take in nodes"),
-            Self::Explain(_) | Self::Shadow(_) | Self::Snapshot | Self::State | Self::Settings(_) | Self::Pass => None,
+            Self::TakeInNodes
+            | Self::Explain(_)
+            | Self::Shadow(_)
+            | Self::Snapshot
+            | Self::State
+            | Self::Settings(_)
+            | Self::Pass => None,
         }
     }
 }
