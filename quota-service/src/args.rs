@@ -75,7 +75,7 @@ pub struct PromisesFlags {
 #[command(after_long_help = "Examples:\n  \
     quota-service doctor\n  \
     quota-service doctor --database postgres://headroom@localhost/headroom --json\n  \
-    quota-service doctor --config /etc/headroom.toml --strict\n\n\
+    quota-service doctor --listen 0.0.0.0:8080 --strict\n\n\
     It changes nothing: a database that is missing is not made, and an old one not brought up to date. One line for each check: \
     ok, warn or fail, what was found, and the command or the setting that mends it. Exit code 0 where nothing fails, 1 where \
     something does, 4 where the settings are invalid, 5 where the database cannot be reached.")]

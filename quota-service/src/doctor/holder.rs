@@ -30,6 +30,11 @@ fn inode(table: &str, port: u16) -> Option<String> {
 }
 
 fn holds(process: &Path, socket: &str) -> bool {
+    // Beside the processes there are `self` and much else.
+    let is_process = process.file_name().is_some_and(|name| name.to_string_lossy().parse::<u32>().is_ok());
+    if !is_process {
+        return false;
+    }
     let Ok(open) = fs::read_dir(process.join("fd")) else { return false };
     open.flatten().any(|file| fs::read_link(file.path()).is_ok_and(|target| target == Path::new(socket)))
 }
@@ -44,7 +49,14 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let found = of(port).unwrap();
         assert!(found.ends_with(&format!("(process {})", std::process::id())), "{found}");
-        drop(listener);
-        assert_eq!(of(port), None);
+    }
+
+    #[test]
+    fn a_socket_that_only_uses_the_port_does_not_listen_there() {
+        let table = "sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode\n\
+            0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000 0 0 111\n\
+            1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 222\n";
+        assert_eq!(inode(table, 8_080).as_deref(), Some("222"));
+        assert_eq!(inode(table, 8_081), None);
     }
 }

@@ -74,6 +74,7 @@ impl Traces {
     }
 
     /// What makes spans of this program's ones.
+    #[must_use]
     pub fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span>,

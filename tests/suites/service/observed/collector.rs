@@ -110,5 +110,5 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
