@@ -131,6 +131,9 @@ impl Browser {
 
     /// Clicks as a pointer does: on what is there, where it is.
     pub fn click(&self, selector: &str) {
+        // At once: a page that still scrolls has the element elsewhere than where the pointer goes.
+        let show = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center', behavior: 'instant' })";
+        self.run(show, &[selector.into()]);
         let found = self.post("/element", &json!({ "using": "css selector", "value": selector }));
         let id = found.as_object().unwrap().values().next().unwrap().as_str().unwrap().to_owned();
         self.post(&format!("/element/{id}/click"), &json!({}));
