@@ -21,7 +21,7 @@ pub struct Browser {
     /// The session that all commands go to.
     session: String,
     agent: ureq::Agent,
-    _profile: TempDir,
+    profile: TempDir,
     _one: MutexGuard<'static, ()>,
 }
 
@@ -79,9 +79,9 @@ impl Browser {
             .unwrap();
         let base = format!("http://127.0.0.1:{}/session", port_of(&mut driver));
         let config = ureq::Agent::config_builder().http_status_as_error(false);
-        let agent: ureq::Agent = config.timeout_global(Some(Duration::from_secs(60))).build().into();
-        let mut browser = Self { driver, session: base, agent, _profile: profile, _one: one };
-        let made = browser.post("", &capabilities(&chromium, browser._profile.path()));
+        let agent: ureq::Agent = config.timeout_global(Some(Duration::from_mins(1))).build().into();
+        let mut browser = Self { driver, session: base, agent, profile, _one: one };
+        let made = browser.post("", &capabilities(&chromium, browser.profile.path()));
         browser.session = format!("{}/{}", browser.session, made["sessionId"].as_str().unwrap());
         Some(browser)
     }
