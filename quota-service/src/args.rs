@@ -48,8 +48,41 @@ pub enum Command {
         #[command(subcommand)]
         command: DatabaseCommand,
     },
+    /// What was promised to spot tasks, and what became of it
+    Promises(PromisesFlags),
+    /// Look whether everything is well, and say what mends what is not
+    Doctor(DoctorFlags),
     /// Print shell completions
     Completions { shell: Shell },
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    quota-service promises\n  \
+    quota-service promises --pool earth:A100 --days 7\n  \
+    quota-service promises --json --database postgres://headroom@localhost/headroom\n\n\
+    Node failures, drains and deletions by their users are told apart: they neither keep nor break a promise.")]
+pub struct PromisesFlags {
+    /// CLUSTER:GPU_MODEL; every pool with promises if not given
+    #[arg(long, value_name = "POOL", value_parser = |text: &str| vocab::PoolId::parse(text))]
+    pub pool: Option<vocab::PoolId>,
+    /// So many days of UTC, today included
+    #[arg(long, value_name = "DAYS", default_value_t = 28, value_parser = clap::value_parser!(u32).range(1..=400))]
+    pub days: u32,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    quota-service doctor\n  \
+    quota-service doctor --database postgres://headroom@localhost/headroom --json\n  \
+    quota-service doctor --config /etc/headroom.toml --strict\n\n\
+    It changes nothing: a database that is missing is not made, and an old one not brought up to date. One line for each check: \
+    ok, warn or fail, what was found, and the command or the setting that mends it. Exit code 0 where nothing fails, 1 where \
+    something does, 4 where the settings are invalid, 5 where the database cannot be reached.")]
+pub struct DoctorFlags {
+    /// End with exit code 1 where there is anything to be warned of, too
+    #[arg(long)]
+    pub strict: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,6 +1,7 @@
 //! The audit: a write is acknowledged once it is written down who did it.
 
 use crate::metrics;
+use crate::said::Standing;
 use std::sync::Arc;
 use store::{AuditRecord, Store};
 use tokio::sync::{mpsc, oneshot};
@@ -39,14 +40,19 @@ impl Audit {
 }
 
 async fn write(store: Arc<dyn Store>, mut waiting: mpsc::Receiver<Waiting>) {
-    let mut taken = Vec::new();
+    let (mut taken, standing) = (Vec::new(), Standing::new());
     while waiting.recv_many(&mut taken, AT_ONCE).await > 0 {
         let (records, done): (Vec<_>, Vec<_>) = taken.drain(..).unzip();
         let written = store.record_audit(&records).await.map_err(|fault| {
-            tracing::warn!(%fault, "the audit was not written: what it would have told is not acknowledged");
+            if standing.begins("") {
+                tracing::warn!(%fault, "the audit is not written: what it would tell is not acknowledged");
+            }
             metrics::audit_failed();
             fault.to_string()
         });
+        if let Some(over) = written.as_ref().ok().and_then(|()| standing.is_over("")) {
+            tracing::info!(lasted_s = over.lasted_s, times = over.times, "the audit is written again");
+        }
         for done in done {
             // Whoever waited may have gone.
             let _ = done.send(written.clone());

@@ -5,10 +5,13 @@ use crate::engine::Webhook;
 use crate::http::Limits;
 use crate::listen::ConnectionLimits;
 use crate::retrain::{self, Period};
+use crate::source;
 use crate::tls::{Files, Tls};
+use crate::trace;
 use command_line::BadValue;
 use datasets::read::{Powered, power};
 use placement::power::PowerTable;
+use prometheus::Source;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,6 +19,9 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
 const LAST_HOUR_OF_DAY: u64 = 23;
+/// The formats of the log.
+const TEXT: &str = "text";
+const JSON: &str = "json";
 
 /// Settings of this program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,6 +77,8 @@ pub struct Config {
     pub retrain_limit_s: u64,
     /// Path of the program `train`; empty for the one beside this program.
     pub train_program: String,
+    /// File that names the Prometheus of each cluster whose usage is read out of one; empty for none.
+    pub prometheus_file: String,
     /// Facts of a pool after which its state is stored whole and its journal cut.
     pub snapshot_facts: u64,
     /// Where events of pools go, `http://HOST:PORT/PATH`; empty for nowhere.
@@ -79,6 +87,13 @@ pub struct Config {
     pub webhook_secret_file: String,
     /// Table of what GPUs and sockets draw, `model,idle_w,full_w,cores`, beside the models that are known; empty for none.
     pub power_file: String,
+    /// Collector of traces (OTLP over HTTP), `http://HOST:PORT`; empty for none.
+    pub otlp_endpoint: String,
+    /// Share of the requests without a trace of their caller's, and of the renewals and trainings, that are traced, 0 to 1.
+    /// All: quotas, which are most of what is asked, have no spans.
+    pub trace_sample_ratio: f64,
+    /// How lines of the log are written: `text` or `json`.
+    pub log_format: String,
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
     pub log: String,
 }
@@ -109,6 +124,7 @@ impl command_line::Config for Config {
         self.check_replica()?;
         self.check_retraining()?;
         self.check_webhook()?;
+        self.check_observed()?;
         EnvFilter::try_new(&self.log)
             .map(drop)
             .map_err(|fault| BadValue::new("log", format!("{:?}: {fault}", self.log)))
@@ -224,6 +240,14 @@ impl Config {
         Webhook::new(&self.webhook_url, secret.trim().as_bytes()).map(Some)
     }
 
+    /// Where usage is read out of Prometheus.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a source of it is of no use.
+    pub fn sources(&self) -> Result<Vec<Source>, String> {
+        if self.prometheus_file.is_empty() { Ok(Vec::new()) } else { source::read(Path::new(&self.prometheus_file)) }
+    }
+
     /// What nodes draw: the models that are known, and those of the file.
     ///
     /// # Errors
@@ -241,6 +265,26 @@ impl Config {
             set.map_err(|fault| format!("{}: {fault}", self.power_file))?;
         }
         Ok(table)
+    }
+
+    fn check_observed(&self) -> Result<(), BadValue> {
+        if !self.otlp_endpoint.is_empty() {
+            trace::check_endpoint(&self.otlp_endpoint).map_err(|why| BadValue::new("otlp_endpoint", why))?;
+        }
+        let ratio = self.trace_sample_ratio;
+        if !(0.0..=1.0).contains(&ratio) {
+            return Err(BadValue::new("trace_sample_ratio", format!("{ratio} is no share: write 0 to 1")));
+        }
+        if ![TEXT, JSON].contains(&self.log_format.as_str()) {
+            return Err(BadValue::new("log_format", format!("{:?}: write {TEXT} or {JSON}", self.log_format)));
+        }
+        Ok(())
+    }
+
+    /// Whether each line of the log is an object of JSON.
+    #[must_use]
+    pub fn logs_json(&self) -> bool {
+        self.log_format == JSON
     }
 
     /// The program is looked for only where it would be started.
@@ -285,10 +329,14 @@ impl Default for Config {
             retrain_at: 3,
             retrain_limit_s: 6 * 3_600,
             train_program: String::new(),
+            prometheus_file: String::new(),
             snapshot_facts: 10_000,
             webhook_url: String::new(),
             webhook_secret_file: String::new(),
             power_file: String::new(),
+            otlp_endpoint: String::new(),
+            trace_sample_ratio: 1.0,
+            log_format: TEXT.to_owned(),
             log: "info".to_owned(),
         }
     }

@@ -27,19 +27,25 @@ pub enum ServiceError {
     Tls { detail: String },
     #[error("power_file: {detail}")]
     Power { detail: String },
+    #[error("prometheus_file: {detail}")]
+    Prometheus { detail: String },
     #[error("log: {detail}")]
     Log { detail: String },
+    #[error("otlp_endpoint: {detail}")]
+    Traces { detail: String },
 }
 
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
-        use ServiceError::{AsOf, Bind, Log, NoTokens, NotRenewing, Power, Store, Tls, Webhook};
+        use ServiceError::{AsOf, Bind, Log, NoTokens, NotRenewing, Power, Prometheus, Store, Tls, Traces, Webhook};
         let exit = match &fault {
             AsOf { .. }
             | NoTokens(_)
             | Log { .. }
             | Power { .. }
+            | Prometheus { .. }
             | Tls { .. }
+            | Traces { .. }
             | Webhook { .. }
             | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,

@@ -2,15 +2,18 @@
 //!
 //! [`refresh`] reads the database, [`plan`] thinks (pure), [`published`] holds ready answers in memory, [`http`] hands
 //! them out; [`drift`] looks back at what was
-//! forecast; [`retrain`] has models trained again; [`engine`] places
+//! forecast; [`retrain`] has models trained again; [`source`] reads usage
+//! out of Prometheus; [`engine`] places
 //! tasks by the quotas. Every decision is made in `placement` and `forecaster`; here is only the way between them.
 
 pub mod access;
 pub mod args;
 pub mod audit;
+mod client;
 pub mod clock;
 pub mod config;
 pub mod database;
+pub mod doctor;
 pub mod drift;
 pub mod engine;
 pub mod error;
@@ -23,10 +26,13 @@ pub mod promises;
 pub mod published;
 pub mod refresh;
 pub mod retrain;
+pub mod said;
 pub mod serve;
 pub mod settings;
+pub mod source;
 pub mod tls;
 pub mod topology;
+pub mod trace;
 mod wait;
 
 pub use error::ServiceError;

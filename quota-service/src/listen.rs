@@ -1,6 +1,7 @@
 //! The connections of the service: so many at once, each with a limit on how long the head of a request may take, and an end
 //! that lets open requests finish.
 
+use crate::said::Standing;
 use crate::tls::Tls;
 use axum::Router;
 use axum::body::Body;
@@ -40,7 +41,7 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let places = Arc::new(Semaphore::new(limits.connections));
-    let graceful = GracefulShutdown::new();
+    let (graceful, refusing) = (GracefulShutdown::new(), Standing::new());
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.header).keep_alive(true);
     loop {
@@ -51,9 +52,16 @@ pub async fn serve(
         };
         let (stream, peer, place) = tokio::select! {
             accepted = accepted => match accepted {
-                Ok(accepted) => accepted,
+                Ok(accepted) => {
+                    if let Some(over) = refusing.is_over("") {
+                        tracing::info!(lasted_s = over.lasted_s, times = over.times, "connections are accepted again");
+                    }
+                    accepted
+                }
                 Err(fault) => {
-                    tracing::warn!(%fault, "a connection was not accepted");
+                    if refusing.begins("") {
+                        tracing::warn!(%fault, "connections are not accepted: told again once they are");
+                    }
                     tokio::time::sleep(NO_SOCKET_PAUSE).await;
                     continue;
                 }

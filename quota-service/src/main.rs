@@ -3,7 +3,7 @@
 use command_line::{ConfigCommand, Exit, Failure, Settings, completions, finish, one_thread_of_arithmetic, parse};
 use quota_service::access::command as token;
 use quota_service::args::{Arguments, Command, Config};
-use quota_service::{database, serve, topology};
+use quota_service::{database, doctor, promises, serve, topology};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -21,11 +21,15 @@ async fn start(arguments: Arguments) -> Result<(), Failure> {
         completions::<Arguments>(shell);
         return Ok(());
     }
-    let settings: Settings<Config> =
-        Settings::load("quota-service", arguments.common.config.as_deref(), &arguments.flags)?;
+    let settings = Settings::<Config>::load("quota-service", arguments.common.config.as_deref(), &arguments.flags);
+    if let Some(Command::Doctor(flags)) = arguments.command {
+        return doctor::run(settings, &flags, json).await;
+    }
+    let settings = settings?;
     match arguments.command {
         Some(Command::Token { command }) => token::run(command, &settings.values()?.database, json).await,
         Some(Command::Database { command }) => database::run(command, &settings.values()?.database, json).await,
+        Some(Command::Promises(flags)) => promises::show(&flags, &settings.values()?.database, json).await,
         Some(Command::Topology(flags)) => topology::show(&flags, json),
         Some(Command::Config { command: ConfigCommand::Show { origin } }) => Ok(settings.show(origin, json)?),
         _ => Ok(serve::run(settings.values()?, arguments.common.config, json).await?),

@@ -1,5 +1,11 @@
 //! What was promised, and what became of it: `GET /v1/promises` and `quota-service promises`.
 
+use crate::access::command::failed;
+use crate::args::PromisesFlags;
+use crate::clock::Clock;
+use crate::refresh::settings;
+use command_line::{Exit, Failure, print_json, print_text, say, table};
+use serde_json::json;
 use std::collections::BTreeMap;
 use store::{OutcomeCount, Store, StoreError};
 use vocab::{GuaranteeRate, HorizonHours, Outcome, OutcomeKind, PoolId, UnixSeconds};
@@ -8,6 +14,66 @@ use wire::{BrokenPromise, PromiseDay, PromiseHours, PromiseReport, TaskDetail};
 const DAY_S: i64 = 86_400;
 /// Broken promises that are told one by one.
 const TOLD: u32 = 50;
+
+/// Prints the promises of one pool, or of every one that has had any.
+///
+/// # Errors
+/// The database does not answer, or the pool is unknown.
+pub async fn show(flags: &PromisesFlags, database: &str, json: bool) -> Result<(), Failure> {
+    let store = store::connect(database).await.map_err(failed)?;
+    let now = Clock::real().now();
+    let mut reports = Vec::new();
+    for pool in pools(store.as_ref(), flags.pool.as_ref()).await? {
+        let rate = settings(store.as_ref(), &pool).await.map_err(failed)?.pool.guarantee_rate;
+        let report = report(store.as_ref(), &pool, rate, flags.days, now, None).await.map_err(failed)?;
+        if report.sold > 0 || flags.pool.is_some() {
+            reports.push(report);
+        }
+    }
+    store.close().await;
+    if json {
+        print_json(&json!({ "promises": reports }));
+        return Ok(());
+    }
+    if reports.is_empty() {
+        say(format_args!("no promise has ended in the last {} days", flags.days));
+        return Ok(());
+    }
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.4}"));
+    let row = |one: &PromiseReport| {
+        let numbers = [one.sold, one.kept, one.broken, one.sold - one.kept - one.broken].map(|n| n.to_string());
+        let [sold, kept, broken, other] = numbers;
+        let (pool, target) = (format!("{}:{}", one.cluster, one.gpu_model), format!("{:.4}", one.target_eviction_rate));
+        vec![pool, sold, kept, broken, other, rate(one.guarantee_eviction_rate), target]
+    };
+    let rows: Vec<_> = reports.iter().map(row).collect();
+    print_text(&table(&["pool", "ended", "kept", "broken", "other", "e", "target"], &rows));
+    for one in reports.iter().flat_map(|report| &report.broken_ones) {
+        let task = one.task.as_deref().unwrap_or(&one.event_id);
+        say(format_args!("{} broke {} h of {task}: {}", one.ended_at, one.hours, one.why));
+    }
+    Ok(())
+}
+
+/// The pool that is asked for, or all with outcomes or quotas.
+async fn pools(store: &dyn Store, asked: Option<&PoolId>) -> Result<Vec<PoolId>, Failure> {
+    let mut known = std::collections::BTreeSet::new();
+    for cluster in store.clusters().await.map_err(failed)? {
+        known.extend(store.capacities(&cluster.name).await.map_err(failed)?.into_iter().map(|row| row.pool));
+        known.extend(store.nodes(&cluster.name).await.map_err(failed)?.into_iter().map(|node| node.pool));
+        let series = store.describe_usage(&cluster.name).await.map_err(failed)?;
+        known.extend(series.into_iter().map(|one| one.series.pool));
+    }
+    match asked {
+        None => Ok(known.into_iter().collect()),
+        Some(pool) if known.contains(pool) => Ok(vec![pool.clone()]),
+        Some(pool) => {
+            let known: Vec<_> = known.iter().map(ToString::to_string).collect();
+            let what = format!("there is no pool {pool}; there are: {}", known.join(", "));
+            Err(Failure::new(Exit::Usage, what))
+        }
+    }
+}
 
 /// The promises of a pool that ended in the last `days` days of UTC, the present one included. `rate` is p, `open` how many
 /// run now, where that is known.

@@ -5,7 +5,8 @@ use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
 use crate::tls::Tls;
-use crate::{http, listen, metrics, retrain, tls, wait};
+use crate::trace::{self, Traces};
+use crate::{http, listen, metrics, retrain, source, tls, wait};
 use command_line::{colours, say};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +17,9 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt};
 use vocab::UnixSeconds;
 
 /// Runs the service until it is told to stop (SIGINT or SIGTERM). The programs that it starts read the same settings file.
@@ -24,7 +27,8 @@ use vocab::UnixSeconds;
 /// # Errors
 /// The address cannot be listened on, or the database cannot be opened.
 pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> Result<(), ServiceError> {
-    start_log(&config.log)?;
+    let traces = Traces::of(&config).map_err(|detail| ServiceError::Traces { detail })?;
+    start_log(&config, traces.as_ref())?;
     let render = metrics::install();
     // 1. The store and the clock.
     let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
@@ -33,6 +37,7 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let (address, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
+    config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
     let service = Service::with_webhook(store, clock, config, webhook);
     if let Some(tls) = &tls {
         tokio::spawn(tls::watch(tls.clone(), reloads()));
@@ -69,6 +74,10 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         _ = &mut working.renewing => return Err(ServiceError::NotRenewing),
     }
     working.end(&service).await;
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
+    tracing::info!("stopped");
     Ok(())
 }
 
@@ -96,6 +105,7 @@ struct Working {
     watching: JoinHandle<()>,
     renewing: JoinHandle<()>,
     retraining: JoinHandle<()>,
+    feeding: JoinHandle<()>,
 }
 
 /// Reads who may ask, takes the leases that are free, and begins to work.
@@ -109,6 +119,7 @@ async fn begin(
     }
     service.leases.reached_at(service.config.advertised(address));
     service.look_at_leases().await?;
+    let sources = service.config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
     let file = &service.config.fallback_file;
     if !file.is_empty() && !service.clock.is_virtual() {
         tokio::spawn(refresh::fallback::keep(service.clone(), PathBuf::from(file)));
@@ -117,6 +128,7 @@ async fn begin(
         watching: tokio::spawn(refresh::watch(service.clone())),
         renewing: tokio::spawn(refresh::run(service.clone())),
         retraining: tokio::spawn(retrain::run(service.clone(), settings_file)),
+        feeding: tokio::spawn(source::run(service.clone(), sources)),
     })
 }
 
@@ -126,6 +138,8 @@ impl Working {
         self.renewing.abort();
         // It ends at its next pause; until then it may still ask the store.
         let _ = self.renewing.await;
+        // It ends by itself, and writes nothing after.
+        let _ = self.feeding.await;
         self.watching.abort();
         let _ = self.watching.await;
         service.engine.stop().await;
@@ -133,18 +147,27 @@ impl Working {
         // It ends the training that is under way. One that broke off has nothing more to end.
         let _ = self.retraining.await;
         service.store.close().await;
-        tracing::info!("stopped");
     }
 }
 
-fn start_log(filter: &str) -> Result<(), ServiceError> {
-    let filter = EnvFilter::try_new(filter).map_err(|fault| ServiceError::Log { detail: fault.to_string() })?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours());
-    log.try_init().map_err(|fault| ServiceError::Log { detail: fault.to_string() })
+fn start_log(config: &Config, traces: Option<&Traces>) -> Result<(), ServiceError> {
+    let bad = |fault: &dyn std::fmt::Display| ServiceError::Log { detail: fault.to_string() };
+    let filter = EnvFilter::try_new(&config.log).map_err(|fault| bad(&fault))?;
+    // Spans go to the collector, and make no line of the log longer.
+    let no_spans = format!("{}=off", trace::TARGET).parse().map_err(|fault| bad(&fault))?;
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours() && !config.logs_json());
+    let lines = if config.logs_json() {
+        lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
+    } else {
+        lines.boxed()
+    };
+    let mut layers = vec![lines.with_filter(filter.add_directive(no_spans)).boxed()];
+    layers.extend(traces.map(|traces| traces.layer().boxed()));
+    tracing_subscriber::registry().with(layers).try_init().map_err(|fault| bad(&fault))
 }
 
 /// The real clock, or the virtual one of `as_of`.
-async fn clock(config: &Config, store: &dyn Store) -> Result<Clock, ServiceError> {
+pub(crate) async fn clock(config: &Config, store: &dyn Store) -> Result<Clock, ServiceError> {
     match config.as_of.as_str() {
         "" => Ok(Clock::real()),
         LATEST => Ok(Clock::starting_at(after_newest_usage(store).await?)),

@@ -1,6 +1,7 @@
 //! TLS 1.3 of the service, and of what it asks of other services: certificates are read again when their files change, so that
 //! they can be renewed without a restart.
 
+use crate::said::Standing;
 use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
@@ -161,15 +162,22 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
 
 /// Reads the files again when they change, and when `told`. Never returns.
 pub async fn watch(tls: Arc<Tls>, mut told: watch::Receiver<u64>) {
+    let standing = Standing::new();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             Ok(()) = told.changed() => {}
         }
         match tls.reload() {
-            Ok(true) => tracing::info!("the certificates were read again"),
-            Ok(false) => {}
-            Err(why) => tracing::error!(why, "the certificates were not read again: the ones before stay in force"),
+            Err(why) if standing.begins("") => {
+                tracing::error!(why, "the certificates were not read again: the ones before stay in force");
+            }
+            Err(why) => tracing::debug!(why, "the certificates were not read again"),
+            Ok(is_new) => {
+                if standing.is_over("").is_some() || is_new {
+                    tracing::info!("the certificates were read again");
+                }
+            }
         }
     }
 }

@@ -4,10 +4,12 @@ pub mod check;
 mod database;
 pub mod fixture;
 mod programs;
+mod prometheus;
 mod proxy;
 mod public_data;
 mod service;
 
+pub use self::prometheus::{Prometheus, has_prometheus};
 pub use database::{TestDatabase, fresh_database};
 pub use programs::{
     Listening, Ran, free_address, program, program_interrupted, program_names, program_to_closed_pipe, program_to_file,

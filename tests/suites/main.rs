@@ -14,6 +14,7 @@ mod main_job;
 mod manners;
 mod of_models;
 mod peers;
+mod prometheus;
 mod public_data;
 mod service;
 mod simulate;

@@ -1,5 +1,6 @@
 //! What the command line says.
 
+use crate::source::SourceFlags;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
@@ -17,6 +18,7 @@ use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, UnixSeconds};
     datasets ingest --format helios helios-earth --cluster earth --gpu-model V100\n  \
     datasets ingest --format gfs-jobs job_info_df.csv --nodes node_info_df.csv --cluster gfs --epoch 2024-03-01T00:00:00+08:00\n  \
     datasets ingest --format usage usage.csv --time-zone Europe/Berlin --calendar DE+company.ics\n  \
+    datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --hp-priority-classes high\n  \
     datasets generate --preset gfs --days 35 --seed 7 --out made-up --check\n  \
     datasets calendar set --cluster earth CN\n  \
     datasets describe --database postgres://headroom@localhost/headroom"
@@ -94,6 +96,8 @@ pub enum InputFormat {
     AlibabaHourly,
     /// The job list of Microsoft's Philly cluster (times in minutes, best_effort 1 is spot), as gfs-jobs
     Philly,
+    /// HP demand out of a Prometheus, whose URL stands in place of the file
+    Prometheus,
 }
 
 impl InputFormat {
@@ -105,6 +109,7 @@ impl InputFormat {
             Self::Helios => "helios",
             Self::AlibabaHourly => "alibaba-hourly",
             Self::Philly => "philly",
+            Self::Prometheus => "prometheus",
         }
     }
 
@@ -113,9 +118,9 @@ impl InputFormat {
         matches!(self, Self::GfsJobs | Self::Philly)
     }
 
-    /// Whether the file has one GPU model and does not say which.
+    /// Whether the file has one GPU model and does not say which, or may have.
     pub const fn names_no_gpu_model(self) -> bool {
-        matches!(self, Self::Helios | Self::Philly)
+        matches!(self, Self::Helios | Self::Philly | Self::Prometheus)
     }
 }
 
@@ -124,20 +129,28 @@ impl InputFormat {
     datasets ingest --format usage usage.csv --time-zone Europe/Berlin --capacity 856\n  \
     datasets ingest --format helios helios-earth --cluster earth --gpu-model V100\n  \
     datasets ingest --format gfs-jobs job_info_df.csv --nodes node_info_df.csv --cluster gfs --epoch 2024-03-01T00:00:00+08:00\n  \
-    datasets ingest --format philly trace_job_Philly_MIX1.csv --cluster philly --gpu-model V100 --epoch 2017-10-02T00:00:00Z\n\n\
+    datasets ingest --format philly trace_job_Philly_MIX1.csv --cluster philly --gpu-model V100 --epoch 2017-10-02T00:00:00Z\n  \
+    datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --hp-priority-classes high,system\n  \
+    datasets ingest --format prometheus https://thanos.example:10902 --cluster earth --gpu-model-label label_nvidia_com_gpu_product \\\n  \
+    \u{20}   --gpu-model V100 --hp-priority-classes high --from 2026-10-01T00:00:00Z --token-file token\n  \
+    datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --organization-label team \\\n  \
+    \u{20}   --query 'sum by (team) (scheduler_hp_gpus)' --presence-query 'up{job=\"scheduler\"}'\n\n\
     usage.csv holds hour,cluster,gpu_model,organization,demand_gpus; organization * is the pool's own hourly peak.\n\
     A job counts from its submission on, for its duration: the lists do not say how long it waited.\n\
+    prometheus: an hour is the peak of its samples; one with too few, or answered in part, is missing and not zero, and an\n\
+    organization that is absent beside others is at zero. The same hours again change nothing.\n\
     philly: a request above 8 GPUs counts as workers that are alike; jobs without GPUs are left out and counted.")]
 pub struct Ingest {
-    /// File, or folder for helios
+    /// File, folder for helios, or URL for prometheus
+    #[arg(value_name = "PATH|URL")]
     pub path: PathBuf,
     /// Format of the input
     #[arg(long, value_enum)]
     pub format: InputFormat,
-    /// Cluster of a file that names none; the name of the file or folder where it is not given
+    /// Cluster of a file that names none; the name of the file or folder where it is not given; required for prometheus
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: Option<ClusterName>,
-    /// GPU model of a file that names none (helios, philly); `any` if not given
+    /// GPU model of a file that names none (helios, philly), `any` if not given; for prometheus that of series that name none
     #[arg(long, value_name = "MODEL", value_parser = |text: &str| GpuModel::parse(text))]
     pub gpu_model: Option<GpuModel>,
     /// The cluster's IANA time zone, in which naive times are read; what is stored, else Asia/Shanghai for helios and
@@ -160,6 +173,8 @@ pub struct Ingest {
     /// Leave out bad rows and list them, instead of refusing the file
     #[arg(long)]
     pub skip_bad_rows: bool,
+    #[command(flatten)]
+    pub source: SourceFlags,
 }
 
 #[derive(Debug, Subcommand)]

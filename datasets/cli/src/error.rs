@@ -3,9 +3,10 @@
 use command_line::{Exit, Failure};
 use datasets::sweep::SweepError;
 use datasets::{CalendarError, PanelError, ReadError};
+use prometheus::{BadSource, Kind, SourceError};
 use std::path::PathBuf;
 use store::StoreError;
-use vocab::{AmountError, ClusterName, HourError, NameError};
+use vocab::{AmountError, ClusterName, HourError, HourStart, NameError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
@@ -57,6 +58,16 @@ pub enum CliError {
     Check { rows: usize, failed: Vec<String> },
     #[error("the window leaves the years 1970 to 2200: {0}")]
     Window(SweepError),
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    BadSource(#[from] BadSource),
+    #[error("--format prometheus needs --cluster, the name under which its hours are stored")]
+    NeedsCluster,
+    #[error("no hour that is over lies between --from {from} and --until {until}")]
+    NoHours { from: HourStart, until: HourStart },
+    #[error("the clock of this machine is wrong: {0}")]
+    Clock(HourError),
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
 }
@@ -80,12 +91,23 @@ impl From<CliError> for Failure {
             | CliError::OtherOrganizations { .. }
             | CliError::Window(_)
             | CliError::Calendar(_)
-            | CliError::CalendarFile { .. } => Exit::Usage,
+            | CliError::CalendarFile { .. }
+            | CliError::NeedsCluster
+            | CliError::NoHours { .. } => Exit::Usage,
+            CliError::BadSource(_) => Exit::ConfigInvalid,
+            CliError::Source(fault) => match fault.kind() {
+                Kind::Settings => Exit::ConfigInvalid,
+                Kind::Data => Exit::DataInvalid,
+                Kind::Unavailable => Exit::Unavailable,
+            },
             Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            CliError::Read(ReadError::Io { .. }) | Store(_) | Write { .. } | NothingThere | CliError::Check { .. } => {
-                Exit::Failure
-            }
+            CliError::Clock(_)
+            | CliError::Read(ReadError::Io { .. })
+            | Store(_)
+            | Write { .. }
+            | NothingThere
+            | CliError::Check { .. } => Exit::Failure,
             NodesOfOtherModels { .. }
             | CliError::NoGoodRow { .. }
             | CliError::Read(_)

@@ -3,6 +3,7 @@
 use crate::args::{Ingest, InputFormat};
 use crate::calendar::{self, Named, StoredDays};
 use crate::error::CliError;
+use crate::source::{self, SourceSummary};
 use command_line::{print_json, say};
 use datasets::read::{self, ALIBABA_EPOCH, SkippedRow};
 use datasets::{Calendar, CalendarChoice, ReadOptions, ReadReport};
@@ -24,7 +25,12 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     // 1. Read: every fault stops here, before anything is written.
     let default = default_cluster(what, named.as_ref(), store.as_ref()).await?;
     let of_default = calendar_of(store.as_ref(), &default, named.as_ref()).await?;
-    let mut report = read(what, &default, of_default)?;
+    let (mut report, source) = if what.format == InputFormat::Prometheus {
+        let (report, source) = source::read(what, &default, store.as_ref()).await?;
+        (report, Some(source))
+    } else {
+        (read(what, &default, of_default)?, None)
+    };
     if report.rows.is_empty() {
         return Err(CliError::NoGoodRow { file: what.path.clone(), bad: report.skipped.len() });
     }
@@ -46,7 +52,8 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     let appended = store.append(&report.rows, &report.capacity).await?;
     store.close().await;
     // 3. Tell.
-    tell(&Summary::of(&report, &appended, told, own_calendar), &report.skipped, json);
+    let summary = Summary { source, ..Summary::of(&report, &appended, told, own_calendar) };
+    tell(&summary, &report.skipped, json);
     Ok(())
 }
 
@@ -66,9 +73,18 @@ fn check_flags(what: &Ingest) -> Result<(), CliError> {
         ("--epoch", what.epoch.is_some(), format.is_job_list() || format == InputFormat::AlibabaHourly),
         ("--nodes", what.nodes.is_some(), format.is_job_list()),
         ("--gpu-model", what.gpu_model.is_some(), format.names_no_gpu_model()),
+        ("--skip-bad-rows", what.skip_bad_rows, format != InputFormat::Prometheus),
     ];
     if let Some((flag, ..)) = given.into_iter().find(|(_, is_given, has_meaning)| *is_given && !has_meaning) {
         return Err(CliError::FlagWithoutMeaning { flag, format: format.as_str() });
+    }
+    if format != InputFormat::Prometheus
+        && let Some(flag) = what.source.given().first()
+    {
+        return Err(CliError::FlagWithoutMeaning { flag, format: format.as_str() });
+    }
+    if format == InputFormat::Prometheus && what.cluster.is_none() {
+        return Err(CliError::NeedsCluster);
     }
     if format.is_job_list() && what.epoch.is_none() {
         return Err(CliError::NoEpoch { format: format.as_str() });
@@ -84,7 +100,7 @@ async fn default_cluster(what: &Ingest, named: Option<&Named>, store: &dyn Store
     let stored = store.cluster(&name).await?;
     let usual = match what.format {
         InputFormat::Helios | InputFormat::AlibabaHourly => TRACE_ZONE,
-        InputFormat::Usage | InputFormat::GfsJobs | InputFormat::Philly => "UTC",
+        InputFormat::Usage | InputFormat::GfsJobs | InputFormat::Philly | InputFormat::Prometheus => "UTC",
     };
     let (stored_zone, stored_calendar) =
         stored.map_or((usual.to_owned(), Calendar::WEEKDAYS.to_owned()), |known| (known.time_zone, known.calendar));
@@ -113,6 +129,8 @@ fn read(what: &Ingest, cluster: &Cluster, calendar: Calendar) -> Result<ReadRepo
         }
         InputFormat::GfsJobs => read::gfs_jobs(&what.path, epoch_of_jobs(what)?, &options)?.report,
         InputFormat::Philly => read::philly(&what.path, epoch_of_jobs(what)?, &options)?.report,
+        // It is no file.
+        InputFormat::Prometheus => ReadReport::default(),
     };
     if let Some(file) = &what.nodes {
         report.capacity = node_capacity(file, &report.rows, &options, &mut report.skipped)?;
@@ -208,6 +226,8 @@ struct Summary {
     skipped: Vec<String>,
     /// Pools of which the file holds no organization.
     pools_of_peaks_only: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<SourceSummary>,
 }
 
 #[derive(Serialize)]
@@ -266,6 +286,7 @@ impl Summary {
             capacity_rows: report.capacity.len(),
             skipped: report.skipped.iter().map(skipped_line).collect(),
             pools_of_peaks_only: pools_of_peaks_only.map(ToString::to_string).collect(),
+            source: None,
         }
     }
 }
@@ -286,6 +307,9 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     if let Some(own) = &summary.own_calendar {
         own.note();
     }
+    if let Some(source) = &summary.source {
+        source.note();
+    }
     for cluster in &summary.clusters {
         calendar::warn(&cluster.name, cluster.calendar_warning.as_deref());
     }
@@ -297,7 +321,13 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     let (from, to) = (summary.from.as_deref().unwrap_or("-"), summary.to.as_deref().unwrap_or("-"));
     say(format_args!("{series} series from {from} to {to}"));
     say(format_args!("rows: {inserted} inserted, {changed} changed, {unchanged} unchanged"));
-    say(format_args!("in the file: {equal_duplicates} equal duplicates, {} bad rows skipped", summary.skipped.len()));
+    match &summary.source {
+        Some(source) => source.tell(),
+        None => say(format_args!(
+            "in the file: {equal_duplicates} equal duplicates, {} bad rows skipped",
+            summary.skipped.len()
+        )),
+    }
     if summary.jobs_without_gpus > 0 {
         say(format_args!("jobs that ask for no GPU: {} left out", summary.jobs_without_gpus));
     }

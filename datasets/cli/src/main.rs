@@ -9,6 +9,7 @@ mod export;
 mod generate;
 mod ingest;
 mod panel;
+mod source;
 
 use args::{Arguments, Command, Config};
 use command_line::{ConfigCommand, Failure, Settings, completions, finish, parse};

@@ -8,11 +8,11 @@ mod help;
 mod output;
 mod value;
 
-pub use config::{BadValue, Config, ConfigError, Settings, read_toml};
+pub use config::{BadValue, Config, ConfigError, Entry, Settings, read_toml};
 pub use exit::{Exit, Failure, finish};
 pub use file::{OutputFile, is_stdout};
 pub use help::{completions, parse};
-pub use output::{Progress, colours, print_json, print_text, say, table};
+pub use output::{Progress, colours, colours_on_stdout, print_json, print_text, say, table};
 pub use value::{guarantee_rate, horizon, hour, instant};
 
 /// Heading of the flags that every command of a program takes.

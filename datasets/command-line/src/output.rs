@@ -41,6 +41,12 @@ pub fn colours() -> bool {
     may_colour(std::io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref())
 }
 
+/// Whether to colour what goes to stdout.
+#[must_use]
+pub fn colours_on_stdout() -> bool {
+    may_colour(std::io::stdout().is_terminal(), std::env::var_os("NO_COLOR").as_deref())
+}
+
 fn may_colour(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }

@@ -1,13 +1,14 @@
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{
-    AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, JournalStore, Lease, LeaseStore,
-    LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore, PoolStateStore, QuotaStore, RunStore,
-    SettingsStore, StoreError, TokenStore, UsageStore,
+    AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, Inspected, JournalStore, Lease,
+    LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore, PoolStateStore, QuotaStore,
+    RunStore, SettingsStore, StoreError, TokenStore, UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -79,6 +80,29 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
         Place::Sqlite(path) => Ok(Arc::new(SqliteStore::connect(path).await?)),
         Place::Postgres(options) => Ok(Arc::new(PostgresStore::connect(*options).await?)),
     }
+}
+
+/// Opens a database as it stands, to look at it: an SQLite file that is missing is not made, the schema stays as it is, and
+/// nothing can be written.
+///
+/// # Errors
+/// As [`connect`], the schema apart; [`StoreError::NotFound`] where there is no such SQLite file.
+pub async fn inspect(url: &str) -> Result<Inspected, StoreError> {
+    match place(url)? {
+        Place::Sqlite(path) => crate::inspect::sqlite::inspect(path).await,
+        Place::Postgres(options) => crate::inspect::postgres::inspect(*options).await,
+    }
+}
+
+/// Where the file of an SQLite database lies; `None` for one on a server.
+///
+/// # Errors
+/// [`StoreError::BadUrl`].
+pub fn sqlite_file(url: &str) -> Result<Option<&Path>, StoreError> {
+    place(url).map(|place| match place {
+        Place::Sqlite(path) => Some(Path::new(path)),
+        Place::Postgres(_) => None,
+    })
 }
 
 /// Writes an SQLite database of one instant into a new file, while others use it.

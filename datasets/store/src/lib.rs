@@ -15,6 +15,7 @@ mod connect;
 mod corrections;
 mod error;
 mod etas;
+mod inspect;
 mod journal;
 mod leases;
 mod ledger;
@@ -36,10 +37,11 @@ pub use audit::{AuditEntry, AuditRecord, AuditStore};
 pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
-pub use connect::{Backend, Store, check_url, connect, copy_sqlite};
+pub use connect::{Backend, Store, check_url, connect, copy_sqlite, inspect, sqlite_file};
 pub use corrections::{CorrectionStore, OutcomeBefore, Tell};
 pub use error::StoreError;
 pub use etas::{EtaMove, EtaRecord, EtaStore};
+pub use inspect::{Inspected, Schema};
 pub use journal::{
     JournalEntry, JournalStore, PlacedPool, PlacedPoolId, PoolSnapshot, StoredJournal, TaskRecord, TaskStatus, Turn,
 };

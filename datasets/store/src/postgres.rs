@@ -3,6 +3,7 @@ use crate::leases::postgres::prove;
 use crate::stored::signed;
 use crate::{Backend, Lease, StoreError};
 use async_trait::async_trait;
+use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
 use std::sync::Arc;
@@ -39,23 +40,36 @@ pub(crate) struct PostgresStore {
     pub lease: Option<Lease>,
 }
 
+/// What makes a database one of this program.
+pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
+
 impl PostgresStore {
     pub async fn connect(options: PgConnectOptions) -> Result<Self, StoreError> {
-        let options = options
-            .application_name("headroom")
-            .options(SESSION)
-            // Errors reach the caller, who knows what they mean; an append of a second is no incident.
-            .disable_statement_logging();
-        // A connection of its own: it says why it was refused, where a pool retries until it runs out of time.
-        let connecting = tokio::time::timeout(CONNECT_WITHIN, PgConnection::connect_with(&options)).await;
-        let mut connection = connecting.map_err(|_| StoreError::Unavailable {
-            reason: format!("no answer within {} s", CONNECT_WITHIN.as_secs()),
-        })??;
-        sqlx::migrate!("migrations/postgres").run(&mut connection).await?;
+        let options = Self::session(options);
+        let mut connection = Self::first_connection(&options).await?;
+        MIGRATIONS.run(&mut connection).await?;
         connection.close().await?;
+        Ok(Self::lazily(options))
+    }
+
+    /// What every session of this program has.
+    pub fn session(options: PgConnectOptions) -> PgConnectOptions {
+        // Errors reach the caller, who knows what they mean; an append of a second is no incident.
+        options.application_name("headroom").options(SESSION).disable_statement_logging()
+    }
+
+    /// A connection of its own: it says why it was refused, where a pool retries until it runs out of time.
+    pub async fn first_connection(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+        let connecting = tokio::time::timeout(CONNECT_WITHIN, PgConnection::connect_with(options)).await;
+        let late = |_| StoreError::Unavailable { reason: format!("no answer within {} s", CONNECT_WITHIN.as_secs()) };
+        Ok(connecting.map_err(late)??)
+    }
+
+    /// Connects when it is asked for something.
+    pub fn lazily(options: PgConnectOptions) -> Self {
         let pool = |connections| PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WITHIN);
         let beats = pool(1).connect_lazy_with(options.clone());
-        Ok(Self { pool: pool(MAX_CONNECTIONS).connect_lazy_with(options), beats, lease: None })
+        Self { pool: pool(MAX_CONNECTIONS).connect_lazy_with(options), beats, lease: None }
     }
 
     /// The epoch in which is written, if a lease is held.

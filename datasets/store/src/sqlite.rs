@@ -3,6 +3,7 @@ use crate::leases::sqlite::prove;
 use crate::stored::signed;
 use crate::{Backend, Lease, StoreError};
 use async_trait::async_trait;
+use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Sqlite, Transaction};
 use std::sync::Arc;
@@ -23,18 +24,17 @@ pub(crate) struct SqliteStore {
     pub lease: Option<Lease>,
 }
 
+/// What makes a database one of this program.
+pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
+
 impl SqliteStore {
     pub async fn connect(path: &str) -> Result<Self, StoreError> {
-        let options = SqliteConnectOptions::new()
-            .filename(path)
+        let options = Self::options(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             // In WAL mode, NORMAL may lose the last commits when the power fails: what was acknowledged must stay.
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY_WITHIN)
-            .foreign_keys(true)
-            // Errors reach the caller, who knows what they mean; an append of a second is no incident.
-            .disable_statement_logging();
+            .foreign_keys(true);
         let readers = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(BUSY_WITHIN);
         let writer = open_writer(&options).await?;
         let readers = readers.connect_lazy_with(options.pragma("query_only", "on"));
@@ -43,10 +43,23 @@ impl SqliteStore {
         Ok(store)
     }
 
+    /// A file as it is.
+    pub fn options(path: &str) -> SqliteConnectOptions {
+        // Errors reach the caller, who knows what they mean; an append of a second is no incident.
+        SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_WITHIN).disable_statement_logging()
+    }
+
+    /// Opens the file when it is asked for something.
+    pub fn lazily(options: SqliteConnectOptions) -> Self {
+        let pool = || SqlitePoolOptions::new().max_connections(1).acquire_timeout(BUSY_WITHIN);
+        let writer = pool().connect_lazy_with(options.clone());
+        Self { writer, readers: pool().max_connections(READERS).connect_lazy_with(options), lease: None }
+    }
+
     /// Inside one transaction, since the migrator itself takes no lock on SQLite.
     async fn migrate(&self) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
-        sqlx::migrate!("migrations/sqlite").run(&mut *transaction).await?;
+        MIGRATIONS.run(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(())
     }
@@ -69,8 +82,7 @@ impl SqliteStore {
 
 /// Writes a database into a new file.
 pub(crate) async fn copy(path: &str, file: &str) -> Result<(), StoreError> {
-    let options = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_WITHIN).disable_statement_logging();
-    let mut connection = options.connect().await?;
+    let mut connection = SqliteStore::options(path).connect().await?;
     sqlx::query("VACUUM INTO $1").bind(file).execute(&mut connection).await?;
     connection.close().await?;
     Ok(())

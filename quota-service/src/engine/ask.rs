@@ -41,6 +41,32 @@ pub enum Ask {
     Pass,
 }
 
+impl Ask {
+    /// What is asked, for a trace; `None` for what decides nothing.
+    #[must_use]
+    pub const fn decides(&self) -> Option<&'static str> {
+        match self {
+            Self::Submit(_) => Some("submit"),
+            Self::Finish(_) => Some("finish"),
+            Self::Delete(_) => Some("delete"),
+            Self::Save(_) => Some("checkpoint"),
+            Self::Measure(..) => Some("speed"),
+            Self::Try(_) => Some("dry run"),
+            Self::SetLimits(_) | Self::HoldLimits => Some("limits"),
+            Self::RemoveNode(..) => Some("remove node"),
+            Self::TakeInNodes => Some("take in nodes"),
+            Self::Explain(_)
+            | Self::Shadow(_)
+            | Self::Snapshot
+            | Self::Tasks(_)
+            | Self::Nodes
+            | Self::State
+            | Self::Settings(_)
+            | Self::Pass => None,
+        }
+    }
+}
+
 /// A task as it was decided.
 #[derive(Debug, Clone)]
 pub struct Decided {

@@ -22,6 +22,7 @@ pub use webhook::Webhook;
 use crate::args::Config;
 use crate::clock::Clock;
 use crate::leases::Leases;
+use crate::trace::span;
 use placement::power::{NodePower, PowerError, PowerTable};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +30,7 @@ use std::time::Duration;
 use store::{PlacedPool, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
+use tracing::{Instrument, field};
 use vocab::{ClusterName, PoolId};
 use writer::{Asked, Writer};
 
@@ -138,7 +140,7 @@ impl Engine {
             None if self.is_known(pool).await? => self.spawn(pool)?,
             None => return Err(EngineError::UnknownPool),
         };
-        send(&handle, ask).await
+        decided(pool, &handle, ask).await
     }
 
     /// As [`ask`](Self::ask), where the pool has a writer already.
@@ -147,7 +149,7 @@ impl Engine {
     /// As there.
     pub async fn ask_if_running(&self, pool: &PoolId, ask: Ask) -> Result<Option<Reply>, EngineError> {
         match self.running(pool) {
-            Some(handle) => send(&handle, ask).await.map(Some),
+            Some(handle) => decided(pool, &handle, ask).await.map(Some),
             None => Ok(None),
         }
     }
@@ -229,6 +231,23 @@ impl Engine {
         pools.insert(pool.clone(), handle.clone());
         Ok(handle)
     }
+}
+
+/// Has a pool decide, in a span of the current trace.
+async fn decided(pool: &PoolId, handle: &Handle, ask: Ask) -> Result<Reply, EngineError> {
+    let Some(asked) = ask.decides() else { return send(handle, ask).await };
+    let span = span!("decide", pool = %pool, asked, outcome = field::Empty);
+    let answer = send(handle, ask).instrument(span.clone()).await;
+    span.record(
+        "outcome",
+        match &answer {
+            Ok(Reply::Task(task)) => task.record.status.as_str(),
+            Ok(_) => "done",
+            Err(EngineError::Unavailable { .. } | EngineError::Store(_)) => "unavailable",
+            Err(_) => "refused",
+        },
+    );
+    answer
 }
 
 async fn send(handle: &Handle, ask: Ask) -> Result<Reply, EngineError> {

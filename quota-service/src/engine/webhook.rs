@@ -2,6 +2,8 @@
 
 use super::events::{Cursor, events_after};
 use super::placed;
+use crate::said::Standing;
+use crate::trace::{self, span};
 use axum::body::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::{BodyExt, Full};
@@ -14,6 +16,7 @@ use std::time::Duration;
 use store::{PlacedPool, Store, StoreError};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tracing::{Instrument, field};
 use vocab::PoolId;
 use wire::EventBody;
 
@@ -71,8 +74,9 @@ impl Webhook {
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::CONNECTION, "close")
             .header(SIGNATURE, self.signature(&body))
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|fault| fault.to_string())?;
+            .body(Full::new(Bytes::from(body)));
+        let mut request = request.map_err(|fault| fault.to_string())?;
+        trace::hand_on(request.headers_mut());
         let response = sender.send_request(request).await.map_err(|fault| fault.to_string())?;
         let status = response.status();
         // Read to its end, so that the other side can close in peace.
@@ -84,14 +88,26 @@ impl Webhook {
     /// Tries until it is taken.
     async fn deliver(&self, event: &EventBody) {
         let mut pause = PAUSE.0;
+        let standing = Standing::new();
         loop {
-            let tried = tokio::time::timeout(TAKES_AT_MOST, self.send(event)).await;
+            let span =
+                span!("webhook", event = %event.id, kind = %event.kind, otel.kind = "client", why = field::Empty);
+            let tried = tokio::time::timeout(TAKES_AT_MOST, self.send(event)).instrument(span.clone()).await;
             let why = match tried {
-                Ok(Ok(())) => return,
+                Ok(Ok(())) => {
+                    if let Some(over) = standing.is_over("") {
+                        let (lasted_s, times) = (over.lasted_s, over.times);
+                        tracing::info!(event = %event.id, lasted_s, times, "the webhook has taken the event");
+                    }
+                    return;
+                }
                 Ok(Err(why)) => why,
                 Err(_) => format!("no answer within {} s", TAKES_AT_MOST.as_secs()),
             };
-            tracing::warn!(event = %event.id, %why, "the webhook did not take the event; it is tried again");
+            span.record("why", &why);
+            if standing.begins("") {
+                tracing::warn!(event = %event.id, %why, "the webhook does not take the event: it is tried until it does");
+            }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
         }
@@ -100,10 +116,20 @@ impl Webhook {
 
 /// Tells the events of a pool in their order, from where the last one was taken. Ends with the pool's writer.
 pub async fn run(store: Arc<dyn Store>, webhook: Webhook, pool: PoolId, mut written: watch::Receiver<u64>) {
+    let standing = Standing::new();
     loop {
-        if let Err(fault) = catch_up(store.as_ref(), &webhook, &pool).await {
-            tracing::warn!(%pool, %fault, "events wait for the database");
-            tokio::time::sleep(PAUSE.0).await;
+        match catch_up(store.as_ref(), &webhook, &pool).await {
+            Ok(()) => {
+                if let Some(over) = standing.is_over("") {
+                    tracing::info!(%pool, lasted_s = over.lasted_s, times = over.times, "events are told again");
+                }
+            }
+            Err(fault) => {
+                if standing.begins("") {
+                    tracing::warn!(%pool, %fault, "events wait for the database");
+                }
+                tokio::time::sleep(PAUSE.0).await;
+            }
         }
         if written.changed().await.is_err() {
             return;

@@ -8,6 +8,7 @@ use super::tally::Tally;
 use super::think::{Looked, Thought};
 use super::turn::Draft;
 use crate::metrics;
+use crate::said::Standing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,6 +42,8 @@ pub struct Writer {
     /// `None` before it was read, and after a write whose fate is not known.
     state: Option<State>,
     described_at: Option<UnixSeconds>,
+    /// Nothing is decided: the database fails every tick.
+    stands: Standing,
 }
 
 impl Writer {
@@ -51,7 +54,7 @@ impl Writer {
         asks: mpsc::Receiver<Asked>,
         written: watch::Sender<u64>,
     ) -> Self {
-        Self { shared, store, pool, asks, written, state: None, described_at: None }
+        Self { shared, store, pool, asks, written, state: None, described_at: None, stands: Standing::new() }
     }
 
     /// Ends when nobody can ask any more.
@@ -92,6 +95,10 @@ impl Writer {
         let silent = || StoreError::Unavailable { reason: format!("no answer within {} s", WRITES_WITHIN.as_secs()) };
         match decided.unwrap_or_else(|_| Err(silent())) {
             Ok(answers) => {
+                if let Some(over) = self.stands.is_over("") {
+                    let (lasted_s, times) = (over.lasted_s, over.times);
+                    tracing::info!(pool = %self.pool, lasted_s, times, "the pool decides again");
+                }
                 for (reply, answer) in replies.into_iter().zip(answers) {
                     // Whoever asked may have gone; it is done all the same.
                     let _ = reply.send(answer);
@@ -100,7 +107,11 @@ impl Writer {
             Err(fault) => {
                 // What is in memory may not be what is stored: only the latter counts.
                 self.state = None;
-                tracing::warn!(pool = %self.pool, %fault, "nothing was decided: what is stored is read again");
+                if self.stands.begins("") {
+                    tracing::warn!(pool = %self.pool, %fault, "nothing is decided until what is stored can be read again");
+                } else {
+                    tracing::debug!(pool = %self.pool, %fault, "nothing was decided");
+                }
                 for reply in replies {
                     let _ = reply.send(Err(EngineError::Unavailable { detail: fault.to_string() }));
                 }

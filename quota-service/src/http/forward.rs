@@ -2,14 +2,16 @@
 
 use super::ApiError;
 use super::access::Audited;
+use crate::client;
 use crate::refresh::Service;
+use crate::trace;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -78,25 +80,22 @@ fn request(authority: &str, parts: Parts, body: Bytes) -> Result<hyper::Request<
             request = request.header(name, value);
         }
     }
-    request
+    let request = request
         .header(header::HOST, authority)
         .header(header::CONNECTION, "close")
         .header(FORWARDED, HeaderValue::from_static("1"))
-        .body(Full::new(body))
-        .map_err(|fault| fault.to_string())
+        .body(Full::new(body));
+    let mut request = request.map_err(|fault| fault.to_string())?;
+    // In place of what the client has sent: what is done there is a part of what is done here.
+    trace::hand_on(request.headers_mut());
+    Ok(request)
 }
 
 async fn send<I>(io: I, request: hyper::Request<Full<Bytes>>) -> Result<Response, String>
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
-    let handshake = hyper::client::conn::http1::handshake::<_, Full<Bytes>>(io).await;
-    let (mut sender, connection) = handshake.map_err(|fault| fault.to_string())?;
-    let driving = tokio::spawn(connection);
-    let response = sender.send_request(request).await.map_err(|fault| fault.to_string())?;
-    let (mut head, body) = response.into_parts();
-    let body = body.collect().await.map_err(|fault| fault.to_string())?.to_bytes();
-    driving.abort();
+    let (mut head, body) = client::exchange(io, request).await?.into_parts();
     head.headers.remove(header::CONNECTION);
     head.headers.remove(header::TRANSFER_ENCODING);
     // Where it was answered it was written down, too.

@@ -27,6 +27,7 @@ pub use guard::{Guard, Limits};
 
 use crate::metrics::{self, Answers};
 use crate::refresh::Service;
+use crate::trace;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
@@ -34,6 +35,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::Instrument;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -149,11 +151,12 @@ async fn pass(
         (Err(refused), _) => refused.into_response(),
         (Ok(_), guard::Kind::Quota) => next.run(request).await,
         (Ok(_), kind) => {
-            let begun = Instant::now();
-            let response = guard::guarded(&service, &guard, kind, request, next).await;
+            let (span, begun) = (trace::request(&request, name), Instant::now());
+            let response = guard::guarded(&service, &guard, kind, request, next).instrument(span.clone()).await;
             if kind != guard::Kind::Stream {
                 metrics::requested(name.unwrap_or("none"), begun.elapsed());
             }
+            trace::answered(&span, &response);
             response
         }
     };

@@ -105,16 +105,24 @@ pub async fn delete(
     Who(who): Who,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    let none = || StoreError::NotFound { what: "override", id: id.clone() };
     // What the database could not even number is none.
-    let number = id.parse::<u64>().ok().filter(|number| i64::try_from(*number).is_ok()).ok_or_else(none)?;
-    let id = OverrideId(number);
-    let record = service.store.override_record(id).await?;
+    let number = id.parse::<u64>().ok().filter(|number| i64::try_from(*number).is_ok());
+    let found = match number {
+        Some(number) => service.store.override_record(OverrideId(number)).await,
+        None => Err(StoreError::NotFound { what: "override", id: id.clone() }),
+    };
+    let record = match found {
+        // Which numbers there are is nothing for a scope.
+        Err(StoreError::NotFound { .. }) if who.is_scoped() => {
+            return Err(ApiError::Forbidden { detail: format!("override {id} is out of the scope of the token") });
+        }
+        found => found?,
+    };
     let pool: &PoolId = &record.asked.what.pool;
     Who(who.clone()).of_pool(pool)?;
     real_time(&service)?;
     written_here(&service, &pool.cluster)?;
-    service.store.withdraw_override(id, service.clock.now(), &who.name).await?;
+    service.store.withdraw_override(record.id, service.clock.now(), &who.name).await?;
     service.request_refresh();
     Ok(StatusCode::NO_CONTENT)
 }

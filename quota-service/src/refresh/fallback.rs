@@ -45,8 +45,17 @@ pub async fn keep(service: Arc<Service>, file: PathBuf) {
         let quotas = service.published.load().pools().flat_map(|pool| quotas(pool)).collect();
         let (kept, path) = (Kept { closed, tokens, quotas }, file.clone());
         let written = tokio::task::spawn_blocking(move || write(&path, &kept)).await;
-        if let Ok(Err(fault)) = written {
-            tracing::warn!(file = %file.display(), %fault, "the last quotas were not kept in the file");
+        match written {
+            Ok(Err(fault)) if service.faults.begins("fallback") => {
+                tracing::warn!(file = %file.display(), %fault, "the last quotas are not kept in the file: told again once they are");
+            }
+            Ok(Ok(())) => {
+                if let Some(over) = service.faults.is_over("fallback") {
+                    let (lasted_s, times) = (over.lasted_s, over.times);
+                    tracing::info!(file = %file.display(), lasted_s, times, "the last quotas are kept in the file again");
+                }
+            }
+            _ => {}
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -3,6 +3,7 @@
 use super::Service;
 use crate::engine::{Ask, EngineError};
 use crate::published::PublishedPool;
+use crate::said::Over;
 use placement::Limit;
 use placement::staleness::{Stage, stage};
 use vocab::PoolId;
@@ -25,11 +26,12 @@ pub async fn push_to(service: &Service, pool: &PoolId) {
 }
 
 async fn push_published(service: &Service, pool: &PublishedPool) {
+    let mut done = Ok(());
     for ask in [Some(Ask::TakeInNodes), limits(service, pool)].into_iter().flatten() {
-        if let Err(fault) = service.engine.ask_if_running(&pool.id, ask).await {
-            log(pool, &fault);
-        }
+        let asked = service.engine.ask_if_running(&pool.id, ask).await;
+        done = done.and(asked.map(drop));
     }
+    note(service, pool, &done);
 }
 
 fn limits(service: &Service, pool: &PublishedPool) -> Option<Ask> {
@@ -42,6 +44,11 @@ fn limits(service: &Service, pool: &PublishedPool) -> Option<Ask> {
     (stage(computed_at, service.clock.now()).0 == Stage::Conservative).then_some(Ask::HoldLimits)
 }
 
-fn log(pool: &PublishedPool, fault: &EngineError) {
-    tracing::warn!(pool = %pool.id, %fault, "the limits of the pool were not set");
+fn note(service: &Service, pool: &PublishedPool, done: &Result<(), EngineError>) {
+    let begins = |fault: &EngineError| {
+        tracing::warn!(pool = %pool.id, %fault, "the limits of the pool are not set: told again once they are");
+    };
+    service.faults.note(&format!("limits of {}", pool.id), done, begins, |Over { lasted_s, times }| {
+        tracing::info!(pool = %pool.id, lasted_s, times, "the limits of the pool are set again");
+    });
 }

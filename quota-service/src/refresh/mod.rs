@@ -7,8 +7,10 @@ pub mod heat;
 pub mod limits;
 mod live;
 mod read;
-pub use read::settings;
+mod told;
 mod write;
+
+pub use read::{own_calendar, settings};
 
 use crate::access::Tokens;
 use crate::args::Config;
@@ -20,7 +22,9 @@ use crate::leases::{Leases, Led};
 use crate::metrics;
 use crate::plan::{ClusterInputs, ClusterPlan, plan};
 use crate::published::{Published, PublishedPool};
+use crate::said::Standing;
 use crate::tls::Tls;
+use crate::trace::span;
 use arc_swap::ArcSwap;
 use cache::Cache;
 pub use follow::Follower;
@@ -32,7 +36,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Cluster, Store, StoreError};
 use tokio::sync::{Notify, watch};
-use vocab::{ClusterName, HorizonHours, MilliGpus, PoolId, UnixSeconds};
+use tracing::{Instrument, field};
+use vocab::{ClusterName, HorizonHours, PoolId, UnixSeconds};
 
 /// What every part of the service shares.
 pub struct Service {
@@ -56,6 +61,8 @@ pub struct Service {
     pub leases: Arc<Leases>,
     /// The pools whose tasks are placed here.
     pub engine: Engine,
+    /// What fails now, and was told.
+    pub faults: Standing,
     /// Clusters that this service writes for, and whose pools have not begun yet.
     gained: Mutex<Vec<ClusterName>>,
     /// What this service shows to others.
@@ -106,6 +113,7 @@ impl Service {
             publications: watch::Sender::new(0),
             started_at,
             stopping: watch::Sender::new(false),
+            faults: Standing::new(),
             gained: Mutex::default(),
             tls: OnceLock::new(),
             wanted: Notify::new(),
@@ -196,9 +204,10 @@ pub async fn run(service: Arc<Service>) {
                 }
             }
         }
-        if tokio::time::timeout(RENEWS_WITHIN, renewer.renew(&service)).await.is_err() {
-            tracing::warn!("a renewal was given up: the database says nothing");
-            metrics::refresh_failed();
+        let renewing = renewer.renew(&service).instrument(span!("renewal"));
+        if tokio::time::timeout(RENEWS_WITHIN, renewing).await.is_err() {
+            let reason = format!("a renewal was given up after {} s", RENEWS_WITHIN.as_secs());
+            told::all(&service, &Err(StoreError::Unavailable { reason }));
         }
     }
 }
@@ -258,8 +267,9 @@ impl Renewer {
         let started = Instant::now();
         let clusters = match service.store.clusters().await {
             Ok(clusters) => clusters,
-            Err(fault) => return keep_all(service, &fault),
+            Err(fault) => return told::all(service, &Err(fault)),
         };
+        told::all(service, &Ok(()));
         let mut knows_all = true;
         for cluster in clusters {
             let Some(led) = service.leases.led(&cluster.name) else {
@@ -267,11 +277,12 @@ impl Renewer {
                 continue;
             };
             self.notice(&cluster.name, &led);
-            if let Err(fault) = self.renew_cluster(service, &led, &cluster).await {
-                tracing::warn!(cluster = %cluster.name, %fault, "the quotas of the cluster were not renewed");
-                metrics::refresh_failed();
-                keep(service, |pool| pool.id.cluster == cluster.name, &fault.to_string());
+            let span = span!("cluster", cluster = %cluster.name, otel.status_code = field::Empty);
+            let renewed = self.renew_cluster(service, &led, &cluster).instrument(span.clone()).await;
+            if renewed.is_err() {
+                span.record("otel.status_code", "ERROR");
             }
+            told::cluster(service, &cluster.name, &renewed);
         }
         limits::push(service).await;
         if knows_all {
@@ -293,7 +304,7 @@ impl Renewer {
         let (epoch, held) = (led.epoch, led.store.as_ref());
         // 1. Read.
         let now = service.clock.now();
-        let known = read::cluster(service, &mut self.cache, cluster, now).await?;
+        let known = read::cluster(service, &mut self.cache, cluster, now).instrument(span!("read")).await?;
         let (mut inputs, placed) = match known {
             read::ClusterKnown::Ready(inputs, placed) => (inputs, placed),
             read::ClusterKnown::Without { pools, problem } => {
@@ -305,42 +316,34 @@ impl Renewer {
         if !service.clock.is_virtual() {
             let run = &inputs.run;
             let caught_up = self.ledgers.catch_up(held, &cluster.name, &inputs.panel, run, now).await;
-            costs_no_quota(cluster, caught_up);
+            told::ledger(service, &cluster.name, "scores", &caught_up);
             inputs.calibrator = self.ledgers.calibrator(&cluster.name, run.id);
         }
         for pool in &mut inputs.pools {
             pool.live = live::before(&self.live, pool);
         }
         // 3. Think, on a thread of its own, so that requests keep moving.
-        let Some((inputs, mut plan)) = think(inputs).await else {
+        let Some((inputs, mut plan)) = think(inputs).instrument(span!("think")).await else {
             metrics::refresh_failed();
             let problem = "the last renewal broke off: see the log of the service";
-            keep(service, |pool| pool.id.cluster == cluster.name, problem);
+            told::keep(service, |pool| pool.id.cluster == cluster.name, problem);
             return Ok(());
         };
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
         live::remember(&mut self.live, &plan);
         // 4. Write, then publish: an answer may only say what a restart would find again.
-        let published = write::write(service, held, &inputs, &placed, plan.pools).await?;
+        let published = write::write(service, held, &inputs, &placed, plan.pools).instrument(span!("write")).await?;
         if service.leases.led(&cluster.name).is_some_and(|led| led.epoch == epoch) {
-            service.publish(published);
+            span!("publish", pools = published.len()).in_scope(|| service.publish(published));
         }
         // 5. Keep what was said.
         if !service.clock.is_virtual() {
-            costs_no_quota(cluster, self.ledgers.record(service, held, renewed).await);
+            told::ledger(service, &cluster.name, "forecasts", &self.ledgers.record(service, held, renewed).await);
             for (pool, here) in &placed {
                 self.heat.note(held, pool, &here.nodes, now).await?;
             }
         }
         Ok(())
-    }
-}
-
-/// A ledger that cannot be kept is told, and that is all.
-fn costs_no_quota(cluster: &Cluster, kept: Result<(), StoreError>) {
-    if let Err(fault) = kept {
-        tracing::warn!(cluster = %cluster.name, %fault, "the ledger of forecasts was not kept");
-        metrics::ledger_failed();
     }
 }
 
@@ -351,23 +354,6 @@ async fn think(inputs: ClusterInputs) -> Option<(ClusterInputs, ClusterPlan)> {
         (inputs, plan)
     });
     worked.await.inspect_err(|fault| tracing::error!(%fault, "planning broke off, which is a bug")).ok()
-}
-
-fn keep_all(service: &Service, fault: &StoreError) {
-    tracing::warn!(%fault, "the quotas were not renewed");
-    metrics::refresh_failed();
-    keep(service, |_| true, &fault.to_string());
-}
-
-/// Publishes the last answers of some pools again, with the reason why they are not newer.
-fn keep(service: &Service, of: impl Fn(&PublishedPool) -> bool, problem: &str) {
-    let unchanged = &|_: u8| -> Option<MilliGpus> { None };
-    let published = service.published.load();
-    let kept = published.pools().filter(|pool| of(pool) && pool.problem.as_deref() != Some(problem));
-    let kept: Vec<_> = kept.map(|pool| pool.with_problem(Some(problem.to_owned()), unchanged)).collect();
-    if !kept.is_empty() {
-        service.publish(kept);
-    }
 }
 
 /// Hours of a stored answer as the words have them.

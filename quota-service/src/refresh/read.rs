@@ -113,7 +113,10 @@ fn corrupt(cluster: &Cluster, reason: String) -> StoreError {
 }
 
 /// The days that users brought along for the cluster's calendar, where it has such.
-async fn own_calendar(store: &dyn Store, cluster: &Cluster) -> Result<Option<StoredCalendar>, StoreError> {
+///
+/// # Errors
+/// The database does not answer, or the name of the calendar no longer parses.
+pub async fn own_calendar(store: &dyn Store, cluster: &Cluster) -> Result<Option<StoredCalendar>, StoreError> {
     let choice = CalendarChoice::parse(&cluster.calendar).map_err(|fault| corrupt(cluster, fault.to_string()))?;
     match choice.own() {
         Some(name) => store.calendar(name).await,

@@ -11,6 +11,7 @@ pub use schedule::{Period, UnknownPeriod};
 
 use crate::metrics;
 use crate::refresh::Service;
+use crate::trace::span;
 use child::{Outcome, Task};
 use datasets::Calendar;
 use schedule::{Known, Why, decide};
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{Cluster, RunRecord, StoreError};
 use tokio::time::MissedTickBehavior;
+use tracing::{Instrument, field};
 use vocab::{ClusterName, UnixSeconds};
 
 /// How an attempt ended.
@@ -143,7 +145,9 @@ impl Retrainer {
             within: Duration::from_secs(config.retrain_limit_s),
         };
         metrics::retrain_began(cluster.as_str());
-        let (outcome, said) = task.run(self.service.stopping.subscribe()).await;
+        let span = span!("training", %cluster, outcome = field::Empty);
+        let (outcome, said) = task.run(self.service.stopping.subscribe()).instrument(span.clone()).await;
+        span.record("outcome", field::display(&outcome));
         let now = self.service.clock.now();
         self.attempts.insert(cluster.clone(), now);
         let ended = Ended::of(&outcome);

@@ -14,7 +14,7 @@ fn defaults(name: &str) -> Vec<(String, String)> {
 /// A value that is good, too.
 fn good<'a>(key: &str, value: &'a str) -> &'a str {
     match (key, value) {
-        ("advertise", _) => "http://127.0.0.1:1",
+        ("advertise" | "otlp_endpoint", _) => "http://127.0.0.1:1",
         ("webhook_url", _) => "http://127.0.0.1:1/hook",
         (_, "") => "latest",
         (_, value) => value,

@@ -89,6 +89,9 @@ async fn a_role_is_good_for_what_it_says(database: TestDatabase) {
         ("post", "/v1/tasks/dry-run", Some(&task), [200; 4]),
         ("post", "/v1/tasks", Some(&task), [403, 403, 200, 200]),
         ("put", "/v1/pools/demo:A100/settings", Some(&settings), [403, 403, 403, 400]),
+        ("post", "/v1/overrides", Some(&settings), [403, 403, 403, 400]),
+        ("get", "/v1/overrides?cluster=demo&gpu_model=A100", None, [200; 4]),
+        ("get", "/v1/promises?cluster=demo&gpu_model=A100", None, [200; 4]),
         ("post", "/v1/usage", Some(&settings), [403, 400, 403, 400]),
         ("post", "/v1/usage/corrections", Some(&settings), [403, 403, 403, 400]),
         ("get", "/nowhere", None, [404; 4]),
@@ -114,6 +117,9 @@ fn body_of(path: &str) -> Option<Value> {
         }
         "/v1/outcomes" => outcomes(0, 1, "kept", end().get()),
         "/v1/outcomes/corrections" => json!({ "reason": "x", "outcomes": [{ "event_id": "e", "kind": "kept" }] }),
+        "/v1/overrides" => {
+            json!({ "cluster": "demo", "gpu_model": "A100", "kind": "reserve", "gpus": 1.0, "from": end().to_string(), "to": end().plus_s(7_200).to_string(), "reason": "x" })
+        }
         "/v1/nodes/{id}" => json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 }),
         "/v1/tasks" | "/v1/tasks/dry-run" => {
             json!({ "cluster": "demo", "gpu_model": "A100", "id": "t", "organization": "org-000", "class": "hp", "gpus_per_pod": 1.0, "pods": 1 })
@@ -142,7 +148,7 @@ async fn what_is_out_of_scope_is_refused_on_every_route(database: TestDatabase) 
             refused += 1;
         }
     }
-    assert!(refused >= 29, "{refused}");
+    assert!(refused >= 38, "{refused}");
     assert_eq!(asked(&service, &other, "get", "/metrics", None).await.status, 403);
     assert_eq!(asked(&service, &other, "get", "/v1/pools", None).await.expect(200)["pools"], json!([]));
     assert_eq!(asked(&service, &mine, "get", "/v1/pools", None).await.expect(200)["pools"][0]["id"], "demo:A100");
@@ -169,7 +175,16 @@ async fn an_organization_touches_its_own_alone(database: TestDatabase) {
         assert_eq!(asked(&service, &zero, method, &path, None).await.status, 200, "{method} {path}");
     }
     assert_eq!(asked(&service, &one, "post", "/v1/tasks", body_of("/v1/tasks").as_ref()).await.status, 403);
-    for path in [format!("/v1/forecast?{of_pool}"), format!("/v1/events?{of_pool}"), "/v1/nodes?cluster=demo".into()] {
+    let waiting = format!("/v1/tasks?{of_pool}&status=running");
+    assert_eq!(asked(&service, &zero, "get", &waiting, None).await.expect(200)["total"], 1, "its own are listed");
+    assert_eq!(asked(&service, &one, "get", &waiting, None).await.expect(200)["total"], 0);
+    for path in [
+        format!("/v1/forecast?{of_pool}"),
+        format!("/v1/events?{of_pool}"),
+        format!("/v1/demand?{of_pool}"),
+        "/v1/nodes?cluster=demo".into(),
+        "/v1/pools/demo:A100/nodes".into(),
+    ] {
         assert_eq!(asked(&service, &zero, "get", &path, None).await.status, 403, "{path}");
     }
     let _ = asked(&service, &zero, "get", &quota_path(1), None).await.expect(200);

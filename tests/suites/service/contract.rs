@@ -7,13 +7,22 @@ use tests::on_both_databases;
 on_both_databases![every_documented_route_is_served_and_its_answers_have_the_documented_fields];
 
 /// What this version serves (DESIGN §5).
-const ROUTES: [(&str, &str); 32] = [
+const ROUTES: [(&str, &str); 41] = [
     ("get", "/quota"),
     ("get", "/v1/quota"),
     ("get", "/v1/quota/stream"),
     ("get", "/v1/quota/explain"),
     ("get", "/v1/quota/history"),
     ("get", "/v1/forecast"),
+    ("get", "/v1/quota/what-if"),
+    ("get", "/v1/demand"),
+    ("get", "/v1/promises"),
+    ("get", "/v1/runs"),
+    ("get", "/v1/overrides"),
+    ("post", "/v1/overrides"),
+    ("delete", "/v1/overrides/{id}"),
+    ("get", "/v1/pools/{id}/nodes"),
+    ("get", "/v1/tasks"),
     ("get", "/v1/pools"),
     ("delete", "/v1/pools/{id}/state"),
     ("get", "/v1/pools/{id}/state"),
@@ -43,11 +52,18 @@ const ROUTES: [(&str, &str); 32] = [
 ];
 
 /// Answers whose fields are held against their schema.
-const ANSWERS: [(&str, &str); 6] = [
+const ANSWERS: [(&str, &str); 13] = [
     ("QuotaAnswer", "/quota?cluster=demo&gpu_model=A100&hours=4"),
     ("Explanation", "/v1/quota/explain?cluster=demo&gpu_model=A100&hours=4"),
     ("ForecastAnswer", "/v1/forecast?cluster=demo&gpu_model=A100"),
     ("PoolList", "/v1/pools"),
+    ("WhatIfAnswer", "/v1/quota/what-if?cluster=demo&gpu_model=A100&hours=4&capacity_change_gpus=-20"),
+    ("DemandAnswer", "/v1/demand?cluster=demo&gpu_model=A100&hours=24"),
+    ("PromiseReport", "/v1/promises?cluster=demo&gpu_model=A100&days=3"),
+    ("RunList", "/v1/runs?cluster=demo"),
+    ("OverrideList", "/v1/overrides?cluster=demo&gpu_model=A100&past=true"),
+    ("NodeViews", "/v1/pools/demo:A100/nodes?hours=2"),
+    ("TaskList", "/v1/tasks?cluster=demo&gpu_model=A100&status=waiting"),
     ("SettingsBody", "/v1/pools/demo:A100/settings"),
     ("QuotaHistory", "/v1/quota/history?cluster=demo&gpu_model=A100&hours=4"),
 ];
@@ -115,6 +131,8 @@ async fn every_documented_route_is_served_and_its_answers_have_the_documented_fi
     let mut expected = ROUTES.to_vec();
     expected.sort_unstable();
     assert_eq!(documented, expected);
+    let node = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 });
+    let _ = service.put("/v1/nodes/n0", &node).await.expect(200);
     for (schema, path) in ANSWERS {
         let answer = service.get(path).await.expect(200);
         assert_fits(&document, &document["components"]["schemas"][schema], &answer, path);

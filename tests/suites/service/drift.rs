@@ -42,7 +42,7 @@ async fn drift(service: &TestService) -> Value {
 
 /// What is logged on this thread.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -56,13 +56,13 @@ impl Write for Log {
 }
 
 impl Log {
-    fn listen(&self) -> tracing::subscriber::DefaultGuard {
+    pub fn listen(&self) -> tracing::subscriber::DefaultGuard {
         let log = self.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || log.clone()).finish();
         tracing::subscriber::set_default(subscriber)
     }
 
-    fn lines_with(&self, words: &[&str]) -> usize {
+    pub fn lines_with(&self, words: &[&str]) -> usize {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().filter(|line| words.iter().all(|word| line.contains(word))).count()
     }

@@ -26,7 +26,7 @@ fn present_hour() -> HourStart {
 }
 
 /// Usage until the present hour and a first run, which `train` has trained "hours ago".
-async fn with_run(database: &TestDatabase, hours_ago: i64) -> Arc<dyn Store> {
+pub async fn with_run(database: &TestDatabase, hours_ago: i64) -> Arc<dyn Store> {
     let store = database.store().await;
     let calendar = datasets::Calendar::WEEKDAYS.to_owned();
     let demo = Cluster { name: cluster("demo"), time_zone: "Asia/Shanghai".to_owned(), calendar };

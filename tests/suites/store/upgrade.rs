@@ -46,7 +46,7 @@ async fn migrator(backend: Backend) -> Migrator {
 }
 
 /// Makes the database one of a version, as the program of that time did.
-async fn at_version(database: &TestDatabase, version: i64) {
+pub async fn at_version(database: &TestDatabase, version: i64) {
     let all = migrator(database.backend).await;
     let until = all.iter().filter(|one| one.version <= version).cloned().collect::<Vec<_>>();
     let migrator = Migrator { migrations: Cow::Owned(until), ..Migrator::DEFAULT };

@@ -7,17 +7,18 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
     ("command-line", &["vocab"]),
-    ("datasets-cli", &["command-line", "datasets", "store", "vocab"]),
+    ("prometheus", &["vocab"]),
+    ("datasets-cli", &["command-line", "datasets", "prometheus", "store", "vocab"]),
     ("forecaster", &["datasets", "vocab"]),
     ("training", &["command-line", "datasets", "forecaster", "store", "vocab"]),
     ("placement", &["vocab"]),
     ("wire", &["placement", "vocab"]),
-    ("quota-service", &["command-line", "datasets", "forecaster", "placement", "store", "vocab", "wire"]),
+    ("quota-service", &["command-line", "datasets", "forecaster", "placement", "prometheus", "store", "vocab", "wire"]),
     ("simulator", &["command-line", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),
     ("pages", &[]),
     ("fuzz-targets", &["command-line", "datasets", "forecaster", "placement", "quota-service", "vocab", "wire"]),

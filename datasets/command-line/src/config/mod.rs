@@ -129,6 +129,12 @@ impl<T: Config> Settings<T> {
         self.values
     }
 
+    /// Each setting as it is shown, with its origin.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// Prints them for `config show`, good or bad.
     ///
     /// # Errors

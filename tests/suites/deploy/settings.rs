@@ -1,4 +1,4 @@
-//! The files of `deploy` fit the programs.
+//! The example of the settings file.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

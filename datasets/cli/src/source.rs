@@ -1,0 +1,243 @@
+//! `datasets ingest --format prometheus`: its flags, what it reads, and what it says.
+
+use crate::args::Ingest;
+use crate::error::CliError;
+use command_line::{Progress, say};
+use datasets::ReadReport;
+use prometheus::{Asked, Client, Gap, Reading, Source, SourceSettings, Span};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+use store::{Cluster, Store, StoreError};
+use vocab::{ClusterName, HourStart, MilliGpus, SeriesId, UnixSeconds};
+
+/// Flags of `--format prometheus`.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "With --format prometheus")]
+pub struct SourceFlags {
+    /// From this hour on; 35 days before --until, or from when the source begins, if not given
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub from: Option<HourStart>,
+    /// Hours before this one; the present hour, which is not over, if not given
+    #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
+    pub until: Option<HourStart>,
+    /// Priority classes of pods that are HP, with commas between, for the query of kube-state-metrics that is built in
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub hp_priority_classes: Vec<String>,
+    /// A query in its place: HP GPUs running and waiting, a series for each organization and GPU model
+    #[arg(long, value_name = "PROMQL")]
+    pub query: Option<String>,
+    /// A query that answers anything whenever the source was scraped: where it does and the demand does not, that is zero
+    #[arg(long, value_name = "PROMQL")]
+    pub presence_query: Option<String>,
+    /// GPUs for each GPU model: a query, or none; the one that is built in, but for a query of your own, if not given
+    #[arg(long, value_name = "PROMQL")]
+    pub capacity_query: Option<String>,
+    /// The label that names the organization; with the query that is built in the namespace, or a label of it
+    #[arg(long, value_name = "LABEL")]
+    pub organization_label: Option<String>,
+    /// The label that names the GPU model; with the query that is built in one of kube_node_labels, such as
+    /// label_nvidia_com_gpu_product
+    #[arg(long, value_name = "LABEL")]
+    pub gpu_model_label: Option<String>,
+    /// Between two samples; divides an hour [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    pub step: Option<u64>,
+    /// The least share of the samples of an hour; one with fewer is missing [default: 0.5]
+    #[arg(long, value_name = "SHARE")]
+    pub min_samples: Option<f64>,
+    /// The largest share of missing hours; with more, nothing is stored (exit code 3) [default: 0.2]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub max_missing: Option<f64>,
+    /// File with a bearer token
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<String>,
+    /// Certificates (PEM) of the authority of an https URL; those that the machine trusts if not given
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<String>,
+    /// How long one answer may take [default: 30]
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+}
+
+/// An hour in five: below, a model fills gaps from the hours around; above, what it learned would be its own filling.
+const MAX_MISSING: f64 = 0.2;
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("{text:?} is no share from 0 to 1"))
+}
+
+impl SourceFlags {
+    /// The flags that were given.
+    pub fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("--from", self.from.is_some()),
+            ("--until", self.until.is_some()),
+            ("--hp-priority-classes", !self.hp_priority_classes.is_empty()),
+            ("--query", self.query.is_some()),
+            ("--presence-query", self.presence_query.is_some()),
+            ("--capacity-query", self.capacity_query.is_some()),
+            ("--organization-label", self.organization_label.is_some()),
+            ("--gpu-model-label", self.gpu_model_label.is_some()),
+            ("--step", self.step.is_some()),
+            ("--min-samples", self.min_samples.is_some()),
+            ("--max-missing", self.max_missing.is_some()),
+            ("--token-file", self.token_file.is_some()),
+            ("--ca-file", self.ca_file.is_some()),
+            ("--timeout", self.timeout.is_some()),
+        ];
+        all.into_iter().filter_map(|(flag, is_given)| is_given.then_some(flag)).collect()
+    }
+
+    fn source(&self, what: &Ingest, cluster: ClusterName) -> Result<Source, CliError> {
+        let default = SourceSettings::default();
+        let text = |given: &Option<String>, usual: String| given.clone().unwrap_or(usual);
+        let capacity = what.capacity.map(|_| "none".to_owned());
+        let settings = SourceSettings {
+            url: what.path.to_string_lossy().into_owned(),
+            token_file: text(&self.token_file, default.token_file),
+            ca_file: text(&self.ca_file, default.ca_file),
+            timeout_s: self.timeout.unwrap_or(default.timeout_s),
+            hp_priority_classes: self.hp_priority_classes.clone(),
+            query: text(&self.query, default.query),
+            presence_query: text(&self.presence_query, default.presence_query),
+            capacity_query: text(&self.capacity_query, capacity.unwrap_or(default.capacity_query)),
+            organization_label: text(&self.organization_label, default.organization_label),
+            gpu_model_label: text(&self.gpu_model_label, default.gpu_model_label),
+            gpu_model: what.gpu_model.as_ref().map_or(default.gpu_model, ToString::to_string),
+            step_s: self.step.unwrap_or(default.step_s),
+            min_samples: self.min_samples.unwrap_or(default.min_samples),
+            ..default
+        };
+        Ok(settings.source(cluster)?)
+    }
+
+    /// What is asked for, and whether its end was moved to the present hour.
+    fn asked(&self, source: &Source) -> Result<(Asked, bool), CliError> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = UnixSeconds::new(i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+        let present = now.hour().map_err(CliError::Clock)?;
+        let until = self.until.unwrap_or(present).min(present);
+        let from = self.from.unwrap_or_else(|| until.plus_hours(-i64::from(source.lookback_hours)));
+        if from >= until {
+            return Err(CliError::NoHours { from, until });
+        }
+        let asked = Asked { span: Span { from, until }, may_begin_later: self.from.is_none() };
+        Ok((asked, self.until.is_some_and(|wanted| wanted > present)))
+    }
+}
+
+/// What was read of a source.
+#[derive(Serialize)]
+pub struct SourceSummary {
+    url: String,
+    /// Hours that were looked at.
+    hours: i64,
+    missing_hours: i64,
+    missing_share: f64,
+    /// The first hour of which the source knows anything.
+    begins: Option<String>,
+    /// Samples that are no numbers.
+    bad_values: u64,
+    gaps: Vec<GapSummary>,
+    #[serde(skip)]
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct GapSummary {
+    gpu_model: Option<String>,
+    from: String,
+    until: String,
+    hours: i64,
+    why: String,
+}
+
+impl GapSummary {
+    fn of(gap: &Gap) -> Self {
+        Self {
+            gpu_model: gap.gpu_model.as_ref().map(ToString::to_string),
+            from: gap.span.from.to_string(),
+            until: gap.span.until.to_string(),
+            hours: gap.span.hours(),
+            why: gap.why.to_string(),
+        }
+    }
+}
+
+/// Reads a source from the hours that are asked for.
+pub async fn read(
+    what: &Ingest,
+    cluster: &Cluster,
+    store: &dyn Store,
+) -> Result<(ReadReport, SourceSummary), CliError> {
+    let source = what.source.source(what, cluster.name.clone())?;
+    let (asked, is_cut) = what.source.asked(&source)?;
+    let client = Client::new(&source)?;
+    let known = known(store, &source, asked.span.from).await?;
+    let progress = Progress::new(&source.target.to_string(), asked.span.hours().unsigned_abs());
+    let step = |hours: i64| progress.step(hours.unsigned_abs(), "hours".to_owned());
+    let read = prometheus::read(&client, &source, asked, &known, &step).await;
+    progress.done();
+    let reading = read?.with_at_most_missing(what.source.max_missing.unwrap_or(MAX_MISSING))?;
+    if reading.rows.is_empty() {
+        return Err(prometheus::nothing_there(&source, asked.span).into());
+    }
+    let mut notes = notes(&reading, asked);
+    if is_cut {
+        notes.push(format!("hours from {} on are not over yet, and were left out", asked.span.until));
+    }
+    let summary = SourceSummary {
+        url: source.target.to_string(),
+        hours: reading.hours,
+        missing_hours: reading.missing_hours,
+        missing_share: reading.missing_share(),
+        begins: reading.begins.map(|hour| hour.to_string()),
+        bad_values: reading.bad_values,
+        gaps: reading.gaps.iter().map(GapSummary::of).collect(),
+        notes,
+    };
+    Ok((ReadReport { rows: reading.rows, capacity: reading.capacity, ..ReadReport::default() }, summary))
+}
+
+fn notes(reading: &Reading, asked: Asked) -> Vec<String> {
+    let mut notes: Vec<String> = reading.gaps.iter().map(|gap| format!("missing: {gap}")).collect();
+    if let Some(begins) = reading.begins.filter(|begins| asked.may_begin_later && *begins > asked.span.from) {
+        notes.push(format!("the source begins at {begins}: of the hours from {} on it knows nothing", asked.span.from));
+    }
+    if reading.bad_values > 0 {
+        notes.push(format!("{} samples are no numbers, and count as missing", reading.bad_values));
+    }
+    notes
+}
+
+/// Series with demand in the days before: they count as zero where the source no longer knows them.
+async fn known(store: &dyn Store, source: &Source, from: HourStart) -> Result<BTreeSet<SeriesId>, StoreError> {
+    let mut known = BTreeSet::new();
+    if store.cluster(&source.cluster).await?.is_none() {
+        return Ok(known);
+    }
+    let sink = &mut |series: &SeriesId, _: HourStart, demand: MilliGpus| {
+        if !demand.is_zero() && source.covers(&series.pool) && !known.contains(series) {
+            known.insert(series.clone());
+        }
+    };
+    store.load_usage(&source.cluster, from.plus_hours(-prometheus::KNOWN_HOURS), from, sink).await?;
+    Ok(known)
+}
+
+impl SourceSummary {
+    /// What is missing, on stderr.
+    pub fn note(&self) {
+        for note in &self.notes {
+            eprintln!("note: {note}");
+        }
+    }
+
+    /// Its line of the summary.
+    pub fn tell(&self) {
+        let Self { hours, missing_hours, missing_share, .. } = self;
+        say(format_args!("hours: {hours} looked at, {missing_hours} missing ({:.1} %)", missing_share * 100.0));
+    }
+}

@@ -1,0 +1,219 @@
+//! Asks for a span of hours, part by part, and makes rows of the answers.
+
+use crate::answer::Answer;
+use crate::capacity::Capacity;
+use crate::client::{Client, Failed, told};
+use crate::error::{DataFault, SourceError};
+use crate::gaps::{Gap, Span, Why};
+use crate::hours::{Collector, Rhythm};
+use crate::settings::Source;
+use std::collections::BTreeSet;
+use vocab::{CapacityRow, HourStart, SeriesId, UsageRow};
+
+/// Points of a series in one answer. Prometheus refuses more than 11,000.
+const POINTS: i64 = 10_000;
+/// A part that is answered with a warning is asked for again in halves of no fewer hours.
+const WARNED_HOURS: i64 = 6;
+/// So many parts in a row without an answer, and the source is given up.
+const FAILED_PARTS: u32 = 2;
+
+/// Hours before those that are asked for: a series that had demand in them, and is no longer known, counts as zero. A week:
+/// forecasts take two days at zero for a sign that an organization has left, and then nothing need be written of it any more.
+pub const KNOWN_HOURS: i64 = 168;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// Hours that are over.
+    pub span: Span,
+    /// Whether the source may begin later: the hours before are no gaps then.
+    pub may_begin_later: bool,
+}
+
+/// What a source has answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reading {
+    pub rows: Vec<UsageRow>,
+    pub capacity: Vec<CapacityRow>,
+    pub gaps: Vec<Gap>,
+    /// The first hour of which the source knows anything.
+    pub begins: Option<HourStart>,
+    /// Hours that were looked at: those asked for, from the first one on where the source may begin later.
+    pub hours: i64,
+    /// Of these, those of the pool that misses most.
+    pub missing_hours: i64,
+    /// Samples that are no numbers.
+    pub bad_values: u64,
+    /// Whether asking again may fill a gap.
+    pub may_pass: bool,
+}
+
+impl Reading {
+    /// Of the hours that were looked at.
+    #[must_use]
+    pub fn missing_share(&self) -> f64 {
+        if self.hours == 0 { 0.0 } else { self.missing_hours as f64 / self.hours as f64 }
+    }
+
+    /// Refuses it where more than a share is missing.
+    ///
+    /// # Errors
+    /// [`SourceError::TooMuchMissing`], with the gaps.
+    pub fn with_at_most_missing(self, most: f64) -> Result<Self, SourceError> {
+        let share = self.missing_share();
+        if share <= most {
+            return Ok(self);
+        }
+        Err(SourceError::TooMuchMissing { share, most, gaps: self.gaps, may_pass: self.may_pass })
+    }
+}
+
+/// Parts of a span that are asked for one by one, in the order of time.
+struct Parts {
+    open: Vec<Span>,
+}
+
+impl Parts {
+    fn of(span: Span, source: &Source) -> Self {
+        let hours = (POINTS * i64::from(source.step_s) / vocab::SECONDS_PER_HOUR).max(1);
+        let mut open = Vec::new();
+        let mut from = span.from;
+        while from < span.until {
+            let until = from.plus_hours(hours).min(span.until);
+            open.push(Span { from, until });
+            from = until;
+        }
+        open.reverse();
+        Self { open }
+    }
+
+    fn split(&mut self, span: Span) {
+        let [first, rest] = span.halves();
+        self.open.extend([rest, first]);
+    }
+
+    fn open_hours(&self) -> i64 {
+        self.open.iter().map(|span| span.hours()).sum()
+    }
+}
+
+/// What the queries of one part have answered.
+struct Answers {
+    demand: Answer,
+    presence: Option<Answer>,
+    capacity: Option<Answer>,
+}
+
+impl Answers {
+    fn warning(&self) -> Option<String> {
+        let all = [Some(&self.demand), self.presence.as_ref(), self.capacity.as_ref()];
+        all.into_iter().flatten().flat_map(|answer| &answer.warnings).next().cloned()
+    }
+}
+
+/// Reads a span of hours. `known` are series that count as zero where they are absent, though none of them answers;
+/// `progress` is told how many hours were asked for.
+///
+/// # Errors
+/// The source does not answer at all, twice in a row, refuses, or answers what no rows can be made of. A part that is not
+/// answered beside others that are is a gap.
+pub async fn read(
+    client: &Client<'_>,
+    source: &Source,
+    asked: Asked,
+    known: &BTreeSet<SeriesId>,
+    progress: &(dyn Fn(i64) + Send + Sync),
+) -> Result<Reading, SourceError> {
+    let rhythm = Rhythm { step_s: source.step_s, least_share: source.min_samples };
+    let mut collector = Collector::new(&source.cluster, &source.queries.labels, rhythm);
+    let mut capacity = Capacity::default();
+    let mut parts = Parts::of(asked.span, source);
+    let (mut failed_in_row, mut may_pass) = (0, false);
+    while let Some(span) = parts.open.pop() {
+        match ask(client, source, span).await {
+            Ok(answers) => {
+                failed_in_row = 0;
+                match answers.warning() {
+                    Some(_) if span.hours() > WARNED_HOURS => parts.split(span),
+                    Some(text) => {
+                        may_pass = true;
+                        collector.missed(span, &Why::Warned(text));
+                    }
+                    None => take(&mut collector, &mut capacity, client, source, span, &answers)?,
+                }
+            }
+            Err(Failed::TooHeavy(_)) if span.hours() > 1 => parts.split(span),
+            Err(Failed::TooHeavy(fault)) => return Err(fault),
+            Err(Failed::Other(fault @ SourceError::Unavailable { .. })) => {
+                failed_in_row += 1;
+                if failed_in_row == FAILED_PARTS || !collector.has_any() {
+                    return Err(fault);
+                }
+                may_pass = true;
+                collector.missed(span, &Why::Failed(fault.to_string()));
+            }
+            Err(Failed::Other(fault)) => return Err(fault),
+        }
+        progress(asked.span.hours() - parts.open_hours());
+    }
+    let hours = collector.finish(asked.span, known, asked.may_begin_later);
+    let from = if asked.may_begin_later { hours.begins.unwrap_or(asked.span.until) } else { asked.span.from };
+    Ok(Reading {
+        rows: hours.rows,
+        capacity: capacity.rows(&source.cluster),
+        gaps: hours.gaps,
+        begins: hours.begins,
+        hours: (Span { from, ..asked.span }).hours(),
+        missing_hours: hours.missing_hours,
+        bad_values: hours.bad_values,
+        may_pass,
+    })
+}
+
+async fn ask(client: &Client<'_>, source: &Source, span: Span) -> Result<Answers, Failed> {
+    let (from_s, to_s) = (span.from.unix_s(), span.until.unix_s() - i64::from(source.step_s));
+    let demand = client.range(&source.queries.demand, from_s, to_s).await?;
+    let mut others = Vec::new();
+    for query in [&source.queries.presence, &source.queries.capacity] {
+        others.push(match query {
+            Some(query) => Some(client.range(query, from_s, to_s).await?),
+            None => None,
+        });
+    }
+    let capacity = others.pop().flatten();
+    Ok(Answers { demand, presence: others.pop().flatten(), capacity })
+}
+
+fn take(
+    collector: &mut Collector<'_>,
+    capacity: &mut Capacity,
+    client: &Client<'_>,
+    source: &Source,
+    span: Span,
+    answers: &Answers,
+) -> Result<(), SourceError> {
+    let rhythm = Rhythm { step_s: source.step_s, least_share: source.min_samples };
+    let of = |query: &str| {
+        let (url, query) = (client.url(), told(query));
+        move |fault: DataFault| SourceError::Data { url, query, fault }
+    };
+    collector.take(span, &answers.demand, answers.presence.as_ref()).map_err(of(&source.queries.demand))?;
+    match (&answers.capacity, &source.queries.capacity) {
+        (Some(answer), Some(query)) => capacity.take(span, answer, &source.queries.labels, rhythm).map_err(of(query)),
+        _ => Ok(()),
+    }
+}
+
+/// That no sample was found.
+#[must_use]
+pub fn nothing_there(source: &Source, span: Span) -> SourceError {
+    SourceError::NothingThere {
+        url: source.target.to_string(),
+        query: told(&source.queries.demand),
+        from: span.from.to_string(),
+        until: span.until.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! When a certificate expires: the one field of it that is read here. Whether it is a good one, rustls says.
+
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use vocab::UnixSeconds;
+
+const UTC_TIME: u8 = 0x17;
+const EXPLICIT_VERSION: u8 = 0xa0;
+
+/// The end of the first certificate of a PEM file, which is that of the service.
+pub fn valid_until(pem: &[u8]) -> Option<UnixSeconds> {
+    let first = CertificateDer::pem_slice_iter(pem).next()?.ok()?;
+    let (tag, text) = not_after(&first)?;
+    let text = std::str::from_utf8(text).ok()?;
+    // Two digits of the year mean 1950 to 2049 (RFC 5280).
+    let text = match (tag, text.get(..2)) {
+        (UTC_TIME, Some(year)) if year >= "50" => format!("19{text}"),
+        (UTC_TIME, _) => format!("20{text}"),
+        _ => text.to_owned(),
+    };
+    let part = |from: usize, to: usize| text.get(from..to);
+    let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
+    let (hour, minute, second) = (part(8, 10)?, part(10, 12)?, part(12, 14)?);
+    command_line::instant(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z")).ok()
+}
+
+/// The second time of the validity, which follows version, serial number, signature and issuer (RFC 5280 §4.1).
+fn not_after(der: &[u8]) -> Option<(u8, &[u8])> {
+    let (_, certificate, _) = element(der)?;
+    let (_, mut fields, _) = element(certificate)?;
+    let (tag, _, after) = element(fields)?;
+    if tag == EXPLICIT_VERSION {
+        fields = after;
+    }
+    for _ in 0..3 {
+        fields = element(fields)?.2;
+    }
+    let (_, validity, _) = element(fields)?;
+    let (_, _, rest) = element(validity)?;
+    let (tag, text, _) = element(rest)?;
+    Some((tag, text))
+}
+
+/// The tag of the first element, what it holds, and what follows it.
+fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = der.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match usize::from(first) {
+        short @ 0..=0x7f => (short, rest),
+        long @ 0x81..=0x84 => {
+            let (bytes, rest) = rest.split_at_checked(long - 0x80)?;
+            (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
+        }
+        _ => return None,
+    };
+    let (holds, rest) = rest.split_at_checked(length)?;
+    Some((tag, holds, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_off_or_no_certificate_has_no_end() {
+        assert_eq!(valid_until(b"-----BEGIN CERTIFICATE-----\nMAMCAQA=\n-----END CERTIFICATE-----\n"), None);
+        assert_eq!(valid_until(b"nothing"), None);
+        assert_eq!(element(&[0x30, 0x82, 0x01]), None);
+        assert_eq!(element(&[0x30, 0x05, 0x01]), None);
+    }
+
+    #[test]
+    fn elements_are_read_with_short_and_long_lengths() {
+        assert_eq!(element(&[0x02, 0x01, 0x07, 0x09]), Some((2, &[7][..], &[9][..])));
+        let long: Vec<u8> = [0x04, 0x81, 0x80].into_iter().chain([1; 0x80]).collect();
+        assert_eq!(element(&long).map(|(_, holds, rest)| (holds.len(), rest.len())), Some((0x80, 0)));
+    }
+}

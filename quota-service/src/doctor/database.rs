@@ -1,0 +1,119 @@
+//! Whether the database is there, of this program's schema, and of its time.
+
+use super::{Check, span};
+use command_line::Entry;
+use std::cmp::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+use store::{Backend, Inspected, Schema, StoreError};
+
+/// A round trip that takes longer makes each decision wait.
+const SLOW_MS: u128 = 100;
+/// Guarantees are counted in seconds, and each service judges their ends by its own clock.
+const SKEW_WARN_MS: i64 = 2_000;
+/// By then a quota of 600 s is told a tenth too young or too old.
+const SKEW_FAIL_MS: i64 = 60_000;
+
+/// What the URL names, without its password.
+fn url(entries: &[Entry]) -> &str {
+    entries.iter().find(|entry| entry.key == "database").map_or("", |entry| entry.value.as_str())
+}
+
+/// How to mend what the database answers.
+pub fn mend(fault: &StoreError) -> &'static str {
+    match fault {
+        StoreError::NotFound { what: "database file", .. } => {
+            "datasets ingest makes it, as quota-service does; or set database, or run this where the file lies"
+        }
+        StoreError::Denied { .. } => "correct database (DATABASE_URL), or grant this user what it needs",
+        StoreError::Corrupt { .. } => "quota-service database restore FILE, into a new database",
+        StoreError::Full { .. } => "free space on the disk of the database",
+        _ => "start the database, or set database (DATABASE_URL) to where it runs",
+    }
+}
+
+/// The one check of a database that is not there.
+pub fn unreachable(entries: &[Entry], fault: &StoreError) -> Check {
+    Check::fail("database", format!("{}: {fault}", url(entries)), mend(fault))
+}
+
+/// The checks of one that answers.
+pub fn of(inspected: &Inspected, entries: &[Entry]) -> Vec<Check> {
+    let mut checks = vec![reached(inspected, entries), schema(inspected.schema)];
+    // SQLite has no clock but that of this machine.
+    if inspected.backend == Backend::Postgres {
+        let own = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let own = own.saturating_sub(inspected.clock_at.elapsed());
+        let own_unix_ms = i64::try_from(own.as_millis()).unwrap_or(i64::MAX);
+        checks.push(skew(inspected.clock_unix_ms - own_unix_ms));
+    }
+    checks
+}
+
+fn reached(inspected: &Inspected, entries: &[Entry]) -> Check {
+    let Inspected { backend, server_version, latency, .. } = inspected;
+    let found = format!("{}: {backend} {server_version}, {:.1} ms", url(entries), latency.as_secs_f64() * 1e3);
+    if latency.as_millis() > SLOW_MS {
+        return Check::warn("database", found, "run quota-service nearer to its database: each decision waits for it");
+    }
+    Check::ok("database", found)
+}
+
+fn schema(schema: Schema) -> Check {
+    let Schema { found, expected, broken } = schema;
+    if let Some(version) = broken {
+        let found = format!("migration {version} was applied with another text, or not to its end");
+        return Check::fail("schema", found, "run the program that applied it, or quota-service database restore");
+    }
+    let has = found.map_or_else(|| "the database is empty".to_owned(), |version| format!("version {version}"));
+    match schema.age() {
+        Ordering::Equal => Check::ok("schema", has),
+        Ordering::Less => {
+            let found = format!("{has}, and this program needs {expected}: the content was not looked at");
+            Check::fail("schema", found, "start quota-service, it brings it up to date")
+        }
+        Ordering::Greater => {
+            let found = format!("{has}, and this program knows {expected}: the content was not looked at");
+            Check::fail("schema", found, "install the newer program")
+        }
+    }
+}
+
+fn skew(ahead_ms: i64) -> Check {
+    let (by, mend) = (ahead_ms.abs(), "timedatectl set-ntp true, on this machine and that of the database");
+    let way = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    let found = if by < SKEW_WARN_MS {
+        format!("that of the database is {by} ms {way} that of this machine")
+    } else {
+        format!("that of the database is {} {way} that of this machine", span(by / 1_000))
+    };
+    match by {
+        _ if by > SKEW_FAIL_MS => Check::fail("clock skew", found, mend),
+        _ if by > SKEW_WARN_MS => Check::warn("clock skew", found, mend),
+        _ => Check::ok("clock skew", found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_off_is_warned_of_then_fails_whichever_way() {
+        let status = |ms: i64| [skew(ms).status, skew(-ms).status];
+        assert_eq!([0, 2_000].map(status), [[Status::Ok; 2]; 2]);
+        assert_eq!([2_001, 60_000].map(status), [[Status::Warn; 2]; 2]);
+        assert_eq!(status(60_001), [Status::Fail; 2]);
+        assert!(skew(-7_300_000).found.contains("2 h behind"), "{}", skew(-7_300_000).found);
+    }
+
+    #[test]
+    fn an_old_schema_is_brought_up_to_date_by_a_start_and_a_new_one_needs_a_new_program() {
+        let of = |found, broken| schema(Schema { found, expected: 8, broken });
+        assert_eq!(of(Some(8), None).status, Status::Ok);
+        assert_eq!(of(Some(7), None).mend.as_deref(), Some("start quota-service, it brings it up to date"));
+        assert_eq!(of(None, None).status, Status::Fail);
+        assert_eq!(of(Some(9), None).mend.as_deref(), Some("install the newer program"));
+        assert_eq!(of(Some(8), Some(3)).status, Status::Fail);
+    }
+}

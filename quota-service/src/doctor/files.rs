@@ -1,0 +1,98 @@
+//! The settings, and the files that they name.
+
+use super::{Check, SECONDS_PER_DAY, certificate, span};
+use crate::config::Config;
+use crate::retrain::{self, Period};
+use command_line::Entry;
+use std::collections::BTreeMap;
+use vocab::UnixSeconds;
+
+/// Time to have a certificate renewed by people.
+const CERTIFICATE_WARN_S: i64 = 30 * SECONDS_PER_DAY;
+
+/// Where those that are not defaults come from. Unknown keys were refused before.
+pub fn settings(entries: &[Entry]) -> Check {
+    let mut by_origin: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry.origin != "default") {
+        by_origin.entry(&entry.origin).or_default().push(&entry.key);
+    }
+    if by_origin.is_empty() {
+        return Check::ok("settings", "all are defaults");
+    }
+    let told: Vec<String> = by_origin.iter().map(|(origin, keys)| format!("{origin}: {}", keys.join(", "))).collect();
+    Check::ok("settings", told.join("; "))
+}
+
+/// The files that the settings name, where they name any.
+pub fn of(config: &Config, now: UnixSeconds) -> Vec<Check> {
+    [tls(config, now), webhook(config), power(config), Some(train(config))].into_iter().flatten().collect()
+}
+
+fn tls(config: &Config, now: UnixSeconds) -> Option<Check> {
+    let mend = "correct tls_certificate_file, tls_key_file and tls_client_ca_file";
+    match config.tls() {
+        Ok(None) => return None,
+        Err(why) => return Some(Check::fail("tls", why, mend)),
+        Ok(Some(_)) => {}
+    }
+    let file = &config.tls_certificate_file;
+    let until = std::fs::read(file).ok().and_then(|pem| certificate::valid_until(&pem));
+    Some(until.map_or_else(
+        || Check::warn("tls", format!("{file}: when it expires cannot be read"), mend),
+        |until| expiry(file, until, now),
+    ))
+}
+
+fn expiry(file: &str, until: UnixSeconds, now: UnixSeconds) -> Check {
+    let left_s = until.since_s(now);
+    let mend = format!("renew {file}: a service that runs reads it again by itself");
+    match left_s {
+        ..=0 => Check::fail("tls", format!("{file} has expired at {until}"), mend),
+        1..CERTIFICATE_WARN_S => Check::warn("tls", format!("{file} expires in {}, at {until}", span(left_s)), mend),
+        _ => Check::ok("tls", format!("{file} is good until {until}")),
+    }
+}
+
+fn webhook(config: &Config) -> Option<Check> {
+    match config.webhook() {
+        Ok(None) => None,
+        Ok(Some(_)) => Some(Check::ok("webhook", format!("{}, signed", config.webhook_url))),
+        Err(why) => Some(Check::fail("webhook", why, "set webhook_secret_file to a file of at least 16 bytes")),
+    }
+}
+
+fn power(config: &Config) -> Option<Check> {
+    if config.power_file.is_empty() {
+        return None;
+    }
+    Some(match config.power() {
+        Ok(_) => Check::ok("power_file", &config.power_file),
+        Err(why) => Check::fail("power_file", why, "correct power_file"),
+    })
+}
+
+/// Where it would be started and is missing, the settings were refused before.
+fn train(config: &Config) -> Check {
+    let period = Period::parse(&config.retrain).unwrap_or(Period::Never);
+    if period == Period::Never {
+        return Check::ok("retraining", "retrain = \"never\": runs are trained by hand");
+    }
+    match retrain::program(&config.train_program) {
+        Ok(program) => Check::ok("retraining", format!("{} with {}", config.retrain, program.display())),
+        Err(why) => Check::fail("retraining", why, "set train_program"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_warned_of_for_a_month_before_it_expires() {
+        let status = |left_s| expiry("x.pem", UnixSeconds::new(1_000_000 + left_s), UnixSeconds::new(1_000_000)).status;
+        assert_eq!([-1, 0].map(status), [Status::Fail; 2]);
+        assert_eq!([1, CERTIFICATE_WARN_S - 1].map(status), [Status::Warn; 2]);
+        assert_eq!(status(CERTIFICATE_WARN_S), Status::Ok);
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether the service can listen, or who does in its place.
+
+use super::{Check, holder};
+use crate::client;
+use crate::config::Config;
+use crate::tls::Tls;
+use axum::body::Bytes;
+use http_body_util::Full;
+use hyper::{Request, header};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+pub async fn check(config: &Config) -> Check {
+    let address = config.listen;
+    if address.port() == 0 {
+        return Check::ok("listen", format!("{address}: a free port is taken"));
+    }
+    match std::net::TcpListener::bind(address) {
+        Ok(_) => Check::ok("listen", format!("{address} is free")),
+        Err(fault) if fault.kind() == ErrorKind::AddrInUse => taken(config, address).await,
+        Err(fault) if fault.kind() == ErrorKind::PermissionDenied => {
+            let mend = "set listen to a port from 1024 on, or give the program CAP_NET_BIND_SERVICE";
+            Check::fail("listen", format!("{address} may not be listened on: {fault}"), mend)
+        }
+        Err(fault) => Check::fail(
+            "listen",
+            format!("{address} cannot be listened on: {fault}"),
+            "set listen to an address of this machine",
+        ),
+    }
+}
+
+async fn taken(config: &Config, address: SocketAddr) -> Check {
+    let tls = config.tls().ok().flatten();
+    let asked = tokio::time::timeout(ANSWERS_WITHIN, version(address, tls.as_ref())).await;
+    match asked.unwrap_or_else(|_| Err("it says nothing".to_owned())) {
+        Ok(version) => Check::ok("listen", format!("{address}: Headroom {version} answers there")),
+        Err(why) => {
+            let by = holder::of(address.port()).unwrap_or_else(|| "another program".to_owned());
+            let mend = format!("end it, or set listen to another port; ss -ltnp 'sport = :{}'", address.port());
+            Check::fail("listen", format!("{address} is taken by {by}, which is no Headroom service: {why}"), mend)
+        }
+    }
+}
+
+/// The version of the service that answers at an address.
+async fn version(address: SocketAddr, tls: Option<&Tls>) -> Result<String, String> {
+    let health = get(address, tls, "/healthz").await?;
+    if health.as_ref() != b"ok\n" {
+        return Err("/healthz answers otherwise".to_owned());
+    }
+    let document = get(address, tls, "/openapi.json").await?;
+    let document: Value = serde_json::from_slice(&document).map_err(|fault| format!("/openapi.json: {fault}"))?;
+    let told = (document["info"]["title"].as_str(), document["info"]["version"].as_str());
+    match told {
+        (Some("Headroom"), Some(version)) => Ok(version.to_owned()),
+        _ => Err("/openapi.json is that of another program".to_owned()),
+    }
+}
+
+async fn get(address: SocketAddr, tls: Option<&Tls>, path: &str) -> Result<Bytes, String> {
+    let request = Request::get(path)
+        .header(header::HOST, address.to_string())
+        .header(header::CONNECTION, "close")
+        .body(Full::default())
+        .map_err(|fault| fault.to_string())?;
+    let stream = TcpStream::connect(reached(address)).await.map_err(|fault| fault.to_string())?;
+    let answer = match tls {
+        None => client::exchange(TokioIo::new(stream), request).await?,
+        Some(tls) => {
+            let secure = tls.connect("localhost", stream).await.map_err(|fault| fault.to_string())?;
+            client::exchange(TokioIo::new(secure), request).await?
+        }
+    };
+    if answer.status().is_success() { Ok(answer.into_body()) } else { Err(format!("{path}: {}", answer.status())) }
+}
+
+/// Where whoever listens everywhere is reached from here.
+const fn reached(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}

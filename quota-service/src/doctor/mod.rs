@@ -1,0 +1,134 @@
+//! `quota-service doctor`: what is well and what is not, with the command or the setting that mends it. It changes nothing.
+//!
+//! Each part answers a list of [`Check`]s; [`examine`] puts them in order. A new source of checks is one more line there.
+
+mod access;
+mod certificate;
+mod clusters;
+mod collector;
+mod database;
+mod files;
+mod holder;
+mod leases;
+mod listen;
+mod machine;
+mod pools;
+mod report;
+
+pub use report::{Check, Status};
+
+use crate::args::{Config, DoctorFlags};
+use crate::clock::Clock;
+use crate::serve;
+use command_line::{ConfigError, Entry, Exit, Failure, Settings};
+use report::Report;
+use std::time::SystemTime;
+use store::{Store, StoreError};
+
+/// Examines everything, and prints what was found.
+///
+/// # Errors
+/// 4 where the settings are invalid, 5 where the database cannot be reached, 1 where anything else fails, or where something
+/// is to be warned of and `--strict` was given.
+pub async fn run(
+    settings: Result<Settings<Config>, ConfigError>,
+    flags: &DoctorFlags,
+    json: bool,
+) -> Result<(), Failure> {
+    let known = settings.and_then(|settings| {
+        let entries = settings.entries().to_vec();
+        settings.values().map(|config| (config, entries))
+    });
+    let (report, exit) = match known {
+        Ok((config, entries)) => examine(&config, &entries).await,
+        Err(fault) => {
+            let mend = "correct it; quota-service config show --origin says where each setting comes from";
+            (Report::of(vec![Check::fail("settings", fault, mend)]), Exit::ConfigInvalid)
+        }
+    };
+    report.print(json);
+    match report.verdict(flags.strict) {
+        None => Ok(()),
+        Some(why) => Err(Failure::new(exit, why)),
+    }
+}
+
+/// Every check, and how the program ends where one fails.
+async fn examine(config: &Config, entries: &[Entry]) -> (Report, Exit) {
+    // 1. The machine: what needs no database.
+    let mut checks = vec![files::settings(entries), machine::clock(SystemTime::now())];
+    checks.extend(machine::folders(config));
+    checks.extend(files::of(config, Clock::real().now()));
+    checks.push(listen::check(config).await);
+    checks.extend(collector::of(config).await);
+    // 2. The database.
+    let inspected = match store::inspect(&config.database).await {
+        Ok(inspected) => inspected,
+        Err(fault) => {
+            checks.push(database::unreachable(entries, &fault));
+            return (Report::of(checks), Exit::Unavailable);
+        }
+    };
+    checks.extend(database::of(&inspected, entries));
+    // 3. What is in it.
+    if inspected.schema.fits() {
+        let store = inspected.store.as_ref();
+        if let Err(fault) = stored(store, config, &mut checks).await {
+            checks.push(Check::fail("database content", &fault, database::mend(&fault)));
+        }
+    }
+    inspected.store.close().await;
+    (Report::of(checks), Exit::Failure)
+}
+
+async fn stored(store: &dyn Store, config: &Config, checks: &mut Vec<Check>) -> Result<(), StoreError> {
+    let clock = match serve::clock(config, store).await {
+        Ok(clock) => clock,
+        Err(fault) => {
+            checks.push(Check::fail("as_of", fault, "set as_of = \"\" for the real clock"));
+            Clock::real()
+        }
+    };
+    checks.extend(access::tokens(&store.tokens().await?, config, Clock::real().now()));
+    let clusters = store.clusters().await?;
+    if clusters.is_empty() {
+        let mend = "datasets ingest --format usage FILE --cluster NAME";
+        checks.push(Check::fail("clusters", "there are none", mend));
+    }
+    for cluster in &clusters {
+        let found = clusters::of(store, cluster, clock.now(), checks).await?;
+        for pool in found {
+            checks.extend(pools::of(store, &pool, config, &clock).await?);
+        }
+    }
+    // Under a virtual clock a service writes nothing, and takes no lease.
+    if !clock.is_virtual() {
+        checks.extend(leases::of(store, config, &clusters).await?);
+    }
+    Ok(())
+}
+
+/// A duration in the unit that says most.
+fn span(seconds: i64) -> String {
+    match seconds.abs() {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / SECONDS_PER_DAY),
+    }
+}
+
+const SECONDS_PER_DAY: i64 = 86_400;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_told_in_the_unit_that_says_most() {
+        assert_eq!(
+            [0, 119, 120, 7_199, 7_200, 172_799, 172_800].map(span),
+            ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]
+        );
+    }
+}

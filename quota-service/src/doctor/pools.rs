@@ -1,0 +1,115 @@
+//! Each pool: what it has, what it offers, and how its quotas fare.
+
+use super::clusters::FoundPool;
+use super::{Check, span};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::refresh;
+use crate::settings::ServedSettings;
+use placement::staleness::{Stage, stage};
+use placement::{Eta, Known, Unknown, supply};
+use store::{Store, StoreError};
+use vocab::{HorizonHours, MilliGpus, PoolId, UnixSeconds};
+
+pub async fn of(store: &dyn Store, pool: &FoundPool, config: &Config, clock: &Clock) -> Result<Vec<Check>, StoreError> {
+    let (id, now) = (&pool.id, clock.now());
+    let settings = match refresh::settings(store, id).await {
+        Ok(settings) => settings,
+        Err(fault @ StoreError::Corrupt { .. }) => {
+            return Ok(vec![Check::fail(format!("settings {id}"), fault, format!("PUT /v1/pools/{id}/settings"))]);
+        }
+        Err(fault) => return Err(fault),
+    };
+    let mut checks = supplied(store, id, &settings, clock).await?;
+    checks.extend(offered(id, &settings, pool.horizon));
+    // Under a virtual clock none is stored.
+    if !clock.is_virtual() {
+        checks.push(quota(store, id, config, now).await?);
+    }
+    checks.push(eta(store, id, &settings).await?);
+    Ok(checks)
+}
+
+/// Capacity, and the state that a scheduler reports, as the service takes them.
+async fn supplied(
+    store: &dyn Store,
+    id: &PoolId,
+    settings: &ServedSettings,
+    clock: &Clock,
+) -> Result<Vec<Check>, StoreError> {
+    let now = clock.now();
+    let Ok(present) = now.hour() else { return Ok(Vec::new()) };
+    // Beside old data a state is nobody's.
+    let state = store.pool_state(id).await?.map(|received| received.state).filter(|_| !clock.is_virtual());
+    let as_of = state.as_ref().map(|state| state.as_of);
+    let nodes = store.pool_nodes(id).await?;
+    let node_capacity = nodes.iter().filter(|node| !node.drains).map(vocab::Node::capacity);
+    let known = Known {
+        state,
+        node_capacity: node_capacity.reduce(|sum, gpus| sum.checked_add(gpus).unwrap_or(sum)),
+        table_capacity: store.capacity_at(id, present).await?.map(|row| row.capacity),
+        // Whether it was measured is said of the cluster's usage.
+        latest_demand: Some(MilliGpus::ZERO),
+    };
+    let (capacity, state) = (format!("capacity {id}"), format!("state {id}"));
+    Ok(match supply(&known, &settings.pool, now) {
+        Ok(supply) => {
+            let found = format!("{} GPUs, by {}", supply.capacity, supply.capacity_source.as_str().replace('_', " "));
+            let reported = as_of.map(|at| Check::ok(state, format!("reported {} ago", span(now.since_s(at)))));
+            std::iter::once(Check::ok(capacity, found)).chain(reported).collect()
+        }
+        Err(fault @ Unknown::OldState { .. }) => {
+            let mend = format!("have the scheduler PUT /v1/pools/{id}/state, or DELETE it");
+            vec![Check::fail(state, fault, mend)]
+        }
+        Err(fault) => {
+            let cluster = &id.cluster;
+            let mend = format!("datasets ingest --capacity GPUS --cluster {cluster}, or PUT /v1/nodes/NODE");
+            vec![Check::fail(capacity, fault, mend)]
+        }
+    })
+}
+
+fn offered(id: &PoolId, settings: &ServedSettings, horizon: Option<HorizonHours>) -> Option<Check> {
+    let fault = settings.pool.check(horizon).err()?;
+    let hours = settings.pool.longest_hours();
+    let mend = format!("train --horizon {hours} --cluster {} --promote, or PUT /v1/pools/{id}/settings", id.cluster);
+    Some(Check::fail(format!("settings {id}"), fault, mend))
+}
+
+async fn quota(store: &dyn Store, id: &PoolId, config: &Config, now: UnixSeconds) -> Result<Check, StoreError> {
+    let label = format!("quota {id}");
+    let stored = store.latest_quotas(Some(&id.cluster)).await?;
+    let Some(oldest) = stored.iter().filter(|quota| quota.pool == *id).map(|quota| quota.computed_at).min() else {
+        return Ok(Check::warn(label, "none was computed yet", "start quota-service"));
+    };
+    let (stage, _) = stage(oldest, now);
+    let found = format!("{}, computed {} ago", stage.as_str(), span(now.since_s(oldest)));
+    let mend = format!(
+        "start quota-service; where it runs, curl 'http://{}/v1/quota/explain?cluster={}&gpu_model={}&hours=1' says why",
+        config.listen, id.cluster, id.gpu_model
+    );
+    Ok(match stage {
+        Stage::Fresh => Check::ok(label, found),
+        Stage::Stale => Check::warn(label, found, mend),
+        Stage::Conservative => Check::fail(label, format!("{found}: nothing new is admitted"), mend),
+    })
+}
+
+async fn eta(store: &dyn Store, id: &PoolId, settings: &ServedSettings) -> Result<Check, StoreError> {
+    let label = format!("eta {id}");
+    let Some(record) = store.eta(id).await? else {
+        return Ok(Check::ok(label, format!("{}, as it began", settings.pool.eta_start)));
+    };
+    let (eta, pool) = (Eta::from_micro(record.eta_micro), &settings.pool);
+    let found = format!("{eta}, moved last at {}", record.moved_at);
+    Ok(if eta <= pool.eta_least {
+        let why = "the least: promises were broken, and little is sold";
+        Check::warn(label, format!("{found}: {why}"), "train again; look at GET /v1/audit and the outcomes")
+    } else if eta >= pool.eta_most {
+        let why = "the most: the forecast no longer holds anything back";
+        Check::warn(label, format!("{found}: {why}"), "train again, or raise eta_most of the pool")
+    } else {
+        Check::ok(label, found)
+    })
+}

@@ -1,0 +1,144 @@
+use command_line::{colours_on_stdout, print_json, print_text};
+use serde::Serialize;
+use std::fmt::Display;
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Ok,
+    /// The service works, and will not for ever, or not as it should.
+    Warn,
+    /// The service does not start, or does not do its work.
+    Fail,
+}
+
+impl Status {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+
+    /// Green, yellow, red.
+    const fn colour(self) -> &'static str {
+        match self {
+            Self::Ok => "\u{1b}[32m",
+            Self::Warn => "\u{1b}[33m",
+            Self::Fail => "\u{1b}[31m",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    pub name: String,
+    pub status: Status,
+    pub found: String,
+    /// The command or the setting that mends it.
+    pub mend: Option<String>,
+}
+
+impl Check {
+    pub fn ok(name: impl Into<String>, found: impl Display) -> Self {
+        Self { name: name.into(), status: Status::Ok, found: found.to_string(), mend: None }
+    }
+
+    pub fn warn(name: impl Into<String>, found: impl Display, mend: impl Into<String>) -> Self {
+        Self { name: name.into(), status: Status::Warn, found: found.to_string(), mend: Some(mend.into()) }
+    }
+
+    pub fn fail(name: impl Into<String>, found: impl Display, mend: impl Into<String>) -> Self {
+        Self { name: name.into(), status: Status::Fail, found: found.to_string(), mend: Some(mend.into()) }
+    }
+}
+
+/// Everything that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    checks: Vec<Check>,
+    ok: usize,
+    warn: usize,
+    fail: usize,
+}
+
+impl Report {
+    pub fn of(checks: Vec<Check>) -> Self {
+        let count = |status| checks.iter().filter(|check| check.status == status).count();
+        Self { ok: count(Status::Ok), warn: count(Status::Warn), fail: count(Status::Fail), checks }
+    }
+
+    pub fn print(&self, json: bool) {
+        if json {
+            print_json(self);
+        } else {
+            print_text(&self.text(colours_on_stdout()));
+        }
+    }
+
+    /// What is wrong, in a sentence; `None` where the program ends well.
+    pub fn verdict(&self, strict: bool) -> Option<String> {
+        let (fail, warn) = (self.fail, self.warn);
+        let of = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        match (fail, warn) {
+            (0, 0) => None,
+            (0, _) if !strict => None,
+            (0, _) => Some(format!("{} with --strict", of(warn, "warning"))),
+            (_, 0) => Some(of(fail, "failure")),
+            _ => Some(format!("{}, {}", of(fail, "failure"), of(warn, "warning"))),
+        }
+    }
+
+    /// One line for each check, and one for all.
+    fn text(&self, coloured: bool) -> String {
+        let width = self.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
+        let line = |check: &Check| {
+            let Check { name, status, found, mend } = check;
+            let word = match (status, coloured) {
+                (status, false) => format!("{:<4}", status.as_str()),
+                (status, true) => format!("{}{:<4}\u{1b}[0m", status.colour(), status.as_str()),
+            };
+            // What the system says may have lines of its own.
+            let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
+            let mend = mend.as_ref().map(|mend| format!(" -> {mend}")).unwrap_or_default();
+            format!("{word}  {name:<width$}  {found}{mend}\n")
+        };
+        let lines: String = self.checks.iter().map(line).collect();
+        format!("{lines}{} ok, {} warn, {} fail\n", self.ok, self.warn, self.fail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        Report::of(vec![
+            Check::ok("clock", "well"),
+            Check::warn("run earth", "it is\n  old", "train --horizon 4h"),
+            Check::fail("database", "gone", "start it"),
+        ])
+    }
+
+    #[test]
+    fn each_check_is_one_aligned_line_with_its_remedy() {
+        let expected = "ok    clock      well\n\
+                        warn  run earth  it is old -> train --horizon 4h\n\
+                        fail  database   gone -> start it\n\
+                        1 ok, 1 warn, 1 fail\n";
+        assert_eq!(report().text(false), expected);
+        assert!(report().text(true).contains("\u{1b}[31mfail\u{1b}[0m  database   gone"));
+    }
+
+    #[test]
+    fn warnings_end_it_badly_where_they_are_told_to() {
+        assert_eq!(report().verdict(false).as_deref(), Some("1 failure, 1 warning"));
+        let warned = Report::of(report().checks[..2].to_vec());
+        assert_eq!(warned.verdict(false), None);
+        assert_eq!(warned.verdict(true).as_deref(), Some("1 warning with --strict"));
+        assert_eq!(Report::of(report().checks[..1].to_vec()).verdict(true), None);
+    }
+}
