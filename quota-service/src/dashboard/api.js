@@ -10,7 +10,7 @@ const AT_ONCE = 4;
 export class Problem extends Error {
   constructor(status, code, detail, extra = {}) {
     super(detail);
-    Object.assign(this, { status, code, detail, known: extra.known ?? [], errors: extra.errors ?? [] });
+    Object.assign(this, { status, code, detail, title: extra.title, errors: extra.errors ?? [] });
   }
 }
 

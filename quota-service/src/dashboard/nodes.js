@@ -101,7 +101,7 @@ function rowNames(context, groups, rowHeight, left) {
   groups.forEach(({ first }, row) => {
     if (row % every !== 0) return;
     const name = first.length > 15 ? `…${first.slice(-14)}` : first;
-    context.fillText(name, left - 8, (row + 0.5) * rowHeight + (rowHeight < 8 ? 5 : 0));
+    context.fillText(name, left - 8, Math.max(7, (row + 0.5) * rowHeight));
   });
   context.textAlign = "left";
 }
@@ -267,16 +267,18 @@ function controls(view, redraw) {
 
 /** The picture of these nodes, what it shows in words, and its table. */
 function picture(nodes, answer) {
+  const words = h("p", null, summary(nodes, answer.hours));
+  // Nothing is drawn where nothing is known.
+  if (nodes.every((node) => node.peak_gpus.every((value) => value === null))) return [words, nodeTable(nodes)];
   const { groups, size } = grouped(nodes);
   const most = Math.max(1, ...answer.nodes.map((node) => node.gpus));
-  const words = summary(nodes, answer.hours);
   const each = "that follow each other by name: choose a part of them, or filter, to see them one by one.";
   const shown = size > 1 ? `Each row shows the mean of ${size} nodes ${each}` : "Each row is a node.";
   const limit = nodes.length > LISTED ? ` The table below lists the first ${LISTED}.` : "";
   return [
-    h("p", null, words),
+    words,
     h("p", { class: "quiet" }, shown + limit),
-    ...heat({ groups, hours: answer.hours, most }, "Peak of allocated GPUs by node and hour", words),
+    ...heat({ groups, hours: answer.hours, most }, "Peak of allocated GPUs by node and hour", words.textContent),
     nodeTable(nodes),
   ];
 }

@@ -5,7 +5,7 @@ import { badge, choice, field, h, say, table } from "./dom.js";
 import { localInput, number, time, utc } from "./format.js";
 import { Section } from "./section.js";
 
-const KINDS = { reserve: "keep more for HP", release: "keep fewer for HP" };
+const KINDS = { reserve: "more for HP", release: "fewer for HP" };
 const COLUMNS = [
   { name: "Kind" },
   { name: "GPUs", number: true },

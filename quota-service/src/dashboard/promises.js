@@ -162,64 +162,46 @@ function brokenOnes(list) {
   return table({ caption: "Broken promises, newest first", columns, cards: true, rows: list.map(row) });
 }
 
+function byHours(list) {
+  const ended = list.filter(({ kept, broken }) => kept + broken > 0);
+  if (ended.length === 0) return null;
+  const columns = [{ name: "Promised" }, ...["Kept", "Broken", "Share kept"].map((name) => ({ name, number: true }))];
+  const row = ({ hours, kept, broken }) => [
+    `${hours} h`,
+    number(kept),
+    number(broken),
+    percent(kept / (kept + broken)),
+  ];
+  return table({ caption: "Promises by hours", hideCaption: false, columns, rows: ended.map(row) });
+}
+
+function report(answer) {
+  const isAny = answer.days.some(({ kept, broken, other }) => kept + broken + other > 0);
+  return [
+    h("p", null, verdict(answer), " from ", time(answer.from, true), " to ", time(answer.to, true)),
+    totals(answer),
+    isAny && [days(answer), byHours(answer.by_hours), h("h3", null, "Broken promises"), brokenOnes(answer.broken_ones)],
+  ];
+}
+
 /** Promises kept and broken over the last weeks. */
 export function promisesSection(pool) {
-  let [section, span] = [null, 28];
-  const before = h(
-    "div",
-    { class: "controls" },
-    field(
-      "Days",
-      choice(
-        "promise-days",
-        [
-          [7, "7 days"],
-          [28, "4 weeks"],
-          [84, "12 weeks"],
-        ],
-        span,
-        (value) => {
-          span = Number(value);
-          section.refresh();
-        },
-      ),
-    ),
-  );
-  section = new Section({
+  let chosen = 28;
+  const spans = [7, 28, 84].map((days_) => [days_, days_ === 7 ? "7 days" : `${days_ / 7} weeks`]);
+  const choose = (value) => {
+    chosen = Number(value);
+    section.refresh();
+  };
+  const before = h("div", { class: "controls" }, field("Days", choice("promise-days", spans, chosen, choose)));
+  const query = () => ({ cluster: pool.cluster, gpu_model: pool.gpu_model, days: chosen });
+  const section = new Section({
     id: "promises",
     title: "Promises",
     before,
-    sources: () => ({
-      answer: address("/v1/promises", { cluster: pool.cluster, gpu_model: pool.gpu_model, days: span }),
-    }),
-    render: ({ answer }) => {
-      const hours = answer.by_hours.filter(({ kept, broken }) => kept + broken > 0);
-      const columns = [
-        { name: "Promised" },
-        ...["Kept", "Broken", "Share kept"].map((name) => ({ name, number: true })),
-      ];
-      const byHours =
-        hours.length > 0 &&
-        table({
-          caption: "Promises by hours",
-          hideCaption: false,
-          columns,
-          rows: hours.map((one) => [
-            `${one.hours} h`,
-            number(one.kept),
-            number(one.broken),
-            percent(one.kept / (one.kept + one.broken)),
-          ]),
-        });
-      return [
-        h("p", null, verdict(answer), " from ", time(answer.from, true), " to ", time(answer.to, true)),
-        totals(answer),
-        answer.days.length > 0 && days(answer),
-        byHours,
-        h("h3", null, "Broken promises"),
-        brokenOnes(answer.broken_ones),
-      ];
-    },
+    sources: () => ({ answer: address("/v1/promises", query()) }),
+    // The report ends now, whenever that is.
+    same: (answer) => JSON.stringify({ ...answer, to: null }),
+    render: ({ answer }) => report(answer),
   });
   return section;
 }

@@ -91,34 +91,28 @@ function parameterRows(first, second) {
     .map((path) => [path, text(a.get(path)), text(b.get(path))]);
 }
 
+const headings = (first, second) => [`First: ${first.id}`, `Second: ${second.id}`];
+
+function scoreTable(rows, first, second) {
+  const verdicts = rows.map((row) => row[4].textContent ?? row[4]);
+  const of = (word) => verdicts.filter((one) => one === word).length;
+  const tally = `is better in ${count(of("better"), "score")} and worse in ${number(of("worse"))}`;
+  const [a, b] = headings(first, second).map((name) => ({ name, number: true }));
+  const columns = [{ name: "Score" }, a, b, { name: "Difference", number: true }, { name: "The second is" }];
+  return [
+    h("p", null, `Held against ${first.id}, ${second.id} ${tally}.`),
+    table({ caption: "Scores", hideCaption: false, columns, rows }),
+  ];
+}
+
 /** Two runs side by side. */
 function comparison(first, second) {
   if (first.id === second.id) return h("p", { class: "quiet" }, "Choose two different runs.");
-  const [a, b] = [`First: ${first.id}`, `Second: ${second.id}`];
+  const [a, b] = headings(first, second);
   const scores = scoreRows(first, second);
   const parameters = parameterRows(first, second);
-  const tally = scores.map((row) => row[4].textContent ?? row[4]);
-  const of = (word) => tally.filter((one) => one === word).length;
   return [
-    h(
-      "p",
-      null,
-      `Held against ${first.id}, ${second.id} is better in ${count(of("better"), "score")} and worse in ${number(of("worse"))}.`,
-    ),
-    scores.length === 0
-      ? h("p", { class: "quiet" }, "Neither has scores.")
-      : table({
-          caption: "Scores",
-          hideCaption: false,
-          columns: [
-            { name: "Score" },
-            { name: a, number: true },
-            { name: b, number: true },
-            { name: "Difference", number: true },
-            { name: "The second is" },
-          ],
-          rows: scores,
-        }),
+    scores.length === 0 ? h("p", { class: "quiet" }, "Neither has scores.") : scoreTable(scores, first, second),
     parameters.length === 0
       ? h("p", { class: "quiet" }, "Their parameters do not differ.")
       : table({

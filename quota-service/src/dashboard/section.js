@@ -17,7 +17,7 @@ const isAbsent = (fault) => fault.status === 404 || fault.status === 409;
 export function notice(fault, again) {
   const absent = isAbsent(fault);
   const kind = absent ? "absent" : "fault";
-  const lead = absent ? "Nothing to show: " : fault.status === 403 ? "" : "Not available: ";
+  const lead = absent ? `${fault.title || "Nothing to show"}: ` : fault.status === 403 ? "" : "Not available: ";
   return h(
     "div",
     { class: `notice ${kind}` },
@@ -43,6 +43,7 @@ export class Section {
    * @param {string} what.title
    * @param {() => Object<string, string|null>} what.sources names and addresses; null for one that is not asked for
    * @param {string[]} [what.optional] those whose absence leaves the rest
+   * @param {(data: object) => string} [what.same] what of an answer has to change for it to be drawn again; else all of it
    * @param {(data: object, section: Section) => any} what.render the content
    * @param {boolean} [what.quietTitle] the heading of the page says it already
    * @param {any} [what.before] what stands above the content and is made once
@@ -81,9 +82,7 @@ export class Section {
       ),
     );
     if (this.turn !== turn) return false;
-    const key = sources
-      .map(([, url], index) => `${url} ${got[index].answer?.version ?? got[index].fault.detail}`)
-      .join("\n");
+    const key = sources.map((source, index) => this.keyOf(source, got[index])).join("\n");
     if (!force && key === this.seen) return false;
     const first = this.seen === null;
     this.seen = key;
@@ -91,6 +90,12 @@ export class Section {
     if (refused) this.show(() => notice(refused.fault, () => this.refresh(true)));
     else this.draw(got);
     return !first;
+  }
+
+  /** What tells an answer from the one before. */
+  keyOf([, url], { answer, fault }) {
+    if (fault) return `${url} ${fault.detail}`;
+    return `${url} ${this.same ? this.same(answer.data) : answer.version}`;
   }
 
   draw(got) {

@@ -77,6 +77,12 @@ function nowLine(at) {
   };
 }
 
+/** No less than an hour: what was computed twice in a minute would else stand on an axis of years. */
+function wideEnough(_, from, to) {
+  const missing = Math.max(0, 3600 - (to - from));
+  return [from - missing, to];
+}
+
 function draw(host, width, what, readout) {
   const { x, lines, bands = [], now, fromZero } = what;
   const fill = ({ upper, lower, colour }) => ({ series: [upper + 1, lower + 1], fill: css(colour) });
@@ -92,7 +98,7 @@ function draw(host, width, what, readout) {
     bands: bands.map(fill),
     axes: axes(width > 560),
     series: [{}, ...lines.map(line)],
-    scales: { x: { time: true }, y: { range } },
+    scales: { x: { time: true, range: wideEnough }, y: { range } },
     cursor: { drag: { x: false, y: false }, points: { size: 7 }, y: false },
     padding: [12, 24, 0, 0],
     hooks: { setCursor: [(chart) => readoutOf(chart, lines, readout)], draw: [nowLine(now)] },

@@ -21,7 +21,7 @@ pub struct Browser {
     /// The session that all commands go to.
     session: String,
     agent: ureq::Agent,
-    _profile: TempDir,
+    profile: TempDir,
     _one: MutexGuard<'static, ()>,
 }
 
@@ -79,9 +79,9 @@ impl Browser {
             .unwrap();
         let base = format!("http://127.0.0.1:{}/session", port_of(&mut driver));
         let config = ureq::Agent::config_builder().http_status_as_error(false);
-        let agent: ureq::Agent = config.timeout_global(Some(Duration::from_secs(60))).build().into();
-        let mut browser = Self { driver, session: base, agent, _profile: profile, _one: one };
-        let made = browser.post("", &capabilities(&chromium, browser._profile.path()));
+        let agent: ureq::Agent = config.timeout_global(Some(Duration::from_mins(1))).build().into();
+        let mut browser = Self { driver, session: base, agent, profile, _one: one };
+        let made = browser.post("", &capabilities(&chromium, browser.profile.path()));
         browser.session = format!("{}/{}", browser.session, made["sessionId"].as_str().unwrap());
         Some(browser)
     }
@@ -131,6 +131,9 @@ impl Browser {
 
     /// Clicks as a pointer does: on what is there, where it is.
     pub fn click(&self, selector: &str) {
+        // At once: a page that still scrolls has the element elsewhere than where the pointer goes.
+        let show = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center', behavior: 'instant' })";
+        self.run(show, &[selector.into()]);
         let found = self.post("/element", &json!({ "using": "css selector", "value": selector }));
         let id = found.as_object().unwrap().values().next().unwrap().as_str().unwrap().to_owned();
         self.post(&format!("/element/{id}/click"), &json!({}));

@@ -24,6 +24,14 @@ async fn every_page_fits_every_theme_and_width_and_is_good_to_use_with_help() {
         browser.look(width, scheme);
         for (name, page) in PAGES {
             opened.go(page);
+            // What stands folded, and what comes when it is asked for, is part of the page.
+            browser.run("for (const one of document.querySelectorAll('details')) one.open = true", &[]);
+            if name == "pool" {
+                browser.click("#what-if form button[type=submit]");
+                browser.until("document.querySelector('#what-if table')");
+                let broken = browser.texts("#promises tbody tr").join("\n");
+                assert!(broken.contains("task-19"), "{broken}");
+            }
             let whole = browser.run("return document.documentElement.scrollWidth", &[]);
             assert!(whole.as_u64() <= Some(u64::from(width)), "{name} at {width} pixels is {whole} wide");
             assert_eq!(faults(browser), [""; 0], "{name}, {width} pixels, {scheme}");
@@ -31,6 +39,19 @@ async fn every_page_fits_every_theme_and_width_and_is_good_to_use_with_help() {
             browser.picture(&format!("{name}-{width}-{scheme}"));
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_these_tests_look_for_would_be_found() {
+    let Some(opened) = Opened::new().await else { return };
+    let browser = &opened.browser;
+    opened.go("#/");
+    browser.run("document.querySelector('main').append(new Image())", &[]);
+    assert!(faults(browser).iter().any(|fault| fault.contains("image-alt")), "{:?}", faults(browser));
+    assert_eq!(browser.complaints(), [""; 0]);
+    browser.run("document.body.setAttribute('style', 'color: red')", &[]);
+    let heard = browser.complaints().join("");
+    assert!(heard.contains("Content Security Policy"), "{heard}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -69,6 +69,14 @@ async fn filled(store: &Arc<dyn Store>) {
     }
 }
 
+/// A promise that ended an hour ago.
+fn outcome(number: u32, kind: &str) -> Value {
+    json!({
+        "event_id": format!("event-{number}"), "cluster": "demo", "gpu_model": "A100", "guarantee_hours": 1, "kind": kind,
+        "ended_at": this_hour().plus_hours(-1).instant().to_string(), "task": format!("task-{number}"), "node": "node-00",
+    })
+}
+
 impl Opened {
     /// `None` where there is no browser.
     async fn new() -> Option<Self> {
@@ -85,6 +93,10 @@ impl Opened {
         let task = json!({ "cluster": "demo", "gpu_model": "A100", "id": "large", "organization": "org-001", "class": "spot", "gpus_per_pod": 8.0, "pods": 200, "guarantee_hours": 4 });
         let submitted = service.send("POST", "/v1/tasks", Some(&task)).unwrap();
         assert!(submitted.0 < 300, "{submitted:?}");
+        let outcomes: Vec<Value> =
+            (0..20).map(|number| outcome(number, if number < 18 { "kept" } else { "broken" })).collect();
+        let reported = service.send("POST", "/v1/outcomes", Some(&json!({ "outcomes": outcomes }))).unwrap();
+        assert_eq!(reported.0, 200, "{reported:?}");
         Some(Self { browser, service, database })
     }
 
