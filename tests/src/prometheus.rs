@@ -159,7 +159,7 @@ fn spawn(folder: &Path, address: &str) -> Child {
         .arg(argument("config.file", &folder.join("prometheus.yml")))
         .arg(argument("storage.tsdb.path", &folder.join("data")))
         .arg(format!("--web.listen-address={address}"))
-        .args(["--storage.tsdb.retention.time=10y", "--storage.tsdb.no-lockfile", "--log.level=warn"])
+        .args(["--storage.tsdb.retention.time=10y", "--log.level=warn"])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)
