@@ -140,7 +140,7 @@ fn settings(folder: &TempDir, url: &str) -> String {
     std::fs::write(&sources, source).unwrap();
     let file = folder.path().join("headroom.toml");
     let quick = "refresh_s = 1\npromotion_check_s = 1\nshutdown_grace_s = 1";
-    std::fs::write(&file, format!("[quota-service]\n{quick}\nprometheus_file = {sources:?}\n")).unwrap();
+    std::fs::write(&file, format!("[quota-service]\n{quick}\nprometheus_file = \"{}\"\n", sources.display())).unwrap();
     file.to_str().unwrap().to_owned()
 }
 
