@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::{Cluster, Store, StoreError};
-use vocab::{ClusterName, HourStart, MilliGpus, SeriesId, UnixSeconds};
+use vocab::{CapacityRow, ClusterName, HourStart, MilliGpus, SeriesId, UnixSeconds};
 
 /// Flags of `--format prometheus`.
 #[derive(Debug, Default, clap::Args)]
@@ -198,7 +198,8 @@ pub async fn read(
         gaps: reading.gaps.iter().map(GapSummary::of).collect(),
         notes,
     };
-    Ok((ReadReport { rows: reading.rows, capacity: reading.capacity, ..ReadReport::default() }, summary))
+    let capacity = new_capacity(store, reading.capacity).await?;
+    Ok((ReadReport { rows: reading.rows, capacity, ..ReadReport::default() }, summary))
 }
 
 fn notes(reading: &Reading, asked: Asked) -> Vec<String> {
@@ -210,6 +211,20 @@ fn notes(reading: &Reading, asked: Asked) -> Vec<String> {
         notes.push(format!("{} samples are no numbers, and count as missing", reading.bad_values));
     }
     notes
+}
+
+/// Without the first row of a pool that says what holds then already.
+async fn new_capacity(store: &dyn Store, rows: Vec<CapacityRow>) -> Result<Vec<CapacityRow>, StoreError> {
+    let mut new: Vec<CapacityRow> = Vec::with_capacity(rows.len());
+    let mut last = None;
+    for row in rows {
+        let is_first = last.replace(row.pool.clone()).as_ref() != Some(&row.pool);
+        let before = if is_first { store.capacity_at(&row.pool, row.from).await? } else { None };
+        if before.is_none_or(|before| before.capacity != row.capacity) {
+            new.push(row);
+        }
+    }
+    Ok(new)
 }
 
 /// Series with demand in the days before: they count as zero where the source no longer knows them.

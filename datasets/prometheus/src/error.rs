@@ -58,7 +58,7 @@ pub enum SourceError {
     #[error("{url} cannot answer even an hour of {query}: {why}; write a query of fewer series, or a longer step")]
     TooHeavy { url: String, query: String, why: String },
     #[error("{url}: {fault}; asked for {query}")]
-    Data { url: String, query: String, fault: DataFault },
+    Data { url: String, query: String, fault: Box<DataFault> },
     #[error(
         "{url} has no sample of the demand from {from} until {until}: asked for {query}; are the metrics there, and are these \
          the names of priority classes and labels?"

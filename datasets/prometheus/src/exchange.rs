@@ -99,7 +99,8 @@ pub async fn exchange(
         match tls {
             Some(tls) => {
                 let name = ServerName::try_from(target.host.clone()).map_err(|fault| broken(&fault))?;
-                let stream = TlsConnector::from(tls.clone()).connect(name, stream).await.map_err(untrusted)?;
+                let stream =
+                    TlsConnector::from(tls.clone()).connect(name, stream).await.map_err(|fault| untrusted(&fault))?;
                 send(stream, target, question, bounds.max_bytes).await
             }
             None => send(stream, target, question, bounds.max_bytes).await,
@@ -184,9 +185,9 @@ fn broken(fault: &(dyn std::error::Error + 'static)) -> ExchangeFault {
     ExchangeFault::Broken(told)
 }
 
-fn untrusted(fault: std::io::Error) -> ExchangeFault {
+fn untrusted(fault: &std::io::Error) -> ExchangeFault {
     match fault.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(why)) => ExchangeFault::Untrusted(format!("{why:?}")),
-        _ => broken(&fault),
+        _ => broken(fault),
     }
 }

@@ -35,7 +35,7 @@ impl Queries {
     ///
     /// The organization is the namespace, or a label of it (`kube_namespace_labels`). The GPU model is that of the node
     /// (`kube_node_labels`), or, of a pod that waits without one, that of its node selector (`kube_pod_nodeselectors`); where
-    /// both are silent the series has no such label, and is of the fixed model.
+    /// both are silent, the fixed model.
     #[must_use]
     pub fn kube_state_metrics(hp_priority_classes: &[String], labels: Labels) -> Self {
         let classes: Vec<String> = hp_priority_classes.iter().map(|class| escaped(class)).collect();
@@ -55,7 +55,11 @@ impl Queries {
             );
         }
         if let Some(label) = &labels.gpu_model {
-            let _ = write!(pods, "\n  * on (namespace, pod) group_left ({label}) ({})", models(label));
+            let _ = write!(
+                pods,
+                "\n  * on (namespace, pod) group_left ({label}) ({})",
+                models(label, labels.fixed_model.as_ref())
+            );
             let _ = write!(by, ", {label}");
         }
         Self {
@@ -71,14 +75,22 @@ impl Queries {
 }
 
 /// One series a pod, with the value 1 and the GPU model in `label`.
-fn models(label: &str) -> String {
+fn models(label: &str, fixed: Option<&GpuModel>) -> String {
     let selector = label.strip_prefix("label_").unwrap_or(label);
+    let any = "max by (namespace, pod) (kube_pod_info)";
+    let silent = fixed.map_or_else(
+        || any.to_owned(),
+        // In a replacement a dollar names a group, unless it is doubled.
+        |model| {
+            format!("label_replace({any}, \"{label}\", \"{}\", \"\", \"\")", quoted(model.as_str()).replace('$', "$$"))
+        },
+    );
     format!(
         "topk by (namespace, pod) (1, max by (namespace, pod, {label}) (kube_pod_info{{node!=\"\"}} * on (node) group_left \
          ({label}) {nodes}))\n    \
          or on (namespace, pod) topk by (namespace, pod) (1, max by (namespace, pod, {label}) (label_replace(\
          kube_pod_nodeselectors{{nodeselector_{selector}!=\"\"}}, \"{label}\", \"$1\", \"nodeselector_{selector}\", \"(.*)\")))\n    \
-         or on (namespace, pod) max by (namespace, pod) (kube_pod_info)",
+         or on (namespace, pod) {silent}",
         nodes = node_models(label)
     )
 }
@@ -101,6 +113,11 @@ fn capacity(label: Option<&str>) -> String {
         ),
         None => format!("sum({nodes})"),
     }
+}
+
+/// A text inside a string of PromQL.
+fn quoted(text: &str) -> String {
+    text.replace('\\', r"\\").replace('"', r#"\""#)
 }
 
 /// A name inside a regular expression inside a string of PromQL.
@@ -154,6 +171,14 @@ mod tests {
         assert!(all.demand.starts_with("sum by (label_team, label_gpu) ("));
         assert!(all.demand.contains("kube_namespace_labels") && all.demand.contains("nodeselector_gpu"));
         assert!(all.capacity.unwrap().starts_with("sum by (label_gpu) "));
+    }
+
+    #[test]
+    fn the_fixed_model_is_that_of_pods_that_say_none_and_is_no_expression() {
+        let fixed_model = Some(GpuModel::parse(r#"A"1$\"#).unwrap());
+        let labels = Labels { fixed_model, ..labels("namespace", Some("label_gpu")) };
+        let demand = Queries::kube_state_metrics(&["hp".to_owned()], labels).demand;
+        assert!(demand.contains(r#""label_gpu", "A\"1$$\\", "", "")"#), "{demand}");
     }
 
     #[test]

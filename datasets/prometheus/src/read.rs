@@ -143,7 +143,6 @@ pub async fn read(
                 }
             }
             Err(Failed::TooHeavy(_)) if span.hours() > 1 => parts.split(span),
-            Err(Failed::TooHeavy(fault)) => return Err(fault),
             Err(Failed::Other(fault @ SourceError::Unavailable { .. })) => {
                 failed_in_row += 1;
                 if failed_in_row == FAILED_PARTS || !collector.has_any() {
@@ -152,7 +151,7 @@ pub async fn read(
                 may_pass = true;
                 collector.missed(span, &Why::Failed(fault.to_string()));
             }
-            Err(Failed::Other(fault)) => return Err(fault),
+            Err(Failed::TooHeavy(fault) | Failed::Other(fault)) => return Err(fault),
         }
         progress(asked.span.hours() - parts.open_hours());
     }
@@ -195,7 +194,7 @@ fn take(
     let rhythm = Rhythm { step_s: source.step_s, least_share: source.min_samples };
     let of = |query: &str| {
         let (url, query) = (client.url(), told(query));
-        move |fault: DataFault| SourceError::Data { url, query, fault }
+        move |fault: DataFault| SourceError::Data { url, query, fault: Box::new(fault) }
     };
     collector.take(span, &answers.demand, answers.presence.as_ref()).map_err(of(&source.queries.demand))?;
     match (&answers.capacity, &source.queries.capacity) {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{AppendReport, Cluster, StoreError};
 use tokio::time::MissedTickBehavior;
-use vocab::{CapacityRow, HourStart, MilliGpus, PoolId, SeriesId};
+use vocab::{HourStart, MilliGpus, PoolId, SeriesId};
 
 /// Between two looks whether it is time.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -184,10 +184,11 @@ impl Feed {
         }
         self.placed_here = mine;
         let rows: Vec<_> = reading.rows.iter().filter(|row| !placed.contains(&row.series.pool)).cloned().collect();
-        let mut capacity: Vec<CapacityRow> = Vec::new();
+        let (mut capacity, mut last) = (Vec::new(), None);
         for row in &reading.capacity {
-            let follows = capacity.last().is_some_and(|last| last.pool == row.pool);
-            let before = if follows { None } else { led.store.capacity_at(&row.pool, row.from).await? };
+            // Only of the first row of a pool may what holds already be stored.
+            let is_first = last.replace(&row.pool) != Some(&row.pool);
+            let before = if is_first { led.store.capacity_at(&row.pool, row.from).await? } else { None };
             if before.is_none_or(|before| before.capacity != row.capacity) {
                 capacity.push(row.clone());
             }

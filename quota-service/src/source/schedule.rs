@@ -104,7 +104,7 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..7 {
             schedule.failed(at(0, 0));
-            pauses.push((0..).find(|second| schedule.may_try(at(0, *second))).unwrap());
+            pauses.push((0..=601).find(|second| schedule.may_try(at(0, *second))).unwrap());
         }
         assert_eq!(pauses, [30, 60, 120, 240, 480, 600, 600]);
         schedule.read_until(at(1, 0).hour().unwrap());

@@ -115,7 +115,7 @@ fn refusals(database: &TestDatabase, url: &str, span: &[&str]) {
             3,
             "8.3 % of the hours are missing, more than 5.0 %",
         ),
-        (url, vec!["--query", "sum("], 4, "answers 400: invalid parameter"),
+        (url, vec!["--query", "sum("], 4, "answers 400: 1:5: parse error"),
         (url, vec!["--query", "kube_pod_info"], 3, "are both of A100 speech: write the query as sum by"),
         (url, vec!["--query", "0 - sum by (namespace) (kube_pod_info)"], 3, "GPUs is negative"),
         (url, vec!["--query", "vector(1)"], 3, "has no label namespace"),
@@ -140,7 +140,7 @@ fn settings(folder: &TempDir, url: &str) -> String {
     std::fs::write(&sources, source).unwrap();
     let file = folder.path().join("headroom.toml");
     let quick = "refresh_s = 1\npromotion_check_s = 1\nshutdown_grace_s = 1";
-    std::fs::write(&file, format!("[quota-service]\n{quick}\nprometheus_file = {sources:?}\n")).unwrap();
+    std::fs::write(&file, format!("[quota-service]\n{quick}\nprometheus_file = \"{}\"\n", sources.display())).unwrap();
     file.to_str().unwrap().to_owned()
 }
 
