@@ -135,3 +135,24 @@ async fn a_token_is_asked_for_where_tokens_are_in_force_and_forgotten_on_request
     assert_eq!(browser.run("return sessionStorage.length", &[]), 0);
     assert_eq!(browser.complaints(), [""; 0]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_a_pool_sees_what_happens_there() {
+    let Some(opened) = Opened::new().await else { return };
+    opened.go(POOL);
+    let browser = &opened.browser;
+    browser.click("#follow");
+    browser.until("document.querySelector('#events .body').textContent.startsWith('Following')");
+    let task = json!({ "cluster": "demo", "gpu_model": "A100", "organization": "org-001", "class": "hp", "gpus_per_pod": 8.0, "pods": 1 });
+    // The stream tells what comes after it was asked for: a task that came before goes by unseen, and another one comes.
+    let is_seen = |number: u32| {
+        let mut task = task.clone();
+        task["id"] = format!("urgent-{number}").into();
+        assert!(opened.service.send("POST", "/v1/tasks", Some(&task)).unwrap().0 < 300);
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        browser.texts("#events tbody tr").iter().any(|row| row.contains("started") && row.contains("urgent-"))
+    };
+    assert!((0..40).any(is_seen), "{:?}", browser.texts("#events .body"));
+    browser.click("#follow");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
