@@ -55,8 +55,7 @@ fn present() -> HourStart {
 fn usage_until(site: &Site, end: HourStart) -> String {
     let start = end.plus_hours(-24 * DAYS).to_string();
     let (days, out) = (DAYS.to_string(), site.path("made-up"));
-    let arguments =
-        ["generate", "--days", &days, "--organizations", "4", "--start", &start, "--out", &out];
+    let arguments = ["generate", "--days", &days, "--organizations", "4", "--start", &start, "--out", &out];
     let _ = program("datasets", &arguments).ok();
     site.path("made-up/usage.csv")
 }

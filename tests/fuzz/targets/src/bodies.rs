@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::fmt::Debug;
 use vocab::{HorizonHours, NodeId, Outcome, PoolId, UnixSeconds, UsageRow};
 use wire::{
-    FieldFault, NodeBody, OutcomeBatch, OutcomeBody, PolicyBody, PoolStateBody, RequestRecord, SettingsBody, SpeedBody,
-    TaskBody, UsageBatch, UsageRowBody,
+    FieldFault, NodeBody, OutcomeBatch, OutcomeBody, OverrideRequest, PolicyBody, PoolStateBody, RequestRecord,
+    SettingsBody, SpeedBody, TaskBody, UsageBatch, UsageRowBody,
 };
 
 const NOW: UnixSeconds = UnixSeconds::new(1_700_000_000);
@@ -27,6 +27,7 @@ pub fn bodies(data: &[u8]) {
         "settings" => settings(body),
         "policy" => policy(body),
         "speed" => speed(body),
+        "override" => asked_for(body),
         _ => {}
     }
 }
@@ -152,6 +153,25 @@ fn state(body: &[u8]) {
             assert_eq!(told, taken, "nothing that was reported is lost");
             assert!(state.idle <= state.capacity && state.spot(HorizonHours::ONE) <= state.capacity);
             assert_eq!(PoolStateBody::from(&state).parse(pool), Ok(state));
+        }
+    }
+}
+
+fn asked_for(body: &[u8]) {
+    let Some((body, document)) = read::<OverrideRequest>(body) else { return };
+    match body.parse() {
+        Err(fault) => names_a_place(&document, &fault),
+        Ok((what, reason)) => {
+            assert!(what.from < what.to && !what.gpus.is_zero());
+            is_one_line(&reason);
+            let again = OverrideRequest {
+                gpus: what.gpus.as_gpus(),
+                from: what.from.to_string(),
+                to: what.to.to_string(),
+                reason: reason.clone(),
+                ..body
+            };
+            assert_eq!(again.parse(), Ok((what, reason)), "as it is answered");
         }
     }
 }
