@@ -63,7 +63,7 @@ impl Default for Config {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Read a file of usage or of a public trace into the database
-    Ingest(Ingest),
+    Ingest(Box<Ingest>),
     /// Say what the database holds
     Describe(Describe),
     /// Days off: which calendars there are, what is in one, and which one a cluster has

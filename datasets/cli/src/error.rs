@@ -94,13 +94,12 @@ impl From<CliError> for Failure {
             | CliError::CalendarFile { .. }
             | CliError::NeedsCluster
             | CliError::NoHours { .. } => Exit::Usage,
-            CliError::BadSource(_) => Exit::ConfigInvalid,
             CliError::Source(fault) => match fault.kind() {
                 Kind::Settings => Exit::ConfigInvalid,
                 Kind::Data => Exit::DataInvalid,
                 Kind::Unavailable => Exit::Unavailable,
             },
-            Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
+            CliError::BadSource(_) | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
             CliError::Clock(_)
             | CliError::Read(ReadError::Io { .. })

@@ -48,7 +48,7 @@ mod tests {
         let is_key = |line: &str| line.strip_prefix("# ").is_some_and(|rest| rest.split(' ').nth(1) == Some("="));
         let all: Vec<&str> = text.lines().map(|line| if is_key(line) { &line[2..] } else { line }).collect();
         assert_eq!(read_text(&all.join("\n")).unwrap(), sources);
-        assert_eq!(all.iter().filter(|line| line.contains(" = ")).count(), 17, "as many as there are settings");
+        assert_eq!(all.iter().filter(|line| line.contains(" = ")).count(), 16, "as many as there are settings");
     }
 
     #[test]
