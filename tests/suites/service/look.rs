@@ -35,7 +35,8 @@ async fn what_if_moves_the_quota_as_the_plan_would(database: TestDatabase) {
         (&less["then"]["quota_gpus"], &less["then"]["inventory_gpus"]),
         (&known["quota_gpus"], &known["inventory_gpus"])
     );
-    let service = serving(&fresh(&database).await, 500).await;
+    let other = tests::fresh_database(database.backend).await;
+    let service = serving(&other, 500).await;
     let surer = what_if(&service, "&guarantee_rate=0.99").await;
     assert!(number(&surer["then"]["demand_bound_gpus"]) > number(&surer["now"]["demand_bound_gpus"]), "{surer}");
     let mut settings = service.get("/v1/pools/demo:A100/settings").await.expect(200);
@@ -56,10 +57,6 @@ async fn with_capacity(service: &TestService, gpus: u32) -> Value {
     service.service.store.append(&[], &[row]).await.unwrap();
     service.renew().await;
     quota(service, 4).await
-}
-
-async fn fresh(database: &TestDatabase) -> TestDatabase {
-    tests::fresh_database(database.backend).await
 }
 
 async fn what_cannot_be_asked_is_refused(database: TestDatabase) {

@@ -139,10 +139,10 @@ async fn drift_has_a_model_trained_again_before_it_is_due(database: TestDatabase
     let pool = "cluster=\"demo\",gpu_model=\"A100\"";
     for line in [
         format!("headroom_forecast_coverage_ratio{{{pool},level=\"0.9\"}} 0"),
-        format!("headroom_forecast_scored_hours{{{pool}}} 420"),
-        format!("headroom_forecast_unmeasured_hours{{{pool}}} 0"),
+        format!("headroom_forecasts_scored{{{pool}}} 420"),
+        format!("headroom_forecasts_unmeasured{{{pool}}} 0"),
         format!("headroom_bound_coverage_ratio{{{pool}}} NaN"),
-        "headroom_issue_hours_scored_total{cluster=\"demo\"} 35".to_owned(),
+        "headroom_issues_scored_total{cluster=\"demo\"} 35".to_owned(),
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line} is missing: {metrics}");
     }
