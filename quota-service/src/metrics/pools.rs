@@ -71,7 +71,9 @@ fn describe_inputs(made_of: &PoolQuota, now: UnixSeconds) {
     }
     for kind in OverrideKind::ALL {
         let mine = made_of.overrides.iter().map(|one| &one.asked.what).filter(|what| what.kind == kind);
-        let gpus: f64 = mine.filter(|what| what.from <= now && now < what.to).map(|what| what.gpus.as_gpus()).sum();
+        let now_mine = mine.filter(|what| what.from <= now && now < what.to);
+        // Not `sum`, which is minus zero of nothing.
+        let gpus = now_mine.fold(0.0, |sum, what| sum + what.gpus.as_gpus());
         gauge!("headroom_override_gpus", &of_pool_and(id, "kind", &kind.as_str())).set(gpus);
     }
 }

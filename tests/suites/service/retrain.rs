@@ -135,7 +135,7 @@ async fn drift_has_a_model_trained_again_before_it_is_due(database: TestDatabase
     let folder = tempfile::tempdir().unwrap();
     let service = start(&database, &folder, "retrain = \"weekly\"");
     let _ = until(&service, &quota_path(4), serves("run-2"));
-    let metrics = until(&service, METRICS, |metrics| has(PROMOTED)(metrics) && metrics.contains("scored_hours{"));
+    let metrics = until(&service, METRICS, |metrics| has(PROMOTED)(metrics) && metrics.contains("forecasts_scored{"));
     let pool = "cluster=\"demo\",gpu_model=\"A100\"";
     for line in [
         format!("headroom_forecast_coverage_ratio{{{pool},level=\"0.9\"}} 0"),
