@@ -19,11 +19,20 @@ fc-list 2>/dev/null | grep -q . || missing+=(fonts-dejavu-core)
 if [ "${#missing[@]}" -gt 0 ]; then
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         say "installing ${missing[*]}"
-        # RUNLEVEL=1: no package starts a server of its own, which would take a port and scrape.
+        # No package starts a server of its own, which would take a port and scrape.
+        policy=/usr/sbin/policy-rc.d
+        if [ ! -e "$policy" ]; then
+            trap 'rm -f "$policy"' EXIT
+            printf '#!/bin/sh\nexit 101\n' >"$policy"
+            chmod 755 "$policy"
+        fi
         {
             apt-get update &&
-                RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "${missing[@]}"
+                DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "${missing[@]}"
         } >&2 || say "not all of ${missing[*]} could be installed: the tests that need them are not run"
+        # The command below takes the place of this shell, whose trap it does not know.
+        [ -z "$(trap -p EXIT)" ] || rm -f "$policy"
+        trap - EXIT
     else
         say "not installed: ${missing[*]}; the tests that need them are not run"
     fi

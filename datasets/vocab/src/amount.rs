@@ -22,6 +22,7 @@ impl MilliGpus {
     /// that each amount is exact as a 64-bit float.
     pub const MAX_GPUS: u64 = 1_000_000_000;
     pub const ZERO: Self = Self(0);
+    pub const MAX: Self = Self(Self::MAX_MILLI);
     const MAX_MILLI: u64 = Self::MAX_GPUS * 1_000;
 
     /// # Errors
@@ -99,6 +100,12 @@ impl MilliGpus {
     #[must_use]
     pub fn checked_add(self, more: Self) -> Option<Self> {
         self.0.checked_add(more.0).filter(|&milli| milli <= Self::MAX_MILLI).map(Self)
+    }
+
+    /// The sum, or [`Self::MAX`] where that is less.
+    #[must_use]
+    pub fn saturating_add(self, more: Self) -> Self {
+        self.checked_add(more).unwrap_or(Self::MAX)
     }
 
     /// `None` when `taken` exceeds what there is: the caller says what that means.

@@ -55,7 +55,7 @@ impl Eta {
     /// η · amount, rounded down; at most what an amount holds.
     #[must_use]
     pub fn of(self, amount: MilliGpus) -> MilliGpus {
-        amount.scaled_down(u64::from(self.0), MILLION).unwrap_or(amount)
+        amount.scaled_down(u64::from(self.0), MILLION).unwrap_or(MilliGpus::MAX)
     }
 }
 

@@ -56,10 +56,10 @@ fn one(bound: Bound, overrides: &[(OverrideId, Override)], demand: MilliGpus, no
     let applied: Vec<_> = overrides.iter().filter(|(_, one)| applies(one, now, bound.hours.seconds())).collect();
     let sum = |kind: OverrideKind| {
         let of_kind = applied.iter().filter(|(_, one)| one.kind == kind).map(|(_, one)| one.gpus);
-        // A sum beyond what an amount holds stays at what it holds: any pool is smaller.
-        of_kind.fold(MilliGpus::ZERO, |sum, gpus| sum.checked_add(gpus).unwrap_or(sum.max(gpus)))
+        of_kind.fold(MilliGpus::ZERO, MilliGpus::saturating_add)
     };
-    let raised = bound.bound.checked_add(sum(OverrideKind::Reserve)).unwrap_or(bound.bound);
+    // What an amount holds is more than any pool has: a reservation of everything leaves nothing.
+    let raised = bound.bound.saturating_add(sum(OverrideKind::Reserve));
     let lowered = raised.left_after(sum(OverrideKind::Release)).max(demand.min(raised));
     Overridden {
         bound: Bound { hours: bound.hours, bound: lowered },
@@ -133,13 +133,25 @@ mod tests {
         assert_eq!(at_ten(&both), [(80, vec![1, 2]), (90, vec![1, 2]), (100, vec![1, 2])]);
     }
 
+    #[test]
+    fn a_reservation_of_everything_leaves_nothing_however_large_it_is() {
+        let most = 1_000_000_000;
+        for gpus in [most, most - 65, most - 75] {
+            let all: Vec<_> = at_ten(&[asked(1, OverrideKind::Reserve, gpus, 0, 100)]);
+            assert!(all.iter().all(|(bound, applied)| *bound >= u64::from(most) - 15 && *applied == [1]), "{all:?}");
+        }
+        let many = [300_000_000, 500_000_000, 400_000_000].map(|gpus| asked(1, OverrideKind::Reserve, gpus, 0, 100));
+        assert_eq!(at_ten(&many)[0].0, u64::from(most));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(23), cases: 2_000, ..ProptestConfig::default() })]
 
         #[test]
         fn bounds_still_rise_with_the_hours_and_never_fall_below_what_hp_holds(
             mut bounds in prop::collection::vec(0_u32..1_000, 3),
-            asks in prop::collection::vec((any::<bool>(), 0_u32..500, -10_i64..20, 1_i64..20), 0..6),
+            asks in prop::collection::vec(
+                (any::<bool>(), prop_oneof![0_u32..500, 999_999_000_u32..=1_000_000_000], -10_i64..20, 1_i64..20), 0..6),
             demand in 0_u32..1_000, now_s in 0_i64..36_000,
         ) {
             bounds.sort_unstable();

@@ -19,8 +19,7 @@ impl Change {
     pub fn of(self, amount: MilliGpus) -> MilliGpus {
         match self {
             Self::None => amount,
-            // Beyond what an amount holds nothing is more.
-            Self::More(more) => amount.checked_add(more).unwrap_or(amount),
+            Self::More(more) => amount.saturating_add(more),
             Self::Less(less) => amount.left_after(less),
         }
     }
@@ -118,6 +117,16 @@ mod tests {
         assert_eq!(then(Change::None, Change::More(gpus(20))), (100, 10, vec![15, 10]));
         assert_eq!(then(Change::None, Change::Less(gpus(20))), (100, 50, vec![55, 50]));
         assert_eq!(then(Change::None, Change::Less(gpus(500))), (100, 90, vec![100, 100]), "spot keeps its ten");
+    }
+
+    #[test]
+    fn what_is_beyond_every_pool_changes_nothing_in_the_order_of_the_quotas() {
+        let most = Change::More(gpus(999_999_935));
+        assert_eq!(then(Change::None, most).2, [0, 0]);
+        assert_eq!(then(most, Change::None).2, [999_999_935, 999_999_930], "an amount holds a thousand million");
+        let changed = changed_supply(&supply(), most, Change::None);
+        let quotas = quotas(&changed, &bounds(), Eta::nearest(1_000.0).unwrap());
+        assert!(quotas[0].quota >= quotas[1].quota);
     }
 
     #[test]

@@ -13,12 +13,14 @@ pub async fn of(config: &Config) -> Option<Check> {
     // That it is a URL with a host was checked with the settings.
     let endpoint: Uri = config.otlp_endpoint.parse().ok()?;
     let host = endpoint.host()?.trim_start_matches('[').trim_end_matches(']');
+    // Without its path and user, which may be secrets.
+    let shown = format!("{host}:{}", endpoint.port_u16().unwrap_or(80));
     let connecting = TcpStream::connect((host, endpoint.port_u16().unwrap_or(80)));
     let why = match tokio::time::timeout(ANSWERS_WITHIN, connecting).await {
-        Ok(Ok(_)) => return Some(Check::ok("traces", format!("{endpoint} listens"))),
+        Ok(Ok(_)) => return Some(Check::ok("traces", format!("{shown} listens"))),
         Ok(Err(fault)) => fault.to_string(),
         Err(_) => "no answer".to_owned(),
     };
-    let found = format!("{endpoint}: {why}; spans are dropped");
+    let found = format!("{shown}: {why}; spans are dropped");
     Some(Check::warn("traces", found, "start the collector, or set otlp_endpoint = \"\""))
 }

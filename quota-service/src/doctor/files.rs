@@ -56,9 +56,16 @@ fn expiry(file: &str, until: UnixSeconds, now: UnixSeconds) -> Check {
 fn webhook(config: &Config) -> Option<Check> {
     match config.webhook() {
         Ok(None) => None,
-        Ok(Some(_)) => Some(Check::ok("webhook", format!("{}, signed", config.webhook_url))),
+        Ok(Some(_)) => Some(Check::ok("webhook", format!("{}, signed", place(&config.webhook_url)))),
         Err(why) => Some(Check::fail("webhook", why, "set webhook_secret_file to a file of at least 16 bytes")),
     }
+}
+
+/// Scheme, host and port: the rest of a URL may be a secret.
+fn place(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    format!("{scheme}://{}", authority.rsplit('@').next().unwrap_or_default())
 }
 
 fn power(config: &Config) -> Option<Check> {

@@ -99,7 +99,7 @@ pub fn tasks(state: &mut State, wanted: &Wanted) -> (Vec<TaskRecord>, u64) {
     } else {
         let mut waiting: Vec<_> = pool.waiting().map(|one| &one.request).collect();
         waiting.retain(|request| is_wanted(&request.organization));
-        waiting.sort_by_key(|one| {
+        waiting.sort_by_cached_key(|one| {
             let gang = &one.gang;
             (gang.class, Reverse(gang.pod.gpus.milli()), Reverse(gang.pods), one.submitted, gang.task.clone())
         });

@@ -210,8 +210,10 @@ fn run_body(run: &RunRecord, promoted: bool) -> RunBody {
     }
 }
 
+/// A misspelt change would be answered with no change.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct WhatIfQuery {
     cluster: String,
     gpu_model: String,

@@ -123,8 +123,8 @@ pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone
 fn scrape(service: &Service, render: impl Fn() -> String) -> String {
     let published = service.published.load();
     metrics::describe(published.pools().map(AsRef::as_ref), service.clock.now());
-    metrics::describe_leads(published.pools().map(AsRef::as_ref), &service.leases);
     metrics::describe_drift(&service.drift.load());
+    metrics::describe_leads(published.pools().map(AsRef::as_ref), &service.leases);
     render()
 }
 

@@ -64,8 +64,14 @@ pub async fn create(
     let (what, reason) = body.parse()?;
     let pool = what.pool.clone();
     Who(who.clone()).of_pool(&pool)?;
-    published_pool(&service, pool.cluster.as_str(), pool.gpu_model.as_str())?;
     real_time(&service)?;
+    if let Err(fault) = published_pool(&service, pool.cluster.as_str(), pool.gpu_model.as_str()) {
+        // A service that follows knows no pool without a quota: the one that it follows does.
+        if matches!(fault, ApiError::NoQuotaYet { .. }) {
+            written_here(&service, &pool.cluster)?;
+        }
+        return Err(fault);
+    }
     written_here(&service, &pool.cluster)?;
     let now = service.clock.now();
     if what.to <= now {
@@ -111,15 +117,16 @@ pub async fn delete(
         Some(number) => service.store.override_record(OverrideId(number)).await,
         None => Err(StoreError::NotFound { what: "override", id: id.clone() }),
     };
+    let refused = || ApiError::Forbidden { detail: format!("override {id} is out of the scope of the token") };
     let record = match found {
         // Which numbers there are is nothing for a scope.
         Err(StoreError::NotFound { .. }) if who.is_scoped() => {
-            return Err(ApiError::Forbidden { detail: format!("override {id} is out of the scope of the token") });
+            return Err(refused());
         }
         found => found?,
     };
     let pool: &PoolId = &record.asked.what.pool;
-    Who(who.clone()).of_pool(pool)?;
+    Who(who.clone()).of_pool(pool).map_err(|_| refused())?;
     real_time(&service)?;
     written_here(&service, &pool.cluster)?;
     service.store.withdraw_override(record.id, service.clock.now(), &who.name).await?;

@@ -14,7 +14,7 @@ use axum::http::StatusCode;
 use forecaster::Predict;
 use placement::staleness::stage;
 use std::sync::Arc;
-use vocab::{HorizonHours, PoolId, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, PoolId, UnixSeconds};
 use wire::{
     FieldFault, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, PoolTasks, Problem, SettingsBody,
     SnapshotRecord,
@@ -54,7 +54,7 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         spot_gpus_by_hours: by_hours(|one| one.held.spot.as_gpus()),
         available_gpus_by_hours: by_hours(|one| one.held.available.as_gpus()),
         demand_bound_gpus_by_hours: by_hours(|one| one.fresh.demand_bound_gpus),
-        hp_demand_gpus: made_of.and_then(|made_of| made_of.live.as_ref()).map(|live| live.hp_demand.as_gpus()),
+        hp_demand_gpus: made_of.and_then(|made_of| made_of.hp_demand).map(MilliGpus::as_gpus),
         forecast: made_of.map(|made_of| plan::pool_forecast(made_of)).unwrap_or_default(),
         outcomes_24h: pool.glance.outcomes_24h.iter().map(|(kind, n)| (kind.as_str().to_owned(), *n)).collect(),
         tasks: tasks.map(|all| PoolTasks {

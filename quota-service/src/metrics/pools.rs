@@ -55,7 +55,7 @@ fn describe_hours(id: &PoolId, answer: &Answer, now: UnixSeconds) {
 /// What the quotas of a pool were made of.
 fn describe_inputs(made_of: &PoolQuota, now: UnixSeconds) {
     let id = &made_of.id;
-    let demand = made_of.live.as_ref().map_or(made_of.supply.latest_demand, |live| live.hp_demand);
+    let demand = made_of.hp_demand.unwrap_or(made_of.supply.latest_demand);
     gauge!("headroom_hp_demand_gpus", &of_pool(id)).set(demand.as_gpus());
     gauge!("headroom_usage_newest_timestamp_seconds", &of_pool(id)).set(made_of.issue.unix_s() as f64);
     gauge!("headroom_organizations", &of_pool(id)).set(made_of.forecasts.len() as f64);
@@ -78,11 +78,41 @@ fn describe_inputs(made_of: &PoolQuota, now: UnixSeconds) {
     }
 }
 
-/// Which clusters this service writes for.
+/// Known to the one that computes alone. A service that wrote for the cluster once does not go on to tell what it knew then.
+const OF_WHO_COMPUTES: [&str; 14] = [
+    "headroom_hp_demand_gpus",
+    "headroom_usage_newest_timestamp_seconds",
+    "headroom_organizations",
+    "headroom_cold_organizations",
+    "headroom_eta_least",
+    "headroom_eta_most",
+    "headroom_guarantees_kept_24h",
+    "headroom_guarantees_broken_24h",
+    "headroom_forecast_mae_gpus",
+    "headroom_forecast_last_value_mae_gpus",
+    "headroom_bound_coverage_ratio",
+    "headroom_forecasts_scored",
+    "headroom_forecasts_unmeasured",
+    "headroom_forecast_drifts",
+];
+
+/// Which clusters this service writes for; of the others it tells nothing that only the one who writes knows. To be called last.
 pub fn describe_leads<'a>(pools: impl Iterator<Item = &'a PublishedPool>, leases: &Leases) {
-    let clusters: BTreeSet<_> = pools.map(|pool| &pool.id.cluster).collect();
+    let mut clusters = BTreeSet::new();
+    for pool in pools {
+        clusters.insert(&pool.id.cluster);
+        if leases.led(&pool.id.cluster).is_none() {
+            for name in OF_WHO_COMPUTES {
+                gauge!(name, &of_pool(&pool.id)).set(f64::NAN);
+            }
+            gauge!("headroom_forecast_coverage_ratio", &of_pool_and(&pool.id, "level", &"0.9")).set(f64::NAN);
+        }
+    }
     for cluster in clusters {
         let leads = leases.led(cluster).is_some();
+        if !leads {
+            gauge!("headroom_run_age_seconds", "cluster" => cluster.to_string()).set(f64::NAN);
+        }
         gauge!("headroom_leads", "cluster" => cluster.to_string()).set(f64::from(u8::from(leads)));
     }
 }

@@ -104,6 +104,8 @@ pub struct PoolQuota {
     pub bounds: Vec<PoolBound>,
     /// How the bounds were mixed with what demand does from moment to moment.
     pub live: Option<Live>,
+    /// HP GPUs, running and waiting, when it was computed; known where the pool's tasks are placed here.
+    pub hp_demand: Option<MilliGpus>,
     /// The bounds that the quotas are cut from, with what people asked for.
     pub demand: Vec<Overridden>,
     /// Those overrides that the inputs had, by number.
@@ -295,6 +297,7 @@ fn quota(
         corrected,
         bounds: pool_bounds,
         live,
+        hp_demand: pool.hp_demand,
         demand: overridden,
         overrides: pool.overrides.clone(),
         quotas,

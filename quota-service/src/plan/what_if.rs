@@ -56,7 +56,7 @@ pub fn what_if(pool: &PoolQuota, hours: HorizonHours, changes: &Changes) -> Resu
 
 /// HP GPUs now, as well as they are known.
 fn held_by_hp(pool: &PoolQuota) -> MilliGpus {
-    pool.live.as_ref().map_or(pool.supply.latest_demand, |live| live.hp_demand)
+    pool.hp_demand.unwrap_or(pool.supply.latest_demand)
 }
 
 /// The bounds at another guarantee rate.

@@ -340,7 +340,8 @@ impl Renewer {
         if !service.clock.is_virtual() {
             told::ledger(service, &cluster.name, "forecasts", &self.ledgers.record(service, held, renewed).await);
             for (pool, here) in &placed {
-                self.heat.note(held, pool, &here.nodes, now).await?;
+                let noted = self.heat.note(held, pool, &here.nodes, now).await;
+                told::ledger(service, &cluster.name, &format!("nodes of {pool}"), &noted);
             }
         }
         Ok(())

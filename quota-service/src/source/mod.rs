@@ -12,8 +12,8 @@ pub use file::read;
 use crate::leases::Led;
 use crate::refresh::Service;
 use futures_util::future::join_all;
-use prometheus::{Client, KNOWN_HOURS, Reading, Source, SourceError};
-use schedule::Schedule;
+use prometheus::{Client, KNOWN_HOURS, Reading, Source, SourceError, Why};
+use schedule::{AGAIN_HOURS, Schedule};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,14 +103,14 @@ impl Feed {
             self.make_cluster(service).await?;
         }
         let Some(led) = service.leases.led(&self.source.cluster) else { return Ok(()) };
+        let placed = led.store.placed_pools().await?.into_iter().map(|placed| placed.pool).collect();
         if self.epoch != Some(led.epoch) {
-            self.schedule.begin(self.newest(&led).await?.map(|newest| newest.plus_hours(1)));
+            self.schedule.begin(self.newest(&led, &placed).await?.map(|newest| newest.plus_hours(1)));
             self.epoch = Some(led.epoch);
         }
         let now = service.clock.now();
         let Some(asked) = self.schedule.due(now, self.source.lookback_hours) else { return Ok(()) };
         // 1. Read.
-        let placed = led.store.placed_pools().await?.into_iter().map(|placed| placed.pool).collect();
         let known = self.known(&led, &placed, asked.span.from).await?;
         let cluster = self.source.cluster.to_string();
         let count = |outcome| metrics::asked(&cluster, outcome);
@@ -123,7 +123,11 @@ impl Feed {
         let new_from = self.schedule.next().unwrap_or(asked.span.from);
         let written = self.write(&led, &placed, &reading).await?;
         // 3. Tell.
-        self.schedule.read_until(asked.span.until);
+        match unanswered(&reading).filter(|_| reading.may_pass && self.schedule.may_repeat()) {
+            // A server that was starting anew would cost more hours than are read again anyway.
+            Some(from) if from < asked.span.until.plus_hours(-AGAIN_HOURS) => self.schedule.read_in_part(from, now),
+            _ => self.schedule.read_until(asked.span.until),
+        }
         self.tell(&reading, new_from, &written);
         metrics::read(&cluster, missing_since(&reading, new_from), service.clock.now());
         if written.usage.inserted + written.usage.changed + written.capacity.inserted + written.capacity.changed > 0 {
@@ -144,10 +148,11 @@ impl Feed {
         Ok(())
     }
 
-    /// The newest hour with a row of what the source may measure.
-    async fn newest(&self, led: &Led) -> Result<Option<HourStart>, StoreError> {
+    /// The newest hour with a row of what the source measures: a pool that is placed here goes on without it.
+    async fn newest(&self, led: &Led, placed: &BTreeSet<PoolId>) -> Result<Option<HourStart>, StoreError> {
         let summaries = led.store.describe_usage(&self.source.cluster).await?;
-        let mine = summaries.iter().filter(|one| !one.series.is_pool_peak() && self.source.covers(&one.series.pool));
+        let covered = |pool: &PoolId| self.source.covers(pool) && !placed.contains(pool);
+        let mine = summaries.iter().filter(|one| !one.series.is_pool_peak() && covered(&one.series.pool));
         Ok(mine.map(|one| one.last).max())
     }
 
@@ -209,6 +214,12 @@ impl Feed {
             tracing::info!(%cluster, inserted, changed, "usage was read from Prometheus");
         }
     }
+}
+
+/// The first hour that the source did not answer, or not whole.
+fn unanswered(reading: &Reading) -> Option<HourStart> {
+    let may_pass = |gap: &&prometheus::Gap| matches!(gap.why, Why::Warned(_) | Why::Failed(_));
+    reading.gaps.iter().filter(may_pass).map(|gap| gap.span.from).min()
 }
 
 /// Missing hours that were not looked at before, each once.

@@ -6,9 +6,11 @@ use vocab::{HourStart, UnixSeconds};
 /// After the end of an hour: its last samples are there, also of stores that take them over a network.
 const SETTLES_S: i64 = 120;
 /// Hours that are read again: some stores answer in part while one of their machines starts anew.
-const AGAIN_HOURS: i64 = 6;
+pub const AGAIN_HOURS: i64 = 6;
 /// Pauses after a fault double from the first to the last of these.
 const PAUSE_S: (i64, i64) = (30, 600);
+/// What is answered in part so often, one after the other, is taken as it is.
+const MOST_REPEATS: u32 = 5;
 
 /// How far a source was read.
 #[derive(Debug, Default)]
@@ -49,6 +51,17 @@ impl Schedule {
     /// Hours before `until` were read.
     pub fn read_until(&mut self, until: HourStart) {
         *self = Self { next: Some(until), ..Self::default() };
+    }
+
+    /// Whether what was answered in part is asked for once more.
+    pub const fn may_repeat(&self) -> bool {
+        self.faults < MOST_REPEATS
+    }
+
+    /// Hours before `from` were read, and those from there on in part: after a pause they are read again.
+    pub fn read_in_part(&mut self, from: HourStart, now: UnixSeconds) {
+        self.next = Some(from);
+        self.failed(now);
     }
 
     /// It did not work.
@@ -96,6 +109,20 @@ mod tests {
         assert_eq!(due(&schedule, at(500, 600)), Some((452, 500)));
         assert!(!schedule.due(at(500, 600), LOOKBACK).unwrap().may_begin_later);
         assert!(Schedule::default().due(at(500, 600), LOOKBACK).unwrap().may_begin_later);
+    }
+
+    #[test]
+    fn what_was_answered_in_part_is_read_again_after_a_pause_and_not_for_ever() {
+        let mut schedule = Schedule::default();
+        for _ in 0..MOST_REPEATS {
+            assert!(schedule.may_repeat());
+            schedule.read_in_part(at(60, 0).hour().unwrap(), at(100, 600));
+            assert_eq!(due(&schedule, at(100, 600)), Some((54, 100)), "from where it was not answered");
+            assert!(!schedule.may_try(at(100, 600)));
+        }
+        assert!(!schedule.may_repeat());
+        schedule.read_until(at(100, 0).hour().unwrap());
+        assert!(schedule.may_repeat(), "another time is another fault");
     }
 
     #[test]

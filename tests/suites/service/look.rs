@@ -67,6 +67,7 @@ async fn what_cannot_be_asked_is_refused(database: TestDatabase) {
         ("eta=-1", "eta"),
         ("capacity_change_gpus=1e300", "capacity_change_gpus"),
         ("capacity_change_gpus=NaN", "capacity_change_gpus"),
+        ("capacity_change=5", "capacity_change"),
     ] {
         let refused = service.get(&format!("/v1/quota/what-if?{OF_POOL}&hours=4&{what}")).await.expect(400);
         assert!(refused["detail"].as_str().unwrap().contains(named), "{what}: {refused}");
