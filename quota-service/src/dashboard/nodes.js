@@ -290,6 +290,7 @@ export function nodesSection(pool) {
   const section = new Section({
     id: "nodes",
     title: "Nodes",
+    everyMs: 120_000,
     before: element,
     sources: () => ({ answer: address(`/v1/pools/${encodeURIComponent(pool.id)}/nodes`, { hours: 168 }) }),
     render: ({ answer }) => {

@@ -45,6 +45,7 @@ export class Section {
    * @param {string[]} [what.optional] those whose absence leaves the rest
    * @param {(data: object) => string} [what.same] what of an answer has to change for it to be drawn again; else all of it
    * @param {(data: object, section: Section) => any} what.render the content
+   * @param {number} [what.everyMs] how long an answer stands, where it changes seldom and is dear
    * @param {boolean} [what.quietTitle] the heading of the page says it already
    * @param {any} [what.before] what stands above the content and is made once
    * @param {any} [what.after] what stands below
@@ -72,6 +73,8 @@ export class Section {
   /** Asks, and draws if something has changed. Says whether it has. */
   async refresh(force = false) {
     const sources = Object.entries(this.sources()).filter(([, url]) => url);
+    const addresses = sources.map(([, url]) => url).join("\n");
+    if (!force && addresses === this.answered?.addresses && Date.now() - this.answered.at < (this.everyMs ?? 0)) return false;
     const turn = (this.turn = {});
     const got = await Promise.all(
       sources.map(([name, url]) =>
@@ -82,6 +85,7 @@ export class Section {
       ),
     );
     if (this.turn !== turn) return false;
+    this.answered = got.every(({ fault }) => !fault) ? { addresses, at: Date.now() } : null;
     const key = sources.map((source, index) => this.keyOf(source, got[index])).join("\n");
     if (!force && key === this.seen) return false;
     const first = this.seen === null;

@@ -14,7 +14,7 @@ use placement::what_if::Change;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{RunRecord, StoreError};
+use store::{NodeHour, RunRecord, StoreError};
 use utoipa::IntoParams;
 use vocab::{GuaranteeRate, HorizonHours, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds};
 use wire::{
@@ -65,12 +65,12 @@ pub async fn demand(
     let mut measured: BTreeMap<Organization, Vec<Option<MilliGpus>>> = BTreeMap::new();
     let mut take = |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
         let place = usize::try_from(hour.hours_since(from)).ok().filter(|place| *place < hours as usize);
-        if let Some(place) = place.filter(|_| series.pool == pool.id) {
+        if let Some(place) = place {
             let of = measured.entry(series.organization.clone()).or_insert_with(|| vec![None; hours as usize]);
             of[place] = Some(demand);
         }
     };
-    service.store.load_usage(&pool.id.cluster, from, to, &mut take).await?;
+    service.store.load_pool_usage(&pool.id, from, to, &mut take).await?;
     let own = measured.remove(&Organization::pool_peak());
     let total = (0..hours as usize).map(|place| {
         let mut all = measured.values().filter_map(|of| of[place]);
@@ -122,16 +122,27 @@ pub async fn nodes(
     };
     let from = present(&service)?.plus_hours(1 - count);
     let stored = service.store.node_hours(&pool, from).await?;
-    let peaks: Result<BTreeMap<HourStart, Peaks>, StoreError> =
-        stored.iter().map(|one| Ok((one.hour, peaks_of(one)?))).collect();
-    let peaks = peaks?;
     let hours: Vec<HourStart> = (0..count).map(|hour| from.plus_hours(hour)).collect();
-    Ok(Json(NodeViews {
+    // A week of thousands of nodes is megabytes to read: on a thread of its own, so that requests keep moving.
+    let views = tokio::task::spawn_blocking(move || node_views(&pool, &looks, &hours, &stored)).await;
+    let views =
+        views.map_err(|fault| StoreError::Unavailable { reason: format!("the nodes were not read: {fault}") })?;
+    Ok(Json(views?))
+}
+
+fn node_views(
+    pool: &PoolId,
+    looks: &[NodeLook],
+    hours: &[HourStart],
+    stored: &[NodeHour],
+) -> Result<NodeViews, StoreError> {
+    let peaks = stored.iter().map(|one| Ok((one.hour, peaks_of(one)?))).collect::<Result<_, StoreError>>()?;
+    Ok(NodeViews {
         cluster: pool.cluster.to_string(),
         gpu_model: pool.gpu_model.to_string(),
         hours: hours.iter().map(ToString::to_string).collect(),
-        nodes: looks.iter().map(|look| node_view(look, &hours, &peaks)).collect(),
-    }))
+        nodes: looks.iter().map(|look| node_view(look, hours, &peaks)).collect(),
+    })
 }
 
 fn node_view(look: &NodeLook, hours: &[HourStart], peaks: &BTreeMap<HourStart, Peaks>) -> NodeView {

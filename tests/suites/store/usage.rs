@@ -16,6 +16,7 @@ on_both_databases![
     appends_that_need_the_same_new_month_all_succeed,
     appends_over_several_clusters_in_opposite_orders_all_succeed,
     any_sequence_of_appends_leaves_the_last_value_of_each_hour,
+    the_usage_of_one_pool_leaves_others_out,
     a_series_is_described_with_its_gaps,
     the_range_leaves_the_peak_of_the_pool_out,
     an_append_given_up_at_any_moment_leaves_all_or_nothing,
@@ -179,6 +180,26 @@ async fn any_sequence_of_appends_leaves_the_last_value_of_each_hour(database: Te
     let mut sink = |series: &SeriesId, hour, demand| left.push(((series.clone(), hour), demand));
     store.load_usage(&cluster("earth"), hour("2024-01-01T00"), hour("2025-01-01T00"), &mut sink).await.unwrap();
     assert_eq!(left, model.into_iter().collect::<Vec<_>>());
+}
+
+async fn the_usage_of_one_pool_leaves_others_out(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth", "mars"]).await;
+    let rows = "earth:A100:x 2024-03-01T00 4\nearth:A100:x 2024-03-01T01 5\nearth:A100:* 2024-03-01T01 7
+        earth:H800:x 2024-03-01T01 6\nmars:A100:x 2024-03-01T01 8\nearth:A100:y 2024-03-01T02 9";
+    let rows: Vec<&str> = rows.lines().map(str::trim).collect();
+    store.append(&usage(&rows.join("\n")), &[]).await.unwrap();
+    let mut found = BTreeMap::new();
+    let mut sink = |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
+        found.insert((series.to_string(), hour.to_string()), demand.to_string());
+    };
+    let of = tests::fixture::pool("earth:A100");
+    store.load_pool_usage(&of, hour("2024-03-01T01"), hour("2024-03-01T02"), &mut sink).await.unwrap();
+    let told: Vec<_> = found.iter().map(|((series, _), demand)| format!("{series} {demand}")).collect();
+    assert_eq!(told, ["earth:A100:* 7.000", "earth:A100:x 5.000"]);
+    let nowhere = tests::fixture::pool("venus:A100");
+    let fault = store.load_pool_usage(&nowhere, hour("2024-03-01T01"), hour("2024-03-01T02"), &mut |_, _, _| {}).await;
+    assert!(matches!(fault, Err(StoreError::NotFound { .. })), "{fault:?}");
 }
 
 async fn a_series_is_described_with_its_gaps(database: TestDatabase) {

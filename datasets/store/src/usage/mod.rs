@@ -7,7 +7,7 @@ pub(crate) mod sqlite;
 use crate::StoreError;
 use crate::stored::{Stamp, pool, valid, whole};
 use async_trait::async_trait;
-use vocab::{CapacityRow, ClusterName, HourStart, MilliGpus, Organization, SeriesId, UnixSeconds, UsageRow};
+use vocab::{CapacityRow, ClusterName, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds, UsageRow};
 
 /// What became of the rows of an append. The sum is their number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,6 +57,18 @@ pub trait UsageStore {
     async fn load_usage(
         &self,
         cluster: &ClusterName,
+        from: HourStart,
+        to: HourStart,
+        sink: UsageSink<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// As [`load_usage`](Self::load_usage), of one pool.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where its cluster is unknown.
+    async fn load_pool_usage(
+        &self,
+        pool: &PoolId,
         from: HourStart,
         to: HourStart,
         sink: UsageSink<'_>,

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::collections::BTreeMap;
-use vocab::{CapacityRow, ClusterName, HourStart, SeriesId, UsageRow};
+use vocab::{CapacityRow, ClusterName, HourStart, PoolId, SeriesId, UsageRow};
 
 /// Room for the sorts and joins of a large append or load, which are rare and alone: with the usual 4 MB a merge of
 /// 480,000 rows goes to disk.
@@ -69,6 +69,28 @@ impl UsageStore for PostgresStore {
         let mut rows = query.fetch(&mut *snapshot);
         while let Some((gpu_model, organization, hours, demands)) = rows.try_next().await? {
             hand_out(&series(cluster.as_str(), &gpu_model, &organization)?, &hours, &demands, sink)?;
+        }
+        Ok(())
+    }
+
+    async fn load_pool_usage(
+        &self,
+        pool: &PoolId,
+        from: HourStart,
+        to: HourStart,
+        sink: UsageSink<'_>,
+    ) -> Result<(), StoreError> {
+        let mut connection = self.pool.acquire().await?;
+        require_clusters(&mut connection, [&pool.cluster].into_iter()).await?;
+        let query = sqlx::query_as::<_, (String, Stamp, i64)>(
+            "SELECT organization, hour, demand_milli FROM usage JOIN series ON series.id = series_id
+             WHERE cluster = $1 AND gpu_model = $2 AND hour >= $3 AND hour < $4",
+        );
+        let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str());
+        let mut rows = query.bind(Stamp::from(from)).bind(Stamp::from(to)).fetch(&mut *connection);
+        while let Some((organization, hour, demand)) = rows.try_next().await? {
+            let of = series(pool.cluster.as_str(), pool.gpu_model.as_str(), &organization)?;
+            sink(&of, hour.hour()?, amount("demand", demand)?);
         }
         Ok(())
     }

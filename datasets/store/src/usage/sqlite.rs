@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
-use vocab::{CapacityRow, ClusterName, HourStart, UsageRow};
+use vocab::{CapacityRow, ClusterName, HourStart, PoolId, UsageRow};
 
 /// Appends rows within a transaction of somebody else.
 pub(crate) async fn append_in(connection: &mut SqliteConnection, rows: &[UsageRow]) -> Result<(), StoreError> {
@@ -63,6 +63,28 @@ impl UsageStore for SqliteStore {
             while let Some((hour, demand)) = rows.try_next().await? {
                 sink(&series, hour.hour()?, amount("demand", demand)?);
             }
+        }
+        Ok(())
+    }
+
+    async fn load_pool_usage(
+        &self,
+        pool: &PoolId,
+        from: HourStart,
+        to: HourStart,
+        sink: UsageSink<'_>,
+    ) -> Result<(), StoreError> {
+        let mut connection = self.readers.acquire().await?;
+        require_cluster(&mut connection, &pool.cluster).await?;
+        let query = sqlx::query_as::<_, (String, Stamp, i64)>(
+            "SELECT organization, hour, demand_milli FROM usage JOIN series ON series.id = series_id
+             WHERE cluster = $1 AND gpu_model = $2 AND hour >= $3 AND hour < $4",
+        );
+        let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str());
+        let mut rows = query.bind(Stamp::from(from)).bind(Stamp::from(to)).fetch(&mut *connection);
+        while let Some((organization, hour, demand)) = rows.try_next().await? {
+            let of = series(pool.cluster.as_str(), pool.gpu_model.as_str(), &organization)?;
+            sink(&of, hour.hour()?, amount("demand", demand)?);
         }
         Ok(())
     }
