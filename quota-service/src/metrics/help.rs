@@ -2,7 +2,7 @@
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
-const GAUGES: [(&str, &str); 43] = [
+const GAUGES: [(&str, &str); 42] = [
     ("headroom_build_info", "1, with the version of the program"),
     ("headroom_database_up", "1 where the database has answered at the last beat, else 0"),
     ("headroom_leads", "1 where this service writes for the cluster, 0 where another one does"),
@@ -53,7 +53,6 @@ const GAUGES: [(&str, &str); 43] = [
     ("headroom_retrain_last_exit_code", "Exit code of the last training; -1 where it had none"),
     ("headroom_retrain_last_success_timestamp_seconds", "When a training that the service has started ended well"),
     ("headroom_prometheus_last_success_timestamp_seconds", "When usage was last taken in from Prometheus"),
-    ("headroom_prometheus_newest_timestamp_seconds", "End of the newest hour that was taken in from Prometheus"),
     ("headroom_eta_least", "The lowest eta that the settings allow"),
     ("headroom_eta_most", "The highest eta that the settings allow"),
     ("headroom_organizations", "Organizations that are forecast"),

@@ -3,7 +3,7 @@
 use super::{of_pool, of_pool_and};
 use crate::engine::TaskCounts;
 use crate::leases::Leases;
-use crate::plan::PoolQuota;
+use crate::plan::{PoolQuota, has_its_time};
 use crate::published::{Answer, PublishedPool};
 use metrics::gauge;
 use placement::pool::Pool;
@@ -70,10 +70,9 @@ fn describe_inputs(made_of: &PoolQuota, now: UnixSeconds) {
         gauge!("headroom_forecast_stddev_gpus", &labels).set(total.stddev_gpus);
     }
     for kind in OverrideKind::ALL {
-        let mine = made_of.overrides.iter().map(|one| &one.asked.what).filter(|what| what.kind == kind);
-        let now_mine = mine.filter(|what| what.from <= now && now < what.to);
+        let now_mine = made_of.overrides.iter().filter(|one| one.asked.what.kind == kind && has_its_time(one, now));
         // Not `sum`, which is minus zero of nothing.
-        let gpus = now_mine.fold(0.0, |sum, what| sum + what.gpus.as_gpus());
+        let gpus = now_mine.fold(0.0, |sum, one| sum + one.asked.what.gpus.as_gpus());
         gauge!("headroom_override_gpus", &of_pool_and(id, "kind", &kind.as_str())).set(gpus);
     }
 }

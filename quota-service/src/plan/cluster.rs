@@ -1,6 +1,7 @@
 //! The plan of one cluster: forecasts, bounds, eta, quotas.
 
 use super::live::{Live, demand_bounds};
+use super::overrides::asked;
 use crate::settings::ServedSettings;
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound, bounds};
@@ -14,7 +15,7 @@ use placement::{Bound, Known, PoolSettings, Quota, SettingsError, Supply, Unknow
 use std::ops::Range;
 use std::sync::Arc;
 use store::{OutcomeId, OverrideRecord, RunId};
-use vocab::{DemandForecast, ForecastOrigin, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
+use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
 
 /// The promoted run of a cluster.
 #[derive(Clone)]
@@ -257,8 +258,7 @@ fn quota(
     let corrected = said.of_pool(inputs, &pool.id);
     let forecasts = said.issued[corrected.places.clone()].to_vec();
     let settings = &pool.settings.pool;
-    let horizon = inputs.run.trained.horizon();
-    settings.check(Some(horizon))?;
+    settings.check(Some(inputs.run.trained.horizon()))?;
     // 1. Supply.
     let latest_demand = latest_demand(&inputs.panel, &pool.id, issue);
     let supply = supply(&Known { latest_demand, ..pool.known.clone() }, settings, inputs.now)?;
@@ -267,10 +267,8 @@ fn quota(
     let chosen = calibration.map_or(Aggregation::SumOfBounds, |known| known.chosen);
     let aggregation = pool.settings.aggregation.unwrap_or(chosen);
     let more_steps = hours_late + u8::from(inputs.now.hour().is_ok_and(|hour| hour.instant() != inputs.now));
-    let steps: Vec<_> = settings.offered_hours.iter().map(|hours| covered(*hours, more_steps, horizon)).collect();
-    let (members, raw): (Vec<_>, Vec<_>) = (forecasts.iter().collect(), corrected.raw().iter().collect());
-    let conformal = inputs.calibrator().conformal_of(&pool.id, &raw, settings.guarantee_rate);
-    let pool_bounds = bounds(&members, aggregation, calibration, conformal.as_ref(), settings.guarantee_rate, &steps)?;
+    let rate = settings.guarantee_rate;
+    let pool_bounds = forecast_bounds(&pool.id, (&forecasts, &corrected), aggregation, settings, more_steps, rate)?;
     let live = Live::of(pool, &pool_bounds, inputs.now);
     let overridden = asked_for(pool, &demand_bounds(settings, &pool_bounds, live.as_ref()), &supply, inputs.now);
     let demand: Vec<Bound> = overridden.iter().map(|one| one.bound).collect();
@@ -311,15 +309,34 @@ fn quota(
     Ok((quota, moved))
 }
 
+/// The bounds of forecasts at a guarantee rate, over the steps that the promises cover. They come with what corrected them.
+///
+/// # Errors
+/// A bound exceeds what an amount holds.
+pub(super) fn forecast_bounds(
+    pool: &PoolId,
+    (forecasts, corrected): (&[DemandForecast], &Corrected),
+    aggregation: Aggregation,
+    settings: &PoolSettings,
+    more_steps: u8,
+    rate: GuaranteeRate,
+) -> Result<Vec<PoolBound>, BoundError> {
+    let trained = &corrected.run.trained;
+    let offered = settings.offered_hours.iter();
+    let steps: Vec<_> = offered.map(|hours| covered(*hours, more_steps, trained.horizon())).collect();
+    let (members, raw): (Vec<_>, Vec<_>) = (forecasts.iter().collect(), corrected.raw().iter().collect());
+    let conformal = corrected.calibrator().conformal_of(pool, &raw, rate);
+    bounds(&members, aggregation, trained.calibration(pool), conformal.as_ref(), rate, &steps)
+}
+
 /// The bounds with what people asked for. What HP work holds now is known to the moment where tasks are placed here.
 fn asked_for(pool: &PoolInputs, bounds: &[Bound], supply: &Supply, now: UnixSeconds) -> Vec<Overridden> {
-    let asked: Vec<_> = pool.overrides.iter().map(|one| (one.id, one.asked.what.clone())).collect();
-    overridden(bounds, &asked, pool.hp_demand.unwrap_or(supply.latest_demand), now)
+    overridden(bounds, &asked(&pool.overrides), pool.hp_demand.unwrap_or(supply.latest_demand), now)
 }
 
 /// The forecast steps that a guarantee of `hours` from now covers. Where the forecast ends before, its last step stands
 /// for the rest.
-pub(super) fn covered(hours: HorizonHours, more_steps: u8, horizon: HorizonHours) -> HorizonHours {
+fn covered(hours: HorizonHours, more_steps: u8, horizon: HorizonHours) -> HorizonHours {
     HorizonHours::new(u64::from(hours.get()) + u64::from(more_steps)).map_or(horizon, |steps| steps.min(horizon))
 }
 

@@ -11,5 +11,5 @@ pub use cluster::{
 };
 pub use explain::{Held, amount, answer, at_stage, calibration, explanation, forecast_answer, pool_forecast};
 pub use live::Live;
-pub use overrides::{override_body, overrides_at};
+pub use overrides::{has_its_time, override_body, overrides_at};
 pub use what_if::{Changes, what_if};

@@ -3,8 +3,19 @@
 use super::cluster::PoolQuota;
 use placement::{Quota, Reason};
 use store::{NewOverride, OverrideRecord};
-use vocab::UnixSeconds;
+use vocab::{Override, OverrideId, UnixSeconds};
 use wire::OverrideBody;
+
+/// As placement takes them.
+pub fn asked(records: &[OverrideRecord]) -> Vec<(OverrideId, Override)> {
+    records.iter().map(|one| (one.id, one.asked.what.clone())).collect()
+}
+
+/// Whether an override stands, and its time is `now`.
+#[must_use]
+pub fn has_its_time(one: &OverrideRecord, now: UnixSeconds) -> bool {
+    one.withdrawn.is_none() && one.asked.what.from <= now && now < one.asked.what.to
+}
 
 /// What overrides did to the bound of a quota.
 pub fn asked_for(pool: &PoolQuota, quota: &Quota) -> Vec<Reason> {
@@ -17,8 +28,7 @@ pub fn asked_for(pool: &PoolQuota, quota: &Quota) -> Vec<Reason> {
 /// How many overrides have their time at `now`.
 #[must_use]
 pub fn overrides_at(pool: &PoolQuota, now: UnixSeconds) -> usize {
-    let whats = pool.overrides.iter().map(|one| &one.asked.what);
-    whats.filter(|what| what.from <= now && now < what.to).count()
+    pool.overrides.iter().filter(|one| has_its_time(one, now)).count()
 }
 
 /// The overrides that a quota follows.
@@ -45,7 +55,7 @@ pub fn override_body(one: &OverrideRecord, now: UnixSeconds) -> OverrideBody {
         created_at: at.to_string(),
         withdrawn_at: one.withdrawn.as_ref().map(|(at, _)| at.to_string()),
         withdrawn_by: one.withdrawn.as_ref().map(|(_, by)| by.clone()),
-        in_force: one.withdrawn.is_none() && what.from <= now && now < what.to,
+        in_force: has_its_time(one, now),
     }
 }
 

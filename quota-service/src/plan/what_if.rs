@@ -1,9 +1,9 @@
 //! A quota as it would be under another capacity, demand, rate or eta: the computation of the plan once more.
 
-use super::cluster::{PoolQuota, covered};
+use super::cluster::{PoolQuota, forecast_bounds};
 use super::explain::reason;
-use forecaster::Predict;
-use forecaster::bound::{BoundError, bounds};
+use super::overrides::asked;
+use forecaster::bound::BoundError;
 use placement::overrides::overridden;
 use placement::what_if::{Change, changed_bounds, changed_supply, moved_bounds};
 use placement::{Bound, Eta, Quota, Supply, quotas};
@@ -25,7 +25,6 @@ pub struct Changes {
 /// The bound at the other rate is none.
 pub fn what_if(pool: &PoolQuota, hours: HorizonHours, changes: &Changes) -> Result<Option<WhatIfAnswer>, BoundError> {
     let Some(place) = pool.quotas.iter().position(|one| one.hours == hours) else { return Ok(None) };
-    let mut steps = Vec::new();
     // 1. Bounds: those of the plan, moved by what another rate does to the forecast's.
     let rate = changes.guarantee_rate.unwrap_or(pool.settings.pool.guarantee_rate);
     let before: Vec<Bound> = pool.demand.iter().map(|one| Bound { bound: one.before, ..one.bound }).collect();
@@ -36,21 +35,19 @@ pub fn what_if(pool: &PoolQuota, hours: HorizonHours, changes: &Changes) -> Resu
     let demand = changed_bounds(&at_rate, changes.demand);
     // 2. Supply, and what people asked for, which stays as it is.
     let supply = changed_supply(&pool.supply, changes.capacity, changes.demand);
-    let asked: Vec<_> = pool.overrides.iter().map(|one| (one.id, one.asked.what.clone())).collect();
-    let asked_for = overridden(&demand, &asked, changes.demand.of(held_by_hp(pool)), pool.computed_at);
+    let asked_for = overridden(&demand, &asked(&pool.overrides), changes.demand.of(held_by_hp(pool)), pool.computed_at);
     let demand: Vec<Bound> = asked_for.iter().map(|one| one.bound).collect();
     // 3. Quotas.
     let now = &pool.quotas[place];
     let eta = changes.eta.unwrap_or(now.eta);
     let then = &quotas(&supply, &demand, eta)[place];
-    steps.extend(changed(pool, now, then, rate));
     Ok(Some(WhatIfAnswer {
         cluster: pool.id.cluster.to_string(),
         gpu_model: pool.id.gpu_model.to_string(),
         hours: hours.get(),
         now: side(now, pool.settings.pool.guarantee_rate),
         then: side(then, rate),
-        steps,
+        steps: changed(pool, now, then, rate),
     }))
 }
 
@@ -61,13 +58,8 @@ fn held_by_hp(pool: &PoolQuota) -> MilliGpus {
 
 /// The bounds at another guarantee rate.
 fn at_rate(pool: &PoolQuota, before: &[Bound], rate: GuaranteeRate) -> Result<Vec<Bound>, BoundError> {
-    let trained = &pool.run.trained;
-    let offered = &pool.settings.pool.offered_hours;
-    let steps: Vec<_> = offered.iter().map(|hours| covered(*hours, pool.more_steps, trained.horizon())).collect();
-    let (members, raw): (Vec<_>, Vec<_>) = (pool.forecasts.iter().collect(), pool.corrected.raw().iter().collect());
-    let conformal = pool.corrected.calibrator().conformal_of(&pool.id, &raw, rate);
-    let calibration = trained.calibration(&pool.id);
-    let at_rate = bounds(&members, pool.aggregation, calibration, conformal.as_ref(), rate, &steps)?;
+    let (settings, of) = (&pool.settings.pool, (pool.forecasts.as_slice(), &pool.corrected));
+    let at_rate = forecast_bounds(&pool.id, of, pool.aggregation, settings, pool.more_steps, rate)?;
     let (from, to): (Vec<_>, Vec<_>) =
         pool.bounds.iter().zip(&at_rate).map(|(one, other)| (one.bound, other.bound)).unzip();
     Ok(moved_bounds(before, &from, &to))
