@@ -7,7 +7,7 @@
 mod served;
 
 use quota_service::args::Config;
-use quota_service::listen::{ConnectionLimits, serve};
+use serving::listen::{ConnectionLimits, serve};
 use quota_service::refresh::Service;
 use serde_json::{Value, json};
 use served::{PATH, answer, bare, ours, pool};

@@ -1,7 +1,7 @@
 //! The audit: a write is acknowledged once it is written down who did it.
 
 use crate::metrics;
-use crate::said::Standing;
+use serving::said::Standing;
 use std::sync::Arc;
 use store::{AuditRecord, Store};
 use tokio::sync::{mpsc, oneshot};

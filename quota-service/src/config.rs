@@ -3,10 +3,10 @@
 use crate::args::as_of;
 use crate::engine::Webhook;
 use crate::http::Limits;
-use crate::listen::ConnectionLimits;
+use serving::listen::ConnectionLimits;
 use crate::retrain::{self, Period};
 use crate::source;
-use crate::tls::{Files, Tls};
+use serving::tls::{Files, Tls};
 use crate::trace;
 use command_line::BadValue;
 use datasets::read::{Powered, power};

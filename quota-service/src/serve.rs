@@ -4,17 +4,18 @@ use crate::args::{Config, LATEST, as_of};
 use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
-use crate::tls::Tls;
+use serving::tls::Tls;
 use crate::trace::{self, Traces};
-use crate::{http, listen, metrics, retrain, source, tls, wait};
+use crate::{http, metrics, retrain, source, wait};
 use command_line::{colours, say};
+use serving::signals::{reloads, stopped};
+use serving::{listen, tls};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
@@ -206,30 +207,5 @@ fn announce(address: SocketAddr, as_of: Option<String>, is_secure: bool, json: b
         if let Some(now) = as_of {
             say(format_args!("virtual clock, starting at {now}: nothing that is computed is stored"));
         }
-    }
-}
-
-/// Counts how often the process was told to read its files again (SIGHUP).
-fn reloads() -> watch::Receiver<u64> {
-    let (told, reloads) = watch::channel(0);
-    tokio::spawn(async move {
-        let Ok(mut hangup) = signal(SignalKind::hangup()) else { return std::future::pending().await };
-        while hangup.recv().await.is_some() {
-            told.send_modify(|count| *count += 1);
-        }
-    });
-    reloads
-}
-
-/// Returns when the process is told to stop.
-pub(crate) async fn stopped() {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        // Without signals the process can only be killed.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
     }
 }

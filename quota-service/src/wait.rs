@@ -6,7 +6,7 @@ use crate::error::ServiceError;
 use crate::http::waiting::{Waiting, router};
 use crate::refresh::fallback;
 use crate::serve::stopped;
-use crate::tls::Tls;
+use serving::tls::Tls;
 use crate::{access::Tokens, listen, published::Published};
 use std::path::Path;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::{Check, holder};
 use crate::client;
 use crate::config::Config;
-use crate::tls::Tls;
+use serving::tls::Tls;
 use axum::body::Bytes;
 use http_body_util::Full;
 use hyper::{Request, header};

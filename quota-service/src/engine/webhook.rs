@@ -2,7 +2,7 @@
 
 use super::events::{Cursor, events_after};
 use super::placed;
-use crate::said::Standing;
+use serving::said::Standing;
 use crate::trace::{self, span};
 use axum::body::Bytes;
 use hmac::{Hmac, KeyInit, Mac};

@@ -8,7 +8,7 @@ use super::tally::Tally;
 use super::think::{Looked, Thought};
 use super::turn::Draft;
 use crate::metrics;
-use crate::said::Standing;
+use serving::said::Standing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

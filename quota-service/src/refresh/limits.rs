@@ -3,7 +3,7 @@
 use super::Service;
 use crate::engine::{Ask, EngineError};
 use crate::published::PublishedPool;
-use crate::said::Over;
+use serving::said::Over;
 use placement::Limit;
 use placement::staleness::{Stage, stage};
 use vocab::PoolId;

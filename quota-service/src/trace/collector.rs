@@ -2,7 +2,7 @@
 //! SDK, which has no runtime of its own.
 
 use crate::client;
-use crate::said::Standing;
+use serving::said::Standing;
 use async_trait::async_trait;
 use axum::body::Bytes;
 use axum::http::{HeaderValue, Uri, header};

@@ -1,7 +1,7 @@
 //! What operators do: backups, restores, retention, certificates.
 
 use super::*;
-use quota_service::tls::{Files, Tls};
+use serving::tls::{Files, Tls};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::path::{Path, PathBuf};
 use tests::{Backend, Listening, fresh_database, on_both_databases, program};

@@ -1,0 +1,104 @@
+//! What the command line says.
+
+pub use crate::config::Config;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use command_line::{Common, ConfigCommand, GLOBAL};
+use serde::Serialize;
+use std::net::SocketAddr;
+
+/// Join a Kubernetes cluster to Headroom: watch it, answer its scheduler, write spot quotas
+#[derive(Debug, Parser)]
+#[command(
+    name = "headroom-kubernetes",
+    version,
+    after_long_help = "Examples:\n  \
+    headroom-kubernetes show --kubeconfig ~/.kube/config --cluster earth\n  \
+    headroom-kubernetes run --cluster earth --headroom-url http://quota-service:8080\n  \
+    headroom-kubernetes doctor --cluster earth\n\n\
+    Nothing is written to the Kubernetes API until a mode is switched on (kueue, resource_quota, admission_check, \
+    priority_boost, evict)."
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub flags: Flags,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Watch the cluster, report to Headroom, and do what the modes that are on say
+    #[command(after_long_help = "Examples:\n  \
+        headroom-kubernetes run --cluster earth\n  \
+        HEADROOM_EXTENDER=true headroom-kubernetes run --cluster earth --kubeconfig admin.conf\n  \
+        headroom-kubernetes run --config headroom.toml\n\n\
+        It ends on SIGTERM, and gives its lease back.")]
+    Run,
+    /// Lower published quotas to what spot holds when nobody renews them
+    Watchdog(WatchdogFlags),
+    /// Print pools, demand and guarantees as they are in the cluster now; writes nothing and asks Headroom nothing
+    #[command(after_long_help = "Examples:\n  \
+        headroom-kubernetes show --cluster earth\n  \
+        headroom-kubernetes show --cluster earth --kubeconfig admin.conf --json")]
+    Show,
+    /// Look whether everything that the modes need is there, and say what mends what is not
+    Doctor(DoctorFlags),
+    /// Settings in force
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Print shell completions
+    Completions { shell: Shell },
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+#[command(after_long_help = "Examples:\n  \
+    headroom-kubernetes watchdog --cluster earth\n  \
+    headroom-kubernetes watchdog --once --json\n\n\
+    With --once it looks for watchdog_after_s, lowers what has to be lowered, and ends: for a CronJob.")]
+pub struct WatchdogFlags {
+    /// Look once, and end
+    #[arg(long)]
+    pub once: bool,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+#[command(after_long_help = "Examples:\n  \
+    headroom-kubernetes doctor --cluster earth\n  \
+    headroom-kubernetes doctor --kubeconfig admin.conf --cluster earth --json --strict\n\n\
+    It changes nothing. Exit code 0 where nothing fails, 1 where something does.")]
+pub struct DoctorFlags {
+    /// Warnings fail, too
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Flags that are settings, too.
+#[derive(Debug, Clone, Args, Serialize)]
+pub struct Flags {
+    /// Path of a kubeconfig; a server's URL and a token suffice
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kubeconfig: Option<String>,
+    /// Headroom's name of this cluster
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
+    /// Where quota-service answers
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headroom_url: Option<String>,
+    /// Address and port of health and metrics. Port 0 takes a free one
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "ADDRESS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listen: Option<SocketAddr>,
+    /// Address and port of the scheduler extender. Port 0 takes a free one
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "ADDRESS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extender_listen: Option<SocketAddr>,
+}

@@ -1,0 +1,64 @@
+//! The client of the Kubernetes API.
+
+use crate::config::Config;
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use std::path::Path;
+use std::time::Duration;
+
+/// A server that says nothing for so long is asked again. Watches are renewed before.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(295);
+const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("kubeconfig {file}: {detail}")]
+    File { file: String, detail: String },
+    #[error("no Kubernetes API is known: {detail}; set kubeconfig, or run in a pod with a service account")]
+    Nowhere { detail: String },
+    #[error("the client of the Kubernetes API cannot be made: {detail}")]
+    Client { detail: String },
+}
+
+/// Makes a client; asks nothing yet.
+///
+/// # Errors
+/// The kubeconfig cannot be read, or there is none and this is no pod.
+pub async fn connect(config: &Config) -> Result<Client, ConnectError> {
+    // Two providers of cryptography are linked by what we depend on; kube takes the one of the process.
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+    let mut made = if config.kubeconfig.is_empty() && config.context.is_empty() {
+        kube::Config::infer().await.map_err(|fault| ConnectError::Nowhere { detail: fault.to_string() })?
+    } else {
+        of_file(config).await?
+    };
+    made.connect_timeout = Some(CONNECTS_WITHIN);
+    made.read_timeout = Some(ANSWERS_WITHIN);
+    Client::try_from(made).map_err(|fault| ConnectError::Client { detail: chain(&fault) })
+}
+
+async fn of_file(config: &Config) -> Result<kube::Config, ConnectError> {
+    let file = config.kubeconfig.clone();
+    let wrong = |fault: &dyn std::error::Error| ConnectError::File { file: file.clone(), detail: chain(fault) };
+    let read = if file.is_empty() { Kubeconfig::read() } else { Kubeconfig::read_from(Path::new(&file)) };
+    let context = (!config.context.is_empty()).then(|| config.context.clone());
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    let read = read.map_err(|fault| wrong(&fault))?;
+    kube::Config::from_custom_kubeconfig(read, &options).await.map_err(|fault| wrong(&fault))
+}
+
+/// A fault with what it comes from.
+#[must_use]
+pub fn chain(fault: &dyn std::error::Error) -> String {
+    let mut text = fault.to_string();
+    let mut source = fault.source();
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = cause.source();
+    }
+    text
+}

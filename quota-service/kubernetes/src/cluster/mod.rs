@@ -1,0 +1,7 @@
+//! The cluster as the Kubernetes API tells it.
+
+pub mod connect;
+pub mod slim;
+pub mod watch;
+
+pub use connect::{ConnectError, connect};

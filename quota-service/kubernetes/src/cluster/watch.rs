@@ -1,0 +1,1 @@
+//! Watches that begin again by themselves.

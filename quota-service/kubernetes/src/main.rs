@@ -1,0 +1,30 @@
+//! The program `headroom-kubernetes`.
+
+use command_line::{Exit, Failure, Settings, completions, finish, parse};
+use kubernetes::args::{Arguments, Command, Config};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = parse();
+    match tokio::runtime::Runtime::new() {
+        Ok(runtime) => finish(runtime.block_on(start(arguments))),
+        Err(fault) => finish(Err(Failure::new(Exit::Failure, fault))),
+    }
+}
+
+async fn start(arguments: Arguments) -> Result<(), Failure> {
+    let json = arguments.common.json;
+    if let Command::Completions { shell } = arguments.command {
+        completions::<Arguments>(shell);
+        return Ok(());
+    }
+    let program = "headroom-kubernetes";
+    let settings = Settings::<Config>::load(program, arguments.common.config.as_deref(), &arguments.flags)?;
+    match arguments.command {
+        Command::Config { command: command_line::ConfigCommand::Show { origin } } => Ok(settings.show(origin, json)?),
+        Command::Run | Command::Watchdog(_) | Command::Show | Command::Doctor(_) | Command::Completions { .. } => {
+            settings.values()?;
+            Err(Failure::new(Exit::Failure, "not built yet"))
+        }
+    }
+}
