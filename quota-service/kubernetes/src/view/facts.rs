@@ -108,6 +108,8 @@ pub struct PodFacts {
     pub is_going: bool,
     /// Why it is disrupted, where it is: the reason of its condition `DisruptionTarget`.
     pub disruption: Option<String>,
+    /// Whether its eviction was announced by us.
+    pub is_announced: bool,
 }
 
 /// Why a pod or node that has GPUs cannot be read.
@@ -164,6 +166,7 @@ impl PodFacts {
             saved: saved(pod, &name, &mut faults),
             is_going: pod.metadata.deletion_timestamp.is_some(),
             disruption: disruption(pod),
+            is_announced: told(pod, names::EVICT_AT).is_some(),
         };
         Ok(Some((facts, faults)))
     }
@@ -327,7 +330,8 @@ impl NodeFacts {
     pub fn read(node: &Node, reading: &Reading) -> Result<Option<Self>, FactFault> {
         let name = text(node.metadata.name.as_ref());
         let resource = &reading.gpu_resource;
-        let count = node.status.allocatable.get(resource).map_or(Ok(0), |amount| gpus("node", name, resource, amount))?;
+        let count =
+            node.status.allocatable.get(resource).map_or(Ok(0), |amount| gpus("node", name, resource, amount))?;
         if count == 0 {
             return Ok(None);
         }
