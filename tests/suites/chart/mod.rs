@@ -24,6 +24,7 @@ fn file(name: &str) -> PathBuf {
 /// What renders the chart, built once; `None` where it cannot be, which is told.
 fn renderer() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<tempfile::TempDir>> = OnceLock::new();
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
         let has_go = Command::new("go").arg("version").output().is_ok_and(|ran| ran.status.success());
         let has_package = |name: &&str| Path::new("/usr/share/gocode/src").join(name).exists();
@@ -37,7 +38,6 @@ fn renderer() -> Option<&'static Path> {
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         Some(folder)
     });
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     built.as_ref().map(|folder| PROGRAM.get_or_init(|| folder.path().join("render")).as_path())
 }
 
