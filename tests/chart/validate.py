@@ -20,6 +20,8 @@ CHART = HERE.parent.parent / "deploy" / "chart" / "headroom"
 VERSIONS = ["1.34", "1.35", "1.36"]
 # Kinds of others, whose schemas are not among those of Kubernetes.
 FOREIGN = ("kueue.x-k8s.io/", "monitoring.coreos.com/", "cert-manager.io/")
+# Manifests that are no templates.
+PLAIN = [CHART.parent / "tools.yaml"]
 # Maps whose keys are the user's: the file of values may name any.
 FREE = {
     "commonLabels", "quotaService.settings", "quotaService.trainSettings", "connector.settings", "resourceQuota.shares",
@@ -122,6 +124,9 @@ def main(renderer, *arguments):
         manifests = render(renderer, file)
         mutate(manifests, mutants)
         found, count = check_manifests(file.name, manifests, skipped)
+        faults, checked = faults + found, checked + count
+    for file in PLAIN:
+        found, count = check_manifests(file.name, list(yaml.safe_load_all(file.read_text())), skipped)
         faults, checked = faults + found, checked + count
     for fault in faults:
         print(fault)
