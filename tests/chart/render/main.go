@@ -125,7 +125,24 @@ func readYAML(path string) (object, error) {
 	if err := yaml.Unmarshal(text, &read); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return read, nil
+	return floats(read).(object), nil
+}
+
+// floats makes of numbers what Helm makes of those in files, so that a template that would print 1e+06 prints it here, too.
+func floats(value interface{}) interface{} {
+	switch value := value.(type) {
+	case object:
+		for key, inner := range value {
+			value[key] = floats(inner)
+		}
+	case []interface{}:
+		for at, inner := range value {
+			value[at] = floats(inner)
+		}
+	case int:
+		return float64(value)
+	}
+	return value
 }
 
 // readValues lays the files over the chart's own values, and the single ones over these.
