@@ -113,8 +113,9 @@ impl Write<'_> {
         if self.state.get(&self.kind.table(), &self.key(&name)).is_some() {
             return Err(Refusal::already_exists(&self.ask.said(), &name));
         }
-        let metadata = object["metadata"].as_object_mut();
-        metadata.into_iter().for_each(|fields| fields.retain(|field, _| !SERVERS.contains(&field.as_str())));
+        if let Some(fields) = object["metadata"].as_object_mut() {
+            fields.retain(|field, _| !SERVERS.contains(&field.as_str()));
+        }
         self.first_status(&mut object);
         self.writer("Update").track(None, &mut object);
         Ok((201, self.store(None, object)?))

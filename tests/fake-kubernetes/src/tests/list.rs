@@ -41,3 +41,16 @@ async fn a_made_pod_is_as_large_as_a_real_one() {
     let size = crate::pod(7, &Size::default()).to_string().len();
     assert!((3_000..6_000).contains(&size), "{size} bytes");
 }
+
+#[tokio::test]
+async fn pods_made_by_the_thousand_are_those_made_one_by_one() {
+    let fake = FakeKubernetes::start().await;
+    let size = Size { nodes: 3, pods: 9, ..Size::default() };
+    fake.load(&size);
+    let mut loaded = fake.list("pods");
+    loaded.sort_by_key(|pod| pod["metadata"]["name"].to_string());
+    for (at, pod) in loaded.iter_mut().enumerate() {
+        assert!(pod["metadata"].as_object_mut().unwrap().remove("resourceVersion").is_some());
+        assert_eq!(*pod, crate::pod(at, &size));
+    }
+}
