@@ -1,0 +1,1 @@
+//! The server through plain HTTP and through the client of the project.
