@@ -5,8 +5,14 @@
 //! [`lead`] says who may write, and [`watchdog`] lowers what nobody renews. Every decision is made in `placement`.
 
 pub mod args;
+pub mod calls;
 pub mod cluster;
 pub mod config;
 pub mod headroom;
+pub mod lead;
 pub mod names;
+pub mod publish;
+#[cfg(test)]
+mod testing;
 pub mod view;
+pub mod watchdog;
