@@ -133,7 +133,8 @@ impl Calls {
 /// What an answer that is no success says.
 fn fault_of(code: u16, after_s: Option<u64>, body: &[u8]) -> Fault {
     let status: Value = serde_json::from_slice(body).unwrap_or_default();
-    let detail = status["message"].as_str().map_or_else(|| String::from_utf8_lossy(body).trim().to_owned(), str::to_owned);
+    let detail =
+        status["message"].as_str().map_or_else(|| String::from_utf8_lossy(body).trim().to_owned(), str::to_owned);
     match code {
         404 => Fault::Absent { detail },
         409 => {

@@ -88,7 +88,10 @@ impl Config {
             return Err(BadValue::new(key, "0 is below 1, the least"));
         }
         if !(self.retry_s < self.renew_s && self.renew_s < self.lease_s) {
-            return Err(BadValue::new("renew_s", "write retry_s < renew_s < lease_s: who leads stops before another begins"));
+            return Err(BadValue::new(
+                "renew_s",
+                "write retry_s < renew_s < lease_s: who leads stops before another begins",
+            ));
         }
         // A publisher that works beats at each of its looks.
         if self.watchdog_after_s <= 2 * self.publish_s {

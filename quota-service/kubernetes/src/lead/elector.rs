@@ -22,7 +22,9 @@ pub struct Times {
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
-    Wait { until: Instant },
+    Wait {
+        until: Instant,
+    },
     Read,
     /// The Lease is not there.
     Create(Record),
@@ -147,9 +149,7 @@ impl Elector {
     fn observe(&mut self, seen: Record, now: Instant) {
         match &mut self.state {
             // A renewal whose answer was lost: it is still ours, though not younger than we know.
-            State::Leads { record, .. }
-                if seen.holder == self.identity && seen.transitions == record.transitions =>
-            {
+            State::Leads { record, .. } if seen.holder == self.identity && seen.transitions == record.transitions => {
                 *record = seen;
                 self.next = None;
             }

@@ -55,7 +55,12 @@ impl World {
         // All have one name: even that must not make two leaders.
         let named = |at: usize| if at < 2 { "same".to_owned() } else { format!("replica-{at}") };
         let of = |at| Replica { elector: Elector::new(named(at), TIMES), asks: None };
-        Self { now: Instant::now(), server: Server::default(), replicas: (0..replicas).map(of).collect(), astray: vec![] }
+        Self {
+            now: Instant::now(),
+            server: Server::default(),
+            replicas: (0..replicas).map(of).collect(),
+            astray: vec![],
+        }
     }
 
     fn step(&mut self, at: usize, what: u8, amount: u64) {

@@ -62,6 +62,8 @@ pub struct Rules {
     /// Share of what is published.
     pub least_change_ratio: f64,
     pub raise_after: Duration,
+    /// What was wanted is not known where more than this passed between two looks.
+    pub looks_within: Duration,
 }
 
 impl Rules {
@@ -119,18 +121,15 @@ struct History {
     published: Option<u64>,
 }
 
-/// Between two looks no more than this may pass: what was wanted meanwhile is not known.
-const GAP: Duration = Duration::from_secs(60);
-
 impl History {
     const fn new(now: Instant) -> Self {
         Self { wanted: VecDeque::new(), last_seen: now, published: None }
     }
 
-    fn note(&mut self, now: Instant, wanted: u64, published: Option<u64>) {
+    fn note(&mut self, now: Instant, wanted: u64, published: Option<u64>, looks_within: Duration) {
         // Lowered by another than us: by the watchdog, or by who led before. The quota has to earn its height again.
         let was_lowered = matches!((self.published, published), (Some(before), Some(is)) if is < before);
-        if was_lowered || now.saturating_duration_since(self.last_seen) > GAP {
+        if was_lowered || now.saturating_duration_since(self.last_seen) > looks_within {
             self.wanted.clear();
         }
         (self.last_seen, self.published) = (now, published);
@@ -179,7 +178,7 @@ impl Planner {
 
     fn one(&mut self, now: Instant, name: &str, wants: u64, stands: Option<u64>) -> (u64, Option<Why>) {
         let history = self.of.entry(name.to_owned()).or_insert_with(|| History::new(now));
-        history.note(now, wants, stands);
+        history.note(now, wants, stands, self.rules.looks_within);
         let Some(stands) = stands else { return (wants, Some(Why::New)) };
         if wants < stands {
             return (wants, Some(Why::Lowered));
@@ -205,8 +204,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const RULES: Rules =
-        Rules { least_change_gpus: 2, least_change_ratio: 0.1, raise_after: Duration::from_secs(120) };
+    const RULES: Rules = Rules {
+        least_change_gpus: 2,
+        least_change_ratio: 0.1,
+        raise_after: Duration::from_secs(120),
+        looks_within: Duration::from_secs(60),
+    };
 
     fn gpus(of: u64) -> Gpus {
         [("a".to_owned(), of)].into()

@@ -30,7 +30,7 @@ mod tests {
     fn remainders_go_to_the_largest_then_by_name() {
         let shares = crate::config::shares("a=0.3,b=0.3,c=0.4").unwrap();
         let split = |gpus| split(gpus, &shares).into_values().collect::<Vec<u64>>();
-        assert_eq!([split(10), split(11), split(1), split(0)], [[3, 3, 4], [4, 3, 4], [0, 0, 1], [0, 0, 0]]);
+        assert_eq!([split(10), split(11), split(2), split(0)], [[3, 3, 4], [3, 3, 5], [1, 0, 1], [0, 0, 0]]);
     }
 
     proptest! {

@@ -327,7 +327,8 @@ impl NodeFacts {
     pub fn read(node: &Node, reading: &Reading) -> Result<Option<Self>, FactFault> {
         let name = text(node.metadata.name.as_ref());
         let resource = &reading.gpu_resource;
-        let count = node.status.allocatable.get(resource).map_or(Ok(0), |amount| gpus("node", name, resource, amount))?;
+        let count =
+            node.status.allocatable.get(resource).map_or(Ok(0), |amount| gpus("node", name, resource, amount))?;
         if count == 0 {
             return Ok(None);
         }
