@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Where nobody says how long to wait after 429.
 const THROTTLED_FOR: Duration = Duration::from_secs(1);
 /// A server that asks for more is asked again after this.
-const WAITS_AT_MOST: Duration = Duration::from_secs(300);
+const WAITS_AT_MOST: Duration = Duration::from_mins(5);
 
 /// Why a request was not done as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -111,13 +111,12 @@ impl Run {
             return;
         }
         gauge!("headroom_leader").set(if is.is_some() { 1.0 } else { 0.0 });
-        match is {
-            Some(epoch) => {
-                gauge!("headroom_lease_epoch").set(f64::from(epoch));
-                self.acquired = record::micro_time();
-                info!(lease = self.name, identity = self.identity, epoch, "this replica leads");
-            }
-            None => warn!(lease = self.name, identity = self.identity, "this replica leads no more"),
+        if let Some(epoch) = is {
+            gauge!("headroom_lease_epoch").set(f64::from(epoch));
+            self.acquired = record::micro_time();
+            info!(lease = self.name, identity = self.identity, epoch, "this replica leads");
+        } else {
+            warn!(lease = self.name, identity = self.identity, "this replica leads no more");
         }
     }
 

@@ -42,7 +42,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two rounds at least, whatever changes.
 const REST: Duration = Duration::from_secs(1);
 /// A Kueue that was not there is looked for again after this.
-const LOOKS_AGAIN_AFTER: Duration = Duration::from_secs(60);
+const LOOKS_AGAIN_AFTER: Duration = Duration::from_mins(1);
 /// Objects of others are looked at again after so many rounds.
 const SET_ASIDE_ROUNDS: u32 = 10;
 
@@ -205,13 +205,15 @@ impl Publisher {
         }
         let found = kueue_target(&self.calls, &self.config).await;
         self.looks_for_kueue_at = Some(now + LOOKS_AGAIN_AFTER);
-        let found = match found {
-            Err(NoTarget::Call(fault)) => {
-                self.looks_for_kueue_at = None;
-                return self.tell_kueue(Err(NoTarget::Call(fault.clone()))).and(Err(fault));
-            }
-            found => self.tell_kueue(found)?,
+        let failed = match &found {
+            Err(NoTarget::Call(fault)) => Some(fault.clone()),
+            _ => None,
         };
+        let found = self.tell_kueue(found);
+        if let Some(fault) = failed {
+            self.looks_for_kueue_at = None;
+            return Err(fault);
+        }
         self.kueue = found.map(|target| Kept::new(target, self.rules));
         if self.kueue.is_some() {
             self.tell_missing_flavors().await?;
@@ -219,7 +221,7 @@ impl Publisher {
         Ok(())
     }
 
-    fn tell_kueue(&self, found: Result<Option<(Target, &'static str)>, NoTarget>) -> Result<Option<Target>, Fault> {
+    fn tell_kueue(&self, found: Result<Option<(Target, &'static str)>, NoTarget>) -> Option<Target> {
         let begins = |fault: &NoTarget| warn!(%fault, "kueue gets no quota; looked at again each minute");
         let over = |_| info!("kueue has what carries the quota now");
         let (target, went) = match found {
@@ -227,10 +229,10 @@ impl Publisher {
             Err(fault) => (None, Err(fault)),
         };
         self.faults.note("kueue", &went, begins, over);
-        Ok(target.map(|(target, why)| {
+        target.map(|(target, why)| {
             info!(target_object = target.label(), path = target.path(), why, "kueue gets the quota here");
             target
-        }))
+        })
     }
 
     async fn tell_missing_flavors(&self) -> Result<(), Fault> {

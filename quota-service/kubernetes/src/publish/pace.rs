@@ -4,7 +4,7 @@ use crate::calls::Fault;
 use std::time::{Duration, Instant};
 
 const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// A pause of all writes: as long as a busy server says, and twice as long after each failure in a row.
 #[derive(Debug, Clone, Default)]

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 /// Reads and decides again so often where another wrote meanwhile; then at the next look.
 const TRIES: u32 = 3;
 /// What is served nowhere, or has no namespace, is looked for again after this.
-const ABSENT_FOR: Duration = Duration::from_secs(60);
+const ABSENT_FOR: Duration = Duration::from_mins(1);
 
 /// How an object stands after a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
