@@ -7,10 +7,10 @@
 mod served;
 
 use quota_service::args::Config;
-use serving::listen::{ConnectionLimits, serve};
 use quota_service::refresh::Service;
 use serde_json::{Value, json};
 use served::{PATH, answer, bare, ours, pool};
+use serving::listen::{ConnectionLimits, serve};
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};

@@ -3,16 +3,16 @@
 use crate::args::as_of;
 use crate::engine::Webhook;
 use crate::http::Limits;
-use serving::listen::ConnectionLimits;
 use crate::retrain::{self, Period};
 use crate::source;
-use serving::tls::{Files, Tls};
 use crate::trace;
 use command_line::BadValue;
 use datasets::read::{Powered, power};
 use placement::power::PowerTable;
 use prometheus::Source;
 use serde::{Deserialize, Serialize};
+use serving::listen::ConnectionLimits;
+use serving::tls::{Files, Tls};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

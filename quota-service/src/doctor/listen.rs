@@ -3,12 +3,12 @@
 use super::{Check, holder};
 use crate::client;
 use crate::config::Config;
-use serving::tls::Tls;
 use axum::body::Bytes;
 use http_body_util::Full;
 use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use serving::tls::Tls;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;

@@ -2,13 +2,13 @@
 
 use super::events::{Cursor, events_after};
 use super::placed;
-use serving::said::Standing;
 use crate::trace::{self, span};
 use axum::body::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::{BodyExt, Full};
 use hyper::{Method, Request, Uri, header};
 use hyper_util::rt::TokioIo;
+use serving::said::Standing;
 use sha2::Sha256;
 use std::fmt::Write;
 use std::sync::Arc;

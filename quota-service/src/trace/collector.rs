@@ -2,7 +2,6 @@
 //! SDK, which has no runtime of its own.
 
 use crate::client;
-use serving::said::Standing;
 use async_trait::async_trait;
 use axum::body::Bytes;
 use axum::http::{HeaderValue, Uri, header};
@@ -11,6 +10,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use serving::said::Standing;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;

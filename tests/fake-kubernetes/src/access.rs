@@ -41,7 +41,9 @@ impl Rule {
         let rules = role["rules"].as_array().cloned().unwrap_or_default();
         let mut read: Vec<Self> = rules.into_iter().filter_map(|rule| serde_json::from_value(rule).ok()).collect();
         if let (Some("Role"), Some(namespace)) = (role["kind"].as_str(), role["metadata"]["namespace"].as_str()) {
-            read.iter_mut().for_each(|rule| rule.namespaces = vec![namespace.to_owned()]);
+            for rule in &mut read {
+                rule.namespaces = vec![namespace.to_owned()];
+            }
         }
         read
     }

@@ -1,6 +1,7 @@
 //! Clusters of a size: nodes and pods as large and as wordy as real ones.
 
 use crate::server::Server;
+use crate::stored::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -101,29 +102,110 @@ fn managed() -> Value {
     ])
 }
 
+/// What differs from pod to pod.
+struct Words {
+    name: String,
+    namespace: String,
+    /// The end of every UID.
+    number: String,
+    node: String,
+    app: String,
+    address: String,
+}
+
+impl Words {
+    fn of(at: usize, size: &Size) -> Self {
+        Self {
+            name: format!("pod-{at:06}"),
+            namespace: format!("team-{:03}", at % size.namespaces.max(1)),
+            number: format!("{at:012x}"),
+            node: format!("node-{:05}", at % size.nodes.max(1)),
+            app: format!("app-{}", at % 500),
+            address: format!("10.{}.{}.{}", at >> 16 & 255, at >> 8 & 255, at & 255),
+        }
+    }
+
+    fn each(&self) -> [&str; 6] {
+        [&self.name, &self.namespace, &self.number, &self.node, &self.app, &self.address]
+    }
+}
+
+fn is_spot(at: usize, size: &Size) -> bool {
+    size.spot_each > 0 && at.is_multiple_of(size.spot_each)
+}
+
 /// Pod number `at` of such a cluster; it runs on the node of its number.
 #[must_use]
 pub fn pod(at: usize, size: &Size) -> Value {
-    let spot = size.spot_each > 0 && at.is_multiple_of(size.spot_each);
+    pod_of(&Words::of(at, size), is_spot(at, size))
+}
+
+/// The text of a pod in pieces, and after each the number of the word that goes there: many pods are made of it
+/// without a value of each being built.
+struct Template(Vec<(String, Option<usize>)>);
+
+/// Where the version goes, after the words.
+const VERSION: usize = 6;
+
+impl Template {
+    fn new(spot: bool) -> Self {
+        let mark = |at: usize| format!("@{at}@");
+        let words =
+            Words { name: mark(0), namespace: mark(1), number: mark(2), node: mark(3), app: mark(4), address: mark(5) };
+        let mut pod = pod_of(&words, spot);
+        pod["metadata"]["resourceVersion"] = mark(VERSION).into();
+        let text = pod.to_string();
+        // Pieces of text and numbers take turns; nothing else in a pod has the mark.
+        let mut pieces = text.split('@');
+        let mut read = Vec::new();
+        while let Some(piece) = pieces.next() {
+            read.push((piece.to_owned(), pieces.next().and_then(|number| number.parse().ok())));
+        }
+        Self(read)
+    }
+
+    fn fill(&self, words: &Words, version: u64) -> Stored {
+        let version = version.to_string();
+        let each = words.each();
+        let mut json = String::with_capacity(6_000);
+        for (piece, word) in &self.0 {
+            json.push_str(piece);
+            json.push_str(word.map_or("", |at| if at == VERSION { &version } else { each[at] }));
+        }
+        let labels = [("app", words.app.as_str()), ("pod-template-hash", TEMPLATE_HASH)];
+        Stored {
+            json,
+            namespace: words.namespace.clone(),
+            name: words.name.clone(),
+            labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+            node: words.node.clone(),
+            phase: "Running".to_owned(),
+        }
+    }
+}
+
+const TEMPLATE_HASH: &str = "5d4f8c7b9";
+
+fn pod_of(words: &Words, spot: bool) -> Value {
+    let Words { name, namespace, number, node, app, address } = words;
     let amounts = json!({ "cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "1" });
     let env: Vec<Value> =
         (0..12).map(|number| json!({ "name": format!("SETTING_{number}"), "value": "a value of a setting" })).collect();
     let condition = |kind: &str| json!({ "type": kind, "status": "True", "lastProbeTime": null, "lastTransitionTime": "2026-01-01T00:00:00Z" });
     let conditions =
         ["Initialized", "PodReadyToStartContainers", "ContainersReady", "Ready", "PodScheduled"].map(condition);
-    let address = format!("10.{}.{}.{}", at >> 16 & 255, at >> 8 & 255, at & 255);
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
-            "name": format!("pod-{at:06}"), "namespace": format!("team-{:03}", at % size.namespaces.max(1)),
-            "uid": format!("00000000-0000-4002-8000-{at:012x}"), "creationTimestamp": "2026-01-01T00:00:00Z",
-            "generateName": "pod-", "labels": { "app": format!("app-{}", at % 500), "pod-template-hash": "5d4f8c7b9" },
-            "ownerReferences": [{ "apiVersion": "batch/v1", "kind": "Job", "name": format!("job-{at}"), "controller": true,
-                "blockOwnerDeletion": true, "uid": format!("00000000-0000-4003-8000-{at:012x}") }],
+            "name": name, "namespace": namespace,
+            "uid": format!("00000000-0000-4002-8000-{number}"), "creationTimestamp": "2026-01-01T00:00:00Z",
+            "generateName": "pod-", "labels": { "app": app, "pod-template-hash": TEMPLATE_HASH },
+            "ownerReferences": [{ "apiVersion": "batch/v1", "kind": "Job", "name": format!("job-{number}"), "controller": true,
+                "blockOwnerDeletion": true, "uid": format!("00000000-0000-4003-8000-{number}") }],
             "managedFields": managed(),
         },
         "spec": {
-            "nodeName": format!("node-{:05}", at % size.nodes.max(1)), "schedulerName": "default-scheduler",
+            "nodeName": node, "schedulerName": "default-scheduler",
             "priority": if spot { -10 } else { 1000 }, "priorityClassName": if spot { "spot" } else { "guaranteed" },
             "preemptionPolicy": "PreemptLowerPriority", "restartPolicy": "Never", "dnsPolicy": "ClusterFirst",
             "serviceAccountName": "default", "terminationGracePeriodSeconds": 30, "securityContext": {},
@@ -161,6 +243,10 @@ pub fn load(server: &Server, size: &Size) -> usize {
     let classes = [("spot", -10), ("guaranteed", 1000)].into_iter().map(class);
     loaded += state.load("priorityclasses.scheduling.k8s.io", classes);
     loaded += state.load("nodes", (0..size.nodes).map(|at| node(at, size)));
-    loaded += state.load("pods", (0..size.pods).map(|at| pod(at, size)));
+    let (plain, spot) = (Template::new(false), Template::new(true));
+    loaded += state.load_as("pods", 0..size.pods, |at, version| {
+        let template = if is_spot(at, size) { &spot } else { &plain };
+        template.fill(&Words::of(at, size), version)
+    });
     loaded
 }

@@ -62,7 +62,8 @@ fn done(server: &Arc<Server>, path: &str, query: &str, body: &str) -> Result<Val
         "finish-deletions" => return Ok(json!(evict::finish_all(&mut server.state()))),
         "kueue" => fake::put_all(server, crds::kueue()),
         "dynamic-quota" => {
-            fake::put_all(server, crds::dynamic_quota(words.get("flavors").map_or("orchestratedFlavors", |f| f)))
+            let flavors = words.get("flavors").map_or("orchestratedFlavors", String::as_str);
+            fake::put_all(server, crds::dynamic_quota(flavors));
         }
         "objects" => fake::put_all(server, read::<Vec<Value>>(body)?),
         "cluster" => return Ok(json!(bulk::load(server, &read(body)?))),

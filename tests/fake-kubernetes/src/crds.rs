@@ -29,7 +29,7 @@ fn anything() -> Value {
     json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
-fn keyed(key: &str, entry: Value) -> Value {
+fn keyed(key: &str, entry: &Value) -> Value {
     json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key], "items": entry })
 }
 
@@ -43,7 +43,7 @@ fn conditions() -> Value {
             "status": { "type": "string", "enum": ["True", "False", "Unknown"] }, "type": word(),
         },
     });
-    keyed("type", entry)
+    keyed("type", &entry)
 }
 
 fn quantities() -> Value {
@@ -61,13 +61,13 @@ fn resource_groups() -> Value {
     });
     let flavor = json!({
         "type": "object", "required": ["name", "resources"],
-        "properties": { "name": { "type": "string" }, "resources": keyed("name", resource) },
+        "properties": { "name": { "type": "string" }, "resources": keyed("name", &resource) },
     });
     let group = json!({
         "type": "object", "required": ["coveredResources", "flavors"],
         "properties": {
             "coveredResources": { "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": 64 },
-            "flavors": keyed("name", flavor),
+            "flavors": keyed("name", &flavor),
         },
     });
     // One leaf: who owns any of it owns all of it.
@@ -81,7 +81,7 @@ fn cluster_queue() -> Value {
     }});
     spec["properties"] = json!({
         "resourceGroups": resource_groups(),
-        "admissionChecksStrategy": { "type": "object", "properties": { "admissionChecks": keyed("name", entry) } },
+        "admissionChecksStrategy": { "type": "object", "properties": { "admissionChecks": keyed("name", &entry) } },
     });
     let mut status = anything();
     status["properties"] = json!({ "conditions": conditions() });
@@ -100,7 +100,7 @@ fn workload() -> Value {
         },
     });
     let mut status = anything();
-    status["properties"] = json!({ "conditions": conditions(), "admissionChecks": keyed("name", check) });
+    status["properties"] = json!({ "conditions": conditions(), "admissionChecks": keyed("name", &check) });
     definition("Workload", "workloads", "v1beta2", "Namespaced", &anything(), &status)
 }
 
@@ -137,7 +137,7 @@ pub fn kueue() -> Vec<Value> {
 pub fn dynamic_quota(flavors: &str) -> Vec<Value> {
     let fixed = json!([{ "rule": "self == oldSelf", "message": "field is immutable" }]);
     let named = json!({ "type": "object", "required": ["name"], "properties": { "name": { "type": "string" } } });
-    let mut listed = keyed("name", named);
+    let mut listed = keyed("name", &named);
     listed["minItems"] = 1.into();
     listed["maxItems"] = 64.into();
     let mut spec = json!({
@@ -151,7 +151,7 @@ pub fn dynamic_quota(flavors: &str) -> Vec<Value> {
     let flavor = json!({ "type": "object", "required": ["name", "resources"],
         "properties": { "name": { "type": "string" }, "resources": quantities() } });
     let capacity = json!({ "type": "object", "required": ["flavors", "lastUpdateTime"],
-        "properties": { "flavors": keyed("name", flavor), "lastUpdateTime": { "type": "string" } } });
+        "properties": { "flavors": keyed("name", &flavor), "lastUpdateTime": { "type": "string" } } });
     let status = json!({ "type": "object", "properties": { "capacity": capacity, "conditions": conditions() } });
     let mut any_status = anything();
     any_status["properties"] = json!({ "conditions": conditions() });

@@ -21,7 +21,7 @@ pub fn evict(server: &Arc<Server>, kind: &Kind, ask: &Ask) -> Written {
     let pod = write.found()?;
     write.preconditions(&pod)?;
     let body: Value = serde_json::from_str(&ask.body).map_err(|error| Refusal::bad_request(&error.to_string()))?;
-    if !body["metadata"]["name"].as_str().is_none_or(|name| name == ask.name) {
+    if body["metadata"]["name"].as_str().is_some_and(|name| name != ask.name) {
         return Err(Refusal::bad_request("name in URL does not match name in Eviction object"));
     }
     let going = pod["metadata"].get("deletionTimestamp").is_some();

@@ -83,6 +83,7 @@ fn writer(manager: &str, operation: &'static str, kind: &Kind, state: &crate::st
     }
 }
 
+#[allow(clippy::must_use_candidate, reason = "what a test makes it do, it need not look at")]
 impl FakeKubernetes {
     /// Starts on a free port.
     pub async fn start() -> Self {

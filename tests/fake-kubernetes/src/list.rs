@@ -31,11 +31,12 @@ fn text(kind: &Kind, objects: &[Arc<Stored>], version: u64, next: Option<(String
     }
     let size: usize = objects.iter().map(|one| one.json.len() + 1).sum();
     let mut out = String::with_capacity(size + 200);
-    out.push_str(&format!(
+    let start = format!(
         "{{\"kind\":\"{}List\",\"apiVersion\":{:?},\"metadata\":{metadata},\"items\":[",
         kind.kind,
         kind.api_version()
-    ));
+    );
+    out.push_str(&start);
     for (at, one) in objects.iter().enumerate() {
         let (start, rest) = entry(kind, one);
         out.push_str(if at == 0 { "" } else { "," });

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 /// One kind of object as the server serves it.
+#[allow(clippy::struct_field_names, reason = "objects call it kind")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     /// API group; empty for the core group.

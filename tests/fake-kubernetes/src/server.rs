@@ -80,7 +80,7 @@ impl Server {
         let manner = Manner {
             grace: Some(Duration::ZERO),
             // As often as a real server sends them.
-            bookmarks: Duration::from_secs(60),
+            bookmarks: Duration::from_mins(1),
             expired_as_status: false,
         };
         Self {

@@ -148,11 +148,21 @@ impl State {
 
     /// Keeps many objects at once, of which no watch is told: it has to list anew.
     pub fn load(&mut self, table: &str, objects: impl Iterator<Item = Value>) -> usize {
+        self.load_as(table, objects, Stored::new)
+    }
+
+    /// As `load`, of whatever objects are made from, with the version each gets.
+    pub fn load_as<T>(
+        &mut self,
+        table: &str,
+        objects: impl Iterator<Item = T>,
+        make: impl Fn(T, u64) -> Stored,
+    ) -> usize {
         let rows = self.tables.entry(table.to_owned()).or_default();
         let before = self.version;
         for object in objects {
             self.version += 1;
-            let stored = Arc::new(Stored::new(object, self.version));
+            let stored = Arc::new(make(object, self.version));
             rows.insert((stored.namespace.clone(), stored.name.clone()), stored);
         }
         let loaded = (self.version - before) as usize;

@@ -10,9 +10,9 @@ pub struct Stored {
     pub json: String,
     pub namespace: String,
     pub name: String,
-    labels: BTreeMap<String, String>,
-    node: String,
-    phase: String,
+    pub labels: BTreeMap<String, String>,
+    pub node: String,
+    pub phase: String,
 }
 
 fn word(of: &Value, at: &str) -> String {

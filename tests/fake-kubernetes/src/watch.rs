@@ -147,7 +147,7 @@ impl Watch {
     }
 
     async fn wait(&mut self, until: Option<Instant>) {
-        let a_day = Duration::from_secs(86_400);
+        let a_day = Duration::from_hours(24);
         let until = until.unwrap_or_else(|| Instant::now() + a_day);
         tokio::select! {
             _ = self.wake.changed() => {}

@@ -113,8 +113,9 @@ impl Write<'_> {
         if self.state.get(&self.kind.table(), &self.key(&name)).is_some() {
             return Err(Refusal::already_exists(&self.ask.said(), &name));
         }
-        let metadata = object["metadata"].as_object_mut();
-        metadata.into_iter().for_each(|fields| fields.retain(|field, _| !SERVERS.contains(&field.as_str())));
+        if let Some(fields) = object["metadata"].as_object_mut() {
+            fields.retain(|field, _| !SERVERS.contains(&field.as_str()));
+        }
         self.first_status(&mut object);
         self.writer("Update").track(None, &mut object);
         Ok((201, self.store(None, object)?))
@@ -217,6 +218,7 @@ impl Write<'_> {
         if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
             return Err(Refusal::bad_request("metadata.managedFields must be nil"));
         }
+        self.all_declared(&applied)?;
         let live = self.live();
         for field in ["resourceVersion", "uid"] {
             let said = applied["metadata"][field].as_str().unwrap_or_default().to_owned();
@@ -244,6 +246,16 @@ impl Write<'_> {
         let mut after = self.within_reach(&before, after)?;
         after["metadata"]["managedFields"] = managed;
         Ok((200, self.store(Some(&before), after)?))
+    }
+
+    /// An apply is refused where a plain write only loses the field: the server cannot say who would own it.
+    fn all_declared(&self, applied: &Value) -> Result<(), Refusal> {
+        let Some(schema) = self.state.schema(self.kind) else { return Ok(()) };
+        let dropped = schema::prune(&mut applied.clone(), &schema);
+        let Some(field) = dropped.first() else { return Ok(()) };
+        let of = format!("({}/{}; {})", self.ask.namespace, self.ask.name, self.kind.api_version());
+        let text = format!("failed to create typed patch object {of}: .{field}: field not declared in schema");
+        Err(Refusal::new(500, "InternalError", &text))
     }
 
     /// Schema and rules of the kind, metadata of the server; then it is kept, unless nothing changed.

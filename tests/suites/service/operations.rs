@@ -1,8 +1,8 @@
 //! What operators do: backups, restores, retention, certificates.
 
 use super::*;
-use serving::tls::{Files, Tls};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use serving::tls::{Files, Tls};
 use std::path::{Path, PathBuf};
 use tests::{Backend, Listening, fresh_database, on_both_databases, program};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

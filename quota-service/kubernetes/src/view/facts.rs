@@ -108,6 +108,8 @@ pub struct PodFacts {
     pub is_going: bool,
     /// Why it is disrupted, where it is: the reason of its condition `DisruptionTarget`.
     pub disruption: Option<String>,
+    /// Whether its eviction was announced by us.
+    pub is_announced: bool,
 }
 
 /// Why a pod or node that has GPUs cannot be read.
@@ -164,6 +166,7 @@ impl PodFacts {
             saved: saved(pod, &name, &mut faults),
             is_going: pod.metadata.deletion_timestamp.is_some(),
             disruption: disruption(pod),
+            is_announced: told(pod, names::EVICT_AT).is_some(),
         };
         Ok(Some((facts, faults)))
     }

@@ -1,0 +1,97 @@
+//! What becomes of promises.
+
+use super::facts::{PodFacts, Uid};
+use crate::view::pool::task_of;
+use placement::fleet::Guarantee;
+use vocab::{EventId, NodeId, Outcome, OutcomeKind, PoolId, TaskClass, TaskId, UnixSeconds};
+
+/// Promises that ended longer ago were told by who watched then, or concern no eta any more: it looks at a day.
+const TOLD_AGAIN_S: i64 = 86_400;
+
+/// How a running pod ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// The scheduler made room for another pod, or we did.
+    Preempted,
+    /// Its node is lost, or ran out of something.
+    NodeLost,
+    /// Somebody evicted it: a drain.
+    Drained,
+    /// It came to its own end.
+    Finished,
+    /// Somebody deleted it, or nobody saw how it went.
+    Deleted,
+}
+
+impl End {
+    /// By what the API says of it last.
+    pub fn of(last: &PodFacts, has_ended: bool) -> Self {
+        match last.disruption.as_deref() {
+            Some("PreemptionByScheduler") => Self::Preempted,
+            Some("EvictionByEvictionAPI") if last.is_announced => Self::Preempted,
+            Some("EvictionByEvictionAPI") => Self::Drained,
+            Some("DeletionByTaintManager" | "DeletionByPodGC" | "TerminationByKubelet" | "Evicted") => Self::NodeLost,
+            // A condition of others, such as Kueue's, that says that it was stopped from outside.
+            Some(_) => Self::Preempted,
+            None if has_ended && !last.is_going => Self::Finished,
+            None => Self::Deleted,
+        }
+    }
+
+    pub const fn is_eviction(self) -> bool {
+        matches!(self, Self::Preempted)
+    }
+
+    const fn kind(self) -> OutcomeKind {
+        match self {
+            Self::Preempted => OutcomeKind::Broken,
+            Self::NodeLost => OutcomeKind::NodeFailure,
+            Self::Drained => OutcomeKind::Drain,
+            Self::Finished => OutcomeKind::Kept,
+            Self::Deleted => OutcomeKind::UserDeleted,
+        }
+    }
+}
+
+/// The id under which the end of a pod's promise is told: a pod is promised once.
+#[must_use]
+pub fn event_id(uid: Uid) -> EventId {
+    EventId::parse(&format!("pod-{uid}")).expect("40 characters are a name")
+}
+
+/// It ran to the end of its guarantee.
+pub(super) fn kept(pool: &PoolId, task: &TaskId, guarantee: Guarantee, node: Option<NodeId>) -> Option<Outcome> {
+    Some(Outcome {
+        event_id: event_id(Uid::of(task.as_str())),
+        pool: pool.clone(),
+        guarantee_hours: guarantee.hours,
+        kind: OutcomeKind::Kept,
+        ended_at: guarantee.until,
+        task: Some(task.clone()),
+        node,
+    })
+}
+
+/// It ended; `None` where it was promised nothing, or the promise was over.
+pub(super) fn of_end(pool: &PoolId, pod: &PodFacts, end: End, now: UnixSeconds) -> Option<Outcome> {
+    let guarantee = Guarantee::from(pod.since(), pod.guarantee?);
+    if guarantee.until <= now {
+        return None;
+    }
+    Some(Outcome {
+        event_id: event_id(pod.uid),
+        pool: pool.clone(),
+        guarantee_hours: guarantee.hours,
+        kind: end.kind(),
+        ended_at: now,
+        task: Some(task_of(pod.uid)),
+        node: pod.node.clone(),
+    })
+}
+
+/// A running pod that is seen for the first time, and whose promise ended lately: it was kept.
+pub(super) fn of_past(pool: &PoolId, pod: &PodFacts, now: UnixSeconds) -> Option<Outcome> {
+    let guarantee = Guarantee::from(pod.since(), pod.guarantee?);
+    let is_past = pod.class == TaskClass::Spot && guarantee.until <= now && now.since_s(guarantee.until) < TOLD_AGAIN_S;
+    is_past.then(|| kept(pool, &task_of(pod.uid), guarantee, pod.node.clone())).flatten()
+}

@@ -1,0 +1,142 @@
+//! HP demand, hour by hour: the peak of each organization's GPUs, running and waiting, and of the pool's own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds, UsageRow};
+
+/// One organization in one pool.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Level {
+    pub model: GpuModel,
+    pub organization: Organization,
+}
+
+/// What is asked for now, and the most of it within the hour.
+#[derive(Debug, Clone, Copy, Default)]
+struct Height {
+    now: u64,
+    peak: u64,
+}
+
+impl Height {
+    fn change(&mut self, gpus: u64, adds: bool) {
+        self.now = if adds { self.now + gpus } else { self.now.saturating_sub(gpus) };
+    }
+}
+
+/// The hour that runs, and rows of those that are over.
+#[derive(Debug, Clone, Default)]
+pub struct HourPeaks {
+    hour: Option<HourStart>,
+    /// Whether the hour was watched from its start without a gap.
+    is_whole: bool,
+    /// Whether all there is has been told once.
+    has_begun: bool,
+    /// Since the last look for peaks. A pod that is lifted and put back at one instant was there all the time: peaks are looked for
+    /// when time has passed.
+    at: Option<UnixSeconds>,
+    levels: BTreeMap<Level, Height>,
+    pools: BTreeMap<GpuModel, Height>,
+    known: BTreeSet<Level>,
+    over: Vec<Over>,
+    rows: Vec<UsageRow>,
+}
+
+/// A series of an hour that is over.
+#[derive(Debug, Clone)]
+struct Over {
+    hour: HourStart,
+    model: GpuModel,
+    organization: Organization,
+    gpus: u64,
+}
+
+impl HourPeaks {
+    pub(super) fn change(&mut self, level: Level, gpus: u32, adds: bool, now: UnixSeconds) {
+        self.pass_to(now);
+        self.pools.entry(level.model.clone()).or_default().change(u64::from(gpus), adds);
+        self.known.insert(level.clone());
+        self.levels.entry(level).or_default().change(u64::from(gpus), adds);
+    }
+
+    /// Time has come to `now`: what was asked for until then counts, and hours end.
+    pub(super) fn pass_to(&mut self, now: UnixSeconds) {
+        if self.at.is_none_or(|at| at < now) {
+            self.look();
+            self.at = Some(now);
+        }
+        let Ok(hour) = HourStart::from_unix_s(now.get() - now.get().rem_euclid(3_600)) else { return };
+        match self.hour {
+            Some(running) if hour <= running => {}
+            Some(running) => {
+                self.close(running);
+                // Hours that nobody looked at are missing, and the one that runs has begun while somebody did if they adjoin.
+                self.is_whole = self.has_begun && hour == running.plus_hours(1);
+                self.hour = Some(hour);
+            }
+            None => self.hour = Some(hour),
+        }
+    }
+
+    fn look(&mut self) {
+        for height in self.levels.values_mut().chain(self.pools.values_mut()) {
+            height.peak = height.peak.max(height.now);
+        }
+    }
+
+    fn close(&mut self, hour: HourStart) {
+        if self.is_whole {
+            let peak = |height: Option<&Height>| height.map_or(0, |height| height.peak);
+            for level in &self.known {
+                let (model, organization) = (level.model.clone(), level.organization.clone());
+                self.over.push(Over { hour, model, organization, gpus: peak(self.levels.get(level)) });
+            }
+            for (model, height) in &self.pools {
+                let organization = Organization::pool_peak();
+                self.over.push(Over { hour, model: model.clone(), organization, gpus: height.peak });
+            }
+        }
+        for height in self.levels.values_mut().chain(self.pools.values_mut()) {
+            height.peak = height.now;
+        }
+    }
+
+    pub(super) fn begin(&mut self, now: UnixSeconds) {
+        self.pass_to(now);
+        if !self.has_begun {
+            self.has_begun = true;
+            self.is_whole = now.get().rem_euclid(3_600) == 0;
+        }
+    }
+
+    pub(super) const fn missed(&mut self) {
+        self.is_whole = false;
+    }
+
+    pub(super) fn know(&mut self, level: Level) {
+        self.pools.entry(level.model.clone()).or_default();
+        self.known.insert(level);
+    }
+
+    pub(super) fn now(&self, model: &GpuModel) -> BTreeMap<Organization, u64> {
+        let here = self.levels.iter().filter(|(level, height)| &level.model == model && height.now > 0);
+        here.map(|(level, height)| (level.organization.clone(), height.now)).collect()
+    }
+
+    pub(super) fn take(&mut self, cluster: &ClusterName) -> Vec<UsageRow> {
+        let over = std::mem::take(&mut self.over).into_iter().map(|over| UsageRow {
+            series: SeriesId {
+                pool: PoolId { cluster: cluster.clone(), gpu_model: over.model },
+                organization: over.organization,
+            },
+            hour: over.hour,
+            demand: MilliGpus::from_gpus(u32::try_from(over.gpus).unwrap_or(u32::MAX)),
+        });
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.extend(over);
+        rows
+    }
+
+    pub(super) fn put_back(&mut self, rows: Vec<UsageRow>) {
+        self.rows.extend(rows);
+    }
+}

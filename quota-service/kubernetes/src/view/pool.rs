@@ -1,0 +1,186 @@
+//! One pool.
+
+use super::facts::{Life, NodeFacts, PodFacts, Uid};
+use placement::Policy;
+use placement::fleet::{EvictionSettings, Fleet, Gang, GpuRequest, Guarantee, Plan, PodPlace, PodRequest, numbers};
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{MilliGpus, NodeId, PoolId, PoolState, TaskClass, TaskId, UnixSeconds};
+use wire::TopologyBody;
+
+/// The nodes of one GPU model with their pods.
+#[derive(Debug, Clone)]
+pub struct PoolView {
+    /// A task is a pod, named by its UID.
+    pub fleet: Fleet,
+    /// Pods that wait for this model.
+    pub waiting: BTreeSet<Uid>,
+    /// Pods on their nodes.
+    placed: BTreeMap<NodeId, BTreeSet<Uid>>,
+    /// Pods for which their node has no GPU left as we count: the API has told of a start before an end.
+    crowded: BTreeSet<Uid>,
+    /// Whether each node is ready: GPUs of those that are not count for nothing.
+    ready: BTreeMap<NodeId, bool>,
+}
+
+/// The name of a pod among tasks.
+#[must_use]
+pub fn task_of(uid: Uid) -> TaskId {
+    TaskId::parse(&uid.to_string()).expect("36 characters of a UID are a name")
+}
+
+/// What a pod asks of placement.
+#[must_use]
+pub fn gang_of(pod: &PodFacts) -> Gang {
+    // CPU and memory are the scheduler's own business: it offers nodes that have them.
+    let request = PodRequest::new(GpuRequest::Whole(pod.gpus as u16), 0, 0);
+    Gang { task: task_of(pod.uid), class: pod.class, pod: request, pods: 1 }
+}
+
+impl PoolView {
+    pub(super) fn new(policy: &Policy) -> Self {
+        Self {
+            fleet: Fleet::ordered(EvictionSettings::default(), policy.score).looking_at_topology(policy.topology),
+            waiting: BTreeSet::new(),
+            placed: BTreeMap::new(),
+            crowded: BTreeSet::new(),
+            ready: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, facts: &NodeFacts) {
+        let parsed = facts.topology.as_deref().and_then(|text| serde_json::from_str::<TopologyBody>(text).ok());
+        let topology = parsed.and_then(|body| body.parse().ok()).map(std::sync::Arc::new);
+        let id = facts.node.clone();
+        // A topology of another number of GPUs is left out, and the node counts.
+        let laid_out = self.fleet.add_laid_out(id.clone(), facts.gpus, (None, None), topology);
+        let added = laid_out.or_else(|_| self.fleet.add(id.clone(), facts.gpus, None, None));
+        if let Ok(number) = added {
+            self.fleet.open(number, facts.is_open);
+            self.ready.insert(id, facts.is_ready);
+        }
+    }
+
+    pub(super) fn open(&mut self, facts: &NodeFacts) {
+        if let Some(number) = self.fleet.number_of(&facts.node) {
+            self.fleet.open(number, facts.is_open);
+            self.ready.insert(facts.node.clone(), facts.is_ready);
+        }
+    }
+
+    pub(super) fn remove(&mut self, node: &NodeId) {
+        if let Some(number) = self.fleet.number_of(node) {
+            self.fleet.remove(number);
+        }
+        self.ready.remove(node);
+        self.placed.remove(node);
+    }
+
+    /// The pods on a node.
+    #[must_use]
+    pub fn on(&self, node: &NodeId) -> BTreeSet<Uid> {
+        self.placed.get(node).cloned().unwrap_or_default()
+    }
+
+    /// The node of a pod.
+    #[must_use]
+    pub fn node_of(&self, task: &TaskId) -> Option<NodeId> {
+        let place = self.fleet.tasks().get(task)?.places.first()?;
+        Some(self.fleet.nodes()[place.node].id.clone())
+    }
+
+    pub(super) fn place(&mut self, pod: &PodFacts, now: UnixSeconds) {
+        let Some(node) = &pod.node else { return };
+        self.placed.entry(node.clone()).or_default().insert(pod.uid);
+        if self.try_place(pod, node, now) {
+            self.crowded.remove(&pod.uid);
+        } else {
+            self.crowded.insert(pod.uid);
+        }
+    }
+
+    fn try_place(&mut self, pod: &PodFacts, node: &NodeId, now: UnixSeconds) -> bool {
+        let Some(number) = self.fleet.number_of(node) else { return false };
+        let gang = gang_of(pod);
+        let task = gang.task.clone();
+        let Some(gpus) = self.fleet.nodes()[number].place(gang.pod.gpus) else { return false };
+        let plan = Plan { gang, places: vec![PodPlace { node: number, gpus }], victims: Vec::new() };
+        // Pods are on cordoned nodes, too.
+        let is_open = self.fleet.nodes()[number].is_open;
+        self.fleet.open(number, true);
+        let since = pod.since().min(now);
+        let guarantee = pod.guarantee.map(|hours| Guarantee::from(since, hours)).filter(|promise| promise.until > now);
+        let is_placed = self.fleet.apply(&plan, since, guarantee).is_ok();
+        self.fleet.open(number, is_open);
+        if let Some(saved) = pod.saved.filter(|_| is_placed) {
+            // A clock that runs ahead must not make a pod worth keeping.
+            self.fleet.saved(&task, saved.min(now));
+        }
+        is_placed
+    }
+
+    pub(super) fn lift(&mut self, pod: &PodFacts) {
+        let Some(node) = pod.node.as_ref().filter(|_| pod.life == Life::Runs) else { return };
+        let is_empty = self.placed.get_mut(node).is_some_and(|here| {
+            here.remove(&pod.uid);
+            here.is_empty()
+        });
+        if is_empty {
+            self.placed.remove(node);
+        }
+        if !self.crowded.remove(&pod.uid) {
+            self.fleet.finish(&task_of(pod.uid));
+        }
+    }
+
+    /// Pods of a node for which it had no room.
+    pub(super) fn crowded_on(&self, node: &NodeId) -> Vec<Uid> {
+        if self.crowded.is_empty() {
+            return Vec::new();
+        }
+        let here = self.placed.get(node).into_iter().flatten();
+        here.filter(|uid| self.crowded.contains(uid)).copied().collect()
+    }
+
+    /// GPUs of spot pods, at will or promised.
+    #[must_use]
+    pub fn spot_gpus(&self) -> u64 {
+        let spot = self.fleet.tasks().values().filter(|running| running.class == TaskClass::Spot);
+        spot.map(|running| running.gpus_milli() / 1_000).sum()
+    }
+
+    /// GPUs that could be used: all of nodes that are open, and what runs on others that are ready.
+    #[must_use]
+    pub fn allocatable_gpus(&self) -> u64 {
+        let there = self.fleet.nodes().iter().filter(|node| !node.is_gone);
+        there
+            .map(|node| {
+                let idle = u64::from(node.idle_mask().count_ones());
+                match (node.is_open, self.ready.get(&node.id)) {
+                    (true, _) => node.gpus.len() as u64,
+                    (false, Some(true)) => node.gpus.len() as u64 - idle,
+                    (false, _) => 0,
+                }
+            })
+            .sum()
+    }
+
+    fn idle_gpus(&self) -> u64 {
+        let open = self.fleet.nodes().iter().filter(|node| node.takes_pods());
+        open.map(|node| numbers(node.idle_mask()).count() as u64).sum()
+    }
+
+    pub(super) fn state(&self, pool: PoolId, waits_s: u64, now: UnixSeconds) -> PoolState {
+        let amount = |gpus: u64| MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX));
+        let (capacity, idle) = (amount(self.allocatable_gpus()), amount(self.idle_gpus()));
+        // Pods on nodes that are not ready keep their promises, and are in no capacity: what is told stays within it.
+        let mut left = capacity.left_after(idle);
+        let mut within = |gpus: MilliGpus| {
+            let told = gpus.min(left);
+            left = left.left_after(told);
+            told
+        };
+        let promises: Vec<_> = self.fleet.promises().collect();
+        let spot_by_guarantee = promises.into_iter().map(|(hours, gpus)| (hours, within(gpus))).collect();
+        PoolState { pool, capacity, idle, spot_by_guarantee, longest_quota_wait_s: waits_s, as_of: now }
+    }
+}

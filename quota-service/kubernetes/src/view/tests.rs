@@ -1,0 +1,239 @@
+//! A cluster, change by change.
+
+use super::facts::{Life, NodeFacts, PodFacts, Reading, Uid};
+use super::*;
+use crate::config::Config;
+use proptest::prelude::*;
+use vocab::{HorizonHours, HourStart, MilliGpus, OutcomeKind};
+
+const START: i64 = 1_700_000_000 - 1_700_000_000 % 3_600;
+
+fn at(seconds: i64) -> UnixSeconds {
+    UnixSeconds::new(START + seconds)
+}
+
+fn view() -> View {
+    View::new(ClusterName::parse("earth").unwrap(), Reading::of(&Config::default()), Policy::GFS)
+}
+
+fn model(name: &str) -> GpuModel {
+    GpuModel::parse(name).unwrap()
+}
+
+fn node(name: &str, of: &str, gpus: u32) -> NodeFacts {
+    NodeFacts {
+        node: NodeId::parse(name).unwrap(),
+        gpu_model: Some(model(of)),
+        gpus,
+        is_open: true,
+        is_ready: true,
+        topology: None,
+    }
+}
+
+fn pod(number: u128, gpus: u32, class: TaskClass, on: Option<&str>) -> PodFacts {
+    PodFacts {
+        uid: Uid(number),
+        namespace: "team-a".into(),
+        name: format!("pod-{number}"),
+        gpus,
+        class,
+        guarantee: None,
+        organization: Organization::parse("team-a").unwrap(),
+        priority: 0,
+        gpu_model: None,
+        node: on.map(|name| NodeId::parse(name).unwrap()),
+        life: if on.is_some() { Life::Runs } else { Life::Waits },
+        created: at(0),
+        bound: on.map(|_| at(0)),
+        saved: None,
+        is_going: false,
+        disruption: None,
+        is_announced: false,
+    }
+}
+
+fn promised(number: u128, gpus: u32, on: &str, hours: u64) -> PodFacts {
+    PodFacts { guarantee: HorizonHours::new(hours).ok(), ..pod(number, gpus, TaskClass::Spot, Some(on)) }
+}
+
+fn told(view: &mut View) -> Vec<(OutcomeKind, i64)> {
+    view.take_outcomes().into_iter().map(|one| (one.kind, one.ended_at.since_s(at(0)))).collect()
+}
+
+#[test]
+fn pods_that_come_before_their_node_count_once_it_is_there() {
+    let mut view = view();
+    view.set_pod(pod(1, 4, TaskClass::Hp, Some("n1")), at(1));
+    assert_eq!(view.without_model.len(), 1);
+    view.set_node(node("n1", "A100", 8), at(2));
+    view.set_node(node("n2", "A100", 8), at(2));
+    assert!(view.without_model.is_empty());
+    assert_eq!(view.demand_gpus(&model("A100")).values().sum::<u64>(), 4);
+    let state = view.state(&model("A100"), 0, at(3)).unwrap();
+    assert_eq!((state.capacity, state.idle), (MilliGpus::from_gpus(16), MilliGpus::from_gpus(12)));
+}
+
+#[test]
+fn a_start_that_is_told_before_an_end_waits_for_room_and_then_counts() {
+    let mut view = view();
+    view.set_node(node("n1", "A100", 8), at(0));
+    view.set_pod(pod(1, 8, TaskClass::Spot, Some("n1")), at(1));
+    view.set_pod(pod(2, 8, TaskClass::Hp, Some("n1")), at(2));
+    let used = |view: &View| view.pools()[&model("A100")].fleet.used_milli();
+    assert_eq!(used(&view), 8_000);
+    view.remove_pod(Uid(1), None, at(3));
+    assert_eq!(used(&view), 8_000);
+    view.remove_pod(Uid(2), None, at(4));
+    assert_eq!(used(&view), 0);
+}
+
+#[test]
+fn promises_end_once_each_and_say_how() {
+    let mut view = view();
+    view.set_node(node("n1", "A100", 8), at(0));
+    for number in 1..=6 {
+        view.set_pod(promised(number, 1, "n1", 1), at(0));
+    }
+    let gone = |number: u128, reason: &str| PodFacts {
+        disruption: (!reason.is_empty()).then(|| reason.to_owned()),
+        is_going: true,
+        ..promised(number, 1, "n1", 1)
+    };
+    view.remove_pod(Uid(1), Some(&gone(1, "PreemptionByScheduler")), at(10));
+    view.remove_pod(Uid(2), Some(&gone(2, "DeletionByTaintManager")), at(11));
+    view.remove_pod(Uid(3), Some(&gone(3, "EvictionByEvictionAPI")), at(12));
+    view.remove_pod(Uid(4), Some(&gone(4, "")), at(13));
+    view.set_pod(PodFacts { life: Life::Ended, ..promised(5, 1, "n1", 1) }, at(14));
+    let expected = [
+        (OutcomeKind::Broken, 10),
+        (OutcomeKind::NodeFailure, 11),
+        (OutcomeKind::Drain, 12),
+        (OutcomeKind::UserDeleted, 13),
+        (OutcomeKind::Kept, 14),
+    ];
+    assert_eq!(told(&mut view), expected);
+    view.pass_to(at(3_600));
+    assert_eq!(told(&mut view), [(OutcomeKind::Kept, 3_600)]);
+    view.remove_pod(Uid(6), Some(&gone(6, "PreemptionByScheduler")), at(3_700));
+    assert_eq!(told(&mut view), [], "the promise was over");
+}
+
+#[test]
+fn an_hour_counts_if_it_was_watched_whole_and_peaks_are_what_was_together() {
+    let mut view = view();
+    view.set_node(node("n1", "A100", 16), at(-600));
+    view.set_pod(pod(1, 4, TaskClass::Hp, Some("n1")), at(-600));
+    view.begin(at(-500));
+    view.set_pod(pod(2, 2, TaskClass::Hp, None), at(100));
+    view.remove_pod(Uid(1), None, at(200));
+    view.set_pod(pod(3, 3, TaskClass::Hp, Some("n1")), at(300));
+    // One changes in place: it was never away.
+    view.set_pod(PodFacts { priority: 9, ..pod(3, 3, TaskClass::Hp, Some("n1")) }, at(400));
+    view.pass_to(at(3_600));
+    let rows = |view: &mut View| -> Vec<(String, i64, u64)> {
+        let told = view.take_rows().into_iter();
+        told.map(|row| {
+            let name = row.series.organization.as_str().to_owned();
+            (name, row.hour.hours_since(HourStart::from_unix_s(START).unwrap()), row.demand.milli() / 1_000)
+        })
+        .collect()
+    };
+    assert_eq!(
+        rows(&mut view),
+        [("team-a".to_owned(), 0, 6), ("*".to_owned(), 0, 6)],
+        "the hour before was begun late"
+    );
+    view.missed();
+    view.remove_pod(Uid(2), None, at(7_100));
+    view.remove_pod(Uid(3), None, at(7_100));
+    view.pass_to(at(7_200));
+    assert_eq!(rows(&mut view), [], "something may have been missed");
+    view.pass_to(at(10_800));
+    assert_eq!(rows(&mut view)[0], ("team-a".to_owned(), 2, 0), "who asked before and does no more asks for nothing");
+    view.pass_to(at(4 * 3_600 + 7_200));
+    assert_eq!(rows(&mut view).len(), 2, "hours that nobody looked at are missing but the one that was begun");
+}
+
+#[test]
+fn pods_that_wait_belong_to_what_they_select_or_to_the_only_pool() {
+    let mut view = view();
+    view.set_node(node("n1", "A100", 8), at(0));
+    view.set_pod(pod(1, 4, TaskClass::Hp, None), at(1));
+    assert_eq!(view.demand_gpus(&model("A100")).len(), 1);
+    view.set_node(node("m1", "H800", 8), at(2));
+    assert_eq!((view.demand_gpus(&model("A100")).len(), view.without_model.len()), (0, 1));
+    view.set_pod(PodFacts { gpu_model: Some(model("H800")), ..pod(1, 4, TaskClass::Hp, None) }, at(3));
+    assert_eq!((view.demand_gpus(&model("H800")).len(), view.without_model.len()), (1, 0));
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Node(u8, u32, bool, bool),
+    NoNode(u8),
+    Pod(u8, u32, bool, Option<u8>, bool),
+    NoPod(u8),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        (0..4_u8, 1..9_u32, any::<bool>(), any::<bool>()).prop_map(|(n, g, open, b)| Change::Node(n, g, open, b)),
+        (0..4_u8).prop_map(Change::NoNode),
+        (0..12_u8, 1..5_u32, any::<bool>(), prop::option::of(0..4_u8), any::<bool>())
+            .prop_map(|(p, g, hp, on, promised)| Change::Pod(p, g, hp, on, promised)),
+        (0..12_u8).prop_map(Change::NoPod),
+    ]
+}
+
+fn apply(view: &mut View, change: &Change, now: UnixSeconds) {
+    match change {
+        Change::Node(number, gpus, is_open, is_a100) => {
+            let of = if *is_a100 { "A100" } else { "H800" };
+            view.set_node(NodeFacts { is_open: *is_open, ..node(&format!("n{number}"), of, *gpus) }, now);
+        }
+        Change::NoNode(number) => view.remove_node(&NodeId::parse(&format!("n{number}")).unwrap(), now),
+        Change::Pod(number, gpus, is_hp, on, is_promised) => {
+            let class = if *is_hp { TaskClass::Hp } else { TaskClass::Spot };
+            let on = on.map(|number| format!("n{number}"));
+            let guarantee = HorizonHours::new(1).ok().filter(|_| *is_promised && !is_hp);
+            let facts = PodFacts { guarantee, ..pod(u128::from(*number), *gpus, class, on.as_deref()) };
+            view.set_pod(facts, now);
+        }
+        Change::NoPod(number) => view.remove_pod(Uid(u128::from(*number)), None, now),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever comes in whatever order, what is counted is what a look at all nodes and pods counts.
+    #[test]
+    fn what_is_counted_is_what_is_there(changes in prop::collection::vec(change(), 1..60)) {
+        let mut view = view();
+        for (step, change) in changes.iter().enumerate() {
+            apply(&mut view, change, at(step as i64 * 30));
+        }
+        for (model, pool) in view.pools() {
+            let here: u64 = view.nodes().values().filter(|node| node.gpu_model.as_ref() == Some(model))
+                .map(|node| u64::from(node.gpus)).sum();
+            prop_assert_eq!(pool.fleet.gpus(), here);
+            let hp: u64 = view.pods().values()
+                .filter(|pod| pod.class == TaskClass::Hp && view.model_of(pod).as_ref() == Some(model))
+                .map(|pod| u64::from(pod.gpus)).sum();
+            prop_assert_eq!(view.demand_gpus(model).values().sum::<u64>(), hp);
+            for node in pool.fleet.nodes().iter().filter(|node| !node.is_gone) {
+                let asked: u64 = view.pods().values().filter(|pod| pod.node.as_ref() == Some(&node.id))
+                    .map(|pod| u64::from(pod.gpus)).sum();
+                let held = node.used_milli() / 1_000;
+                // All of them, or as many as there is room for.
+                prop_assert!(held <= asked.min(node.gpus.len() as u64));
+                if asked <= node.gpus.len() as u64 {
+                    prop_assert_eq!(held, asked);
+                }
+            }
+            let state = view.state(model, 0, at(10_000)).unwrap();
+            let spot = state.spot_by_guarantee.values().fold(state.idle, |sum, gpus| sum.saturating_add(*gpus));
+            prop_assert!(spot <= state.capacity);
+        }
+    }
+}
