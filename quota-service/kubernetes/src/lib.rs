@@ -7,6 +7,7 @@
 pub mod args;
 pub mod cluster;
 pub mod config;
+pub mod extender;
 pub mod headroom;
 pub mod names;
 pub mod view;
