@@ -2,6 +2,7 @@
 
 use command_line::{Exit, Failure, Settings, completions, finish, parse};
 use kubernetes::args::{Arguments, Command, Config};
+use kubernetes::{run, show};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -22,7 +23,9 @@ async fn start(arguments: Arguments) -> Result<(), Failure> {
     let settings = Settings::<Config>::load(program, arguments.common.config.as_deref(), &arguments.flags)?;
     match arguments.command {
         Command::Config { command: command_line::ConfigCommand::Show { origin } } => Ok(settings.show(origin, json)?),
-        Command::Run | Command::Watchdog(_) | Command::Show | Command::Doctor(_) | Command::Completions { .. } => {
+        Command::Run => Ok(run::run(settings.values()?, json).await?),
+        Command::Show => Ok(show::run(&settings.values()?, json).await?),
+        Command::Watchdog(_) | Command::Doctor(_) | Command::Completions { .. } => {
             settings.values()?;
             Err(Failure::new(Exit::Failure, "not built yet"))
         }

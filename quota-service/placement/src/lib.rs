@@ -27,7 +27,7 @@ pub mod timing;
 pub mod topology;
 pub mod what_if;
 
-pub use decide::{Circumstances, Decision, Limit, Misaligned, QueueOrder, Refusal, decide};
+pub use decide::{Circumstances, Decision, Limit, Misaligned, QueueOrder, Refusal, decide, over_quota};
 pub use eta::{Eta, EtaError};
 pub use policy::Policy;
 pub use quota::{Bound, Quota, quotas};

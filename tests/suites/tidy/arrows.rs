@@ -7,7 +7,7 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
@@ -18,7 +18,13 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("training", &["command-line", "datasets", "forecaster", "store", "vocab"]),
     ("placement", &["vocab"]),
     ("wire", &["placement", "vocab"]),
-    ("quota-service", &["command-line", "datasets", "forecaster", "placement", "prometheus", "store", "vocab", "wire"]),
+    (
+        "quota-service",
+        &["command-line", "datasets", "forecaster", "placement", "prometheus", "serving", "store", "vocab", "wire"],
+    ),
+    ("serving", &[]),
+    ("kubernetes", &["command-line", "placement", "serving", "vocab", "wire"]),
+    ("fake-kubernetes", &[]),
     ("simulator", &["command-line", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),
     ("pages", &[]),
     ("fuzz-targets", &["command-line", "datasets", "forecaster", "placement", "quota-service", "vocab", "wire"]),

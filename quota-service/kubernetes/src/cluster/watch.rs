@@ -1,1 +1,344 @@
-//! Watches that begin again by themselves.
+//! Watches that begin again by themselves, and tell the view.
+//!
+//! kube's reflector would keep each object beside what we make of it: the view is the store, and objects are dropped as they come.
+
+use super::connect::chain;
+use super::slim::{Node, Pod, PriorityClass};
+use crate::view::View;
+use crate::view::facts::{FactFault, NodeFacts, PodFacts, Uid};
+use futures_util::{Stream, StreamExt};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::{WatchStreamExt, watcher::Error};
+use kube::{Api, Client};
+use serving::said::Standing;
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use vocab::{NodeId, UnixSeconds};
+
+/// Objects of one answer to a list. A pod of the API has some 5 KB.
+const PAGE: u32 = 500;
+/// After a longer silence a list may hide peaks that came and went.
+const LONGEST_GAP: Duration = Duration::from_secs(60);
+
+/// What the watches tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Synced {
+    pub nodes: bool,
+    pub pods: bool,
+    pub classes: bool,
+}
+
+impl Synced {
+    /// Whether all there is has been told once.
+    #[must_use]
+    pub const fn is_whole(self) -> bool {
+        self.nodes && self.pods
+    }
+}
+
+/// The view, shared: watches write, all others read.
+pub struct Shared {
+    view: RwLock<View>,
+    synced: watch::Sender<Synced>,
+    standing: Standing,
+    now: fn() -> UnixSeconds,
+    /// Told of pods.
+    seen: std::sync::OnceLock<Box<dyn Fn(Uid, Option<&PodFacts>) + Send + Sync>>,
+}
+
+impl Shared {
+    #[must_use]
+    pub fn new(view: View, now: fn() -> UnixSeconds) -> Arc<Self> {
+        let synced = watch::Sender::new(Synced::default());
+        Arc::new(Self {
+            view: RwLock::new(view),
+            synced,
+            standing: Standing::new(),
+            now,
+            seen: std::sync::OnceLock::new(),
+        })
+    }
+
+    /// Who is told of each pod that is there or has changed, and, without facts, of each that has gone; the view knows it by then, and
+    /// is not locked. Once.
+    pub fn tell(&self, seen: impl Fn(Uid, Option<&PodFacts>) + Send + Sync + 'static) {
+        let _ = self.seen.set(Box::new(seen));
+    }
+
+    pub fn read(&self) -> RwLockReadGuard<'_, View> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn write(&self) -> RwLockWriteGuard<'_, View> {
+        self.view.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time of this machine.
+    #[must_use]
+    pub fn now(&self) -> UnixSeconds {
+        (self.now)()
+    }
+
+    #[must_use]
+    pub fn synced(&self) -> watch::Receiver<Synced> {
+        self.synced.subscribe()
+    }
+
+    fn saw(&self, uid: Uid, pod: Option<&PodFacts>) {
+        if let Some(seen) = self.seen.get() {
+            seen(uid, pod);
+        }
+    }
+
+    /// What cannot be read is told once, and again when it can.
+    fn unreadable(&self, resource: &'static str, name: &str, fault: &FactFault) {
+        metrics::counter!("headroom_kubernetes_unread_total", "resource" => resource).increment(1);
+        if self.standing.begins(&format!("{resource}/{name}")) {
+            tracing::warn!(resource, %fault, "it does not count: told again once it can be read");
+        }
+    }
+
+    fn readable(&self, resource: &'static str, name: &str) {
+        if self.standing.is_over(&format!("{resource}/{name}")).is_some() {
+            tracing::info!(resource, name, "it can be read, and counts");
+        }
+    }
+}
+
+/// What a watch does with its objects.
+trait Told<K> {
+    const RESOURCE: &'static str;
+    fn begin(&mut self);
+    fn is(&mut self, object: &K, shared: &Shared);
+    fn is_gone(&mut self, object: &K, shared: &Shared);
+    /// All there is has been told.
+    fn done(&mut self, shared: &Shared);
+}
+
+#[derive(Default)]
+struct Pods {
+    seen: BTreeSet<Uid>,
+}
+
+fn name_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> String {
+    let name = meta.name.as_deref().unwrap_or_default();
+    meta.namespace.as_ref().map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
+}
+
+impl Told<Pod> for Pods {
+    const RESOURCE: &'static str = "pods";
+
+    fn begin(&mut self) {
+        self.seen.clear();
+    }
+
+    fn is(&mut self, pod: &Pod, shared: &Shared) {
+        let name = name_of(&pod.metadata);
+        let now = shared.now();
+        let mut view = shared.write();
+        match PodFacts::read(pod, view.reading()) {
+            Ok(None) => {}
+            Ok(Some((facts, faults))) => {
+                let uid = facts.uid;
+                self.seen.insert(uid);
+                view.set_pod(facts.clone(), now);
+                drop(view);
+                shared.saw(uid, Some(&facts));
+                match faults.first() {
+                    Some(fault) => shared.unreadable(Self::RESOURCE, &name, fault),
+                    None => shared.readable(Self::RESOURCE, &name),
+                }
+            }
+            Err(fault) => {
+                drop(view);
+                shared.unreadable(Self::RESOURCE, &name, &fault);
+            }
+        }
+    }
+
+    fn is_gone(&mut self, pod: &Pod, shared: &Shared) {
+        let now = shared.now();
+        let mut view = shared.write();
+        let facts = PodFacts::read(pod, view.reading()).ok().flatten().map(|(facts, _)| facts);
+        let Some(uid) = pod.metadata.uid.as_deref().map(Uid::of) else { return };
+        view.remove_pod(uid, facts.as_ref(), now);
+        drop(view);
+        shared.readable(Self::RESOURCE, &name_of(&pod.metadata));
+        if facts.is_some() {
+            // How it was last says why it went.
+            shared.saw(uid, facts.as_ref());
+        }
+        shared.saw(uid, None);
+    }
+
+    fn done(&mut self, shared: &Shared) {
+        shared.write().keep_pods(&self.seen, shared.now());
+        self.seen.clear();
+        shared.synced.send_modify(|synced| synced.pods = true);
+    }
+}
+
+#[derive(Default)]
+struct Nodes {
+    seen: BTreeSet<NodeId>,
+}
+
+impl Told<Node> for Nodes {
+    const RESOURCE: &'static str = "nodes";
+
+    fn begin(&mut self) {
+        self.seen.clear();
+    }
+
+    fn is(&mut self, node: &Node, shared: &Shared) {
+        let name = name_of(&node.metadata);
+        let now = shared.now();
+        let mut view = shared.write();
+        match NodeFacts::read(node, view.reading()) {
+            Ok(Some(facts)) => {
+                self.seen.insert(facts.node.clone());
+                view.set_node(facts, now);
+            }
+            // Its GPUs have gone, as a driver that is restarted takes them: pods that hold some are still there.
+            Ok(None) => {
+                if let Ok(id) = NodeId::parse(&name) {
+                    view.remove_node(&id, now);
+                }
+            }
+            Err(fault) => {
+                drop(view);
+                return shared.unreadable(Self::RESOURCE, &name, &fault);
+            }
+        }
+        drop(view);
+        shared.readable(Self::RESOURCE, &name);
+    }
+
+    fn is_gone(&mut self, node: &Node, shared: &Shared) {
+        if let Ok(id) = NodeId::parse(&name_of(&node.metadata)) {
+            shared.write().remove_node(&id, shared.now());
+        }
+    }
+
+    fn done(&mut self, shared: &Shared) {
+        shared.write().keep_nodes(&self.seen, shared.now());
+        self.seen.clear();
+        shared.synced.send_modify(|synced| synced.nodes = true);
+    }
+}
+
+/// Whether the priority classes that the settings name are there.
+#[derive(Default)]
+struct Classes {
+    there: BTreeSet<String>,
+    is_whole: bool,
+}
+
+impl Classes {
+    fn look(&self, shared: &Shared) {
+        if !self.is_whole {
+            return;
+        }
+        let named = shared.read().reading().spot_classes.clone();
+        for class in named {
+            let of = format!("priorityclasses/{class}");
+            if self.there.contains(&class) {
+                if shared.standing.is_over(&of).is_some() {
+                    tracing::info!(class, "the priority class of spot pods is there");
+                }
+            } else if shared.standing.begins(&of) {
+                tracing::warn!(
+                    class,
+                    "there is no such priority class: pods of it cannot be made (spot_priority_classes)"
+                );
+            }
+        }
+    }
+}
+
+impl Told<PriorityClass> for Classes {
+    const RESOURCE: &'static str = "priorityclasses";
+
+    fn begin(&mut self) {
+        self.there.clear();
+        self.is_whole = false;
+    }
+
+    fn is(&mut self, class: &PriorityClass, shared: &Shared) {
+        self.there.insert(name_of(&class.metadata));
+        self.look(shared);
+    }
+
+    fn is_gone(&mut self, class: &PriorityClass, shared: &Shared) {
+        self.there.remove(&name_of(&class.metadata));
+        self.look(shared);
+    }
+
+    fn done(&mut self, shared: &Shared) {
+        self.is_whole = true;
+        self.look(shared);
+        shared.synced.send_modify(|synced| synced.classes = true);
+    }
+}
+
+/// Watches nodes, pods and priority classes until it is dropped.
+pub async fn run(client: Client, shared: Arc<Shared>) {
+    let config = watcher::Config::default().page_size(PAGE);
+    let nodes = watcher(Api::<Node>::all(client.clone()), config.clone()).default_backoff();
+    let pods = watcher(Api::<Pod>::all(client.clone()), config.clone()).default_backoff();
+    let classes = watcher(Api::<PriorityClass>::all(client), config).default_backoff();
+    tokio::join!(
+        follow(nodes, Nodes::default(), &shared),
+        follow(pods, Pods::default(), &shared),
+        follow(classes, Classes::default(), &shared),
+    );
+}
+
+async fn follow<K, T: Told<K>>(events: impl Stream<Item = Result<Event<K>, Error>>, mut told: T, shared: &Shared) {
+    let mut events = pin!(events);
+    let (standing, mut lost): (Standing, Option<Instant>) = (Standing::new(), None);
+    while let Some(event) = events.next().await {
+        match event {
+            Err(fault) => {
+                metrics::counter!("headroom_kubernetes_watch_faults_total", "resource" => T::RESOURCE).increment(1);
+                lost.get_or_insert_with(Instant::now);
+                if standing.begins("") {
+                    let fault = chain(&fault);
+                    tracing::warn!(
+                        resource = T::RESOURCE,
+                        fault,
+                        "the watch broke off, and begins again: told once it does"
+                    );
+                }
+            }
+            Ok(event) => {
+                if let Some(over) = standing.is_over("") {
+                    tracing::info!(
+                        resource = T::RESOURCE,
+                        lasted_s = over.lasted_s,
+                        times = over.times,
+                        "the watch goes on"
+                    );
+                }
+                let is_listed = matches!(event, Event::InitDone);
+                let is_listing = matches!(event, Event::Init | Event::InitApply(_));
+                match event {
+                    Event::Init => told.begin(),
+                    Event::InitApply(object) | Event::Apply(object) => told.is(&object, shared),
+                    Event::Delete(object) => told.is_gone(&object, shared),
+                    Event::InitDone => told.done(shared),
+                }
+                // What a watch missed it is told when it goes on. What came and went between two lists nobody tells.
+                if is_listed && lost.is_some_and(|since| since.elapsed() > LONGEST_GAP) {
+                    shared.write().missed();
+                }
+                if !is_listing {
+                    lost = None;
+                }
+            }
+        }
+    }
+}

@@ -49,9 +49,9 @@ impl Burdens {
         burdens
     }
 
-    /// The same pods as in a view, and what is known of those that ended.
-    pub fn renew(&mut self, view: &View, now: UnixSeconds) {
-        *self = Self { ended: std::mem::take(&mut self.ended), ..Self::of(view, now) };
+    /// The pods of another, and what is known of those that ended.
+    pub fn renew(&mut self, read: Self) {
+        *self = Self { ended: std::mem::take(&mut self.ended), ..read };
     }
 
     /// A pod is there, or has changed.

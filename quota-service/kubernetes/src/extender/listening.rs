@@ -17,6 +17,8 @@ const CONNECTIONS: usize = 64;
 const HEAD_WITHIN: Duration = Duration::from_secs(120);
 /// Between two looks for assumptions that have ended.
 const TELL_EVERY: Duration = Duration::from_secs(5);
+/// So many looks.
+const RENEW_EVERY: u32 = 12;
 
 /// Why the extender does not listen.
 #[derive(Debug, thiserror::Error)]
@@ -72,9 +74,16 @@ impl Listening {
         };
         let telling = async {
             let mut every = tokio::time::interval(TELL_EVERY);
+            let mut ticks = 0_u32;
             loop {
                 every.tick().await;
                 state.tell();
+                ticks += 1;
+                if ticks.is_multiple_of(RENEW_EVERY) {
+                    let of = state.clone();
+                    // Some 100 ms for 300,000 pods.
+                    let _ = tokio::task::spawn_blocking(move || of.renew()).await;
+                }
             }
         };
         tokio::select! {

@@ -23,6 +23,7 @@ pub use quota::Refused;
 
 use crate::config::Config;
 use crate::headroom::Offers;
+use crate::cluster::watch::Shared;
 use crate::view::View;
 use crate::view::facts::{PodFacts, Reading, Uid};
 use axum::Router;
@@ -62,7 +63,7 @@ impl std::ops::Deref for ExtenderState {
 
 /// The parts of [`ExtenderState`]. Locks are taken in the order in which they stand here.
 pub struct Inner {
-    view: Arc<RwLock<View>>,
+    shared: Arc<Shared>,
     burdens: RwLock<Burdens>,
     remembered: RwLock<Remembered>,
     assumed: Mutex<Assumed<GpuModel>>,
@@ -82,14 +83,14 @@ impl ExtenderState {
     #[must_use]
     pub fn new(
         config: &Config,
-        view: Arc<RwLock<View>>,
+        shared: Arc<Shared>,
         offers: watch::Receiver<Arc<Offers>>,
         clock: Clock,
     ) -> Self {
         told::describe();
-        let burdens = Burdens::of(&view.read().unwrap_or_else(PoisonError::into_inner), clock());
+        let burdens = Burdens::of(&shared.read(), clock());
         Self(Arc::new(Inner {
-            view,
+            shared,
             burdens: RwLock::new(burdens),
             remembered: RwLock::default(),
             assumed: Mutex::default(),
@@ -104,27 +105,24 @@ impl ExtenderState {
         }))
     }
 
-    /// A pod is there, or has changed: after each [`View::set_pod`], whether the view is still locked or not. One that is on a node
-    /// is assumed no longer.
-    pub fn seen(&self, pod: &PodFacts) {
+    /// A pod is there, or has changed; none: it has gone. After the view was told. One that is on a node is assumed no longer.
+    pub fn seen(&self, uid: Uid, pod: Option<&PodFacts>) {
         let now = self.now();
-        write(&self.burdens).seen(pod, now);
-        if pod.node.is_some() {
-            self.assumed().forget(pod.uid.0);
+        match pod {
+            Some(pod) => write(&self.burdens).seen(pod, now),
+            None => write(&self.burdens).forget(uid, now),
+        }
+        if pod.is_none_or(|pod| pod.node.is_some()) {
+            self.assumed().forget(uid.0);
         }
     }
 
-    /// A pod is no longer there: after each [`View::remove_pod`].
-    pub fn forget(&self, uid: Uid) {
+    /// Reads the view anew: pods that went while nobody watched are told to nobody.
+    pub fn renew(&self) {
         let now = self.now();
-        write(&self.burdens).forget(uid, now);
-        self.assumed().forget(uid.0);
-    }
-
-    /// Everything was read anew: after [`View::keep_pods`].
-    pub fn renew(&self, view: &View) {
-        let now = self.now();
-        write(&self.burdens).renew(view, now);
+        // Locks are taken in one order, and the view is not locked while others wait for us.
+        let read = Burdens::of(&self.view(), now);
+        write(&self.burdens).renew(read);
     }
 
     /// How many pods were let through and are not seen on a node.
@@ -146,7 +144,7 @@ impl ExtenderState {
     }
 
     fn view(&self) -> RwLockReadGuard<'_, View> {
-        self.view.read().unwrap_or_else(PoisonError::into_inner)
+        self.shared.read()
     }
 
     fn burdens(&self) -> RwLockReadGuard<'_, Burdens> {

@@ -16,7 +16,7 @@ pub use pool::PoolView;
 
 use facts::{Life, NodeFacts, PodFacts, Reading, Uid};
 use peaks::Level;
-use placement::Policy;
+use placement::{Limit, Policy, over_quota};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{
     ClusterName, GpuModel, NodeId, Organization, Outcome, PoolId, PoolState, TaskClass, UnixSeconds, UsageRow,
@@ -326,6 +326,21 @@ impl View {
     #[must_use]
     pub fn state(&self, model: &GpuModel, waits_s: u64, now: UnixSeconds) -> Option<PoolState> {
         Some(self.pools.get(model)?.state(self.pool_id(model), waits_s, now))
+    }
+
+    /// l: the longest that a spot pod waits now because quota refuses it, though it would fit.
+    pub fn longest_quota_wait_s(&mut self, model: &GpuModel, limits: &[Limit], now: UnixSeconds) -> u64 {
+        let Some(pool) = self.pools.get_mut(model) else { return 0 };
+        let waiting = pool.waiting.clone();
+        let mut pods: Vec<&PodFacts> = waiting.iter().filter_map(|uid| self.pods.get(uid)).collect();
+        pods.retain(|pod| pod.class == TaskClass::Spot && !pod.is_going);
+        pods.sort_by_key(|pod| (pod.created, pod.uid));
+        let refused = pods.into_iter().find(|pod| {
+            let gang = pool::gang_of(pod);
+            let over = pod.guarantee.and_then(|hours| over_quota(&pool.fleet, &gang, hours, limits));
+            over.is_some() && pool.fleet.plan(&gang).is_some()
+        });
+        refused.map_or(0, |pod| u64::try_from(now.since_s(pod.created)).unwrap_or(0))
     }
 
     /// HP demand now, in GPUs.

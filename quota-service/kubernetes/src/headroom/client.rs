@@ -1,0 +1,171 @@
+//! The client of quota-service.
+
+use crate::cluster::connect::chain;
+use crate::config::{Config, HeadroomUrl};
+use axum::body::Bytes;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use axum::http::{Method, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::Request;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as Pooled;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+const MAX_BYTES: usize = 64 * 1_024 * 1_024;
+
+/// Why Headroom did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeadroomError {
+    #[error("{key}: {detail}")]
+    Settings { key: &'static str, detail: String },
+    #[error("{url} does not answer: {detail}")]
+    Unavailable { url: String, detail: String },
+    #[error("{url} answers {status}: {detail}")]
+    Refused { url: String, status: u16, detail: String },
+    #[error("{url} answers something else than quota-service would: {detail}; is headroom_url right?")]
+    Foreign { url: String, detail: String },
+}
+
+impl HeadroomError {
+    /// Whether the same again may be taken later. What is refused as wrong stays wrong.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::Foreign { .. } | Self::Settings { .. } => true,
+            Self::Refused { status, .. } => !matches!(status, 400 | 413 | 422),
+        }
+    }
+}
+
+/// Asks one quota-service.
+#[derive(Debug, Clone)]
+pub struct Headroom {
+    url: HeadroomUrl,
+    token_file: Option<PathBuf>,
+    client: Pooled<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+impl Headroom {
+    /// # Errors
+    /// The URL is none, or the authority cannot be read.
+    pub fn new(config: &Config) -> Result<Self, HeadroomError> {
+        let url = HeadroomUrl::parse(&config.headroom_url)
+            .map_err(|detail| HeadroomError::Settings { key: "headroom_url", detail })?;
+        let tls = trusting(&config.headroom_ca_file, url.is_secure)
+            .map_err(|detail| HeadroomError::Settings { key: "headroom_ca_file", detail })?;
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+        let client = Pooled::builder(TokioExecutor::new()).pool_idle_timeout(Duration::from_secs(30)).build(connector);
+        let token_file = (!config.headroom_token_file.is_empty()).then(|| PathBuf::from(&config.headroom_token_file));
+        Ok(Self { url, token_file, client })
+    }
+
+    /// # Errors
+    /// It does not answer, refuses, or answers something else.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, HeadroomError> {
+        self.ask(Method::GET, path, None).await
+    }
+
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, HeadroomError> {
+        let body = serde_json::to_vec(body).map_err(|fault| self.foreign(path, fault.to_string()))?;
+        self.ask(method, path, Some(body.into())).await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Bytes>,
+    ) -> Result<T, HeadroomError> {
+        let request = self.request(method, path, body)?;
+        let away = |detail: String| HeadroomError::Unavailable { url: self.at(path), detail };
+        let exchange = async {
+            let response = self.client.request(request).await.map_err(|fault| away(chain(&fault)))?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
+            Ok((status, body.map_err(|fault| away(fault.to_string()))?.to_bytes()))
+        };
+        let answered = tokio::time::timeout(ANSWERS_WITHIN, exchange).await;
+        let (status, body) =
+            answered.map_err(|_| away(format!("no answer within {} s", ANSWERS_WITHIN.as_secs())))??;
+        if !status.is_success() {
+            return Err(self.refused(path, status, &body));
+        }
+        serde_json::from_slice(&body).map_err(|fault| self.foreign(path, fault.to_string()))
+    }
+
+    fn request(&self, method: Method, path: &str, body: Option<Bytes>) -> Result<Request<Full<Bytes>>, HeadroomError> {
+        let mut request = Request::builder().method(method).uri(self.at(path));
+        request = request.header(USER_AGENT, concat!("headroom-kubernetes/", env!("CARGO_PKG_VERSION")));
+        if let Some(file) = &self.token_file {
+            // Read each time: a token is changed by changing its file.
+            let wrong = |detail| HeadroomError::Settings { key: "headroom_token_file", detail };
+            let token = std::fs::read_to_string(file);
+            let token = token.map_err(|fault| wrong(format!("{}: {fault}", file.display())))?;
+            request = request.header(AUTHORIZATION, format!("Bearer {}", token.trim()));
+        }
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let made = request.body(Full::new(body.unwrap_or_default()));
+        made.map_err(|fault| HeadroomError::Settings { key: "headroom_token_file", detail: fault.to_string() })
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url.base)
+    }
+
+    fn foreign(&self, path: &str, detail: String) -> HeadroomError {
+        HeadroomError::Foreign { url: self.at(path), detail }
+    }
+
+    /// A problem's own words, where it is one.
+    fn refused(&self, path: &str, status: StatusCode, body: &[u8]) -> HeadroomError {
+        let problem = serde_json::from_slice::<wire::Problem>(body).ok();
+        let text = || String::from_utf8_lossy(body).chars().take(200).collect();
+        let detail = problem.map_or_else(text, |problem| problem.detail);
+        HeadroomError::Refused { url: self.at(path), status: status.as_u16(), detail }
+    }
+}
+
+fn trusting(ca_file: &str, is_secure: bool) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    if !ca_file.is_empty() {
+        let read = CertificateDer::pem_file_iter(ca_file).map_err(|fault| format!("{ca_file}: {fault:?}"))?;
+        for certificate in read {
+            let certificate = certificate.map_err(|fault| format!("{ca_file}: {fault:?}"))?;
+            roots.add(certificate).map_err(|fault| format!("{ca_file}: {fault}"))?;
+        }
+        if roots.is_empty() {
+            return Err(format!("{ca_file}: it holds no certificate (PEM)"));
+        }
+    } else if is_secure {
+        for certificate in rustls_native_certs::load_native_certs().certs {
+            // One that is of no use leaves the others.
+            let _ = roots.add(certificate);
+        }
+        if roots.is_empty() {
+            return Err("this machine trusts no authority: name one".to_owned());
+        }
+    }
+    let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let client = client.with_safe_default_protocol_versions().map_err(|fault| fault.to_string())?;
+    Ok(client.with_root_certificates(roots).with_no_client_auth())
+}

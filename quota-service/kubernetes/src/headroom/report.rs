@@ -1,0 +1,199 @@
+//! What the cluster looks like, told to Headroom: usage by the hour, states, how promises ended.
+//!
+//! Each replica tells what it saw: rows replace each other, an outcome counts once under its id, and an older state is not taken.
+
+use super::client::{Headroom, HeadroomError};
+use super::offers::Offers;
+use crate::cluster::watch::Shared;
+use axum::http::Method;
+use serde_json::Value;
+use serving::said::Standing;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use vocab::{GpuModel, Organization, Outcome, PoolId, UnixSeconds, UsageRow};
+use wire::{
+    DemandAnswer, OutcomeBatch, OutcomeBody, OutcomeReceipt, PoolStateBody, UsageBatch, UsageReceipt, UsageRowBody,
+};
+
+/// Rows or outcomes of one request.
+const BATCH: usize = 5_000;
+/// What could not be told for so long is let go of: quotas look at no older usage, and a database that was away for a week has
+/// other worries.
+const KEPT_HOURS: i64 = 7 * 24;
+/// Organizations that were seen so long ago are known.
+const KNOWN_HOURS: u32 = 168;
+
+/// Tells again and again. Never returns.
+pub async fn run(headroom: Headroom, shared: Arc<Shared>, offers: watch::Receiver<Arc<Offers>>, every: Duration) {
+    let mut reporter = Reporter { headroom, shared, offers, standing: Standing::new(), known: BTreeSet::new() };
+    loop {
+        reporter.tell().await;
+        tokio::time::sleep(every).await;
+    }
+}
+
+struct Reporter {
+    headroom: Headroom,
+    shared: Arc<Shared>,
+    offers: watch::Receiver<Arc<Offers>>,
+    standing: Standing,
+    /// Pools whose organizations Headroom was asked for.
+    known: BTreeSet<GpuModel>,
+}
+
+impl Reporter {
+    async fn tell(&mut self) {
+        let now = self.shared.now();
+        self.shared.write().pass_to(now);
+        self.learn().await;
+        let (rows, outcomes) = {
+            let mut view = self.shared.write();
+            (view.take_rows(), view.take_outcomes())
+        };
+        let rows = self.tell_rows(rows, now).await;
+        let outcomes = self.tell_outcomes(outcomes, now).await;
+        metrics::gauge!("headroom_kubernetes_untold", "of" => "usage").set(rows.len() as f64);
+        metrics::gauge!("headroom_kubernetes_untold", "of" => "outcomes").set(outcomes.len() as f64);
+        self.shared.write().put_back(rows, outcomes);
+        self.tell_states(now).await;
+    }
+
+    /// Asks once which organizations Headroom has heard of, so that none falls silent when this program starts again.
+    async fn learn(&mut self) {
+        let models: Vec<GpuModel> = self.shared.read().pools().keys().cloned().collect();
+        for model in models {
+            if self.known.contains(&model) {
+                continue;
+            }
+            let pool = self.shared.read().pool_id(&model);
+            let path = format!("/v1/demand?{}&hours={KNOWN_HOURS}", query(&pool));
+            match self.headroom.get::<DemandAnswer>(&path).await {
+                Ok(answer) => {
+                    let named =
+                        answer.organizations.iter().filter_map(|one| Organization::parse(&one.organization).ok());
+                    let named: Vec<_> = named.filter(|name| !name.is_pool_peak()).collect();
+                    self.shared.write().know(&model, named);
+                    self.known.insert(model);
+                }
+                // A pool that it has not heard of has no organizations.
+                Err(HeadroomError::Refused { status: 404, .. }) => {
+                    self.known.insert(model);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn tell_rows(&self, mut rows: Vec<UsageRow>, now: UnixSeconds) -> Vec<UsageRow> {
+        let before = rows.len();
+        rows.retain(|row| now.since_s(row.hour.instant()) < KEPT_HOURS * 3_600);
+        self.lost("usage", before - rows.len(), "nobody took it for a week");
+        let mut left = Vec::new();
+        for batch in rows.chunks(BATCH) {
+            let body = UsageBatch { rows: batch.iter().map(row_body).collect() };
+            let went = self.headroom.send::<UsageReceipt>(Method::POST, "/v1/usage", &body).await.map(drop);
+            if self.noted("usage", &went, batch.len()) {
+                left.extend_from_slice(batch);
+            }
+        }
+        left
+    }
+
+    async fn tell_outcomes(&self, mut outcomes: Vec<Outcome>, now: UnixSeconds) -> Vec<Outcome> {
+        let before = outcomes.len();
+        outcomes.retain(|outcome| now.since_s(outcome.ended_at) < KEPT_HOURS * 3_600);
+        self.lost("outcomes", before - outcomes.len(), "nobody took them for a week");
+        let mut left = Vec::new();
+        for batch in outcomes.chunks(BATCH) {
+            let body = OutcomeBatch { outcomes: batch.iter().map(outcome_body).collect() };
+            let went = self.headroom.send::<OutcomeReceipt>(Method::POST, "/v1/outcomes", &body).await.map(drop);
+            if self.noted("outcomes", &went, batch.len()) {
+                left.extend_from_slice(batch);
+            }
+        }
+        left
+    }
+
+    async fn tell_states(&self, now: UnixSeconds) {
+        let offers = self.offers.borrow().clone();
+        let states: BTreeMap<PoolId, PoolStateBody> = {
+            let mut view = self.shared.write();
+            let models: Vec<GpuModel> = view.pools().keys().cloned().collect();
+            let of = |model: GpuModel| {
+                let limits = offers.pools.get(&model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
+                let waits_s = view.longest_quota_wait_s(&model, limits, now);
+                let state = view.state(&model, waits_s, now)?;
+                Some((state.pool.clone(), PoolStateBody::from(&state)))
+            };
+            models.into_iter().filter_map(of).collect()
+        };
+        for (pool, body) in states {
+            let path = format!("/v1/pools/{}/state", encoded(&pool.to_string()));
+            let went = self.headroom.send::<Value>(Method::PUT, &path, &body).await.map(drop);
+            self.standing.note(
+                &format!("state/{pool}"),
+                &went,
+                |fault| tracing::warn!(%pool, %fault, "the state of the pool is not taken: told again once it is"),
+                |over| tracing::info!(%pool, lasted_s = over.lasted_s, "the state of the pool is taken"),
+            );
+        }
+    }
+
+    /// Whether it has to be told again.
+    fn noted(&self, what: &'static str, went: &Result<(), HeadroomError>, count: usize) -> bool {
+        self.standing.note(
+            what,
+            went,
+            |fault| tracing::warn!(what, %fault, "it is not taken, and told again"),
+            |over| tracing::info!(what, lasted_s = over.lasted_s, "it is taken again"),
+        );
+        let Err(fault) = went else { return false };
+        if !fault.is_retryable() {
+            self.lost(what, count, "it is refused as wrong");
+        }
+        fault.is_retryable()
+    }
+
+    fn lost(&self, what: &'static str, count: usize, why: &str) {
+        if count > 0 {
+            metrics::counter!("headroom_kubernetes_lost_total", "of" => what).increment(count as u64);
+            tracing::error!(what, count, why, "it is let go of");
+        }
+    }
+}
+
+fn row_body(row: &UsageRow) -> UsageRowBody {
+    UsageRowBody {
+        hour: row.hour.instant().to_string(),
+        cluster: row.series.pool.cluster.to_string(),
+        gpu_model: row.series.pool.gpu_model.to_string(),
+        organization: row.series.organization.to_string(),
+        demand_gpus: row.demand.as_gpus(),
+    }
+}
+
+fn outcome_body(outcome: &Outcome) -> OutcomeBody {
+    OutcomeBody {
+        event_id: outcome.event_id.to_string(),
+        cluster: outcome.pool.cluster.to_string(),
+        gpu_model: outcome.pool.gpu_model.to_string(),
+        guarantee_hours: u64::from(outcome.guarantee_hours.get()),
+        kind: outcome.kind.as_str().to_owned(),
+        ended_at: outcome.ended_at.to_string(),
+        task: outcome.task.as_ref().map(ToString::to_string),
+        node: outcome.node.as_ref().map(ToString::to_string),
+    }
+}
+
+fn query(pool: &PoolId) -> String {
+    format!("cluster={}&gpu_model={}", encoded(pool.cluster.as_str()), encoded(pool.gpu_model.as_str()))
+}
+
+/// For a path or a query: all but letters, digits and a few others as `%XX`.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
+}

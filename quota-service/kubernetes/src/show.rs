@@ -1,0 +1,176 @@
+//! `headroom-kubernetes show`: the cluster as it counts, once.
+
+use crate::cluster::connect::chain;
+use crate::cluster::slim::{Node, Pod};
+use crate::cluster::{ConnectError, connect};
+use crate::config::Config;
+use crate::view::View;
+use crate::view::facts::{Life, NodeFacts, PodFacts, Reading};
+use command_line::{Exit, Failure, print_json, print_text, table};
+use kube::api::ListParams;
+use kube::{Api, Client};
+use placement::Policy;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use vocab::{ClusterName, TaskClass, UnixSeconds};
+
+/// Objects of one answer.
+const PAGE: u32 = 500;
+
+/// Why nothing can be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ShowError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("{resource} cannot be listed: {detail}")]
+    List { resource: &'static str, detail: String },
+    #[error("cluster: {0}: set it to Headroom's name of this cluster")]
+    Cluster(vocab::NameError),
+}
+
+impl From<ShowError> for Failure {
+    fn from(fault: ShowError) -> Self {
+        let exit = match &fault {
+            ShowError::List { .. } | ShowError::Connect(ConnectError::Client { .. }) => Exit::Unavailable,
+            ShowError::Connect(_) | ShowError::Cluster(_) => Exit::ConfigInvalid,
+        };
+        Self::new(exit, fault)
+    }
+}
+
+/// Lists page by page, so that no answer holds a whole cluster.
+async fn each<K>(client: &Client, resource: &'static str, mut told: impl FnMut(K)) -> Result<(), ShowError>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let (api, mut token) = (Api::<K>::all(client.clone()), None);
+    loop {
+        let params = ListParams { limit: Some(PAGE), continue_token: token.take(), ..ListParams::default() };
+        let list = api.list(&params).await;
+        let list = list.map_err(|fault| ShowError::List { resource, detail: chain(&fault) })?;
+        list.items.into_iter().for_each(&mut told);
+        token = list.metadata.continue_.filter(|token| !token.is_empty());
+        if token.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads the cluster once. Answers it with what could not be read.
+///
+/// # Errors
+/// The API cannot be reached, or refuses.
+pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
+    let cluster = ClusterName::parse(&config.cluster).map_err(ShowError::Cluster)?;
+    let client = connect(config).await?;
+    let mut view = View::new(cluster, Reading::of(config), Policy::GFS);
+    let mut faults = Vec::new();
+    each::<Node>(&client, "nodes", |node| match NodeFacts::read(&node, view.reading()) {
+        Ok(Some(facts)) => view.set_node(facts, now),
+        Ok(None) => {}
+        Err(fault) => faults.push(fault.to_string()),
+    })
+    .await?;
+    each::<Pod>(&client, "pods", |pod| match PodFacts::read(&pod, view.reading()) {
+        Ok(Some((facts, more))) => {
+            faults.extend(more.iter().map(ToString::to_string));
+            view.set_pod(facts, now);
+        }
+        Ok(None) => {}
+        Err(fault) => faults.push(fault.to_string()),
+    })
+    .await?;
+    view.pass_to(now);
+    Ok((view, faults))
+}
+
+/// Prints pools, demand and what could not be read.
+///
+/// # Errors
+/// As [`read`].
+pub async fn run(config: &Config, json: bool) -> Result<(), ShowError> {
+    let now = crate::clock::now();
+    let (view, faults) = read(config, now).await?;
+    if json {
+        print_json(&as_json(&view, &faults, now));
+    } else {
+        print_text(&as_text(&view, &faults, now));
+    }
+    Ok(())
+}
+
+fn counts(view: &View, model: &vocab::GpuModel, class: TaskClass, life: Life) -> (usize, u64) {
+    let here = view
+        .pods()
+        .values()
+        .filter(|pod| pod.class == class && pod.life == life && view.model_of(pod).as_ref() == Some(model));
+    here.fold((0, 0), |(pods, gpus), pod| (pods + 1, gpus + u64::from(pod.gpus)))
+}
+
+fn as_json(view: &View, faults: &[String], now: UnixSeconds) -> Value {
+    let pools: Vec<Value> = view.pools().keys().filter_map(|model| {
+        let state = view.state(model, 0, now)?;
+        let promised: BTreeMap<String, f64> =
+            state.spot_by_guarantee.iter().map(|(hours, gpus)| (hours.get().to_string(), gpus.as_gpus())).collect();
+        let demand: BTreeMap<String, u64> =
+            view.demand_gpus(model).into_iter().map(|(name, gpus)| (name.to_string(), gpus)).collect();
+        let side = |class| {
+            let (waiting, waiting_gpus) = counts(view, model, class, Life::Waits);
+            let (running, running_gpus) = counts(view, model, class, Life::Runs);
+            json!({"waiting_pods": waiting, "waiting_gpus": waiting_gpus, "running_pods": running, "running_gpus": running_gpus})
+        };
+        Some(json!({
+            "pool": state.pool.to_string(),
+            "capacity_gpus": state.capacity.as_gpus(),
+            "idle_gpus": state.idle.as_gpus(),
+            "spot_gpus_by_guarantee_hours": promised,
+            "hp_demand_gpus_by_organization": demand,
+            "hp": side(TaskClass::Hp),
+            "spot": side(TaskClass::Spot),
+        }))
+    }).collect();
+    json!({
+        "pools": pools,
+        "nodes": view.nodes().len(),
+        "pods": view.pods().len(),
+        "pods_without_gpu_model": view.without_model.len(),
+        "not_read": faults,
+    })
+}
+
+fn as_text(view: &View, faults: &[String], now: UnixSeconds) -> String {
+    let header = ["pool", "GPUs", "idle", "HP running", "HP waiting", "spot running", "spot waiting", "promised"];
+    let mut rows = Vec::new();
+    for model in view.pools().keys() {
+        let Some(state) = view.state(model, 0, now) else { continue };
+        let gpus = |class, life| counts(view, model, class, life).1.to_string();
+        let promised: f64 = state.spot_by_guarantee.values().map(|gpus| gpus.as_gpus()).sum();
+        rows.push(vec![
+            state.pool.to_string(),
+            state.capacity.as_gpus().to_string(),
+            state.idle.as_gpus().to_string(),
+            gpus(TaskClass::Hp, Life::Runs),
+            gpus(TaskClass::Hp, Life::Waits),
+            gpus(TaskClass::Spot, Life::Runs),
+            gpus(TaskClass::Spot, Life::Waits),
+            promised.to_string(),
+        ]);
+    }
+    let mut text = table(&header, &rows);
+    if rows.is_empty() {
+        text =
+            "no node has GPUs (gpu_resource), or none says its model (gpu_model_label, default_gpu_model)\n".to_owned();
+    }
+    if !view.without_model.is_empty() {
+        text += &format!(
+            "{} pods belong to no pool: they select no GPU model (default_gpu_model)\n",
+            view.without_model.len()
+        );
+    }
+    for fault in faults {
+        text += &format!("not read: {fault}\n");
+    }
+    text
+}

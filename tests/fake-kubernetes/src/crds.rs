@@ -1,0 +1,163 @@
+//! Definitions of Kueue's kinds, with as much of their schemas as decides how they are written: which lists are one
+//! leaf, which have keys, what is required, what cannot change. Inner parts that do not matter take anything.
+
+use serde_json::{Value, json};
+
+/// A definition of a kind of `kueue.x-k8s.io` with one version.
+#[must_use]
+pub fn definition(kind: &str, plural: &str, version: &str, scope: &str, spec: &Value, status: &Value) -> Value {
+    let schema = json!({ "type": "object", "properties": {
+        "apiVersion": { "type": "string" }, "kind": { "type": "string" }, "metadata": { "type": "object" },
+        "spec": spec, "status": status,
+    }});
+    let version = json!({
+        "name": version, "served": true, "storage": true,
+        "schema": { "openAPIV3Schema": schema }, "subresources": { "status": {} },
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.kueue.x-k8s.io") },
+        "spec": {
+            "group": "kueue.x-k8s.io", "scope": scope, "versions": [version],
+            "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List") },
+        },
+        "status": { "conditions": [{ "type": "Established", "status": "True" }], "storedVersions": [] },
+    })
+}
+
+fn anything() -> Value {
+    json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+fn keyed(key: &str, entry: &Value) -> Value {
+    json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key], "items": entry })
+}
+
+fn conditions() -> Value {
+    let word = || json!({ "type": "string" });
+    let entry = json!({
+        "type": "object", "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+        "properties": {
+            "lastTransitionTime": word(), "message": { "type": "string", "maxLength": 32768 },
+            "observedGeneration": { "type": "integer" }, "reason": { "type": "string", "minLength": 1 },
+            "status": { "type": "string", "enum": ["True", "False", "Unknown"] }, "type": word(),
+        },
+    });
+    keyed("type", &entry)
+}
+
+fn quantities() -> Value {
+    json!({ "type": "object", "additionalProperties": { "x-kubernetes-int-or-string": true } })
+}
+
+fn resource_groups() -> Value {
+    let quantity = || json!({ "x-kubernetes-int-or-string": true });
+    let resource = json!({
+        "type": "object", "required": ["name", "nominalQuota"],
+        "properties": {
+            "name": { "type": "string" }, "nominalQuota": quantity(), "borrowingLimit": quantity(),
+            "lendingLimit": quantity(),
+        },
+    });
+    let flavor = json!({
+        "type": "object", "required": ["name", "resources"],
+        "properties": { "name": { "type": "string" }, "resources": keyed("name", &resource) },
+    });
+    let group = json!({
+        "type": "object", "required": ["coveredResources", "flavors"],
+        "properties": {
+            "coveredResources": { "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": 64 },
+            "flavors": keyed("name", &flavor),
+        },
+    });
+    // One leaf: who owns any of it owns all of it.
+    json!({ "type": "array", "x-kubernetes-list-type": "atomic", "maxItems": 16, "items": group })
+}
+
+fn cluster_queue() -> Value {
+    let mut spec = anything();
+    let entry = json!({ "type": "object", "required": ["name"], "properties": {
+        "name": { "type": "string" }, "onFlavors": { "type": "array", "items": { "type": "string" } },
+    }});
+    spec["properties"] = json!({
+        "resourceGroups": resource_groups(),
+        "admissionChecksStrategy": { "type": "object", "properties": { "admissionChecks": keyed("name", &entry) } },
+    });
+    let mut status = anything();
+    status["properties"] = json!({ "conditions": conditions() });
+    definition("ClusterQueue", "clusterqueues", "v1beta2", "Cluster", &spec, &status)
+}
+
+fn workload() -> Value {
+    let check = json!({
+        "type": "object", "required": ["lastTransitionTime", "message", "name", "state"],
+        "properties": {
+            "name": { "type": "string", "minLength": 1 }, "message": { "type": "string", "maxLength": 32768 },
+            "state": { "type": "string", "enum": ["Pending", "Ready", "Retry", "Rejected"] },
+            "lastTransitionTime": { "type": "string" }, "requeueAfterSeconds": { "type": "integer", "minimum": 0 },
+            "retryCount": { "type": "integer", "minimum": 0 },
+            "podSetUpdates": { "type": "array", "x-kubernetes-list-type": "atomic", "maxItems": 8, "items": anything() },
+        },
+    });
+    let mut status = anything();
+    status["properties"] = json!({ "conditions": conditions(), "admissionChecks": keyed("name", &check) });
+    definition("Workload", "workloads", "v1beta2", "Namespaced", &anything(), &status)
+}
+
+fn admission_check() -> Value {
+    let fixed = json!([{ "rule": "self == oldSelf", "message": "field is immutable" }]);
+    let spec = json!({
+        "type": "object", "required": ["controllerName"],
+        "properties": {
+            "controllerName": { "type": "string", "minLength": 1, "maxLength": 153, "x-kubernetes-validations": fixed },
+            "parameters": anything(),
+        },
+    });
+    let status = json!({ "type": "object", "properties": { "conditions": conditions() } });
+    definition("AdmissionCheck", "admissionchecks", "v1beta2", "Cluster", &spec, &status)
+}
+
+/// What a cluster with Kueue has, all in `v1beta2`.
+#[must_use]
+pub fn kueue() -> Vec<Value> {
+    let plain = |kind, plural, scope| definition(kind, plural, "v1beta2", scope, &anything(), &anything());
+    vec![
+        cluster_queue(),
+        workload(),
+        admission_check(),
+        plain("LocalQueue", "localqueues", "Namespaced"),
+        plain("ResourceFlavor", "resourceflavors", "Cluster"),
+        plain("Cohort", "cohorts", "Cluster"),
+    ]
+}
+
+/// The kinds of dynamic quota (`v1alpha1`). The list of flavors has had two names: `orchestratedFlavors`, and in an older
+/// draft `managedFlavors`; what has the other is dropped or refused, as by a real server.
+#[must_use]
+pub fn dynamic_quota(flavors: &str) -> Vec<Value> {
+    let fixed = json!([{ "rule": "self == oldSelf", "message": "field is immutable" }]);
+    let named = json!({ "type": "object", "required": ["name"], "properties": { "name": { "type": "string" } } });
+    let mut listed = keyed("name", &named);
+    listed["minItems"] = 1.into();
+    listed["maxItems"] = 64.into();
+    let mut spec = json!({
+        "type": "object", "required": ["controllerName", flavors],
+        "properties": {
+            "controllerName": { "type": "string", "minLength": 1, "maxLength": 253, "x-kubernetes-validations": fixed },
+            "parameters": anything(),
+        },
+    });
+    spec["properties"][flavors] = listed;
+    let flavor = json!({ "type": "object", "required": ["name", "resources"],
+        "properties": { "name": { "type": "string" }, "resources": quantities() } });
+    let capacity = json!({ "type": "object", "required": ["flavors", "lastUpdateTime"],
+        "properties": { "flavors": keyed("name", &flavor), "lastUpdateTime": { "type": "string" } } });
+    let status = json!({ "type": "object", "properties": { "capacity": capacity, "conditions": conditions() } });
+    let mut any_status = anything();
+    any_status["properties"] = json!({ "conditions": conditions() });
+    let orchestrator = ("DynamicQuotaOrchestrator", "dynamicquotaorchestrators");
+    vec![
+        definition("CapacityProvider", "capacityproviders", "v1alpha1", "Cluster", &spec, &status),
+        definition(orchestrator.0, orchestrator.1, "v1alpha1", "Cluster", &anything(), &any_status),
+    ]
+}
