@@ -9,6 +9,7 @@ pub mod calls;
 pub mod clock;
 pub mod cluster;
 pub mod config;
+pub mod extender;
 pub mod headroom;
 pub mod health;
 pub mod lead;

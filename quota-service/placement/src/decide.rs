@@ -211,13 +211,22 @@ fn plan(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<Plan> 
 
 /// A task counts among all guarantees up to its own: S_a(h') + request ≤ Q_h' for every offered h' ≤ h (DESIGN §4.8).
 pub fn over_quota(fleet: &Fleet, gang: &Gang, hours: HorizonHours, limits: &[Limit]) -> Option<Refusal> {
+    exceeded(|of| fleet.promised(of), asked(gang), hours, limits)
+}
+
+/// [`over_quota`] for whoever counts what is promised in another way.
+pub fn exceeded(
+    promised: impl Fn(HorizonHours) -> MilliGpus,
+    asked: MilliGpus,
+    hours: HorizonHours,
+    limits: &[Limit],
+) -> Option<Refusal> {
     if !limits.iter().any(|limit| limit.hours == hours) {
         return Some(Refusal::NotOffered { hours, longest: limits.last().map(|limit| limit.hours) });
     }
-    let asked = asked(gang);
     let shorter = limits.iter().filter(|limit| limit.hours <= hours);
     let mut over = shorter.filter_map(|limit| {
-        let promised = fleet.promised(limit.hours);
+        let promised = promised(limit.hours);
         let is_kept = promised.checked_add(asked).is_some_and(|sum| sum <= limit.quota);
         (!is_kept).then_some(Refusal::OverQuota { hours: limit.hours, quota: limit.quota, promised, asked })
     });

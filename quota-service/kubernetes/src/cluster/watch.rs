@@ -45,8 +45,8 @@ pub struct Shared {
     synced: watch::Sender<Synced>,
     standing: Standing,
     now: fn() -> UnixSeconds,
-    /// Told of pods that got their node, or have gone.
-    seen: std::sync::OnceLock<Box<dyn Fn(Uid) + Send + Sync>>,
+    /// Told of pods.
+    seen: std::sync::OnceLock<Box<dyn Fn(Uid, Option<&PodFacts>) + Send + Sync>>,
 }
 
 impl Shared {
@@ -62,8 +62,9 @@ impl Shared {
         })
     }
 
-    /// Who is told of each pod that got its node, or has gone. Once.
-    pub fn tell(&self, seen: impl Fn(Uid) + Send + Sync + 'static) {
+    /// Who is told of each pod that is there or has changed, and, without facts, of each that has gone; the view knows it by then, and
+    /// is not locked. Once.
+    pub fn tell(&self, seen: impl Fn(Uid, Option<&PodFacts>) + Send + Sync + 'static) {
         let _ = self.seen.set(Box::new(seen));
     }
 
@@ -86,9 +87,9 @@ impl Shared {
         self.synced.subscribe()
     }
 
-    fn saw(&self, uid: Uid) {
+    fn saw(&self, uid: Uid, pod: Option<&PodFacts>) {
         if let Some(seen) = self.seen.get() {
-            seen(uid);
+            seen(uid, pod);
         }
     }
 
@@ -143,11 +144,9 @@ impl Told<Pod> for Pods {
             Ok(Some((facts, faults))) => {
                 let uid = facts.uid;
                 self.seen.insert(uid);
-                let is_bound = view.set_pod(facts, now);
+                view.set_pod(facts.clone(), now);
                 drop(view);
-                if is_bound {
-                    shared.saw(uid);
-                }
+                shared.saw(uid, Some(&facts));
                 match faults.first() {
                     Some(fault) => shared.unreadable(Self::RESOURCE, &name, fault),
                     None => shared.readable(Self::RESOURCE, &name),
@@ -168,7 +167,11 @@ impl Told<Pod> for Pods {
         view.remove_pod(uid, facts.as_ref(), now);
         drop(view);
         shared.readable(Self::RESOURCE, &name_of(&pod.metadata));
-        shared.saw(uid);
+        if facts.is_some() {
+            // How it was last says why it went.
+            shared.saw(uid, facts.as_ref());
+        }
+        shared.saw(uid, None);
     }
 
     fn done(&mut self, shared: &Shared) {

@@ -53,13 +53,13 @@ impl Wish {
 }
 
 /// Rulers of one decision: most nodes share a topology.
-struct Rulers<'a> {
+pub(super) struct Rulers<'a> {
     wish: Wish,
     known: Vec<(&'a Arc<Topology>, Ruler<'a>)>,
 }
 
 impl<'a> Rulers<'a> {
-    const fn new(wish: Wish) -> Self {
+    pub const fn new(wish: Wish) -> Self {
         Self { wish, known: Vec::new() }
     }
 
@@ -72,8 +72,13 @@ impl<'a> Rulers<'a> {
         &self.known[at].1
     }
 
+    /// How GPUs lie of which nothing is known, if that will do.
+    pub fn unknown(&self) -> Option<Alignment> {
+        Some(Alignment::UNKNOWN).filter(|alignment| self.wish.takes(*alignment))
+    }
+
     /// How the best of some GPUs of a node would lie, if that will do.
-    fn best(&mut self, node: &'a NodeState, available: u64) -> Option<Alignment> {
+    pub fn best(&mut self, node: &'a NodeState, available: u64) -> Option<Alignment> {
         let wish = self.wish;
         let best = match &node.topology {
             Some(topology) => self.of(topology).best(available),

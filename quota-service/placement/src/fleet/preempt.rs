@@ -50,7 +50,13 @@ pub(super) struct Costs<'a> {
     pool_milli_gpu_s: f64,
 }
 
-impl Costs<'_> {
+impl<'a> Costs<'a> {
+    /// Of a decision in a pool of so many GPUs.
+    pub fn new(now: UnixSeconds, history: History, settings: &'a PreemptionSettings, gpus: u64) -> Self {
+        let pool_milli_gpu_s = gpus as f64 * settings.usage_window_s as f64 * 1_000.0;
+        Self { now, history, settings, pool_milli_gpu_s }
+    }
+
     /// Whether a task's promise counts.
     fn is_promised(&self, task: &Running) -> bool {
         self.settings.keeps_guarantees && task.guarantee.is_some()
@@ -88,7 +94,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    fn order(&self, other: &Self) -> Ordering {
+    pub fn order(&self, other: &Self) -> Ordering {
         self.promised.cmp(&other.promised).then(self.price.total_cmp(&other.price))
     }
 }
@@ -121,8 +127,7 @@ impl Fleet {
         {
             return None;
         }
-        let pool_milli_gpu_s = self.gpus as f64 * settings.usage_window_s as f64 * 1_000.0;
-        let costs = Costs { now, history, settings, pool_milli_gpu_s };
+        let costs = Costs::new(now, history, settings, self.gpus);
         let mut gone: Vec<(TaskId, Running)> = Vec::new();
         let mut places = Vec::new();
         let mut draw = Draw::of_task(rule.seed(), &gang.task, now.get());
@@ -355,8 +360,7 @@ impl Fleet {
     /// [`cheapest`](Self::cheapest) by a look at every node.
     pub(super) fn agrees_with_a_look_at_every_node(&self, gang: &Gang, now: UnixSeconds, history: History) -> bool {
         let settings = &PreemptionSettings::default();
-        let pool_milli_gpu_s = self.gpus as f64 * settings.usage_window_s as f64 * 1_000.0;
-        let costs = Costs { now, history, settings, pool_milli_gpu_s };
+        let costs = Costs::new(now, history, settings, self.gpus);
         let searched = self.cheapest(gang, &costs);
         if searched.as_ref().is_some_and(|(_, candidate)| candidate.victims.is_empty()) {
             return self.first_place(gang).is_some();

@@ -27,7 +27,7 @@ impl VictimRule {
 }
 
 /// A share in millionths, so that nodes of any size compare.
-fn millionths(part: u32, of: usize) -> u64 {
+pub(super) fn millionths(part: u32, of: usize) -> u64 {
     u64::from(part) * 1_000 / of.max(1) as u64
 }
 

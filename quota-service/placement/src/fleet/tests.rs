@@ -1,4 +1,5 @@
 mod aligned;
+mod offered;
 
 use super::*;
 use crate::invariants;

@@ -12,7 +12,9 @@ pub use target::{Spec, Target, Workload};
 
 use super::{Fleet, Gang, GpuPlace, GpuRequest, PodPlace};
 use crate::draw::Draw;
+use super::index::Key;
 use seat::{Ground, Seat};
+use std::cmp::Ordering;
 
 /// On which node a pod goes, where idle GPUs suffice. Scores are whole numbers, of which the highest wins; ties go to the node
 /// that was added first.
@@ -190,6 +192,30 @@ impl Fleet {
             GpuRequest::Whole(_) => self.nodes[node].place(gang.pod.gpus)?,
         };
         Some(PodPlace { node, gpus })
+    }
+
+    /// Of these nodes those on which a pod fits, in the order in which [`place_by`](Self::place_by) would choose them. Answers their
+    /// numbers.
+    pub(super) fn order_by(&self, gang: &Gang, rule: ScoreRule, workload: &Workload, nodes: &[usize]) -> Vec<usize> {
+        let Self { power, evictions, .. } = self;
+        let ground = Ground { rule, class: gang.class, target: workload.target(), power, evictions };
+        let seats: Vec<Seat> = nodes.iter().map(|node| ground.seat(&self.nodes[*node], &gang.pod)).collect();
+        if let ScoreRule::Random { seed } = rule {
+            let mut draw = Draw::of_task(seed, &gang.task, 0);
+            let mut fits: Vec<usize> = fitting(&seats).map(|(place, _)| nodes[place]).collect();
+            fits.sort_unstable();
+            return std::iter::from_fn(|| Some(fits.remove(draw.below(fits.len())?))).collect();
+        }
+        let weighing = Weighing::of(rule, moving_alpha(self.used_milli, self.gpus), &seats);
+        let is_beside = matches!(rule, ScoreRule::Beside(_));
+        let mut order: Vec<(i64, usize, Option<Key>)> = fitting(&seats)
+            .map(|(place, seat)| (weighing.value(seat), nodes[place], is_beside.then(|| self.key(nodes[place]))))
+            .collect();
+        order.sort_unstable_by(|(value, node, key), (other, of, than)| {
+            let by_key = key.zip(*than).map_or(Ordering::Equal, |(key, than)| key.order(&than, gang.class));
+            other.cmp(value).then(by_key).then(node.cmp(of))
+        });
+        order.into_iter().map(|(_, node, _)| node).collect()
     }
 
     /// Any GPU of a node with room for a share.

@@ -1,0 +1,106 @@
+//! Where the extender listens.
+
+use super::{ExtenderState, router};
+use crate::config::Config;
+use serving::listen::{ConnectionLimits, serve};
+use serving::tls::{self, Files, Tls};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// Replicas of a scheduler, and whoever looks: far below this.
+const CONNECTIONS: usize = 64;
+/// Go keeps quiet connections for 90 s. We keep them longer, so that none ends while a question is on its way.
+const HEAD_WITHIN: Duration = Duration::from_secs(120);
+/// Between two looks for assumptions that have ended.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+/// So many looks.
+const RENEW_EVERY: u32 = 12;
+
+/// Why the extender does not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtenderError {
+    #[error(
+        "extender_listen = {at}: without a certificate it listens on this machine alone, since whoever reaches it decides on pods: \
+         set tls_certificate_file and tls_key_file, or listen on 127.0.0.1"
+    )]
+    Open { at: SocketAddr },
+    #[error("tls_certificate_file and tls_key_file belong together, and tls_client_ca_file with them: set {missing}")]
+    Half { missing: &'static str },
+    #[error("{0}")]
+    Certificates(String),
+    #[error("extender_listen = {at}: {fault}")]
+    Bind { at: SocketAddr, fault: std::io::Error },
+}
+
+/// A listener of the extender.
+pub struct Listening {
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Listening {
+    /// # Errors
+    /// The address is taken, certificates cannot be read, or there are none and others could reach it.
+    pub async fn bind(config: &Config) -> Result<Self, ExtenderError> {
+        let at = config.extender_listen;
+        let tls = files(config)?.map(Tls::read).transpose().map_err(ExtenderError::Certificates)?.map(Arc::new);
+        if tls.is_none() && !at.ip().is_loopback() {
+            return Err(ExtenderError::Open { at });
+        }
+        let listener = TcpListener::bind(at).await.map_err(|fault| ExtenderError::Bind { at, fault })?;
+        Ok(Self { listener, tls })
+    }
+
+    /// Where it listens: the port, where any was asked for.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until it is told to stop. Certificates are read again when they change, and when `reloads` counts up.
+    pub async fn serve(self, state: ExtenderState, reloads: watch::Receiver<u64>, stop: watch::Receiver<bool>) {
+        let limits = ConnectionLimits { connections: CONNECTIONS, header: HEAD_WITHIN };
+        let renewing = async {
+            match self.tls.clone() {
+                Some(tls) => tls::watch(tls, reloads).await,
+                None => std::future::pending().await,
+            }
+        };
+        let telling = async {
+            let mut every = tokio::time::interval(TELL_EVERY);
+            let mut ticks = 0_u32;
+            loop {
+                every.tick().await;
+                state.tell();
+                ticks += 1;
+                if ticks.is_multiple_of(RENEW_EVERY) {
+                    let of = state.clone();
+                    // Some 100 ms for 300,000 pods.
+                    let _ = tokio::task::spawn_blocking(move || of.renew()).await;
+                }
+            }
+        };
+        tokio::select! {
+            () = serve(self.listener, self.tls.clone(), router(state.clone()), limits, stop) => {}
+            () = renewing => {}
+            () = telling => {}
+        }
+    }
+}
+
+fn files(config: &Config) -> Result<Option<Files>, ExtenderError> {
+    let path = |name: &str| (!name.is_empty()).then(|| PathBuf::from(name));
+    let client_ca = path(&config.tls_client_ca_file);
+    match (path(&config.tls_certificate_file), path(&config.tls_key_file)) {
+        (Some(certificate), Some(key)) => Ok(Some(Files { certificate, key, client_ca })),
+        (None, None) if client_ca.is_none() => Ok(None),
+        (None, _) => Err(ExtenderError::Half { missing: "tls_certificate_file" }),
+        (Some(_), None) => Err(ExtenderError::Half { missing: "tls_key_file" }),
+    }
+}

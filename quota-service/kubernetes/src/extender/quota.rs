@@ -1,0 +1,124 @@
+//! Whether a pod may have the quota that it asks for.
+
+use super::ExtenderState;
+use crate::headroom::Offer;
+use crate::view::facts::{FactFault, PodFacts, Reading, Uid};
+use crate::{cluster::slim::Pod, names};
+use placement::assumed::{Ask, NotAdmitted};
+use placement::staleness::{Stage, stage};
+use std::fmt;
+use std::time::Instant;
+use vocab::{HorizonHours, MilliGpus, TaskClass, UnixSeconds};
+
+/// Why a pod may go nowhere now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    NotAdmitted(NotAdmitted),
+    /// It is spot, and cannot be read: it would be counted nowhere.
+    Unreadable(FactFault),
+    NoPool { hours: HorizonHours, label: String },
+    /// There was no time to look.
+    NotInTime { hours: HorizonHours },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAdmitted(why) => write!(f, "headroom: {why}"),
+            Self::Unreadable(fault) => write!(f, "headroom: {fault}"),
+            Self::NoPool { hours, label } => write!(
+                f,
+                "headroom: a guarantee of {hours} is of a GPU model, and the pod selects none: give it {label} as node selector"
+            ),
+            Self::NotInTime { hours } => {
+                let key = names::GUARANTEE_HOURS;
+                write!(f, "headroom: the quota for {hours} was not looked at in time; without {key} the pod needs none")
+            }
+        }
+    }
+}
+
+/// A pod as the extender sees it.
+#[derive(Debug)]
+pub enum Asking {
+    /// It asks for nothing that has a quota.
+    Free,
+    /// It is spot, and asks for a guarantee.
+    Guaranteed(Box<PodFacts>, HorizonHours),
+}
+
+impl Asking {
+    /// # Errors
+    /// It is spot, and cannot be read.
+    pub fn of(pod: &Pod, reading: &Reading) -> Result<Self, Refused> {
+        match PodFacts::read(pod, reading) {
+            Ok(Some((facts, _))) => {
+                Ok(facts.guarantee.map_or(Self::Free, |hours| Self::Guaranteed(Box::new(facts), hours)))
+            }
+            Ok(None) => Ok(Self::Free),
+            Err(fault) if is_spot(pod, reading) => Err(Refused::Unreadable(fault)),
+            Err(_) => Ok(Self::Free),
+        }
+    }
+}
+
+/// Whether the class of a pod is one of spot.
+pub fn is_spot(pod: &Pod, reading: &Reading) -> bool {
+    pod.spec.priority_class_name.as_ref().is_some_and(|class| reading.spot_classes.contains(class))
+}
+
+/// What is answered where there is no time to look. HP and spot at will pass. A guarantee is not given unseen: two pods at once would
+/// be promised the same GPUs, and a promise that cannot be kept costs more than a pod that is looked at again in some seconds.
+///
+/// # Errors
+/// It may go nowhere now.
+pub fn neutral(pod: &Pod, reading: &Reading) -> Result<(), Refused> {
+    match Asking::of(pod, reading)? {
+        Asking::Free => Ok(()),
+        Asking::Guaranteed(_, hours) => Err(Refused::NotInTime { hours }),
+    }
+}
+
+/// Lets a pod through that keeps the quota, and counts it until it is seen on a node.
+///
+/// # Errors
+/// It may go nowhere now.
+pub fn judge(state: &ExtenderState, pod: &Pod, by: Instant) -> Result<(), Refused> {
+    let Asking::Guaranteed(facts, hours) = Asking::of(pod, &state.reading)? else { return Ok(()) };
+    let now = state.now();
+    let offers = state.offers.borrow().clone();
+    let view = state.view();
+    if view.pod(&facts.uid).is_some_and(|known| known.node.is_some()) {
+        // It is counted where it is.
+        return Ok(());
+    }
+    let Some(model) = view.model_of(&facts) else {
+        return Err(Refused::NoPool { hours, label: state.reading.gpu_model_label.clone() });
+    };
+    let fleet = view.pools().get(&model).map(|pool| &pool.fleet);
+    let running = |hours| fleet.map_or(MilliGpus::default(), |fleet| fleet.promised(hours));
+    let (limits, stage) = offers.pools.get(&model).map_or((&[][..], Stage::Fresh), |offer| in_force(offer, now));
+    let mut assumed = state.assumed();
+    assumed.pass_to(now);
+    if Instant::now() >= by {
+        // Nobody waits for the answer any more: what is let through now would be counted for nothing.
+        return Err(Refused::NotInTime { hours });
+    }
+    let Uid(task) = facts.uid;
+    let ask = Ask { task, gpus: MilliGpus::from_gpus(facts.gpus), hours };
+    let until = now.plus_s(state.assumed_s);
+    assumed.admit(&model, ask, (limits, stage), running, until).map_err(Refused::NotAdmitted)
+}
+
+/// An offer ages here, too: Headroom may have fallen silent since.
+fn in_force(offer: &Offer, now: UnixSeconds) -> (&[placement::Limit], Stage) {
+    (&offer.limits, offer.stage.max(stage(offer.computed_at, now).0))
+}
+
+/// HP takes GPUs without a quota, and evicts for them; spot evicts nobody.
+pub fn may_evict(pod: &Pod, reading: &Reading) -> bool {
+    match PodFacts::read(pod, reading) {
+        Ok(Some((facts, _))) => facts.class == TaskClass::Hp,
+        _ => !is_spot(pod, reading),
+    }
+}
