@@ -25,7 +25,8 @@ async fn start(arguments: Arguments) -> Result<(), Failure> {
         Command::Config { command: command_line::ConfigCommand::Show { origin } } => Ok(settings.show(origin, json)?),
         Command::Run => Ok(run::run(settings.values()?, json).await?),
         Command::Show => Ok(show::run(&settings.values()?, json).await?),
-        Command::Watchdog(_) | Command::Doctor(_) | Command::Completions { .. } => {
+        Command::Watchdog(flags) => run::watchdog(settings.values()?, flags.once, json).await,
+        Command::Doctor(_) | Command::Completions { .. } => {
             settings.values()?;
             Err(Failure::new(Exit::Failure, "not built yet"))
         }

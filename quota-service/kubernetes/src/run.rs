@@ -3,22 +3,26 @@
 use crate::cluster::watch::{self as watches, Shared};
 use crate::cluster::{ConnectError, connect};
 use crate::config::{Config, KueueMode};
+use crate::extender::{ExtenderError, ExtenderState, Listening};
 use crate::headroom::{Headroom, HeadroomError, Offers, offers, report};
+use crate::publish::{Amounts, Wanted};
 use crate::view::View;
 use crate::view::facts::Reading;
-use crate::{clock, health};
+use crate::{clock, health, lead, publish};
 use command_line::{Exit, Failure, colours, say};
-use placement::Policy;
+use kube::Client;
+use placement::{Policy, Stage};
 use serving::listen::{self, ConnectionLimits};
-use serving::signals::stopped;
+use serving::signals::{reloads, stopped};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
-use vocab::ClusterName;
+use vocab::{ClusterName, GpuModel, HorizonHours};
 
 /// Of health and metrics: probes and a Prometheus.
 const LIMITS: ConnectionLimits = ConnectionLimits { connections: 256, header: Duration::from_secs(30) };
@@ -36,6 +40,8 @@ pub enum RunError {
     Cluster(vocab::NameError),
     #[error("{0}")]
     Listen(String),
+    #[error(transparent)]
+    Extender(#[from] ExtenderError),
     #[error("the log: {0}")]
     Log(String),
 }
@@ -43,7 +49,10 @@ pub enum RunError {
 impl From<RunError> for Failure {
     fn from(fault: RunError) -> Self {
         let exit = match &fault {
-            RunError::Connect(ConnectError::Client { .. }) | RunError::Listen(_) => Exit::Unavailable,
+            RunError::Connect(ConnectError::Client { .. })
+            | RunError::Listen(_)
+            | RunError::Extender(ExtenderError::Bind { .. }) => Exit::Unavailable,
+            RunError::Extender(_) => Exit::ConfigInvalid,
             RunError::Connect(_) | RunError::Headroom(_) | RunError::Cluster(_) | RunError::Log(_) => {
                 Exit::ConfigInvalid
             }
@@ -67,49 +76,141 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     // 2. Who asks for health is answered before the cluster is read.
     let listener = health::listen(config.listen).await.map_err(RunError::Listen)?;
     let address = listener.local_addr().map_err(|fault| RunError::Listen(fault.to_string()))?;
+    let extender = if config.extender { Some(Listening::bind(&config).await?) } else { None };
+    let extends = extender.as_ref().and_then(|listening| listening.address().ok());
     let (told, stop) = watch::channel(false);
     let router = health::router(metrics, Some(shared.synced()));
     let serving = tokio::spawn(listen::serve(listener, None, router, LIMITS, stop.clone()));
-    announce(address, &config, json);
-    // 3. Watch, ask, report.
+    announce(address, extends, &config, json);
+    // 3. Watch, ask, report; and what modes say.
     let watching = tokio::spawn(watches::run(client.clone(), shared.clone()));
-    let config = Arc::new(config);
-    let (sender, offers) = watch::channel(Arc::new(Offers::default()));
-    let working = tokio::spawn(work(config.clone(), shared.clone(), headroom, sender, offers));
-    // 4. Stop: writers first, which give their lease back.
+    let parts = Parts { config: Arc::new(config), client, shared, headroom, extender, stop };
+    let working = tokio::spawn(parts.work());
+    // 4. Stop: the lease is given back, so that another replica writes at once.
     stopped().await;
     told.send_replace(true);
-    working.abort();
-    watching.abort();
-    if tokio::time::timeout(GRACE, serving).await.is_err() {
-        tracing::warn!("requests were still open after the grace period and are cut");
+    if tokio::time::timeout(GRACE, async { (serving.await, working.await) }).await.is_err() {
+        tracing::warn!("requests or writes were still open after the grace period and are cut");
     }
+    watching.abort();
     tracing::info!("stopped");
     Ok(())
 }
 
-/// What has to wait until all nodes and pods were told: a view of half a cluster would report half of its demand.
-async fn work(
+/// What the program works with.
+struct Parts {
     config: Arc<Config>,
+    client: Client,
     shared: Arc<Shared>,
     headroom: Headroom,
-    sender: watch::Sender<Arc<Offers>>,
-    offers: watch::Receiver<Arc<Offers>>,
-) {
-    let mut synced = shared.synced();
-    // The sender lives as long as `shared`.
-    let _ = synced.wait_for(|synced| synced.is_whole()).await;
-    shared.write().begin(shared.now());
-    tell_size(&shared);
-    let every = Duration::from_secs(config.poll_s);
-    let polling = offers::poll(headroom.clone(), shared.clone(), config.cluster.clone(), every, sender);
-    let reporting = async {
-        if config.report {
-            report::run(headroom, shared.clone(), offers.clone(), Duration::from_secs(config.report_s)).await;
+    extender: Option<Listening>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Parts {
+    /// Waits until all nodes and pods were told, since a view of half a cluster would report half of its demand; then begins. Returns
+    /// when the program was told to stop and what writes has ended.
+    async fn work(mut self) {
+        let (mut synced, mut stop) = (self.shared.synced(), self.stop.clone());
+        tokio::select! {
+            _ = synced.wait_for(|synced| synced.is_whole()) => {}
+            _ = stop.wait_for(|stops| *stops) => return,
         }
-        std::future::pending::<()>().await;
+        self.shared.write().begin(self.shared.now());
+        tell_size(&self.shared);
+        let (sender, offers) = watch::channel(Arc::new(Offers::default()));
+        let writing = self.begin_writing(&offers);
+        let extending = self.begin_extending(&offers);
+        let every = Duration::from_secs(self.config.poll_s);
+        let cluster = self.config.cluster.clone();
+        let polling = offers::poll(self.headroom.clone(), self.shared.clone(), cluster, every, sender);
+        let reporting = async {
+            if self.config.report {
+                let every = Duration::from_secs(self.config.report_s);
+                report::run(self.headroom.clone(), self.shared.clone(), offers.clone(), every).await;
+            }
+        };
+        tokio::select! {
+            _ = stop.wait_for(|stops| *stops) => {}
+            ((), (), ()) = async { tokio::join!(polling, reporting, gauges(&self.shared)) } => {}
+        }
+        for task in writing.into_iter().chain(extending) {
+            // One that broke off has nothing more to end.
+            let _ = task.await;
+        }
+    }
+
+    /// Runs for the Lease, where anything writes, and begins what does.
+    fn begin_writing(&self, offers: &watch::Receiver<Arc<Offers>>) -> Vec<JoinHandle<()>> {
+        if !self.config.writes() {
+            return Vec::new();
+        }
+        let (lead, leading) = lead::run(self.client.clone(), &self.config, self.stop.clone());
+        let mut tasks = vec![leading];
+        if self.config.kueue_mode() != KueueMode::Off || self.config.resource_quota {
+            let (sender, wanted) = watch::channel(Arc::new(Wanted::default()));
+            tasks.push(tokio::spawn(want(
+                self.config.clone(),
+                self.shared.clone(),
+                offers.clone(),
+                sender,
+                self.stop.clone(),
+            )));
+            let (client, config, stop) = (self.client.clone(), self.config.clone(), self.stop.clone());
+            tasks.push(tokio::spawn(publish::run(client, config, wanted, lead, stop)));
+        }
+        tasks
+    }
+
+    /// Answers the scheduler. Before the cluster is known it gets no connection, and goes on without us.
+    fn begin_extending(&mut self, offers: &watch::Receiver<Arc<Offers>>) -> Option<JoinHandle<()>> {
+        let listening = self.extender.take()?;
+        let state = ExtenderState::new(&self.config, self.shared.clone(), offers.clone(), Arc::new(clock::now));
+        let told = state.clone();
+        self.shared.tell(move |uid, pod| told.seen(uid, pod));
+        // What came between the look at the view and the first word.
+        state.renew();
+        Some(tokio::spawn(listening.serve(state, reloads(), self.stop.clone())))
+    }
+}
+
+/// Makes of each answer what is to be published.
+async fn want(
+    config: Arc<Config>,
+    shared: Arc<Shared>,
+    mut offers: watch::Receiver<Arc<Offers>>,
+    sender: watch::Sender<Arc<Wanted>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stops| *stops) => return,
+            changed = offers.changed() => if changed.is_err() { return },
+        }
+        let offers = offers.borrow_and_update().clone();
+        sender.send_replace(Arc::new(wanted(&offers, &shared, config.quota_hours)));
+    }
+}
+
+/// What spot may hold in each pool: the quota of so many hours, in whole GPUs; of a pool that Headroom offers nothing in, none.
+fn wanted(offers: &Offers, shared: &Shared, quota_hours: u64) -> Wanted {
+    const MILLI: u64 = 1_000;
+    let hours = HorizonHours::new(quota_hours).ok();
+    let view = shared.read();
+    let amounts = |(model, pool): (&GpuModel, &crate::view::PoolView)| {
+        let limits = offers.pools.get(model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
+        let limit = limits.iter().find(|limit| Some(limit.hours) == hours);
+        let quota_gpus = limit.map_or(0, |limit| limit.quota.milli() / MILLI);
+        let (held_gpus, allocatable_gpus) = (pool.spot_gpus(), pool.allocatable_gpus());
+        (model.clone(), Amounts { quota_gpus, held_gpus, allocatable_gpus })
     };
-    tokio::join!(polling, reporting, gauges(&shared));
+    let by_model = view.pools().iter().map(amounts).collect();
+    let old = offers.pools.iter().filter(|(_, offer)| offer.stage == Stage::Conservative);
+    let old: Vec<String> =
+        old.map(|(model, offer)| format!("the quota of {model} is of {}", offer.computed_at)).collect();
+    let lowered_because =
+        if old.is_empty() { String::new() } else { format!("Headroom does not renew: {}", old.join(", ")) };
+    Wanted { is_known: offers.asked_at.is_some(), by_model, lowered_because }
 }
 
 fn tell_size(shared: &Shared) {
@@ -140,7 +241,7 @@ async fn gauges(shared: &Shared) {
     }
 }
 
-fn announce(address: SocketAddr, config: &Config, json: bool) {
+fn announce(address: SocketAddr, extender: Option<SocketAddr>, config: &Config, json: bool) {
     let mut modes = Vec::new();
     let named = [
         (config.extender, "extender"),
@@ -152,9 +253,13 @@ fn announce(address: SocketAddr, config: &Config, json: bool) {
     ];
     modes.extend(named.into_iter().filter(|(is_on, _)| *is_on).map(|(_, name)| name));
     if json {
-        say(serde_json::json!({ "listening": address.to_string(), "modes": modes }));
+        let extender = extender.map(|address| address.to_string());
+        say(serde_json::json!({ "listening": address.to_string(), "extender": extender, "modes": modes }));
     } else {
         say(format_args!("listening on http://{address}"));
+        if let Some(address) = extender {
+            say(format_args!("the scheduler extender listens on {address}"));
+        }
         if modes.is_empty() {
             say("no mode is on: the cluster is watched and nothing is written to it");
         } else {
@@ -176,4 +281,37 @@ pub fn start_log(config: &Config) -> Result<(), RunError> {
         lines.boxed()
     };
     tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().map_err(|fault| bad(&fault))
+}
+
+/// Runs the watchdog; with `once`, until it has seen enough.
+///
+/// # Errors
+/// There is no client, or, with `once`, the look failed.
+pub async fn watchdog(config: Config, once: bool, json: bool) -> Result<(), Failure> {
+    start_log(&config)?;
+    let metrics = health::install();
+    let client = connect(&config).await.map_err(RunError::from)?;
+    let (told, stop) = watch::channel(false);
+    if once {
+        let lowered = crate::watchdog::run(client, &config, true, stop).await;
+        let lowered = lowered.map_err(|fault| Failure::new(Exit::Unavailable, fault))?;
+        if json {
+            say(serde_json::json!({ "lowered": lowered }));
+        } else {
+            say(format_args!("{lowered} objects were lowered"));
+        }
+        return Ok(());
+    }
+    let listener = health::listen(config.listen).await.map_err(RunError::Listen)?;
+    let address = listener.local_addr().map_err(|fault| RunError::Listen(fault.to_string()))?;
+    announce(address, None, &config, json);
+    let serving = tokio::spawn(listen::serve(listener, None, health::router(metrics, None), LIMITS, stop.clone()));
+    tokio::spawn(async move {
+        stopped().await;
+        told.send_replace(true);
+    });
+    let looked = crate::watchdog::run(client, &config, false, stop).await;
+    looked.map_err(|fault| Failure::new(Exit::Unavailable, fault))?;
+    let _ = tokio::time::timeout(GRACE, serving).await;
+    Ok(())
 }

@@ -169,7 +169,8 @@ async fn spot_within_its_quota_passes_and_counts_until_it_is_seen() {
 async fn whoever_needs_no_quota_passes_without_one() {
     let world = World::plain();
     let hp = replaced(FILTER_NAMES, r#""priorityClassName":"spot""#, r#""priorityClassName":"production""#);
-    let at_will = replaced(FILTER_NAMES, r#""headroom.dev/guarantee-hours":"4""#, r#""headroom.dev/guarantee-hours":"0""#);
+    let at_will =
+        replaced(FILTER_NAMES, r#""headroom.dev/guarantee-hours":"4""#, r#""headroom.dev/guarantee-hours":"0""#);
     let no_gpus = replaced(FILTER_NAMES, "nvidia.com/gpu", "example.com/fpga");
     for body in [hp, at_will, no_gpus] {
         assert_eq!(world.post("filter", body).await, all_pass());

@@ -1,11 +1,11 @@
 //! Deadlines, hostile bodies, certificates.
 
 use super::*;
+use ::serving::tls::{Files, Tls};
 use axum::body::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use ::serving::tls::{Files, Tls};
 use std::path::Path;
 use tokio::net::TcpStream;
 
@@ -72,7 +72,8 @@ fn damaged_bodies_name_no_other_nodes() {
             for byte in *b"\"}0\\" {
                 let mut damaged = body.to_vec();
                 damaged[place] = byte;
-                let sent = |name: &String| serde_json::from_slice::<Value>(&damaged).is_ok_and(|sent| names_in(&sent, name));
+                let sent =
+                    |name: &String| serde_json::from_slice::<Value>(&damaged).is_ok_and(|sent| names_in(&sent, name));
                 if let Ok(answer) = answers::filter_by_quota(&damaged, &world.state, by) {
                     let answer: Value = serde_json::from_slice(&answer).unwrap();
                     let passed = answer["NodeNames"].as_array().cloned().unwrap_or_default();
