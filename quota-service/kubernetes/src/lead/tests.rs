@@ -1,7 +1,7 @@
 use super::elector::{Answer, Deed, Elector, Times};
 use super::record::Record;
 use super::{Epoch, Fence, epoch_of, run, stamp};
-use crate::testing::{client, config, eventually};
+use crate::tests::{client, config, eventually};
 use fake_kubernetes::{FakeKubernetes, Fault, What};
 use proptest::prelude::*;
 use serde_json::json;
@@ -91,14 +91,14 @@ impl World {
                 let deed = self.astray.remove(amount as usize % self.astray.len());
                 self.server.perform(&deed);
             }
-            6 if amount % 8 == 0 => self.server.lease = None,
-            7 if amount % 8 == 0 => {
+            6 if amount.is_multiple_of(8) => self.server.lease = None,
+            7 if amount.is_multiple_of(8) => {
                 replica.asks = None;
                 if let Some(deed) = replica.elector.release(now) {
                     self.server.perform(&deed);
                 }
             }
-            8 if amount % 8 == 0 => replica.elector.outpaced(u32::try_from(amount % 50).unwrap(), now),
+            8 if amount.is_multiple_of(8) => replica.elector.outpaced(u32::try_from(amount % 50).unwrap(), now),
             _ => {}
         }
     }
@@ -180,7 +180,7 @@ fn the_fence_holds_back_who_is_older_or_leads_no_more_and_says_so_to_the_elector
     let fence = Fence::new(lead);
     let mut object = json!({ "metadata": { "annotations": { "other": "kept" } } });
     assert!(fence.check(&object).is_err(), "nobody leads");
-    told.send_replace(Some(Epoch::new(7, Instant::now() + Duration::from_secs(600), outpaced.into())));
+    told.send_replace(Some(Epoch::new(7, Instant::now() + Duration::from_mins(10), outpaced.into())));
     let epoch = fence.check(&object).unwrap();
     stamp(&mut object, epoch);
     assert_eq!((epoch_of(&object), fence.check(&object)), (7, Ok(7)));
