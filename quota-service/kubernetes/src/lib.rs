@@ -18,6 +18,6 @@ pub mod publish;
 pub mod run;
 pub mod show;
 #[cfg(test)]
-mod testing;
+mod tests;
 pub mod view;
 pub mod watchdog;

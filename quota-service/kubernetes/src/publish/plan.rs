@@ -207,8 +207,8 @@ mod tests {
     const RULES: Rules = Rules {
         least_change_gpus: 2,
         least_change_ratio: 0.1,
-        raise_after: Duration::from_secs(120),
-        looks_within: Duration::from_secs(60),
+        raise_after: Duration::from_mins(2),
+        looks_within: Duration::from_mins(1),
     };
 
     fn gpus(of: u64) -> Gpus {

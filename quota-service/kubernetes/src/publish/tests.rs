@@ -3,7 +3,7 @@
 use super::*;
 use crate::lead::{epoch_of, run as run_lead};
 use crate::names::{EPOCH, MANAGED_BY, QUOTA_MANAGER};
-use crate::testing::{client, config, eventually};
+use crate::tests::{client, config, eventually};
 use fake_kubernetes::{FakeKubernetes, Fault as Asked, Request, What};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -57,7 +57,7 @@ async fn stage(fake: FakeKubernetes, config: Config) -> Stage {
 
 impl Stage {
     fn leads(&self, epoch: u32) {
-        let until = Instant::now() + Duration::from_secs(600);
+        let until = Instant::now() + Duration::from_mins(10);
         self.lead.send_replace(Some(Epoch::new(epoch, until, Arc::clone(&self.outpaced))));
     }
 
@@ -316,8 +316,22 @@ async fn the_replica_that_takes_over_stamps_its_epoch_and_the_killed_one_writes_
     runs[at].1.abort();
     runs[at].2.abort();
     eventually("the second epoch", || epoch() == 2).await;
-    runs.iter().for_each(|(_, elects, publishes)| {
+    for (_, elects, publishes) in runs {
         elects.abort();
         publishes.abort();
-    });
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_was_under_way_when_another_took_over_is_refused_and_its_writer_steps_down() {
+    let stage = stage(with_provider("orchestratedFlavors").await, settings("capacity-provider")).await;
+    stage.publishes("capacityproviders", 40, 16).await;
+    let held_up = || stage.fake.requests().iter().any(|one| one.verb == "patch" && one.status == 0);
+    stage.fake.fault(Asked::new(What::Delay(2_000), 1).resource("capacityproviders/status"));
+    stage.wanted.send_replace(amounts(10, 16));
+    eventually("a write under way", held_up).await;
+    let annotations = json!({ "metadata": { "annotations": { EPOCH: "9" } } });
+    stage.fake.patch("capacityproviders", "", "headroom-spot", &annotations).unwrap();
+    eventually("the elector is told", || *stage.outpaced.borrow() == 9).await;
+    assert_eq!(stage.gpus("capacityproviders")["a100-spot"], 40);
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::lead::run as run_lead;
 use crate::publish::{Amounts, RESOURCE_QUOTA, Wanted, run as publish};
-use crate::testing::{client, config, eventually};
+use crate::tests::{client, config, eventually};
 use fake_kubernetes::FakeKubernetes;
 use serde_json::json;
 use std::sync::Arc;
@@ -31,15 +31,27 @@ async fn cluster() -> FakeKubernetes {
     fake
 }
 
-async fn publisher(fake: &FakeKubernetes, settings: &Config) -> Vec<JoinHandle<()>> {
-    // Its stop never comes: it is killed.
-    let stop = Box::leak(Box::new(watch::channel(false))).1.clone();
+/// A publisher and its elector.
+struct Publishes {
+    tasks: Vec<JoinHandle<()>>,
+    _never: watch::Sender<bool>,
+}
+
+impl Publishes {
+    fn end(&self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+async fn publisher(fake: &FakeKubernetes, settings: &Config) -> Publishes {
+    // It is killed, not told to stop.
+    let (never, stop) = watch::channel(false);
     let amounts = Amounts { quota_gpus: 40, held_gpus: 12, allocatable_gpus: 100 };
     let by_model = [(GpuModel::parse("A100").unwrap(), amounts)].into();
     let wanted = watch::channel(Arc::new(Wanted { is_known: true, by_model, ..Wanted::default() })).1;
     let (lead, elects) = run_lead(client(fake).await, settings, stop.clone());
     let publishes = publish(client(fake).await, Arc::new(settings.clone()), wanted, lead, stop);
-    vec![elects, tokio::spawn(publishes)]
+    Publishes { tasks: vec![elects, tokio::spawn(publishes)], _never: never }
 }
 
 fn in_queue(fake: &FakeKubernetes) -> Option<String> {
@@ -84,7 +96,7 @@ async fn with_every_publisher_gone_quotas_fall_to_what_is_held_and_one_that_is_b
     assert!(both("40", "20"));
     let used = json!({ "status": { "used": { "requests.nvidia.com/gpu": "3" } } });
     fake.patch("resourcequotas", "team-a", RESOURCE_QUOTA, &used).unwrap();
-    tasks.iter().for_each(JoinHandle::abort);
+    tasks.end();
     eventually("what is held", || both("12", "3")).await;
     let live = fake.get("clusterqueues", "", "headroom-spot").unwrap();
     let managers: Vec<&Value> =
@@ -94,7 +106,7 @@ async fn with_every_publisher_gone_quotas_fall_to_what_is_held_and_one_that_is_b
     eventually("what is wanted again", || both("40", "20")).await;
     assert!(fake.writes().iter().all(|one| !one.force));
     watchdog.abort();
-    tasks.iter().for_each(JoinHandle::abort);
+    tasks.end();
 }
 
 #[tokio::test]
@@ -110,7 +122,7 @@ async fn once_lowers_where_nobody_beats_and_leaves_all_where_somebody_does() {
     let tasks = publisher(&fake, &settings).await;
     eventually("what is wanted", || published(&fake).as_deref() == Some("40")).await;
     assert_eq!(run(client(&fake).await, &settings, true, stopped.clone()).await, Ok(0));
-    tasks.iter().for_each(JoinHandle::abort);
+    tasks.end();
     assert_eq!(run(client(&fake).await, &settings, true, stopped.clone()).await, Ok(1));
     assert_eq!(published(&fake).as_deref(), Some("12"));
     assert_eq!(run(client(&fake).await, &settings, true, stopped).await, Ok(0), "what is low is left");

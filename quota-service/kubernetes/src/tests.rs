@@ -29,7 +29,7 @@ pub async fn client(fake: &FakeKubernetes) -> Client {
 
 /// Waits until it is so. Far longer than anything here lasts: it says what never came, and measures nothing.
 pub async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     while !is_so() {
         assert!(Instant::now() < end, "it never came: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
