@@ -39,7 +39,8 @@ fn world(nodes: u32, pods_per_node: u32) -> ExtenderState {
             let gpu_model = Some(GpuModel::parse("A100").expect("a name"));
             // Prioritize ranks nodes with room: one GPU of each is free.
             let gpus = pods_per_node.min(63) + 1;
-            let facts = NodeFacts { node: name.clone(), gpu_model, gpus, is_open: true, is_ready: true, topology: None };
+            let facts =
+                NodeFacts { node: name.clone(), gpu_model, gpus, is_open: true, is_ready: true, topology: None };
             view.set_node(facts, NOW);
             for place in 0..pods_per_node {
                 view.set_pod(pod(node, place, &name), NOW);
@@ -57,8 +58,8 @@ fn name(node: u32) -> String {
 
 /// As different as those of the API: neighbours have nothing in common.
 fn uid(node: u32, place: u32) -> Uid {
-    let mixed = (u128::from(node) << 32 | u128::from(place) | 1 << 100)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+    let mixed =
+        (u128::from(node) << 32 | u128::from(place) | 1 << 100).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     Uid(mixed ^ mixed >> 61)
 }
 
@@ -172,7 +173,13 @@ fn bench(runtime: &tokio::runtime::Runtime, state: &ExtenderState, verb: &str, w
     println!(
         "{verb:<10} {what:<12} {:>8.2} MB  skip {:>7.2} / {:>7.2}  in process {:>7.2} / {:>7.2} ({:>5.2} x skip)  HTTP {:>7.2} / {:>7.2} ms  {verdict} {WANTED_MS} ms",
         body.len() as f64 / 1e6,
-        skip.0, skip.1, within.0, within.1, within.0 / skip.0, http.0, http.1,
+        skip.0,
+        skip.1,
+        within.0,
+        within.1,
+        within.0 / skip.0,
+        http.0,
+        http.1,
     );
 }
 

@@ -23,7 +23,9 @@ pub struct Ask {
 pub enum NotAdmitted {
     Refused(Refusal),
     /// The quota is so old that nothing new is admitted, whatever is left of it.
-    Conservative { hours: HorizonHours },
+    Conservative {
+        hours: HorizonHours,
+    },
 }
 
 impl NotAdmitted {

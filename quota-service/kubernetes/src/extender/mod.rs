@@ -21,9 +21,9 @@ mod tests;
 pub use listening::{ExtenderError, Listening};
 pub use quota::Refused;
 
+use crate::cluster::watch::Shared;
 use crate::config::Config;
 use crate::headroom::Offers;
-use crate::cluster::watch::Shared;
 use crate::view::View;
 use crate::view::facts::{PodFacts, Reading, Uid};
 use axum::Router;
@@ -37,8 +37,8 @@ use placement::fleet::Workload;
 use places::Remembered;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
-use told::{Outcome, Verb};
 use tokio::sync::{Semaphore, watch};
+use told::{Outcome, Verb};
 use vocab::{GpuModel, UnixSeconds};
 
 /// Of a body: 5,000 whole nodes are some 100 MB.
@@ -81,12 +81,7 @@ pub struct Inner {
 impl ExtenderState {
     /// Reads the view once; from then on it is told of changes ([`seen`](Self::seen), [`forget`](Self::forget)).
     #[must_use]
-    pub fn new(
-        config: &Config,
-        shared: Arc<Shared>,
-        offers: watch::Receiver<Arc<Offers>>,
-        clock: Clock,
-    ) -> Self {
+    pub fn new(config: &Config, shared: Arc<Shared>, offers: watch::Receiver<Arc<Offers>>, clock: Clock) -> Self {
         told::describe();
         let burdens = Burdens::of(&shared.read(), clock());
         Self(Arc::new(Inner {

@@ -16,9 +16,14 @@ pub enum Refused {
     NotAdmitted(NotAdmitted),
     /// It is spot, and cannot be read: it would be counted nowhere.
     Unreadable(FactFault),
-    NoPool { hours: HorizonHours, label: String },
+    NoPool {
+        hours: HorizonHours,
+        label: String,
+    },
     /// There was no time to look.
-    NotInTime { hours: HorizonHours },
+    NotInTime {
+        hours: HorizonHours,
+    },
 }
 
 impl fmt::Display for Refused {

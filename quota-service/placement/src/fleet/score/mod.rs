@@ -10,9 +10,9 @@ mod tests;
 pub use cache::Scores;
 pub use target::{Spec, Target, Workload};
 
+use super::index::Key;
 use super::{Fleet, Gang, GpuPlace, GpuRequest, PodPlace};
 use crate::draw::Draw;
-use super::index::Key;
 use seat::{Ground, Seat};
 use std::cmp::Ordering;
 

@@ -1,5 +1,7 @@
 //! Choices for another scheduler, against a look at every node.
 
+use super::super::offered::{Choosing, Offered, Victim, choose_offered};
+use super::super::rank::graded;
 use super::*;
 use crate::policy::Policy;
 use proptest::sample::subsequence;
@@ -80,7 +82,10 @@ fn price(victims: &[Victim]) -> (usize, f64) {
     let lasts = |one: &&Victim| one.promised_until.is_some_and(|until| until > at(10_000));
     let waste: i64 = victims.iter().map(|one| i64::from(one.gpus_milli) * at(10_000).since_s(one.saved).max(0)).sum();
     let failed = 10.0 + victims.len() as f64;
-    (victims.iter().filter(lasts).count(), failed / (90.0 + failed) + 0.5 * (waste as f64 / (64.0 * 86_400.0 * 1_000.0)))
+    (
+        victims.iter().filter(lasts).count(),
+        failed / (90.0 + failed) + 0.5 * (waste as f64 / (64.0 * 86_400.0 * 1_000.0)),
+    )
 }
 
 fn victims() -> impl Strategy<Value = Vec<Victim>> {
