@@ -2,7 +2,7 @@
 # tests/with-programs.sh COMMAND [ARGUMENT...]
 #
 # Installs what tests drive and this machine lacks, as Debian has it: Chromium with its driver for the dashboard, Prometheus for
-# what scrapes us and what we read. Then runs COMMAND. Where nothing can be installed (no root, no apt-get) it says so, and the
+# what scrapes us and what we read, Go for the chart. Then runs COMMAND. Where nothing can be installed (no root, no apt-get) it says so, and the
 # tests that need them say that they were not run.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
@@ -13,6 +13,11 @@ missing=()
 [ -x /usr/bin/chromium ] || missing+=(chromium)
 [ -x /usr/bin/chromedriver ] || missing+=(chromium-driver)
 command -v prometheus >/dev/null && command -v promtool >/dev/null || missing+=(prometheus)
+# Renders the chart of deploy/chart: there is no Helm in Debian.
+command -v go >/dev/null || missing+=(golang-go)
+[ -d /usr/share/gocode/src/github.com/Masterminds/sprig ] || missing+=(golang-github-masterminds-sprig-dev)
+[ -d /usr/share/gocode/src/gopkg.in/yaml.v3 ] || missing+=(golang-gopkg-yaml.v3-dev)
+python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 # Text in pictures of pages needs a font.
 fc-list 2>/dev/null | grep -q . || missing+=(fonts-dejavu-core)
 
@@ -35,6 +40,21 @@ if [ "${#missing[@]}" -gt 0 ]; then
         trap - EXIT
     else
         say "not installed: ${missing[*]}; the tests that need them are not run"
+    fi
+fi
+
+# The schemas of Kubernetes; where they cannot be fetched, the test that needs them says so. They lie in the target folder, which
+# outlives a checkout.
+venv=${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/chart-python
+wanted=$(dirname "$0")/chart/requirements.txt
+if [ -z "${HEADROOM_CHART_PYTHON:-}" ] && command -v python3 >/dev/null; then
+    if ! cmp -s "$wanted" "$venv/requirements.txt"; then
+        { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --requirement "$wanted" && cp "$wanted" "$venv/"; } >&2 ||
+            say 'schemas of Kubernetes could not be fetched: the test that needs them is not run'
+    fi
+    if cmp -s "$wanted" "$venv/requirements.txt"; then
+        HEADROOM_CHART_PYTHON=$(cd "$venv" && pwd)/bin/python
+        export HEADROOM_CHART_PYTHON
     fi
 fi
 [ $# -eq 0 ] || exec "$@"

@@ -71,6 +71,11 @@ pub fn program_names() -> Vec<String> {
         .expect("cargo knows the workspace");
     let metadata: Value = serde_json::from_slice(&ran.stdout).expect("cargo prints JSON");
     let packages = metadata["packages"].as_array().expect("a list").iter();
+    // A server that tests ask is no program of Headroom.
+    let tests = workspace_root().join("tests");
+    let is_shipped =
+        |package: &&Value| !Path::new(package["manifest_path"].as_str().expect("a path")).starts_with(&tests);
+    let packages = packages.filter(is_shipped);
     let targets = packages.flat_map(|package| package["targets"].as_array().expect("a list"));
     let programs = targets.filter(|target| target["kind"][0] == "bin");
     programs.map(|target| target["name"].as_str().expect("a name").to_owned()).collect()
@@ -143,7 +148,7 @@ pub fn program_interrupted(name: &str, arguments: &[&str], after: Duration) -> (
     (output.status.signal(), String::from_utf8(output.stderr).expect("programs print UTF-8"))
 }
 
-/// A `quota-service` that listens; ended with this value.
+/// A program that listens, such as `quota-service`; ended with this value.
 pub struct Listening {
     child: Child,
     pub address: String,
@@ -157,8 +162,17 @@ impl Listening {
     #[must_use]
     pub fn start(arguments: &[&str]) -> Self {
         let own = if arguments.contains(&"--listen") { &[][..] } else { &["--listen", "127.0.0.1:0"] };
-        let all = [own, &["--json"], arguments].concat();
-        let mut child = command("quota-service", &all)
+        Self::of("quota-service", &[own, &["--json"], arguments].concat(), &[])
+    }
+
+    /// Starts any program that says as JSON in its first line where it listens.
+    ///
+    /// # Panics
+    /// It ends instead of listening.
+    #[must_use]
+    pub fn of(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut child = command(name, arguments)
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -170,7 +184,7 @@ impl Listening {
             let mut said = String::new();
             let mut stderr = child.stderr.take().expect("stderr is piped");
             stderr.read_to_string(&mut said).expect("stderr is read");
-            panic!("the service does not listen: {said}")
+            panic!("{name} does not listen: {said}")
         });
         let address = announced["listening"].as_str().expect("an address").to_owned();
         Self { child, address }

@@ -4,12 +4,14 @@
 mod browser;
 mod calendar;
 mod cases;
+mod chart;
 mod demo;
 mod deploy;
 mod elastic;
 mod fuzz;
 mod generate;
 mod inflate;
+mod kubernetes;
 mod main_job;
 mod manners;
 mod of_models;

@@ -1,16 +1,23 @@
 //! Joins a Kubernetes cluster to Headroom.
 //!
 //! [`cluster`] watches nodes and pods, [`view`] makes pools, demand and guarantees of them (pure), [`headroom`] reports them and
-//! asks for quotas; [`run`] keeps all of it going. Every decision is made in `placement`.
+//! asks for quotas; [`run`] keeps all of it going. [`publish`] writes quotas where Kueue or a `ResourceQuota` look for them,
+//! [`lead`] says who may write, and [`watchdog`] lowers what nobody renews. Every decision about tasks is made in `placement`.
 
 pub mod args;
+pub mod calls;
 pub mod clock;
 pub mod cluster;
 pub mod config;
 pub mod extender;
 pub mod headroom;
 pub mod health;
+pub mod lead;
 pub mod names;
+pub mod publish;
 pub mod run;
 pub mod show;
+#[cfg(test)]
+mod testing;
 pub mod view;
+pub mod watchdog;

@@ -1,0 +1,58 @@
+//! Which object of Kueue carries the quota here.
+
+use super::provider::{DEFINITION, form};
+use super::target::Target;
+use crate::calls::{Calls, Fault};
+use crate::config::{Config, KueueMode, flavors};
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum NoTarget {
+    #[error(
+        "no CapacityProvider is known here: install Kueue with the feature gate DynamicQuotaOrchestration, or set kueue to \
+         cluster-queue"
+    )]
+    NotServed,
+    #[error("{0}")]
+    OtherForm(String),
+    #[error("whether there is a CapacityProvider cannot be read: {0}")]
+    Call(#[from] Fault),
+}
+
+/// The object, and why it is that one. `None` where Kueue is off.
+///
+/// # Errors
+/// The mode asks for what is not there, or not in a form that is known.
+pub async fn target(calls: &Calls, config: &Config) -> Result<Option<(Target, &'static str)>, NoTarget> {
+    let queue = |why| Ok(Some((Target::queue(config), why)));
+    let mode = config.kueue_mode();
+    match mode {
+        KueueMode::Off => return Ok(None),
+        KueueMode::ClusterQueue => return queue("kueue is cluster-queue"),
+        KueueMode::CapacityProvider | KueueMode::Auto => {}
+    }
+    match calls.find(DEFINITION).await? {
+        Some(definition) => {
+            // Not even `auto` takes the other way then: both at once would hand the quota out twice when the form is known some day.
+            let form = form(&definition).map_err(NoTarget::OtherForm)?;
+            Ok(Some((Target::provider(config, form), "the cluster has CapacityProviders")))
+        }
+        None if mode == KueueMode::Auto => queue("the cluster has no CapacityProviders"),
+        None => Err(NoTarget::NotServed),
+    }
+}
+
+/// Flavors of the settings that the cluster does not have. Kueue takes a queue with such a flavor out of service.
+///
+/// # Errors
+/// The server did not say.
+pub async fn missing_flavors(calls: &Calls, config: &Config) -> Result<Vec<String>, Fault> {
+    let mut missing = Vec::new();
+    for flavor in flavors(&config.flavors).unwrap_or_default().into_keys() {
+        let path = format!("/apis/kueue.x-k8s.io/v1beta2/resourceflavors/{flavor}");
+        if calls.find(&path).await?.is_none() {
+            missing.push(flavor);
+        }
+    }
+    Ok(missing)
+}

@@ -1,0 +1,254 @@
+//! Writes quotas where Kueue and the API server look for them, while this replica leads.
+//!
+//! Nothing is written when the process ends: another replica takes the lease over within a retry, and quotas that fell for that
+//! while would be low for `raise_after_s`. Where none takes it over the heartbeat stands still, and the
+//! [watchdog](crate::watchdog) lowers what is published.
+
+mod heartbeat;
+mod kueue;
+mod pace;
+mod plan;
+mod provider;
+mod split;
+mod target;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use heartbeat::of as heartbeat_of;
+pub use kueue::{NoTarget, target as kueue_target};
+pub use plan::{Amounts, Change, Gpus, Plan, Planner, Rules, Wanted, Why};
+pub use provider::{Form, form};
+pub use split::split;
+pub use target::{ALL, Content, RESOURCE_QUOTA, Target, held_of};
+pub use write::write;
+
+use crate::calls::{Calls, Fault};
+use crate::config::{Config, Shares, flavors, shares};
+use crate::lead::{Epoch, Fence, stopped};
+use heartbeat::Heartbeat;
+use kube::Client;
+use pace::Pace;
+use serving::said::Standing;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tracing::{info, warn};
+use vocab::GpuModel;
+use write::{Kept, Means, Stands, Wish};
+
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// Between two rounds at least, whatever changes.
+const REST: Duration = Duration::from_secs(1);
+/// A Kueue that was not there is looked for again after this.
+const LOOKS_AGAIN_AFTER: Duration = Duration::from_mins(1);
+/// Objects of others are looked at again after so many rounds.
+const SET_ASIDE_ROUNDS: u32 = 10;
+
+/// Publishes until told to stop. Each round reads, decides and writes; one comes at once where less is wanted than before.
+pub async fn run(
+    client: Client,
+    config: Arc<Config>,
+    mut wanted: watch::Receiver<Arc<Wanted>>,
+    mut lead: watch::Receiver<Option<Epoch>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut publisher = Publisher::new(client, &config, Fence::new(lead.clone()));
+    loop {
+        let wish = Arc::clone(&wanted.borrow_and_update());
+        let mut leads = lead.clone();
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return,
+            // What is under way when the lead ends is dropped.
+            _ = leads.wait_for(Option::is_none) => {}
+            () = publisher.round(&wish) => {}
+        }
+        let rests = async {
+            tokio::time::sleep(REST).await;
+            tokio::select! {
+                () = tokio::time::sleep(config.publish_every().saturating_sub(REST)) => {}
+                Ok(()) = lead.changed() => {}
+                Ok(_) = wanted.wait_for(|now| is_below(now, &wish)) => {}
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return,
+            () = rests => {}
+        }
+    }
+}
+
+/// Whether less is wanted of any model.
+fn is_below(now: &Wanted, before: &Wanted) -> bool {
+    let of = |wanted: &Wanted, model| {
+        wanted.by_model.get(model).map_or(0, |amounts: &Amounts| amounts.quota_gpus.min(amounts.allocatable_gpus))
+    };
+    now.is_known && before.by_model.keys().any(|model| of(now, model) < of(before, model))
+}
+
+impl Rules {
+    /// As the settings say.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self {
+            least_change_gpus: config.least_change_gpus,
+            least_change_ratio: config.least_change_ratio,
+            raise_after: Duration::from_secs(config.raise_after_s),
+            looks_within: config.publish_every() * 3,
+        }
+    }
+}
+
+struct Publisher {
+    calls: Calls,
+    config: Arc<Config>,
+    fence: Fence,
+    rules: Rules,
+    flavors: BTreeMap<String, GpuModel>,
+    shares: Shares,
+    kueue: Option<Kept>,
+    looks_for_kueue_at: Option<Instant>,
+    quotas: BTreeMap<String, Kept>,
+    pace: Pace,
+    heartbeat: Heartbeat,
+    faults: Standing,
+}
+
+impl Publisher {
+    fn new(client: Client, config: &Arc<Config>, fence: Fence) -> Self {
+        let rules = Rules::of(config);
+        let shares = if config.resource_quota {
+            shares(&config.resource_quota_shares).unwrap_or_default()
+        } else {
+            Shares::new()
+        };
+        let quota = |namespace: &String| (namespace.clone(), Kept::new(Target::quota(config, namespace), rules));
+        Self {
+            calls: Calls::new(client, ANSWERS_WITHIN),
+            config: Arc::clone(config),
+            fence,
+            rules,
+            flavors: flavors(&config.flavors).unwrap_or_default(),
+            quotas: shares.keys().map(quota).collect(),
+            shares,
+            kueue: None,
+            looks_for_kueue_at: None,
+            pace: Pace::default(),
+            heartbeat: Heartbeat::new(config),
+            faults: Standing::new(),
+        }
+    }
+
+    async fn round(&mut self, wanted: &Wanted) {
+        let may_write = self.pace.may_write(Instant::now());
+        if !wanted.is_known || !may_write || self.fence.epoch().is_none() {
+            return;
+        }
+        let mut went = match self.find_kueue().await {
+            Ok(()) => self.keep_in_order(wanted).await,
+            Err(fault) => Err(fault),
+        };
+        // Only who leads beats, and only while nothing published may be above what is decided.
+        if let (Ok(true), Some(epoch)) = (&went, self.fence.epoch()) {
+            let beaten = self.heartbeat.beat(&self.calls, epoch).await;
+            self.faults.note(
+                "heartbeat",
+                &beaten,
+                |fault| warn!(%fault, "the heartbeat is not written: the watchdog will lower quotas"),
+                |over| info!(lasted_s = over.lasted_s, "the heartbeat is written again"),
+            );
+            went = beaten.map(|()| true);
+        }
+        self.pace.note(Instant::now(), went.as_ref().map(|_| ()));
+    }
+
+    /// Answers whether all is in order; a fault that says to pause ends the round.
+    async fn keep_in_order(&mut self, wanted: &Wanted) -> Result<bool, Fault> {
+        let message = message(&self.config, wanted);
+        let means = Means {
+            calls: &self.calls,
+            fence: &self.fence,
+            rules: self.rules,
+            set_aside_for: self.config.publish_every() * SET_ASIDE_ROUNDS,
+        };
+        let (gpus, held) = (wanted.by_flavor(&self.flavors), wanted.held(&self.flavors));
+        let mut is_in_order = true;
+        let mut looked = Vec::new();
+        if let Some(kept) = &mut self.kueue {
+            looked.push(kept.look(means, Wish { gpus: &gpus, held: &held, message: &message }).await);
+        }
+        let parts = split(wanted.in_all(), &self.shares);
+        for (namespace, kept) in &mut self.quotas {
+            if let Some((_, Some(fault @ (Fault::Throttled { .. } | Fault::Failed { .. })))) = looked.last() {
+                return Err(fault.clone());
+            }
+            let gpus = [(ALL.to_owned(), parts.get(namespace).copied().unwrap_or(0))].into();
+            looked.push(kept.look(means, Wish { gpus: &gpus, held: &Gpus::new(), message: &message }).await);
+        }
+        for (stands, fault) in looked {
+            is_in_order &= stands != Stands::Failed;
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+        }
+        Ok(is_in_order)
+    }
+
+    /// Finds once which object of Kueue it is, and looks again each minute while there is none.
+    async fn find_kueue(&mut self) -> Result<(), Fault> {
+        let now = Instant::now();
+        if self.kueue.is_some() || self.looks_for_kueue_at.is_some_and(|at| now < at) {
+            return Ok(());
+        }
+        let found = kueue_target(&self.calls, &self.config).await;
+        self.looks_for_kueue_at = Some(now + LOOKS_AGAIN_AFTER);
+        let failed = match &found {
+            Err(NoTarget::Call(fault)) => Some(fault.clone()),
+            _ => None,
+        };
+        let found = self.tell_kueue(found);
+        if let Some(fault) = failed {
+            self.looks_for_kueue_at = None;
+            return Err(fault);
+        }
+        self.kueue = found.map(|target| Kept::new(target, self.rules));
+        if self.kueue.is_some() {
+            self.tell_missing_flavors().await?;
+        }
+        Ok(())
+    }
+
+    fn tell_kueue(&self, found: Result<Option<(Target, &'static str)>, NoTarget>) -> Option<Target> {
+        let begins = |fault: &NoTarget| warn!(%fault, "kueue gets no quota; looked at again each minute");
+        let over = |_| info!("kueue has what carries the quota now");
+        let (target, went) = match found {
+            Ok(found) => (found, Ok(())),
+            Err(fault) => (None, Err(fault)),
+        };
+        self.faults.note("kueue", &went, begins, over);
+        target.map(|(target, why)| {
+            info!(target_object = target.label(), path = target.path(), why, "kueue gets the quota here");
+            target
+        })
+    }
+
+    async fn tell_missing_flavors(&self) -> Result<(), Fault> {
+        let missing = kueue::missing_flavors(&self.calls, &self.config).await?;
+        if !missing.is_empty() {
+            warn!(flavors = missing.join(", "), "there is no ResourceFlavor of this name: create it, or mend flavors");
+        }
+        Ok(())
+    }
+}
+
+fn message(config: &Config, wanted: &Wanted) -> String {
+    let hours = config.quota_hours;
+    if wanted.lowered_because.is_empty() {
+        return format!("spot quota of Headroom, guaranteed for {hours} h");
+    }
+    // The condition stays true: see `Target::status`.
+    format!("lowered, and to be held to: {}", wanted.lowered_because)
+}

@@ -1,0 +1,186 @@
+//! One object: read, decide, write where anything is due.
+
+use super::plan::{Gpus, Plan, Planner, Rules};
+use super::target::{Content, Target};
+use crate::calls::{Calls, Fault};
+use crate::lead::{Fence, Fenced};
+use crate::names::QUOTA_MANAGER;
+use metrics::{counter, gauge};
+use serde_json::Value;
+use serving::said::Standing;
+use std::time::{Duration, Instant};
+use tracing::{info, warn};
+
+/// Reads and decides again so often where another wrote meanwhile; then at the next look.
+const TRIES: u32 = 3;
+/// What is served nowhere, or has no namespace, is looked for again after this.
+const ABSENT_FOR: Duration = Duration::from_mins(1);
+
+/// How an object stands after a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// It says what is decided.
+    InOrder,
+    /// Another owns it: it is not written.
+    NotOurs,
+    /// Its kind or namespace is not there, so it carries no quota.
+    Nowhere,
+    /// It may say more than what is decided.
+    Failed,
+}
+
+/// Why a look did not come to its end.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("{0}")]
+    Another(String),
+    #[error(transparent)]
+    Fenced(#[from] Fenced),
+    #[error(transparent)]
+    Call(#[from] Fault),
+}
+
+/// What shall stand in an object.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    pub gpus: &'a Gpus,
+    pub held: &'a Gpus,
+    pub message: &'a str,
+}
+
+/// What every look needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Means<'a> {
+    pub calls: &'a Calls,
+    pub fence: &'a Fence,
+    pub rules: Rules,
+    /// Objects of others are looked at again after this.
+    pub set_aside_for: Duration,
+}
+
+/// An object that is kept in order.
+#[derive(Debug)]
+pub struct Kept {
+    pub target: Target,
+    planner: Planner,
+    /// Not looked at before, and how it stood.
+    set_aside: Option<(Instant, Stands)>,
+    faults: Standing,
+}
+
+/// Writes an object whole: first all but its status, since that carries the epoch.
+///
+/// # Errors
+/// One of the requests was refused or failed.
+pub async fn write(calls: &Calls, target: &Target, live: Option<&Value>, content: &Content) -> Result<(), Fault> {
+    let path = target.path();
+    let written = calls.apply(&path, QUOTA_MANAGER, &target.main(live, content)).await?;
+    if let Some(status) = target.status(&written, content) {
+        calls.apply(&format!("{path}/status"), QUOTA_MANAGER, &status).await?;
+    }
+    Ok(())
+}
+
+impl Kept {
+    #[must_use]
+    pub const fn new(target: Target, rules: Rules) -> Self {
+        Self { target, planner: Planner::new(rules), set_aside: None, faults: Standing::new() }
+    }
+
+    /// Looks once. The fault that pauses all writes, where there is one, comes with it.
+    pub async fn look(&mut self, means: Means<'_>, wish: Wish<'_>) -> (Stands, Option<Fault>) {
+        if let Some((until, stands)) = self.set_aside
+            && Instant::now() < until
+        {
+            return (stands, None);
+        }
+        self.set_aside = None;
+        let mut went = self.once(means, wish).await;
+        for _ in 1..TRIES {
+            if !matches!(went, Err(Trouble::Call(Fault::Stale { .. }))) {
+                break;
+            }
+            self.count("stale");
+            went = self.once(means, wish).await;
+        }
+        self.tell(&went);
+        match went {
+            Ok(()) => (Stands::InOrder, None),
+            Err(Trouble::Another(_) | Trouble::Call(Fault::Owned { .. })) => {
+                self.put_aside(Stands::NotOurs, means.set_aside_for)
+            }
+            Err(Trouble::Call(Fault::Absent { .. })) => self.put_aside(Stands::Nowhere, ABSENT_FOR),
+            Err(Trouble::Fenced(_)) => (Stands::Failed, None),
+            Err(Trouble::Call(fault)) => (Stands::Failed, Some(fault)),
+        }
+    }
+
+    fn put_aside(&mut self, stands: Stands, lasts: Duration) -> (Stands, Option<Fault>) {
+        self.set_aside = Some((Instant::now() + lasts, stands));
+        (stands, None)
+    }
+
+    async fn once(&mut self, means: Means<'_>, wish: Wish<'_>) -> Result<(), Trouble> {
+        // 1. Read.
+        let live = means.calls.find(&self.target.path()).await?;
+        let nothing = Value::Null;
+        let is = live.as_ref().unwrap_or(&nothing);
+        if live.is_some() {
+            self.target.is_ours(is).map_err(Trouble::Another)?;
+        }
+        let epoch = means.fence.check(is)?;
+        // 2. Decide.
+        let plan = self.planner.plan(Instant::now(), wish.gpus, &self.target.published(is));
+        let message = wish.message.to_owned();
+        let content = Content { gpus: plan.gpus.clone(), held: wish.held.clone(), epoch, message };
+        let is_large = |from, to| means.rules.is_large(from, to);
+        let is_due = !plan.changes.is_empty() || live.is_none() || self.target.is_outdated(is, &content, is_large);
+        // 3. Write.
+        if is_due {
+            write(means.calls, &self.target, live.as_ref(), &content).await?;
+            self.wrote(&plan);
+        }
+        for (flavor, gpus) in &plan.gpus {
+            gauge!("headroom_published_gpus", "target" => self.target.label(), "flavor" => flavor.clone())
+                .set(*gpus as f64);
+        }
+        Ok(())
+    }
+
+    fn wrote(&mut self, plan: &Plan) {
+        self.planner.wrote(&plan.gpus);
+        self.count("written");
+        if !plan.changes.is_empty() {
+            let changes: Vec<String> = plan.changes.iter().map(ToString::to_string).collect();
+            info!(target_object = self.target.label(), changes = changes.join("; "), "quota written");
+        }
+    }
+
+    fn count(&self, outcome: &'static str) {
+        counter!("headroom_publish_writes_total", "target" => self.target.label(), "outcome" => outcome).increment(1);
+    }
+
+    fn tell(&self, went: &Result<(), Trouble>) {
+        let label = self.target.label();
+        let outcome = match went {
+            Ok(()) => None,
+            Err(Trouble::Another(_) | Trouble::Call(Fault::Owned { .. })) => Some("conflict"),
+            Err(Trouble::Fenced(_)) => Some("fenced"),
+            Err(Trouble::Call(Fault::Throttled { .. })) => Some("throttled"),
+            Err(Trouble::Call(Fault::Refused { .. })) => Some("refused"),
+            Err(Trouble::Call(Fault::Absent { .. })) => Some("absent"),
+            Err(Trouble::Call(Fault::Stale { .. } | Fault::Failed { .. })) => Some("failed"),
+        };
+        if let Some(outcome) = outcome {
+            self.count(outcome);
+        }
+        let is_conflict = outcome == Some("conflict");
+        gauge!("headroom_publish_conflict", "target" => label.clone()).set(if is_conflict { 1.0 } else { 0.0 });
+        let begins = |trouble: &Trouble| {
+            warn!(target_object = label, path = self.target.path(), %trouble, "the quota is not written, nor forced; looked at again later");
+        };
+        self.faults.note("", went, begins, |over| {
+            info!(target_object = label, lasted_s = over.lasted_s, "the quota is in order again");
+        });
+    }
+}

@@ -1,0 +1,185 @@
+//! Lowers published quotas to what spot holds when nobody renews them. Kueue leaves the last quota in force for ever, and a
+//! `ResourceQuota` stands until it is written, so a publisher that died would go on admitting by a quota of long ago.
+//!
+//! From the last beat it takes at most `watchdog_after_s` and `watchdog_check_s`, and the requests. It writes with the field manager
+//! of the publisher and on its behalf: with one of its own the publisher's next apply would conflict, and nothing here is ever
+//! forced. A publisher that was only stopped for a while is held back by the version of the object, reads it again, and raises
+//! the quota by its own rules: after `raise_after_s`.
+
+#[cfg(test)]
+mod tests;
+
+use crate::calls::{Calls, Fault};
+use crate::config::{Config, KueueMode, shares};
+use crate::lead::{epoch_of, stopped};
+use crate::publish::{Content, Gpus, NoTarget, Target, heartbeat_of, held_of, kueue_target, write};
+use kube::Client;
+use metrics::{counter, gauge};
+use serde_json::Value;
+use serving::said::Standing;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long the heartbeat has stood still. Pure: instants are passed in, of the own monotonic clock.
+#[derive(Debug, Clone, Default)]
+struct Still {
+    since: Option<Instant>,
+    version: Option<String>,
+}
+
+impl Still {
+    /// Notes the version that is there, `None` where no heartbeat is. Answers whether it beat since the last look.
+    fn note(&mut self, now: Instant, version: Option<String>) -> bool {
+        let is_first = self.since.is_none();
+        if is_first || self.version != version {
+            (self.since, self.version) = (Some(now), version);
+            return !is_first;
+        }
+        false
+    }
+
+    fn age(&self, now: Instant) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+}
+
+/// Looks at the heartbeat until told to stop; with `once`, until it beats or is old enough and quotas are lowered. Answers how
+/// often an object was lowered.
+///
+/// # Errors
+/// With `once`: the heartbeat could not be read, or an object not be lowered.
+pub async fn run(client: Client, config: &Config, once: bool, mut stop: watch::Receiver<bool>) -> Result<u64, Fault> {
+    let mut watchdog = Watchdog {
+        calls: Calls::new(client, ANSWERS_WITHIN),
+        config,
+        still: Still::default(),
+        faults: Standing::new(),
+        lowered: 0,
+    };
+    loop {
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return Ok(watchdog.lowered),
+            looked = watchdog.look() => match looked {
+                Ok(Seen::Beats | Seen::Lowered) if once => return Ok(watchdog.lowered),
+                Err(fault) if once && !matches!(fault, Fault::Stale { .. }) => return Err(fault),
+                _ => {}
+            },
+        }
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return Ok(watchdog.lowered),
+            () = tokio::time::sleep(Duration::from_secs(config.watchdog_check_s)) => {}
+        }
+    }
+}
+
+/// What a look saw and did.
+enum Seen {
+    Beats,
+    /// It stands still, not for long enough.
+    Waits,
+    /// It is old, and nothing published is above what is held.
+    Lowered,
+}
+
+struct Watchdog<'a> {
+    calls: Calls,
+    config: &'a Config,
+    still: Still,
+    faults: Standing,
+    lowered: u64,
+}
+
+impl Watchdog<'_> {
+    async fn look(&mut self) -> Result<Seen, Fault> {
+        let went = self.look_and_lower().await;
+        let told = went.as_ref().map(|_| ()).map_err(Clone::clone);
+        self.faults.note(
+            "",
+            &told,
+            |fault| warn!(%fault, "the watchdog cannot do its work"),
+            |over| info!(lasted_s = over.lasted_s, "the watchdog does its work again"),
+        );
+        went
+    }
+
+    async fn look_and_lower(&mut self) -> Result<Seen, Fault> {
+        let (collection, name) = heartbeat_of(self.config);
+        let lease = self.calls.find(&format!("{collection}/{name}")).await?;
+        let version = lease.and_then(|lease| lease["metadata"]["resourceVersion"].as_str().map(str::to_owned));
+        let now = Instant::now();
+        let beats = self.still.note(now, version);
+        let age = self.still.age(now);
+        gauge!("headroom_heartbeat_age_seconds").set(age.as_secs_f64());
+        if beats {
+            return Ok(Seen::Beats);
+        }
+        if age < Duration::from_secs(self.config.watchdog_after_s) {
+            return Ok(Seen::Waits);
+        }
+        self.lower_all(age).await.map(|()| Seen::Lowered)
+    }
+
+    /// Tries each; the first fault comes after all of them.
+    async fn lower_all(&mut self, age: Duration) -> Result<(), Fault> {
+        let mut went = Ok(());
+        for target in self.targets().await? {
+            let lowered = self.lower(&target, age).await;
+            if let Err(fault) = &lowered {
+                warn!(target_object = target.label(), %fault, "the quota is not lowered");
+            }
+            // What another manager owns was not published by us.
+            if !matches!(lowered, Err(Fault::Owned { .. })) {
+                went = went.and(lowered);
+            }
+        }
+        went
+    }
+
+    async fn targets(&self) -> Result<Vec<Target>, Fault> {
+        let mut targets = Vec::new();
+        match kueue_target(&self.calls, self.config).await {
+            Ok(found) => targets.extend(found.map(|(target, _)| target)),
+            Err(NoTarget::Call(fault)) => return Err(fault),
+            // Nothing was published there either.
+            Err(NoTarget::NotServed | NoTarget::OtherForm(_)) => {}
+        }
+        // `auto` may have had no provider when it began.
+        if self.config.kueue_mode() == KueueMode::Auto && !targets.contains(&Target::queue(self.config)) {
+            targets.push(Target::queue(self.config));
+        }
+        if self.config.resource_quota {
+            let shares = shares(&self.config.resource_quota_shares).unwrap_or_default();
+            targets.extend(shares.keys().map(|namespace| Target::quota(self.config, namespace)));
+        }
+        Ok(targets)
+    }
+
+    async fn lower(&mut self, target: &Target, age: Duration) -> Result<(), Fault> {
+        let Some(live) = self.calls.find(&target.path()).await? else { return Ok(()) };
+        if target.is_ours(&live).is_err() {
+            return Ok(());
+        }
+        let Some(gpus) = lowered(target, &live) else { return Ok(()) };
+        let message = format!("lowered by the watchdog to what is held: nobody renewed it for {} s", age.as_secs());
+        let content = Content { gpus, held: held_of(&live).unwrap_or_default(), epoch: epoch_of(&live), message };
+        // Where a publisher wrote since it was read this is stale, and the heartbeat is looked at again first.
+        write(&self.calls, target, Some(&live), &content).await?;
+        self.lowered += 1;
+        counter!("headroom_watchdog_lowered_total").increment(1);
+        warn!(target_object = target.label(), gpus = ?content.gpus, age_s = age.as_secs(), "quota lowered: the heartbeat stands still");
+        Ok(())
+    }
+}
+
+/// What is published, nothing above what is held; `None` where nothing is.
+fn lowered(target: &Target, live: &Value) -> Option<Gpus> {
+    let (published, used) = (target.published(live), target.used(live));
+    let lower = |(name, gpus): (&String, &u64)| (name.clone(), (*gpus).min(used.get(name).copied().unwrap_or(0)));
+    let lowered: Gpus = published.iter().map(lower).collect();
+    (lowered != published).then_some(lowered)
+}

@@ -1,0 +1,117 @@
+use super::*;
+use crate::lead::run as run_lead;
+use crate::publish::{Amounts, RESOURCE_QUOTA, Wanted, run as publish};
+use crate::testing::{client, config, eventually};
+use fake_kubernetes::FakeKubernetes;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+use vocab::GpuModel;
+
+fn settings(kueue: &str) -> Config {
+    Config {
+        kueue: kueue.to_owned(),
+        flavors: "a100-spot=A100".to_owned(),
+        resource_quota: true,
+        resource_quota_shares: "team-a=0.5".to_owned(),
+        publish_s: 1,
+        raise_after_s: 2,
+        watchdog_after_s: 4,
+        watchdog_check_s: 1,
+        ..config("a")
+    }
+}
+
+async fn cluster() -> FakeKubernetes {
+    let fake = FakeKubernetes::start().await;
+    fake.install_kueue();
+    for name in ["headroom-system", "team-a"] {
+        fake.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }));
+    }
+    fake
+}
+
+async fn publisher(fake: &FakeKubernetes, settings: &Config) -> Vec<JoinHandle<()>> {
+    // Its stop never comes: it is killed.
+    let stop = Box::leak(Box::new(watch::channel(false))).1.clone();
+    let amounts = Amounts { quota_gpus: 40, held_gpus: 12, allocatable_gpus: 100 };
+    let by_model = [(GpuModel::parse("A100").unwrap(), amounts)].into();
+    let wanted = watch::channel(Arc::new(Wanted { is_known: true, by_model, ..Wanted::default() })).1;
+    let (lead, elects) = run_lead(client(fake).await, settings, stop.clone());
+    let publishes = publish(client(fake).await, Arc::new(settings.clone()), wanted, lead, stop);
+    vec![elects, tokio::spawn(publishes)]
+}
+
+fn in_queue(fake: &FakeKubernetes) -> Option<String> {
+    let live = fake.get("clusterqueues", "", "headroom-spot")?;
+    let flavor = &live["spec"]["resourceGroups"][0]["flavors"][0];
+    Some(flavor["resources"][0]["nominalQuota"].as_str()?.to_owned())
+}
+
+fn in_namespace(fake: &FakeKubernetes) -> Option<String> {
+    let live = fake.get("resourcequotas", "team-a", RESOURCE_QUOTA)?;
+    Some(live["spec"]["hard"]["requests.nvidia.com/gpu"].as_str()?.to_owned())
+}
+
+#[test]
+fn a_heartbeat_is_as_old_as_its_last_change_by_the_own_clock() {
+    let (mut still, start) = (Still::default(), Instant::now());
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let version = |name: &str| Some(name.to_owned());
+    assert!(!still.note(at(0), version("1")), "the first look says nothing of before");
+    assert!(!still.note(at(50), version("1")));
+    assert_eq!(still.age(at(59)).as_secs(), 59);
+    assert!(still.note(at(60), version("2")));
+    assert!(still.note(at(65), None), "one that was deleted changed");
+    assert_eq!(still.age(at(70)).as_secs(), 5);
+}
+
+#[tokio::test]
+async fn with_every_publisher_gone_quotas_fall_to_what_is_held_and_one_that_is_back_raises_them_again() {
+    let (fake, settings) = (cluster().await, settings("cluster-queue"));
+    let (_stop, stopped) = watch::channel(false);
+    let watchdog = {
+        let (client, settings) = (client(&fake).await, settings.clone());
+        tokio::spawn(async move { run(client, &settings, false, stopped).await })
+    };
+    let tasks = publisher(&fake, &settings).await;
+    let both = |queue: &str, namespace: &str| {
+        in_queue(&fake).as_deref() == Some(queue) && in_namespace(&fake).as_deref() == Some(namespace)
+    };
+    eventually("what is wanted", || both("40", "20")).await;
+    // Longer than the watchdog waits: while it beats nothing falls.
+    tokio::time::sleep(Duration::from_secs(settings.watchdog_after_s + 2)).await;
+    assert!(both("40", "20"));
+    let used = json!({ "status": { "used": { "requests.nvidia.com/gpu": "3" } } });
+    fake.patch("resourcequotas", "team-a", RESOURCE_QUOTA, &used).unwrap();
+    tasks.iter().for_each(JoinHandle::abort);
+    eventually("what is held", || both("12", "3")).await;
+    let live = fake.get("clusterqueues", "", "headroom-spot").unwrap();
+    let managers: Vec<&Value> =
+        live["metadata"]["managedFields"].as_array().unwrap().iter().map(|one| &one["manager"]).collect();
+    assert_eq!(managers, ["headroom-quota"], "no other manager takes a field");
+    let tasks = publisher(&fake, &settings).await;
+    eventually("what is wanted again", || both("40", "20")).await;
+    assert!(fake.writes().iter().all(|one| !one.force));
+    watchdog.abort();
+    tasks.iter().for_each(JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn once_lowers_where_nobody_beats_and_leaves_all_where_somebody_does() {
+    let fake = cluster().await;
+    fake.install_dynamic_quota("orchestratedFlavors");
+    let settings = Config { resource_quota: false, ..settings("auto") };
+    let published = |fake: &FakeKubernetes| {
+        let live = fake.get("capacityproviders", "", "headroom-spot")?;
+        Some(live["status"]["capacity"]["flavors"][0]["resources"]["nvidia.com/gpu"].as_str()?.to_owned())
+    };
+    let (_stop, stopped) = watch::channel(false);
+    let tasks = publisher(&fake, &settings).await;
+    eventually("what is wanted", || published(&fake).as_deref() == Some("40")).await;
+    assert_eq!(run(client(&fake).await, &settings, true, stopped.clone()).await, Ok(0));
+    tasks.iter().for_each(JoinHandle::abort);
+    assert_eq!(run(client(&fake).await, &settings, true, stopped.clone()).await, Ok(1));
+    assert_eq!(published(&fake).as_deref(), Some("12"));
+    assert_eq!(run(client(&fake).await, &settings, true, stopped).await, Ok(0), "what is low is left");
+}
