@@ -210,6 +210,7 @@ fn plan(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<Plan> 
 }
 
 /// A task counts among all guarantees up to its own: S_a(h') + request ≤ Q_h' for every offered h' ≤ h (DESIGN §4.8).
+#[must_use]
 pub fn over_quota(fleet: &Fleet, gang: &Gang, hours: HorizonHours, limits: &[Limit]) -> Option<Refusal> {
     exceeded(|of| fleet.promised(of), asked(gang), hours, limits)
 }

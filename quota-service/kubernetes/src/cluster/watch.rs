@@ -39,6 +39,9 @@ impl Synced {
     }
 }
 
+/// Hears of a pod.
+type Hear = Box<dyn Fn(Uid, Option<&PodFacts>) + Send + Sync>;
+
 /// The view, shared: watches write, all others read.
 pub struct Shared {
     view: RwLock<View>,
@@ -46,7 +49,7 @@ pub struct Shared {
     standing: Standing,
     now: fn() -> UnixSeconds,
     /// Told of pods.
-    seen: std::sync::OnceLock<Box<dyn Fn(Uid, Option<&PodFacts>) + Send + Sync>>,
+    seen: std::sync::OnceLock<Hear>,
 }
 
 impl Shared {

@@ -3,7 +3,8 @@
 
 use crate::view::View;
 use crate::view::facts::{Life, PodFacts, Uid};
-use placement::fleet::{History, Victim};
+use placement::fleet::History;
+use placement::fleet::offered::Victim;
 use std::collections::{HashMap, VecDeque};
 use vocab::{TaskClass, UnixSeconds};
 

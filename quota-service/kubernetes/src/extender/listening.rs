@@ -14,7 +14,7 @@ use tokio::sync::watch;
 /// Replicas of a scheduler, and whoever looks: far below this.
 const CONNECTIONS: usize = 64;
 /// Go keeps quiet connections for 90 s. We keep them longer, so that none ends while a question is on its way.
-const HEAD_WITHIN: Duration = Duration::from_secs(120);
+const HEAD_WITHIN: Duration = Duration::from_mins(2);
 /// Between two looks for assumptions that have ended.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 /// So many looks.

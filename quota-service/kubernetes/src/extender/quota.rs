@@ -60,9 +60,8 @@ impl Asking {
             Ok(Some((facts, _))) => {
                 Ok(facts.guarantee.map_or(Self::Free, |hours| Self::Guaranteed(Box::new(facts), hours)))
             }
-            Ok(None) => Ok(Self::Free),
             Err(fault) if is_spot(pod, reading) => Err(Refused::Unreadable(fault)),
-            Err(_) => Ok(Self::Free),
+            Ok(None) | Err(_) => Ok(Self::Free),
         }
     }
 }

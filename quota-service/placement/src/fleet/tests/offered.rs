@@ -1,5 +1,7 @@
 //! Choices for another scheduler, against a look at every node.
 
+use super::super::offered::{Choosing, Offered, Victim, choose_offered};
+use super::super::rank::graded;
 use super::*;
 use crate::policy::Policy;
 use proptest::sample::subsequence;
