@@ -57,7 +57,7 @@ const NO_OBJECTS: [&str; 2] = ["kueue.createObjects=false", "kueue.printClusterQ
 /// What a mode adds for the connector to reading nodes, pods and priority classes: values, the mode, resources that are read,
 /// all else.
 fn added() -> Vec<(&'static str, &'static str, Vec<&'static str>, Vec<&'static str>)> {
-    let kueue = ["clusterqueues", "capacityproviders", "dynamicquotaorchestrators"];
+    let kueue = ["clusterqueues", "resourceflavors", "capacityproviders", "dynamicquotaorchestrators"];
     let with_lease = |own: &[&'static str]| [own, &LEASE].concat();
     vec![
         ("least", "modes.extender=false", vec![], vec![]),
@@ -66,7 +66,7 @@ fn added() -> Vec<(&'static str, &'static str, Vec<&'static str>, Vec<&'static s
         (
             "kueue",
             "modes.kueue=cluster-queue",
-            vec!["clusterqueues"],
+            vec!["clusterqueues", "resourceflavors"],
             with_lease(&["clusterqueues patch headroom-spot", SHAPES]),
         ),
         ("least", "modes.admissionCheck=true", vec!["workloads", "admissionchecks"], with_lease(&CHECKS)),
@@ -94,16 +94,16 @@ fn each_mode_grants_the_verbs_that_it_needs_and_none_grants_reading_alone() {
 fn the_watchdog_sees_one_lease_and_touches_what_it_lowers() {
     let Some(renderer) = renderer() else { return };
     let heartbeat = "leases get headroom-connector-heartbeat in gpu";
-    let provider = ["capacityproviders get headroom-spot", PROVIDER[1]];
+    let provider = ["capacityproviders get headroom-spot", PROVIDER[0], PROVIDER[1]];
     let quota = ["resourcequotas get headroom-spot in team-a", "resourcequotas patch headroom-spot in team-a"];
     for (values, mode, expected) in [
-        ("kueue", "modes.kueue=capacity-provider", provider),
+        ("kueue", "modes.kueue=capacity-provider", provider.to_vec()),
         (
             "kueue",
             "modes.kueue=cluster-queue",
-            ["clusterqueues get headroom-spot", "clusterqueues patch headroom-spot"],
+            ["clusterqueues get headroom-spot", "clusterqueues patch headroom-spot"].to_vec(),
         ),
-        ("plain", "modes.resourceQuota=true", quota),
+        ("plain", "modes.resourceQuota=true", quota.to_vec()),
     ] {
         let manifests = rendered(renderer, values, &[&[mode], &NO_OBJECTS[..]].concat());
         let expected = expected.iter().chain([&heartbeat]).map(|line| (*line).to_owned()).collect();

@@ -174,6 +174,15 @@ impl Target {
         if matches!(self.kind, Kind::Provider(_) | Kind::Queue) {
             object["metadata"]["annotations"][HELD_GPUS] = json!(content.held).to_string().into();
         }
+        // A provider that an admin or Helm made stays theirs but for its status and our annotations: who applies what another applies,
+        // too, owns it with them, and stands in their way from then on.
+        let is_theirs = live.is_some_and(|live| live["metadata"]["labels"][MANAGED_BY] != HEADROOM);
+        if is_theirs && matches!(self.kind, Kind::Provider(_)) {
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.remove("labels");
+            }
+            return object;
+        }
         object["spec"] = self.spec(live, content);
         object
     }
