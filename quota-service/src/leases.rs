@@ -183,7 +183,8 @@ impl Leases {
         // 3. Who holds the rest.
         self.watch(&records);
         // One that was given back has no holder, and nothing is forwarded to whom it was.
-        let others = records.into_values().filter(|record| !record.released && !led.contains_key(&record.lease.cluster));
+        let others =
+            records.into_values().filter(|record| !record.released && !led.contains_key(&record.lease.cluster));
         let leader =
             |record: LeaseRecord| (record.lease.cluster, Leader { holder: record.holder, address: record.address });
         self.others.store(Arc::new(others.map(leader).collect()));

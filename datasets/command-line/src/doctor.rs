@@ -1,7 +1,7 @@
 //! What the `doctor` of a program answers: checks in order, as lines or as JSON.
 
-use crate::{colours_on_stdout, print_json, print_text};
 use crate::Entry;
+use crate::{colours_on_stdout, print_json, print_text};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -7,6 +7,7 @@ pub mod args;
 pub mod clock;
 pub mod cluster;
 pub mod config;
+pub mod doctor;
 pub mod headroom;
 pub mod health;
 pub mod names;
