@@ -31,6 +31,17 @@ pub struct Need {
     wanted_by: &'static str,
 }
 
+#[cfg(test)]
+impl Need {
+    /// The rule that allows it.
+    pub fn rule(&self) -> fake_kubernetes::Rule {
+        let mut rule = fake_kubernetes::Rule::new(&self.verb, &self.group, &self.resource);
+        let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty()).into_iter().collect();
+        (rule.resource_names, rule.namespaces) = (some(&self.name), some(&self.namespace));
+        rule
+    }
+}
+
 /// Collects needs of one mode.
 struct Needs {
     all: Vec<Need>,
