@@ -254,8 +254,9 @@ mod tests {
     async fn store(folder: &tempfile::TempDir) -> Arc<dyn Store> {
         let url = format!("sqlite://{}", folder.path().join("headroom.db").display());
         let store = store::connect(&url).await.unwrap();
-        for cluster in names(&["earth", "mars", "venus"]) {
-            store.ensure_cluster(&cluster).await.unwrap();
+        for name in names(&["earth", "mars", "venus"]) {
+            let cluster = store::Cluster { name, time_zone: "UTC".to_owned(), calendar: "none".to_owned() };
+            store.put_cluster(&cluster).await.unwrap();
         }
         store
     }

@@ -1,4 +1,4 @@
-//! Whether Kueue is there in the versions, and with the fields, that are written.
+//! Whether Kueue is there in the versions, and with the fields, that are written. Only of the alpha is the schema read.
 
 use super::Check;
 use super::api::Api;
@@ -13,12 +13,15 @@ pub const FLAVOR_LISTS: [&str; 2] = ["orchestratedFlavors", "managedFlavors"];
 /// A definition: there, not there, or not to be read.
 type Found = Result<Option<Value>, String>;
 
+/// Versions in which something is served. Every identity that is known may ask for that; definitions take a permission.
+type Versions = Result<Vec<String>, String>;
+
 /// What was found of each.
 pub struct Definitions {
     provider: Found,
     orchestrator: Found,
-    /// Plural and definition of what else the modes use.
-    others: Vec<(&'static str, Found)>,
+    /// Plural of what else the modes use, and the versions that serve it.
+    others: Vec<(&'static str, Versions)>,
 }
 
 impl Definitions {
@@ -61,11 +64,30 @@ pub async fn read(api: &Api, config: &Config) -> Definitions {
     } else {
         (Ok(None), Ok(None))
     };
-    let mut others = Vec::new();
-    for plural in used(config) {
-        others.push((plural, of(plural).await));
-    }
+    let others = used(config);
+    let others = if others.is_empty() { Vec::new() } else { served_by_version(api, &others).await };
     Definitions { provider, orchestrator, others }
+}
+
+/// Asks the API what it serves of Kueue.
+async fn served_by_version(api: &Api, plurals: &[&'static str]) -> Vec<(&'static str, Versions)> {
+    let same = |versions: &Versions| plurals.iter().map(|plural| (*plural, versions.clone())).collect();
+    let group = match api.find("/apis/kueue.x-k8s.io").await {
+        Ok(Some(group)) => group,
+        Ok(None) => return same(&Ok(Vec::new())),
+        Err(why) => return same(&Err(why)),
+    };
+    let mut found: Vec<(&str, Vec<String>)> = plurals.iter().map(|plural| (*plural, Vec::new())).collect();
+    for version in group["versions"].as_array().into_iter().flatten().filter_map(|one| one["version"].as_str()) {
+        let list = match api.find(&format!("/apis/kueue.x-k8s.io/{version}")).await {
+            Ok(list) => list.unwrap_or_default(),
+            Err(why) => return same(&Err(why)),
+        };
+        let resources = list["resources"].as_array().cloned().unwrap_or_default();
+        let has = |plural: &str| resources.iter().any(|one| one["name"] == plural);
+        found.iter_mut().filter(|(plural, _)| has(plural)).for_each(|(_, versions)| versions.push(version.to_owned()));
+    }
+    found.into_iter().map(|(plural, versions)| (plural, Ok(versions))).collect()
 }
 
 /// One line for each definition that a mode needs.
@@ -84,29 +106,28 @@ pub fn checks(config: &Config, definitions: &Definitions) -> Vec<Check> {
     checks
 }
 
-fn unread(name: String, why: &str) -> Check {
-    // Only what is written is read off its definition: the others show themselves when they are asked for.
-    Check::warn(name, format!("it cannot be read: {why}"), "let this identity get customresourcedefinitions")
-}
-
 fn served(definition: &Value) -> Vec<&str> {
     let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
     versions.filter(|version| version["served"] == true).filter_map(|version| version["name"].as_str()).collect()
 }
 
-fn other(plural: &str, found: &Found) -> Check {
+fn other(plural: &str, versions: &Versions) -> Check {
     let name = format!("definition {plural}");
-    let definition = match found {
-        Err(why) => return unread(name, why),
-        Ok(None) => return Check::fail(name, "there is none: Kueue is not installed", "install Kueue 0.20 or newer"),
-        Ok(Some(definition)) => definition,
-    };
-    let served = served(definition);
-    if served.contains(&VERSION) {
-        return Check::ok(name, format!("served as {}", served.join(", ")));
+    match versions {
+        Err(why) => {
+            Check::fail(name, format!("what is served cannot be read: {why}"), "let this identity use discovery")
+        }
+        Ok(versions) if versions.is_empty() => {
+            Check::fail(name, "there is none: Kueue is not installed", "install Kueue 0.20 or newer")
+        }
+        Ok(versions) if versions.iter().any(|version| version == VERSION) => {
+            Check::ok(name, format!("served as {}", versions.join(", ")))
+        }
+        Ok(versions) => {
+            let found = format!("served as {} alone, and {VERSION} is needed", versions.join(", "));
+            Check::fail(name, found, "upgrade Kueue to 0.20 or newer, which serves v1beta2")
+        }
     }
-    let found = format!("served as {} alone, and {VERSION} is needed", served.join(", "));
-    Check::fail(name, found, "upgrade Kueue to 0.20 or newer, which serves v1beta2")
 }
 
 fn provider(mode: KueueMode, found: &Found) -> Check {
@@ -185,9 +206,7 @@ mod tests {
 
     #[test]
     fn only_an_old_version_fails_with_what_to_do() {
-        let mut old = crds::kueue().remove(0);
-        old["spec"]["versions"][0]["name"] = "v1beta1".into();
-        let check = other("clusterqueues", &Ok(Some(old)));
+        let check = other("clusterqueues", &Ok(vec!["v1beta1".to_owned()]));
         assert_eq!(check.status, Status::Fail);
         assert!(check.found.contains("v1beta1 alone") && check.mend.unwrap().contains("upgrade Kueue"));
     }
