@@ -105,6 +105,12 @@ pub enum DatabaseCommand {
         /// What backup has written
         file: PathBuf,
     },
+    /// Bring the database up to this program, and say from which version of its schema
+    #[command(after_long_help = "Examples:\n  \
+        quota-service database migrate\n  \
+        quota-service database migrate --database postgres://headroom@localhost/headroom --json\n\n\
+        Services do it when they start, too. A database that is missing is made; one that is newer than this program is refused.")]
+    Migrate,
     /// Forget what is older than so many days
     #[command(after_long_help = "Examples:\n  \
         quota-service database retain --usage-days 730 --history-days 90 --dry-run\n  \

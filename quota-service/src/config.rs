@@ -13,10 +13,12 @@ use prometheus::Source;
 use serde::{Deserialize, Serialize};
 use serving::listen::ConnectionLimits;
 use serving::tls::{Files, Tls};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
+use vocab::{ClusterName, NameError};
 
 const LAST_HOUR_OF_DAY: u64 = 23;
 /// The formats of the log.
@@ -66,6 +68,9 @@ pub struct Config {
     pub advertise: String,
     /// Seconds after which the pools of a service that gives no sign of life are written for by another one.
     pub lease_s: u64,
+    /// Clusters that this service writes for, comma between them; empty for all. Others are read, and what is decided about them is
+    /// forwarded: services on one database may share the clusters among them.
+    pub clusters: String,
     /// How long open requests may take after the service was told to stop.
     pub shutdown_grace_s: u64,
     /// How often each cluster is trained again: `never`, `daily` or `weekly`; with the last two also when its forecasts
@@ -143,6 +148,14 @@ impl Config {
         Duration::from_secs(self.lease_s)
     }
 
+    /// The clusters that this service writes for; empty for all.
+    ///
+    /// # Errors
+    /// One of them is no name of a cluster.
+    pub fn clusters(&self) -> Result<BTreeSet<ClusterName>, NameError> {
+        self.clusters.split(',').map(str::trim).filter(|name| !name.is_empty()).map(ClusterName::parse).collect()
+    }
+
     /// The name of this service among those on its database: of a machine and a port there is one that runs.
     #[must_use]
     pub fn replica_name(&self) -> String {
@@ -184,6 +197,7 @@ impl Config {
         if self.replica.chars().count() > 200 || self.replica.chars().any(char::is_control) {
             return Err(BadValue::new("replica", "write at most 200 characters on one line"));
         }
+        self.clusters().map_err(|fault| BadValue::new("clusters", fault))?;
         if self.advertise.is_empty() {
             return Ok(());
         }
@@ -324,6 +338,7 @@ impl Default for Config {
             replica: String::new(),
             advertise: String::new(),
             lease_s: 5,
+            clusters: String::new(),
             shutdown_grace_s: 10,
             retrain: "never".to_owned(),
             retrain_at: 3,

@@ -1,4 +1,4 @@
-//! `quota-service database`: backups, restores, and what is forgotten.
+//! `quota-service database`: backups, restores, the schema, and what is forgotten.
 
 use crate::access::command::failed;
 use crate::args::{DatabaseCommand, RetainFlags};
@@ -9,7 +9,7 @@ use command_line::{Exit, Failure, print_json, say};
 use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use store::{AuditRecord, Backend, Store};
+use store::{AuditRecord, Backend, Schema, Store, StoreError};
 use vocab::UnixSeconds;
 
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -22,6 +22,7 @@ pub async fn run(command: DatabaseCommand, database: &str, json: bool) -> Result
     match command {
         DatabaseCommand::Backup { file } => backup(database, &file, json).await,
         DatabaseCommand::Restore { file } => restore(database, &file, json).await,
+        DatabaseCommand::Migrate => migrate(database, json).await,
         DatabaseCommand::Retain(flags) => retain(database, &flags, json).await,
     }
 }
@@ -111,6 +112,30 @@ async fn restore(database: &str, file: &Path, json: bool) -> Result<(), Failure>
         ));
     }
     Ok(())
+}
+
+async fn migrate(database: &str, json: bool) -> Result<(), Failure> {
+    // 1. As it stands. What is not there yet is made; what else is wrong, connecting says.
+    let before = schema(database).await.ok().and_then(|schema| schema.found);
+    // 2. Connecting migrates.
+    let store = store::connect(database).await.map_err(failed)?;
+    let backend = store.backend();
+    store.close().await;
+    // 3. As it is now.
+    let after = schema(database).await.map_err(failed)?.found;
+    if json {
+        print_json(&json!({ "database": backend.to_string(), "schema_before": before, "schema_after": after }));
+        return Ok(());
+    }
+    let told = |version: Option<i64>| version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+    say(format_args!("{backend}: schema version {} before, {} now", told(before), told(after)));
+    Ok(())
+}
+
+async fn schema(database: &str) -> Result<Schema, StoreError> {
+    let inspected = store::inspect(database).await?;
+    inspected.store.close().await;
+    Ok(inspected.schema)
 }
 
 async fn retain(database: &str, flags: &RetainFlags, json: bool) -> Result<(), Failure> {

@@ -55,6 +55,8 @@ pub struct Leases {
     name: String,
     address: ArcSwap<String>,
     patience: Duration,
+    /// The clusters that may be written for; empty for all.
+    only: BTreeSet<ClusterName>,
     /// Under a virtual clock nothing is written: every service is on its own.
     alone: Option<Arc<dyn Store>>,
     led: ArcSwap<BTreeMap<ClusterName, Led>>,
@@ -71,11 +73,22 @@ impl Leases {
             name,
             address: ArcSwap::default(),
             patience,
+            only: BTreeSet::new(),
             alone: None,
             led: ArcSwap::default(),
             others: ArcSwap::default(),
             watch: Mutex::default(),
         }
+    }
+
+    /// Of these clusters alone; of all where there are none. What was held of others before the start is given back.
+    #[must_use]
+    pub fn only(self, clusters: BTreeSet<ClusterName>) -> Self {
+        Self { only: clusters, ..self }
+    }
+
+    fn is_ours(&self, cluster: &ClusterName) -> bool {
+        self.only.is_empty() || self.only.contains(cluster)
     }
 
     /// Of a service that writes nothing, and waits for nobody.
@@ -149,7 +162,8 @@ impl Leases {
         // 2. What has no holder.
         let mut records: BTreeMap<ClusterName, LeaseRecord> =
             store.leases().await?.into_iter().map(|record| (record.lease.cluster.clone(), record)).collect();
-        for cluster in store.clusters().await? {
+        self.give_back(store, &mut records).await;
+        for cluster in store.clusters().await?.into_iter().filter(|cluster| self.is_ours(&cluster.name)) {
             let record = records.get(&cluster.name);
             if led.contains_key(&cluster.name) || !self.is_free(record) {
                 continue;
@@ -168,12 +182,31 @@ impl Leases {
         }
         // 3. Who holds the rest.
         self.watch(&records);
-        let others = records.into_values().filter(|record| !led.contains_key(&record.lease.cluster));
+        // One that was given back has no holder, and nothing is forwarded to whom it was.
+        let others =
+            records.into_values().filter(|record| !record.released && !led.contains_key(&record.lease.cluster));
         let leader =
             |record: LeaseRecord| (record.lease.cluster, Leader { holder: record.holder, address: record.address });
         self.others.store(Arc::new(others.map(leader).collect()));
         self.led.store(Arc::new(led));
         Ok(changes)
+    }
+
+    /// Gives back, once, what stands under the name of this service from before its start and is for others to write now.
+    async fn give_back(&self, store: &Arc<dyn Store>, records: &mut BTreeMap<ClusterName, LeaseRecord>) {
+        if self.watch.lock().unwrap_or_else(PoisonError::into_inner).has_looked {
+            return;
+        }
+        for record in records.values_mut() {
+            let LeaseRecord { lease, holder, released, .. } = record;
+            if *released || *holder != self.name || self.is_ours(&lease.cluster) {
+                continue;
+            }
+            match store.release_lease(lease).await {
+                Ok(()) => *released = true,
+                Err(fault) => tracing::info!(cluster = %lease.cluster, %fault, "the lease was not given back"),
+            }
+        }
     }
 
     /// Whether a lease may be taken: nobody ever did, it was given back, it is from before the start of this service, or its
@@ -206,5 +239,54 @@ impl Leases {
                 tracing::info!(%cluster, %fault, "the lease was not given back: others take it when they miss it");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocab::ClusterName;
+
+    fn names(text: &[&str]) -> Vec<ClusterName> {
+        text.iter().map(|name| ClusterName::parse(name).unwrap()).collect()
+    }
+
+    async fn store(folder: &tempfile::TempDir) -> Arc<dyn Store> {
+        let url = format!("sqlite://{}", folder.path().join("headroom.db").display());
+        let store = store::connect(&url).await.unwrap();
+        for name in names(&["earth", "mars", "venus"]) {
+            let cluster = store::Cluster { name, time_zone: "UTC".to_owned(), calendar: "none".to_owned() };
+            store.put_cluster(&cluster).await.unwrap();
+        }
+        store
+    }
+
+    fn shard(name: &str, clusters: &[&str]) -> Leases {
+        Leases::new(name.to_owned(), Duration::from_secs(3_600)).only(names(clusters).into_iter().collect())
+    }
+
+    #[tokio::test]
+    async fn services_that_share_the_clusters_take_the_leases_of_their_own_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder).await;
+        let (one, two) = (shard("one", &["earth", "venus"]), shard("two", &["mars"]));
+        assert_eq!(one.look(&store).await.unwrap().gained, names(&["earth", "venus"]));
+        assert_eq!(two.look(&store).await.unwrap().gained, names(&["mars"]));
+        assert_eq!(one.look(&store).await.unwrap(), Changes::default());
+        let mars = &names(&["mars"])[0];
+        assert!(one.led(mars).is_none());
+        assert_eq!(one.leader(mars).unwrap().holder, "two");
+    }
+
+    #[tokio::test]
+    async fn a_service_that_is_given_fewer_clusters_gives_the_others_back_at_its_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder).await;
+        assert_eq!(shard("one", &[]).look(&store).await.unwrap().gained.len(), 3);
+        let again = shard("one", &["earth"]);
+        assert_eq!(again.look(&store).await.unwrap().gained, names(&["earth"]));
+        assert_eq!(again.leader(&names(&["mars"])[0]), None, "nobody, and least of all itself");
+        let two = shard("two", &["mars", "venus"]);
+        assert_eq!(two.look(&store).await.unwrap().gained, names(&["mars", "venus"]), "nobody waits for an hour");
     }
 }

@@ -2,6 +2,7 @@
 //! each value, exit codes, tables and JSON on stdout, progress on stderr, completions.
 
 mod config;
+mod doctor;
 mod exit;
 mod file;
 mod help;
@@ -9,6 +10,7 @@ mod output;
 mod value;
 
 pub use config::{BadValue, Config, ConfigError, Entry, Settings, read_toml};
+pub use doctor::{Check, Report, Status, span};
 pub use exit::{Exit, Failure, finish};
 pub use file::{OutputFile, is_stdout};
 pub use help::{completions, parse};

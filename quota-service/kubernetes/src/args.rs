@@ -71,9 +71,10 @@ pub struct WatchdogFlags {
 #[command(after_long_help = "Examples:\n  \
     headroom-kubernetes doctor --cluster earth\n  \
     headroom-kubernetes doctor --kubeconfig admin.conf --cluster earth --json --strict\n\n\
-    It changes nothing. Exit code 0 where nothing fails, 1 where something does.")]
+    It changes nothing. One line for each check: ok, warn or fail, what was found, and the rule or the setting that mends it. \
+    Exit code 0 where nothing fails, 1 where something does, 4 where the settings are invalid.")]
 pub struct DoctorFlags {
-    /// Warnings fail, too
+    /// End with exit code 1 where there is anything to be warned of, too
     #[arg(long)]
     pub strict: bool,
 }

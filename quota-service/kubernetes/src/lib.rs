@@ -10,6 +10,7 @@ pub mod clock;
 pub mod cluster;
 pub mod config;
 pub mod extender;
+pub mod doctor;
 pub mod headroom;
 pub mod health;
 pub mod lead;

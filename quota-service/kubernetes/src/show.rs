@@ -41,7 +41,10 @@ impl From<ShowError> for Failure {
 }
 
 /// Lists page by page, so that no answer holds a whole cluster.
-async fn each<K>(client: &Client, resource: &'static str, mut told: impl FnMut(K)) -> Result<(), ShowError>
+///
+/// # Errors
+/// The API cannot be reached, or refuses.
+pub async fn each<K>(client: &Client, resource: &'static str, mut told: impl FnMut(K)) -> Result<(), ShowError>
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
@@ -63,17 +66,25 @@ where
 /// # Errors
 /// The API cannot be reached, or refuses.
 pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
+    ClusterName::parse(&config.cluster).map_err(ShowError::Cluster)?;
+    read_by(&connect(config).await?, config, now).await
+}
+
+/// As [`read`], by a client that there is.
+///
+/// # Errors
+/// As [`read`].
+pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
     let cluster = ClusterName::parse(&config.cluster).map_err(ShowError::Cluster)?;
-    let client = connect(config).await?;
     let mut view = View::new(cluster, Reading::of(config), Policy::GFS);
     let mut faults = Vec::new();
-    each::<Node>(&client, "nodes", |node| match NodeFacts::read(&node, view.reading()) {
+    each::<Node>(client, "nodes", |node| match NodeFacts::read(&node, view.reading()) {
         Ok(Some(facts)) => view.set_node(facts, now),
         Ok(None) => {}
         Err(fault) => faults.push(fault.to_string()),
     })
     .await?;
-    each::<Pod>(&client, "pods", |pod| match PodFacts::read(&pod, view.reading()) {
+    each::<Pod>(client, "pods", |pod| match PodFacts::read(&pod, view.reading()) {
         Ok(Some((facts, more))) => {
             faults.extend(more.iter().map(ToString::to_string));
             view.set_pod(facts, now);

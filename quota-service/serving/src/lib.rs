@@ -1,6 +1,7 @@
 //! What programs that listen share: connections with limits and an end ([`listen`]), TLS 1.3 with certificates that are read again
-//! when they change ([`tls`]), signals ([`signals`]), and faults that are told when they begin and when they are over ([`said`]).
+//! when they change ([`tls`]) and an end ([`certificate`]), signals ([`signals`]), and faults that are told when they begin and when they are over ([`said`]).
 
+pub mod certificate;
 pub mod listen;
 pub mod said;
 pub mod signals;

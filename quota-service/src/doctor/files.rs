@@ -1,27 +1,13 @@
-//! The settings, and the files that they name.
+//! The files that the settings name.
 
-use super::{Check, SECONDS_PER_DAY, certificate, span};
+use super::{Check, SECONDS_PER_DAY, span};
 use crate::config::Config;
 use crate::retrain::{self, Period};
-use command_line::Entry;
-use std::collections::BTreeMap;
+use serving::certificate;
 use vocab::UnixSeconds;
 
 /// Time to have a certificate renewed by people.
 const CERTIFICATE_WARN_S: i64 = 30 * SECONDS_PER_DAY;
-
-/// Where those that are not defaults come from. Unknown keys were refused before.
-pub fn settings(entries: &[Entry]) -> Check {
-    let mut by_origin: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| entry.origin != "default") {
-        by_origin.entry(&entry.origin).or_default().push(&entry.key);
-    }
-    if by_origin.is_empty() {
-        return Check::ok("settings", "all are defaults");
-    }
-    let told: Vec<String> = by_origin.iter().map(|(origin, keys)| format!("{origin}: {}", keys.join(", "))).collect();
-    Check::ok("settings", told.join("; "))
-}
 
 /// The files that the settings name, where they name any.
 pub fn of(config: &Config, now: UnixSeconds) -> Vec<Check> {
@@ -37,6 +23,7 @@ fn tls(config: &Config, now: UnixSeconds) -> Option<Check> {
     }
     let file = &config.tls_certificate_file;
     let until = std::fs::read(file).ok().and_then(|pem| certificate::valid_until(&pem));
+    let until = until.and_then(|until| command_line::instant(&until).ok());
     Some(until.map_or_else(
         || Check::warn("tls", format!("{file}: when it expires cannot be read"), mend),
         |until| expiry(file, until, now),

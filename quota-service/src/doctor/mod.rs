@@ -3,7 +3,6 @@
 //! Each part answers a list of [`Check`]s; [`examine`] puts them in order. A new source of checks is one more line there.
 
 mod access;
-mod certificate;
 mod clusters;
 mod collector;
 mod database;
@@ -14,15 +13,13 @@ mod listen;
 mod machine;
 mod pools;
 mod prometheus;
-mod report;
 
-pub use report::{Check, Status};
+pub use command_line::{Check, Status, span};
 
 use crate::args::{Config, DoctorFlags};
 use crate::clock::Clock;
 use crate::serve;
-use command_line::{ConfigError, Entry, Exit, Failure, Settings};
-use report::Report;
+use command_line::{ConfigError, Entry, Exit, Failure, Report, Settings};
 use std::time::SystemTime;
 use store::{Store, StoreError};
 
@@ -57,7 +54,7 @@ pub async fn run(
 /// Every check, and how the program ends where one fails.
 async fn examine(config: &Config, entries: &[Entry]) -> (Report, Exit) {
     // 1. The machine: what needs no database.
-    let mut checks = vec![files::settings(entries), machine::clock(SystemTime::now())];
+    let mut checks = vec![Check::settings(entries), machine::clock(SystemTime::now())];
     checks.extend(machine::folders(config));
     checks.extend(files::of(config, Clock::real().now()));
     checks.push(listen::check(config).await);
@@ -110,27 +107,4 @@ async fn stored(store: &dyn Store, config: &Config, checks: &mut Vec<Check>) -> 
     Ok(())
 }
 
-/// A duration in the unit that says most.
-fn span(seconds: i64) -> String {
-    match seconds.abs() {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / SECONDS_PER_DAY),
-    }
-}
-
 const SECONDS_PER_DAY: i64 = 86_400;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_span_is_told_in_the_unit_that_says_most() {
-        assert_eq!(
-            [0, 119, 120, 7_199, 7_200, 172_799, 172_800].map(span),
-            ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]
-        );
-    }
-}

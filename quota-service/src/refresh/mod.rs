@@ -84,7 +84,9 @@ impl Service {
         let leases = if clock.is_virtual() {
             Leases::alone(store.clone())
         } else {
-            Leases::new(config.replica_name(), config.patience())
+            // That they are names was checked with the settings.
+            let clusters = config.clusters().unwrap_or_default();
+            Leases::new(config.replica_name(), config.patience()).only(clusters)
         };
         Self::with_leases(store, clock, config, webhook, leases)
     }

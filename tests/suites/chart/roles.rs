@@ -43,6 +43,7 @@ const LEASE: [&str; 3] = [
 ];
 const SHAPES: &str = "customresourcedefinitions get capacityproviders.kueue.x-k8s.io clusterqueues.kueue.x-k8s.io \
     dynamicquotaorchestrators.kueue.x-k8s.io";
+const FLAVORS: &str = "resourceflavors get";
 const PROVIDER: [&str; 2] = ["capacityproviders patch headroom-spot", "capacityproviders/status patch headroom-spot"];
 const CHECKS: [&str; 2] = ["admissionchecks/status patch headroom-guarantee", "workloads/status patch"];
 const QUOTAS: [&str; 5] = [
@@ -57,17 +58,17 @@ const NO_OBJECTS: [&str; 2] = ["kueue.createObjects=false", "kueue.printClusterQ
 /// What a mode adds for the connector to reading nodes, pods and priority classes: values, the mode, resources that are read,
 /// all else.
 fn added() -> Vec<(&'static str, &'static str, Vec<&'static str>, Vec<&'static str>)> {
-    let kueue = ["clusterqueues", "resourceflavors", "capacityproviders", "dynamicquotaorchestrators"];
+    let kueue = ["clusterqueues", "capacityproviders", "dynamicquotaorchestrators"];
     let with_lease = |own: &[&'static str]| [own, &LEASE].concat();
     vec![
         ("least", "modes.extender=false", vec![], vec![]),
         ("least", "modes.extender=true", vec![], vec![]),
-        ("kueue", "modes.kueue=capacity-provider", kueue.to_vec(), with_lease(&[PROVIDER[0], PROVIDER[1], SHAPES])),
+        ("kueue", "modes.kueue=capacity-provider", kueue.to_vec(), with_lease(&[PROVIDER[0], PROVIDER[1], SHAPES, FLAVORS])),
         (
             "kueue",
             "modes.kueue=cluster-queue",
-            vec!["clusterqueues", "resourceflavors"],
-            with_lease(&["clusterqueues patch headroom-spot", SHAPES]),
+            vec!["clusterqueues"],
+            with_lease(&["clusterqueues patch headroom-spot", SHAPES, FLAVORS]),
         ),
         ("least", "modes.admissionCheck=true", vec!["workloads", "admissionchecks"], with_lease(&CHECKS)),
         ("least", "modes.priorityBoost=true", vec!["workloads"], with_lease(&["workloads patch"])),

@@ -3,7 +3,7 @@
 use crate::cluster::connect::chain;
 use crate::config::{Config, HeadroomUrl};
 use axum::body::Bytes;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, USER_AGENT};
 use axum::http::{Method, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::Request;
@@ -76,6 +76,14 @@ impl Headroom {
         self.ask(Method::GET, path, None).await
     }
 
+    /// As [`get`](Self::get), with the time of the answer by the clock of who answered, as HTTP writes dates.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn get_dated<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Option<String>), HeadroomError> {
+        self.ask_dated(Method::GET, path, None).await
+    }
+
     /// # Errors
     /// As [`get`](Self::get).
     pub async fn send<T: DeserializeOwned>(
@@ -94,21 +102,32 @@ impl Headroom {
         path: &str,
         body: Option<Bytes>,
     ) -> Result<T, HeadroomError> {
+        self.ask_dated(method, path, body).await.map(|(answer, _)| answer)
+    }
+
+    async fn ask_dated<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Bytes>,
+    ) -> Result<(T, Option<String>), HeadroomError> {
         let request = self.request(method, path, body)?;
         let away = |detail: String| HeadroomError::Unavailable { url: self.at(path), detail };
         let exchange = async {
             let response = self.client.request(request).await.map_err(|fault| away(chain(&fault)))?;
             let status = response.status();
+            let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
             let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
-            Ok((status, body.map_err(|fault| away(fault.to_string()))?.to_bytes()))
+            Ok((status, date, body.map_err(|fault| away(fault.to_string()))?.to_bytes()))
         };
         let answered = tokio::time::timeout(ANSWERS_WITHIN, exchange).await;
-        let (status, body) =
+        let (status, date, body) =
             answered.map_err(|_| away(format!("no answer within {} s", ANSWERS_WITHIN.as_secs())))??;
         if !status.is_success() {
             return Err(self.refused(path, status, &body));
         }
-        serde_json::from_slice(&body).map_err(|fault| self.foreign(path, fault.to_string()))
+        let read = serde_json::from_slice(&body).map_err(|fault| self.foreign(path, fault.to_string()))?;
+        Ok((read, date))
     }
 
     fn request(&self, method: Method, path: &str, body: Option<Bytes>) -> Result<Request<Full<Bytes>>, HeadroomError> {

@@ -2,13 +2,13 @@
 
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use vocab::UnixSeconds;
 
 const UTC_TIME: u8 = 0x17;
 const EXPLICIT_VERSION: u8 = 0xa0;
 
-/// The end of the first certificate of a PEM file, which is that of the service.
-pub fn valid_until(pem: &[u8]) -> Option<UnixSeconds> {
+/// The end of the first certificate of a PEM file, which is that of the service, as RFC 3339. `None` where it cannot be read.
+#[must_use]
+pub fn valid_until(pem: &[u8]) -> Option<String> {
     let first = CertificateDer::pem_slice_iter(pem).next()?.ok()?;
     let (tag, text) = not_after(&first)?;
     let text = std::str::from_utf8(text).ok()?;
@@ -21,7 +21,7 @@ pub fn valid_until(pem: &[u8]) -> Option<UnixSeconds> {
     let part = |from: usize, to: usize| text.get(from..to);
     let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
     let (hour, minute, second) = (part(8, 10)?, part(10, 12)?, part(12, 14)?);
-    command_line::instant(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z")).ok()
+    Some(format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
 }
 
 /// The second time of the validity, which follows version, serial number, signature and issuer (RFC 5280 §4.1).

@@ -1,11 +1,18 @@
-use command_line::{colours_on_stdout, print_json, print_text};
+//! What the `doctor` of a program answers: checks in order, as lines or as JSON.
+
+use crate::Entry;
+use crate::{colours_on_stdout, print_json, print_text};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Display;
+
+const SECONDS_PER_DAY: i64 = 86_400;
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
+    /// Nothing is to be done.
     Ok,
     /// The service works, and will not for ever, or not as it should.
     Warn,
@@ -35,24 +42,46 @@ impl Status {
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
+    /// What was looked at, in a few words.
     pub name: String,
     pub status: Status,
+    /// What was seen, in words.
     pub found: String,
     /// The command or the setting that mends it.
     pub mend: Option<String>,
 }
 
 impl Check {
+    /// It is well.
     pub fn ok(name: impl Into<String>, found: impl Display) -> Self {
         Self { name: name.into(), status: Status::Ok, found: found.to_string(), mend: None }
     }
 
+    /// It is to be looked after, in the way that `mend` says.
     pub fn warn(name: impl Into<String>, found: impl Display, mend: impl Into<String>) -> Self {
         Self { name: name.into(), status: Status::Warn, found: found.to_string(), mend: Some(mend.into()) }
     }
 
+    /// It keeps the program from its work until it is mended.
     pub fn fail(name: impl Into<String>, found: impl Display, mend: impl Into<String>) -> Self {
         Self { name: name.into(), status: Status::Fail, found: found.to_string(), mend: Some(mend.into()) }
+    }
+}
+
+impl Check {
+    /// Where those settings that are not defaults come from. Unknown keys were refused before.
+    #[must_use]
+    pub fn settings(entries: &[Entry]) -> Self {
+        let mut by_origin: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for entry in entries.iter().filter(|entry| entry.origin != "default") {
+            by_origin.entry(&entry.origin).or_default().push(&entry.key);
+        }
+        if by_origin.is_empty() {
+            return Self::ok("settings", "all are defaults");
+        }
+        let told: Vec<String> =
+            by_origin.iter().map(|(origin, keys)| format!("{origin}: {}", keys.join(", "))).collect();
+        Self::ok("settings", told.join("; "))
     }
 }
 
@@ -66,11 +95,14 @@ pub struct Report {
 }
 
 impl Report {
+    /// The report of these checks.
+    #[must_use]
     pub fn of(checks: Vec<Check>) -> Self {
         let count = |status| checks.iter().filter(|check| check.status == status).count();
         Self { ok: count(Status::Ok), warn: count(Status::Warn), fail: count(Status::Fail), checks }
     }
 
+    /// Prints it on stdout.
     pub fn print(&self, json: bool) {
         if json {
             print_json(self);
@@ -80,6 +112,7 @@ impl Report {
     }
 
     /// What is wrong, in a sentence; `None` where the program ends well.
+    #[must_use]
     pub fn verdict(&self, strict: bool) -> Option<String> {
         let (fail, warn) = (self.fail, self.warn);
         let of = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
@@ -90,6 +123,12 @@ impl Report {
             (_, 0) => Some(of(fail, "failure")),
             _ => Some(format!("{}, {}", of(fail, "failure"), of(warn, "warning"))),
         }
+    }
+
+    /// What was looked at, in order.
+    #[must_use]
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
     }
 
     /// One line for each check, and one for all.
@@ -108,6 +147,17 @@ impl Report {
         };
         let lines: String = self.checks.iter().map(line).collect();
         format!("{lines}{} ok, {} warn, {} fail\n", self.ok, self.warn, self.fail)
+    }
+}
+
+/// A duration in the unit that says most.
+#[must_use]
+pub fn span(seconds: i64) -> String {
+    match seconds.abs() {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / SECONDS_PER_DAY),
     }
 }
 
@@ -140,5 +190,13 @@ mod tests {
         assert_eq!(warned.verdict(false), None);
         assert_eq!(warned.verdict(true).as_deref(), Some("1 warning with --strict"));
         assert_eq!(Report::of(report().checks[..1].to_vec()).verdict(true), None);
+    }
+
+    #[test]
+    fn a_span_is_told_in_the_unit_that_says_most() {
+        assert_eq!(
+            [0, 119, 120, 7_199, 7_200, 172_799, 172_800].map(span),
+            ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]
+        );
     }
 }

@@ -1,0 +1,184 @@
+//! The Kubernetes API, as far as it is only asked.
+
+use super::Check;
+use crate::cluster::connect::chain;
+use crate::config::Config;
+use axum::http::header::{CONTENT_TYPE, DATE};
+use axum::http::{Method, Request};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+use std::time::Duration;
+use vocab::UnixSeconds;
+
+/// Of one request. A server that takes longer is no use to a scheduler either.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+/// Versions of Kubernetes that this program was built for and tried with: 1.34 to 1.37.
+const MINOR: std::ops::RangeInclusive<u32> = 34..=37;
+/// Guarantees are counted in seconds; ages of quotas in minutes.
+const SKEW_WARN_S: i64 = 2;
+const SKEW_FAIL_S: i64 = 60;
+
+/// An answer: its status, when it was made, and its JSON.
+pub struct Answer {
+    pub status: u16,
+    pub date: Option<String>,
+    pub body: Value,
+}
+
+impl Answer {
+    /// What a refusal says of itself.
+    fn message(&self) -> String {
+        let said = self.body["message"].as_str().unwrap_or("no reason is given");
+        format!("HTTP {}: {said}", self.status)
+    }
+}
+
+/// Asks.
+pub struct Api(Client);
+
+impl Api {
+    pub const fn new(client: Client) -> Self {
+        Self(client)
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.0
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, String> {
+        let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
+        let request = request.body(Body::from(bytes)).map_err(|fault| fault.to_string())?;
+        let exchange = async {
+            let response = self.0.send(request).await.map_err(|fault| chain(&fault))?;
+            let status = response.status().as_u16();
+            let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
+            let bytes = response.into_body().collect().await.map_err(|fault| fault.to_string())?.to_bytes();
+            let body = serde_json::from_slice(&bytes).unwrap_or_default();
+            Ok(Answer { status, date, body })
+        };
+        let asked = tokio::time::timeout(ANSWERS_WITHIN, exchange).await;
+        asked.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWERS_WITHIN.as_secs())))
+    }
+
+    /// An object; `None` where there is none of that path.
+    pub async fn find(&self, path: &str) -> Result<Option<Value>, String> {
+        let answer = self.ask(Method::GET, path, None).await?;
+        match answer.status {
+            200 => Ok(Some(answer.body)),
+            404 => Ok(None),
+            _ => Err(answer.message()),
+        }
+    }
+
+    /// The objects of a list; none where the path is not served.
+    pub async fn list(&self, path: &str) -> Result<Vec<Value>, String> {
+        let found = self.find(path).await?;
+        Ok(found.and_then(|mut list| list["items"].as_array_mut().map(std::mem::take)).unwrap_or_default())
+    }
+
+    /// Asks the API to judge; it keeps nothing.
+    pub async fn review(&self, path: &str, body: &Value) -> Result<Value, String> {
+        let answer = self.ask(Method::POST, path, Some(body)).await?;
+        if matches!(answer.status, 200 | 201) { Ok(answer.body) } else { Err(answer.message()) }
+    }
+
+    /// Whether the server answers, takes the token, is of a version that is known, and of our time.
+    pub async fn reached(&self, config: &Config) -> Vec<Check> {
+        const NAME: &str = "kubernetes";
+        let mend =
+            "correct kubeconfig (server and token), or look whether the API server runs and may be reached from here";
+        let answer = match self.ask(Method::GET, "/version", None).await {
+            Ok(answer) => answer,
+            Err(why) => return vec![Check::fail(NAME, format!("the API server does not answer: {why}"), mend)],
+        };
+        let now = crate::clock::now();
+        match answer.status {
+            200 => {}
+            401 => {
+                let mend = "correct the token: kubectl create token, or the service account of the pod";
+                return vec![Check::fail(NAME, "the token is not known (HTTP 401)", mend)];
+            }
+            _ => return vec![Check::fail(NAME, answer.message(), mend)],
+        }
+        let mut checks = vec![version(&answer.body, config)];
+        let date = answer.date.as_deref().and_then(http_date);
+        checks.extend(date.map(|date| skew("clock of kubernetes", date, now)));
+        checks
+    }
+}
+
+fn version(said: &Value, config: &Config) -> Check {
+    const NAME: &str = "kubernetes";
+    let whole = said["gitVersion"].as_str().unwrap_or("of no version");
+    let found = match config.kubeconfig.as_str() {
+        "" => whole.to_owned(),
+        file => format!("{whole}, by {file}"),
+    };
+    // Some distributions write "34+".
+    let number = |field: &str| said[field].as_str().and_then(|text| text.trim_end_matches('+').parse::<u32>().ok());
+    match (number("major"), number("minor")) {
+        (Some(1), Some(minor)) if MINOR.contains(&minor) => Check::ok(NAME, found),
+        (Some(1), Some(minor)) if minor < *MINOR.start() => Check::warn(
+            NAME,
+            format!("{found}: older than 1.34"),
+            "upgrade Kubernetes, or try every mode on a copy first",
+        ),
+        (Some(_), Some(_)) => {
+            Check::warn(NAME, format!("{found}: newer than 1.37"), "look for a newer headroom-kubernetes")
+        }
+        _ => Check::warn(NAME, found, "look whether this is a Kubernetes API server"),
+    }
+}
+
+/// Whether another's clock agrees with ours. Dates of HTTP are whole seconds, so one second of difference says nothing.
+pub fn skew(name: &str, theirs: UnixSeconds, ours: UnixSeconds) -> Check {
+    let ahead_s = theirs.since_s(ours);
+    let found = format!("{} s {} of this machine", ahead_s.abs(), if ahead_s < 0 { "behind that" } else { "ahead" });
+    let mend = "timedatectl set-ntp true, on whichever of the two is wrong";
+    match ahead_s.abs() {
+        0..=SKEW_WARN_S => Check::ok(name, "agrees with that of this machine"),
+        SKEW_FAIL_S.. => Check::fail(name, found, mend),
+        _ => Check::warn(name, found, mend),
+    }
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, the one form in which servers write dates (RFC 9110 §5.6.7).
+pub fn http_date(text: &str) -> Option<UnixSeconds> {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let parts: Vec<&str> = text.split_whitespace().collect();
+    let [_, day, month, year, time, "GMT"] = parts.as_slice() else { return None };
+    let month = MONTHS.iter().position(|name| name == month)? + 1;
+    command_line::instant(&format!("{year}-{month:02}-{day}T{time}Z")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_date_of_http_is_read_and_clocks_that_differ_are_told() {
+        let date = http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        assert_eq!(date.get(), 784_111_777);
+        assert_eq!(http_date("yesterday"), None);
+        let status = |ahead_s| skew("clock", date.plus_s(ahead_s), date).status;
+        assert_eq!([0, 2, -2].map(status), [Status::Ok; 3]);
+        assert_eq!([3, -59].map(status), [Status::Warn; 2]);
+        assert_eq!([60, -3_600].map(status), [Status::Fail; 2]);
+        assert!(skew("clock", date.plus_s(-5), date).found.starts_with("5 s behind"));
+    }
+
+    #[test]
+    fn a_version_that_was_not_tried_is_warned_of() {
+        let status = |minor: &str| {
+            let said = json!({ "major": "1", "minor": minor, "gitVersion": format!("v1.{minor}.0") });
+            version(&said, &Config::default()).status
+        };
+        assert_eq!(["34", "35+", "37"].map(status), [Status::Ok; 3]);
+        assert_eq!(["33", "38", ""].map(status), [Status::Warn; 3]);
+    }
+}

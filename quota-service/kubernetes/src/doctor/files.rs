@@ -1,0 +1,81 @@
+//! The extender's certificates and address, and whether the cluster is named.
+
+use super::Check;
+use crate::config::Config;
+use command_line::span;
+use serving::certificate;
+use serving::tls::{Files, Tls};
+use std::path::PathBuf;
+use vocab::UnixSeconds;
+
+/// Time to have a certificate renewed by people.
+const CERTIFICATE_WARN_S: i64 = 30 * 86_400;
+const NAME: &str = "extender";
+const MEND: &str = "correct tls_certificate_file, tls_key_file and tls_client_ca_file";
+
+/// What the settings name on this machine.
+pub fn of(config: &Config, now: UnixSeconds) -> Vec<Check> {
+    let mut checks = Vec::new();
+    if config.cluster.is_empty() {
+        checks.push(Check::fail("cluster", "it has no name", "set cluster to Headroom's name of this cluster"));
+    }
+    checks.extend(modes(config));
+    if config.extender {
+        checks.extend(extender(config, now));
+    }
+    checks
+}
+
+fn modes(config: &Config) -> Option<Check> {
+    let is_abrupt = config.evict && config.evict_grace_s == 0;
+    // A pod that is told nothing before it goes saves nothing.
+    is_abrupt.then(|| {
+        Check::warn("evict", "pods are evicted without notice", "set evict_grace_s to what a checkpoint takes")
+    })
+}
+
+fn extender(config: &Config, now: UnixSeconds) -> Vec<Check> {
+    let (certificate, key) = (&config.tls_certificate_file, &config.tls_key_file);
+    let address = config.extender_listen;
+    let is_plain = certificate.is_empty() && key.is_empty();
+    if is_plain && !address.ip().is_loopback() {
+        let found = format!("{address} is reached from elsewhere, and speaks no TLS");
+        let mend = "set tls_certificate_file and tls_key_file, or extender_listen to an address of the loopback";
+        return vec![Check::fail(NAME, found, mend)];
+    }
+    if is_plain {
+        return vec![Check::ok(NAME, format!("{address}, without TLS, for schedulers of this machine"))];
+    }
+    if certificate.is_empty() || key.is_empty() {
+        return vec![Check::fail(NAME, "a certificate and its key belong together", MEND)];
+    }
+    let client_ca = (!config.tls_client_ca_file.is_empty()).then(|| PathBuf::from(&config.tls_client_ca_file));
+    let files = Files { certificate: PathBuf::from(certificate), key: PathBuf::from(key), client_ca };
+    if let Err(why) = Tls::read(files) {
+        return vec![Check::fail(NAME, why, MEND)];
+    }
+    let mut checks = vec![expiry(certificate, now)];
+    if config.tls_client_ca_file.is_empty() && !address.ip().is_loopback() {
+        let found = "whoever reaches it may ask what fits where";
+        checks.push(Check::warn(
+            "extender clients",
+            found,
+            "set tls_client_ca_file, and give the scheduler a certificate",
+        ));
+    }
+    checks
+}
+
+fn expiry(file: &str, now: UnixSeconds) -> Check {
+    let until = std::fs::read(file).ok().and_then(|pem| certificate::valid_until(&pem));
+    let Some(until) = until.and_then(|until| command_line::instant(&until).ok()) else {
+        return Check::warn(NAME, format!("{file}: when it expires cannot be read"), MEND);
+    };
+    let left_s = until.since_s(now);
+    let mend = format!("renew {file}: a program that runs reads it again by itself");
+    match left_s {
+        ..=0 => Check::fail(NAME, format!("{file} has expired at {until}"), mend),
+        1..CERTIFICATE_WARN_S => Check::warn(NAME, format!("{file} expires in {}, at {until}", span(left_s)), mend),
+        _ => Check::ok(NAME, format!("{file} is good until {until}")),
+    }
+}

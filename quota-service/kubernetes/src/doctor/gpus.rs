@@ -1,0 +1,149 @@
+//! Nodes and pods: what counts, and what is left out.
+
+use super::Check;
+use super::api::Api;
+use crate::cluster::slim::Node;
+use crate::config::Config;
+use crate::show;
+use crate::view::View;
+use crate::view::facts::Life;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{GpuModel, TaskClass};
+
+/// Faults that are told one by one.
+const SHOWN: usize = 3;
+/// How GPUs are cut up, by the label that the operator of NVIDIA sets.
+const SHARING: &str = "nvidia.com/gpu.sharing-strategy";
+
+/// GPUs that could be used, by model.
+pub type Gpus = BTreeMap<GpuModel, u64>;
+
+/// What of the cluster counts; its GPUs, where it could be read.
+pub async fn of(api: &Api, config: &Config) -> (Vec<Check>, Option<Gpus>) {
+    let now = crate::clock::now();
+    let (view, faults) = match show::read_by(api.client(), config, now).await {
+        Ok(read) => read,
+        // Without a name of the cluster nothing is counted, and that was told.
+        Err(show::ShowError::Cluster(_)) => return (Vec::new(), None),
+        Err(fault) => {
+            let mend = "let this identity list nodes and pods";
+            return (vec![Check::fail("nodes", fault, mend)], None);
+        }
+    };
+    let mut checks = nodes(&view, config);
+    checks.extend(pods(&view));
+    checks.extend(not_read(&faults));
+    checks.extend(signs(api, config).await);
+    let gpus = view.pools().iter().map(|(model, pool)| (model.clone(), pool.allocatable_gpus())).collect();
+    (checks, Some(gpus))
+}
+
+fn nodes(view: &View, config: &Config) -> Vec<Check> {
+    const NAME: &str = "nodes";
+    if view.nodes().is_empty() {
+        let mend = "set gpu_resource, or install the device plugin";
+        return vec![Check::fail(NAME, format!("no node has {}", config.gpu_resource), mend)];
+    }
+    let mut by_model: BTreeMap<&GpuModel, (usize, u64)> = BTreeMap::new();
+    let mut unlabelled = Vec::new();
+    for node in view.nodes().values() {
+        match &node.gpu_model {
+            None => unlabelled.push(node.node.as_str()),
+            Some(model) => {
+                let entry = by_model.entry(model).or_default();
+                *entry = (entry.0 + 1, entry.1 + u64::from(node.gpus));
+            }
+        }
+    }
+    let told: Vec<String> =
+        by_model.iter().map(|(model, (nodes, gpus))| format!("{gpus} {model} on {nodes} nodes")).collect();
+    let mut checks = Vec::new();
+    if !told.is_empty() {
+        checks.push(Check::ok(NAME, told.join(", ")));
+    }
+    if !unlabelled.is_empty() {
+        let shown: Vec<&str> = unlabelled.iter().take(SHOWN).copied().collect();
+        let found = format!(
+            "{} nodes with GPUs have no label {}: {}",
+            unlabelled.len(),
+            config.gpu_model_label,
+            shown.join(", ")
+        );
+        let mend = "label them (gpu-feature-discovery does), or set gpu_model_label or default_gpu_model";
+        let name = "nodes without model";
+        // Where no node has one, there is no pool at all.
+        checks.push(if told.is_empty() { Check::fail(name, found, mend) } else { Check::warn(name, found, mend) });
+    }
+    let lost = view.nodes().values().filter(|node| !node.is_ready).count();
+    if lost > 0 {
+        checks.push(Check::warn("nodes not ready", format!("{lost} of {}", view.nodes().len()), "kubectl get nodes"));
+    }
+    checks
+}
+
+fn pods(view: &View) -> Vec<Check> {
+    let count = |class, life| view.pods().values().filter(|pod| pod.class == class && pod.life == life).count();
+    let found = format!(
+        "HP: {} run, {} wait; spot: {} run, {} wait",
+        count(TaskClass::Hp, Life::Runs),
+        count(TaskClass::Hp, Life::Waits),
+        count(TaskClass::Spot, Life::Runs),
+        count(TaskClass::Spot, Life::Waits)
+    );
+    let mut checks = vec![Check::ok("pods", found)];
+    if !view.without_model.is_empty() {
+        let found =
+            format!("{} pods belong to no pool: they select no GPU model, and count nowhere", view.without_model.len());
+        let mend = "set default_gpu_model, or let them select by gpu_model_label";
+        checks.push(Check::warn("pods without model", found, mend));
+    }
+    let named: BTreeSet<&str> = view.pods().values().filter_map(|pod| Some(pod.node.as_ref()?.as_str())).collect();
+    let known: BTreeSet<&str> = view.nodes().keys().map(vocab::NodeId::as_str).collect();
+    let strange: Vec<&str> = named.difference(&known).take(SHOWN).copied().collect();
+    if !strange.is_empty() {
+        let found = format!("pods with GPUs run on nodes that are not here, or have none: {}", strange.join(", "));
+        let mend = "look whether the kubeconfig is that of one cluster, and what became of these nodes";
+        checks.push(Check::warn("pods of other nodes", found, mend));
+    }
+    checks
+}
+
+fn not_read(faults: &[String]) -> Option<Check> {
+    let shown: Vec<&str> = faults.iter().take(SHOWN).map(String::as_str).collect();
+    let more = if faults.len() > SHOWN { ", …" } else { "" };
+    let found = format!("{} objects do not count: {}{more}", faults.len(), shown.join("; "));
+    (!faults.is_empty())
+        .then(|| Check::warn("not read", found, "correct what they say; headroom-kubernetes show lists all"))
+}
+
+/// Signs of ways to share GPUs that are counted otherwise.
+async fn signs(api: &Api, config: &Config) -> Vec<Check> {
+    let mut signs: BTreeMap<&str, usize> = BTreeMap::new();
+    let looked = show::each::<Node>(api.client(), "nodes", |node| {
+        let labels = node.metadata.labels.as_ref();
+        let sharing = labels.and_then(|labels| labels.get(SHARING)).map(String::as_str);
+        if node.status.allocatable.keys().any(|name| name.starts_with("nvidia.com/mig-")) {
+            *signs.entry("MIG: slices are resources of their own, and only gpu_resource is counted").or_default() += 1;
+        }
+        if matches!(sharing, Some("time-slicing" | "mps")) {
+            *signs.entry("time slicing or MPS: each slice counts as a GPU").or_default() += 1;
+        }
+    });
+    let mut checks = Vec::new();
+    if looked.await.is_ok() {
+        checks.extend(signs.into_iter().map(|(sign, nodes)| {
+            let mend = format!(
+                "leave such nodes out by their label, or set gpu_resource ({}) to what is handed out",
+                config.gpu_resource
+            );
+            Check::warn("shared GPUs", format!("{nodes} nodes have {sign}"), mend)
+        }));
+    }
+    // Devices that are claimed stand in no request of a pod.
+    let claims = api.list("/apis/resource.k8s.io/v1/resourceclaims").await.unwrap_or_default();
+    if !claims.is_empty() {
+        let found = format!("{} ResourceClaims: GPUs that are claimed by them (DRA) are not counted", claims.len());
+        checks.push(Check::warn("claimed devices", found, "request GPUs of this cluster as a resource"));
+    }
+    checks
+}

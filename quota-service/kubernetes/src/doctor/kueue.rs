@@ -1,0 +1,197 @@
+//! The objects that are written: whether they are there, ours, and heeded.
+
+use super::Check;
+use super::api::Api;
+use super::definitions::{Definitions, FLAVOR_LISTS, concerns};
+use crate::config::{Config, KueueMode, flavors};
+use crate::names::{GUARANTEE_CONTROLLER, HEADROOM, MANAGED_BY, QUOTA_CONTROLLER};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const GROUP: &str = "/apis/kueue.x-k8s.io";
+
+/// The objects of Kueue that the modes name.
+pub async fn of(api: &Api, config: &Config, definitions: &Definitions) -> Vec<Check> {
+    if !concerns(config) {
+        return Vec::new();
+    }
+    let mut checks = Vec::new();
+    let mode = config.kueue_mode();
+    if mode != KueueMode::Off {
+        checks.extend(resource_flavors(api, config).await);
+        let has_provider = definitions.has_provider() == Some(true);
+        if mode == KueueMode::CapacityProvider || mode == KueueMode::Auto && has_provider {
+            // Where the definition is missing, that was told.
+            if has_provider {
+                checks.push(provider(api, config).await);
+                checks.push(orchestrator(api, config).await);
+            }
+        } else {
+            checks.push(queue(api, config).await);
+        }
+    }
+    if config.admission_check {
+        checks.extend(admission_check(api, config).await);
+    }
+    checks
+}
+
+fn unread(name: String, why: &str) -> Check {
+    Check::fail(name, format!("it cannot be read: {why}"), "add the permission that is missing")
+}
+
+/// The names in a list of objects.
+fn names(list: &Value) -> BTreeSet<&str> {
+    list.as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect()
+}
+
+/// A condition of an object: whether it is `True`, and what it says.
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<(bool, &'a str)> {
+    let found = object["status"]["conditions"].as_array()?.iter().find(|one| one["type"] == kind)?;
+    Some((found["status"] == "True", found["message"].as_str().unwrap_or_default()))
+}
+
+async fn resource_flavors(api: &Api, config: &Config) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for flavor in flavors(&config.flavors).unwrap_or_default().into_keys() {
+        let name = format!("flavor {flavor}");
+        checks.push(match api.find(&format!("{GROUP}/v1beta2/resourceflavors/{flavor}")).await {
+            Ok(Some(_)) => Check::ok(name, "it is a ResourceFlavor here"),
+            Ok(None) => Check::fail(name, "there is no such ResourceFlavor", "make it, or correct flavors"),
+            Err(why) => unread(name, &why),
+        });
+    }
+    checks
+}
+
+/// Flavors of the settings that are not in a list.
+fn missing(config: &Config, listed: &BTreeSet<&str>) -> Vec<String> {
+    flavors(&config.flavors)
+        .unwrap_or_default()
+        .into_keys()
+        .filter(|flavor| !listed.contains(flavor.as_str()))
+        .collect()
+}
+
+async fn provider(api: &Api, config: &Config) -> Check {
+    let wanted = &config.capacity_provider;
+    let name = format!("capacity provider {wanted}");
+    let object = match api.find(&format!("{GROUP}/v1alpha1/capacityproviders/{wanted}")).await {
+        Ok(Some(object)) => object,
+        Ok(None) => {
+            return Check::fail(name, "there is none", "make it (deploy/chart does), or correct capacity_provider");
+        }
+        Err(why) => return unread(name, &why),
+    };
+    let controller = object["spec"]["controllerName"].as_str().unwrap_or_default();
+    if controller != QUOTA_CONTROLLER {
+        let found = format!("its controllerName is {controller:?}: it is another's, and not written");
+        return Check::fail(name, found, format!("make one with controllerName {QUOTA_CONTROLLER}"));
+    }
+    let list = FLAVOR_LISTS.into_iter().find(|list| object["spec"][*list].is_array()).unwrap_or(FLAVOR_LISTS[0]);
+    let missing = missing(config, &names(&object["spec"][list]));
+    if !missing.is_empty() {
+        let found = format!("spec.{list} lacks {}: Kueue ignores what is told of them", missing.join(", "));
+        return Check::fail(name, found, format!("add them to spec.{list}, or correct flavors"));
+    }
+    match condition(&object, "CapacitySynchronized") {
+        Some((true, _)) => Check::ok(name, "ours, and synchronized"),
+        Some((false, why)) => Check::warn(name, format!("not synchronized: {why}"), "look whether Headroom answers"),
+        None => Check::warn(name, "nothing was published yet", "start headroom-kubernetes run"),
+    }
+}
+
+/// Somebody has to distribute what the provider tells.
+async fn orchestrator(api: &Api, config: &Config) -> Check {
+    let name = "orchestrator".to_owned();
+    let all = match api.list(&format!("{GROUP}/v1alpha1/dynamicquotaorchestrators")).await {
+        Ok(all) => all,
+        Err(why) => {
+            let mend = "let this identity list dynamicquotaorchestrators";
+            return Check::warn(name, format!("they cannot be read: {why}"), mend);
+        }
+    };
+    let provider = config.capacity_provider.as_str();
+    let ours: Vec<&Value> =
+        all.iter().filter(|one| names(&one["spec"]["capacityDiscovery"]["providers"]).contains(provider)).collect();
+    let Some(one) = ours.first() else {
+        let mend = "make a DynamicQuotaOrchestrator that names it: without one the capacity reaches no queue";
+        return Check::fail(name, format!("no DynamicQuotaOrchestrator names {provider}"), mend);
+    };
+    let who = one["metadata"]["name"].as_str().unwrap_or_default();
+    let wrong = ["EffectiveCapacityComputed", "Distributed"]
+        .into_iter()
+        .find_map(|kind| condition(one, kind).filter(|(is_true, _)| !is_true).map(|(_, why)| format!("{kind}: {why}")));
+    match wrong {
+        Some(why) => Check::fail(name, format!("{who} is not {why}"), "look at its conditions"),
+        None if ours.len() > 1 => {
+            let mend = "let one alone name it: two hand the same GPUs out twice";
+            Check::fail(name, format!("{} DynamicQuotaOrchestrators name {provider}", ours.len()), mend)
+        }
+        None => Check::ok(name, format!("{who} distributes what {provider} tells")),
+    }
+}
+
+async fn queue(api: &Api, config: &Config) -> Check {
+    let wanted = &config.cluster_queue;
+    let name = format!("cluster queue {wanted}");
+    let object = match api.find(&format!("{GROUP}/v1beta2/clusterqueues/{wanted}")).await {
+        Ok(Some(object)) => object,
+        Ok(None) => return Check::fail(name, "there is none", "make it (deploy/chart does), or correct cluster_queue"),
+        Err(why) => return unread(name, &why),
+    };
+    if object["metadata"]["labels"][MANAGED_BY] != HEADROOM {
+        let found = format!("it has no label {MANAGED_BY}={HEADROOM}: it is another's, and not written");
+        return Check::fail(name, found, "choose another name, or label it where nobody else writes its spec");
+    }
+    let groups = object["spec"]["resourceGroups"].as_array().into_iter().flatten();
+    let listed: BTreeSet<&str> = groups.flat_map(|group| names(&group["flavors"])).collect();
+    let missing = missing(config, &listed);
+    if !listed.is_empty() && !missing.is_empty() {
+        let found = format!("it lacks the flavors {}, which are added with the next quota", missing.join(", "));
+        return Check::warn(name, found, "look whether flavors is right");
+    }
+    match condition(&object, "Active") {
+        Some((false, why)) => Check::fail(name, format!("it is not active: {why}"), "look at its conditions"),
+        _ => Check::ok(name, "ours"),
+    }
+}
+
+async fn admission_check(api: &Api, config: &Config) -> Vec<Check> {
+    let wanted = &config.admission_check_name;
+    let name = format!("admission check {wanted}");
+    let object = match api.find(&format!("{GROUP}/v1beta2/admissionchecks/{wanted}")).await {
+        Ok(Some(object)) => object,
+        Ok(None) => {
+            let mend = "make it (deploy/chart does), or correct admission_check_name";
+            return vec![Check::fail(name, "there is none", mend)];
+        }
+        Err(why) => return vec![unread(name, &why)],
+    };
+    let controller = object["spec"]["controllerName"].as_str().unwrap_or_default();
+    if controller != GUARANTEE_CONTROLLER {
+        let found = format!("its controllerName is {controller:?}: it is another's, and not answered");
+        return vec![Check::fail(name, found, format!("make one with controllerName {GUARANTEE_CONTROLLER}"))];
+    }
+    let active = match condition(&object, "Active") {
+        Some((true, _)) => Check::ok(name, "ours, and active"),
+        _ => Check::warn(name, "it is not active: queues that list it admit nothing", "start headroom-kubernetes run"),
+    };
+    vec![active, users(api, wanted).await]
+}
+
+async fn users(api: &Api, wanted: &str) -> Check {
+    let name = format!("queues of {wanted}");
+    let queues = match api.list(&format!("{GROUP}/v1beta2/clusterqueues")).await {
+        Ok(queues) => queues,
+        // No mode needs that for this check.
+        Err(_) => return Check::ok(name, "not known: this identity may not list clusterqueues"),
+    };
+    let lists = |queue: &&Value| names(&queue["spec"]["admissionChecksStrategy"]["admissionChecks"]).contains(wanted);
+    let using: Vec<&str> = queues.iter().filter(lists).filter_map(|queue| queue["metadata"]["name"].as_str()).collect();
+    if using.is_empty() {
+        let mend = "list it in spec.admissionChecksStrategy.admissionChecks of the spot ClusterQueue";
+        return Check::warn(name, "no ClusterQueue lists it: nobody is asked for guarantees", mend);
+    }
+    Check::ok(name, using.join(", "))
+}

@@ -1,0 +1,89 @@
+//! `headroom-kubernetes doctor`: what is well and what is not, with the setting or the rule that mends it. It changes nothing: what it
+//! creates are reviews of its own access, which the API answers and does not keep.
+//!
+//! Each part answers a list of [`Check`]s; [`examine`] puts them in order. A new source of checks is one more line there.
+
+mod api;
+mod classes;
+mod definitions;
+mod files;
+mod gpus;
+mod headroom;
+mod kueue;
+mod lease;
+mod permissions;
+#[cfg(test)]
+mod tests;
+
+pub use command_line::{Check, Report, Status};
+
+use crate::args::DoctorFlags;
+use crate::cluster::connect;
+use crate::config::Config;
+use api::Api;
+use command_line::{ConfigError, Entry, Exit, Failure, Settings};
+
+/// Examines everything, and prints what was found.
+///
+/// # Errors
+/// 4 where the settings are invalid, 1 where anything else fails, or where something is to be warned of and `--strict` was given.
+pub async fn run(
+    settings: Result<Settings<Config>, ConfigError>,
+    flags: DoctorFlags,
+    json: bool,
+) -> Result<(), Failure> {
+    let known = settings.and_then(|settings| {
+        let entries = settings.entries().to_vec();
+        settings.values().map(|config| (config, entries))
+    });
+    let (report, exit) = match known {
+        Ok((config, entries)) => (Report::of(examine(&config, &entries).await), Exit::Failure),
+        Err(fault) => {
+            let mend = "correct it; headroom-kubernetes config show --origin says where each setting comes from";
+            (Report::of(vec![Check::fail("settings", fault, mend)]), Exit::ConfigInvalid)
+        }
+    };
+    report.print(json);
+    match report.verdict(flags.strict) {
+        None => Ok(()),
+        Some(why) => Err(Failure::new(exit, why)),
+    }
+}
+
+/// Every check, in order.
+pub async fn examine(config: &Config, entries: &[Entry]) -> Vec<Check> {
+    // 1. What needs nobody else.
+    let mut checks = vec![Check::settings(entries)];
+    checks.extend(files::of(config, crate::clock::now()));
+    checks.push(lease::times(config));
+    // 2. The cluster.
+    let mut here = None;
+    match connect(config).await {
+        Err(fault) => checks.push(Check::fail("kubernetes", fault, "set kubeconfig, or run this in a pod")),
+        Ok(client) => {
+            let api = Api::new(client);
+            let reached = api.reached(config).await;
+            let is_reached = reached.iter().all(|check| check.status != Status::Fail);
+            checks.extend(reached);
+            if is_reached {
+                here = cluster(&api, config, &mut checks).await;
+            }
+        }
+    }
+    // 3. Headroom, and whether the two fit.
+    checks.extend(headroom::of(config, here.as_ref()).await);
+    checks
+}
+
+/// What the Kubernetes API tells; answers what counts of it, where that could be read.
+async fn cluster(api: &Api, config: &Config, checks: &mut Vec<Check>) -> Option<gpus::Gpus> {
+    let definitions = definitions::read(api, config).await;
+    checks.extend(permissions::of(api, config, &definitions).await);
+    checks.extend(definitions::checks(config, &definitions));
+    checks.extend(classes::of(api, config).await);
+    checks.extend(kueue::of(api, config, &definitions).await);
+    checks.extend(lease::of(api, config).await);
+    let (found, gpus) = gpus::of(api, config).await;
+    checks.extend(found);
+    gpus
+}

@@ -1,0 +1,250 @@
+//! The whole of it against an API server for tests. Headroom is not there: its own line is looked at alone.
+
+use super::*;
+use crate::names::{GUARANTEE_CONTROLLER, QUOTA_CONTROLLER};
+use fake_kubernetes::{FakeKubernetes, Rule, Size};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const MODEL: &str = "NVIDIA-H800";
+
+struct Patient {
+    fake: FakeKubernetes,
+    config: Config,
+    _folder: TempDir,
+}
+
+impl Patient {
+    /// A cluster in which everything is as the modes want it.
+    async fn new() -> Self {
+        let fake = FakeKubernetes::start().await;
+        fake.load(&Size { nodes: 4, pods: 8, ..Size::default() });
+        fake.install_kueue();
+        fake.install_dynamic_quota("orchestratedFlavors");
+        let spot = json!({ "preemptionPolicy": "Never" });
+        fake.patch("priorityclasses", "", "spot", &spot).unwrap();
+        let put = |version: &str, kind: &str, name: &str, rest: Value| {
+            let mut object = json!({
+                "apiVersion": format!("kueue.x-k8s.io/{version}"), "kind": kind,
+                "metadata": { "name": name, "labels": { "app.kubernetes.io/managed-by": "headroom" } },
+            });
+            extend(&mut object, rest);
+            fake.put(object);
+        };
+        let is = |kind: &str| json!([{ "type": kind, "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "" }]);
+        put("v1beta2", "ResourceFlavor", "h800-spot", json!({}));
+        put(
+            "v1beta2",
+            "AdmissionCheck",
+            "headroom-guarantee",
+            json!({
+                "spec": { "controllerName": GUARANTEE_CONTROLLER }, "status": { "conditions": is("Active") },
+            }),
+        );
+        put(
+            "v1beta2",
+            "ClusterQueue",
+            "headroom-spot",
+            json!({
+                "spec": { "admissionChecksStrategy": { "admissionChecks": [{ "name": "headroom-guarantee" }] } },
+            }),
+        );
+        put(
+            "v1alpha1",
+            "CapacityProvider",
+            "headroom-spot",
+            json!({
+                "spec": { "controllerName": QUOTA_CONTROLLER, "orchestratedFlavors": [{ "name": "h800-spot" }] },
+                "status": { "conditions": is("CapacitySynchronized") },
+            }),
+        );
+        put(
+            "v1alpha1",
+            "DynamicQuotaOrchestrator",
+            "spot",
+            json!({
+                "spec": { "capacityDiscovery": { "providers": [{ "name": "headroom-spot" }] } },
+            }),
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kubeconfig");
+        std::fs::write(&file, fake.kubeconfig()).unwrap();
+        let config = Config {
+            kubeconfig: file.to_str().unwrap().to_owned(),
+            cluster: "earth".to_owned(),
+            headroom_url: "http://127.0.0.1:1".to_owned(),
+            kueue: "capacity-provider".to_owned(),
+            flavors: format!("h800-spot={MODEL}"),
+            admission_check: true,
+            evict: true,
+            resource_quota: true,
+            resource_quota_shares: "team-000=0.5".to_owned(),
+            ..Config::default()
+        };
+        Self { fake, config, _folder: folder }
+    }
+
+    async fn examined(&self) -> Vec<Check> {
+        examine(&self.config, &[]).await
+    }
+
+    /// Name, what was found and what to do of each failure, Headroom's own line apart.
+    async fn failures(&self) -> Vec<String> {
+        let failed = self.examined().await.into_iter().filter(|check| check.status == Status::Fail);
+        failed.filter(|check| check.name != "headroom").map(|check| line(&check)).collect()
+    }
+
+    async fn warnings(&self) -> Vec<String> {
+        self.examined().await.iter().filter(|check| check.status == Status::Warn).map(line).collect()
+    }
+}
+
+fn extend(object: &mut Value, rest: Value) {
+    let Value::Object(rest) = rest else { return };
+    object.as_object_mut().unwrap().extend(rest);
+}
+
+fn line(check: &Check) -> String {
+    format!("{}: {} -> {}", check.name, check.found, check.mend.as_deref().unwrap_or_default())
+}
+
+#[track_caller]
+fn has(lines: &[String], wanted: &str) {
+    assert!(lines.iter().any(|line| line.contains(wanted)), "{wanted:?} is not in {lines:#?}");
+}
+
+#[tokio::test]
+async fn where_all_is_as_it_should_be_headroom_alone_is_missing_and_nothing_is_written() {
+    let patient = Patient::new().await;
+    patient.fake.forget_requests();
+    let checks = patient.examined().await;
+    let failed: Vec<&Check> = checks.iter().filter(|check| check.status == Status::Fail).collect();
+    assert_eq!(failed.len(), 1, "{failed:#?}");
+    assert_eq!(failed[0].name, "headroom");
+    assert!(failed[0].mend.as_deref().unwrap().contains("headroom_url"), "{failed:?}");
+    let has_found = |name: &str| checks.iter().find(|check| check.name == name).unwrap().found.clone();
+    assert_eq!(has_found("nodes"), "16 NVIDIA-A100-SXM4-80GB on 2 nodes, 16 NVIDIA-H800 on 2 nodes");
+    assert_eq!(has_found("pods"), "HP: 6 run, 0 wait; spot: 2 run, 0 wait");
+    assert!(has_found("permissions").starts_with("all "), "{}", has_found("permissions"));
+    for write in patient.fake.writes() {
+        assert_eq!(write.resource, "selfsubjectaccessreviews", "{} {}", write.method, write.path);
+    }
+}
+
+#[tokio::test]
+async fn each_verb_that_is_denied_is_a_line_with_the_rule_to_add() {
+    let patient = Patient::new().await;
+    for (verb, group, resource, rule) in [
+        ("watch", "", "pods", r#"{apiGroups: [""], resources: [pods], verbs: [watch]}"#),
+        ("create", "", "pods/eviction", r#"{apiGroups: [""], resources: [pods/eviction], verbs: [create]}"#),
+        (
+            "patch",
+            "kueue.x-k8s.io",
+            "capacityproviders/status",
+            r#"{apiGroups: ["kueue.x-k8s.io"], resources: [capacityproviders/status], resourceNames: [headroom-spot], verbs: [patch]}"#,
+        ),
+        (
+            "update",
+            "coordination.k8s.io",
+            "leases",
+            r#"a Role in headroom-system: {apiGroups: ["coordination.k8s.io"], resources: [leases], resourceNames: [headroom-kubernetes], verbs: [update]}"#,
+        ),
+        (
+            "create",
+            "",
+            "resourcequotas",
+            r#"a Role in team-000: {apiGroups: [""], resources: [resourcequotas], verbs: [create]}"#,
+        ),
+    ] {
+        patient.fake.deny(Rule::new(verb, group, resource));
+        let failures = patient.failures().await;
+        has(&failures, rule);
+        assert!(failures.iter().all(|line| line.contains(resource)), "{failures:#?}");
+        patient.fake.deny_nothing();
+    }
+}
+
+#[tokio::test]
+async fn who_may_do_everything_is_warned_of_and_who_may_do_what_is_needed_is_not() {
+    let patient = Patient::new().await;
+    has(&patient.warnings().await, "this identity may do everything");
+    let mut rules: Vec<Rule> =
+        permissions::needs(&patient.config, Some(true)).iter().map(permissions::Need::rule).collect();
+    rules.push(Rule::new("create", "authorization.k8s.io", "selfsubjectaccessreviews"));
+    rules.push(Rule::new("get,list", "kueue.x-k8s.io,apiextensions.k8s.io", "*"));
+    patient.fake.allow_only(rules.clone());
+    assert_eq!(patient.failures().await, Vec::<String>::new());
+    let warnings = patient.warnings().await;
+    assert!(!warnings.iter().any(|line| line.starts_with("permissions beyond")), "{warnings:#?}");
+    rules.push(Rule::new("get", "", "secrets"));
+    patient.fake.allow_only(rules);
+    has(&patient.warnings().await, "this identity may also read secrets");
+}
+
+#[tokio::test]
+async fn kueue_that_is_missing_or_old_fails_with_what_to_do() {
+    let patient = Patient::new().await;
+    let (crds, name) = ("customresourcedefinitions", "clusterqueues.kueue.x-k8s.io");
+    let mut old = patient.fake.get(crds, "", name).unwrap();
+    old["spec"]["versions"][0]["name"] = "v1beta1".into();
+    patient.fake.put(old);
+    has(&patient.failures().await, "served as v1beta1 alone, and v1beta2 is needed -> upgrade Kueue");
+    assert!(patient.fake.delete(crds, "", name));
+    has(&patient.failures().await, "definition clusterqueues: there is none: Kueue is not installed");
+    assert!(patient.fake.delete(crds, "", "capacityproviders.kueue.x-k8s.io"));
+    has(&patient.failures().await, "DynamicQuotaOrchestration, or set kueue = \"cluster-queue\"");
+}
+
+#[tokio::test]
+async fn objects_of_others_are_told_from_ours() {
+    let mut patient = Patient::new().await;
+    patient.config.kueue = "cluster-queue".to_owned();
+    assert_eq!(patient.failures().await, Vec::<String>::new());
+    let foreign = json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": "Helm" } } });
+    patient.fake.patch("clusterqueues", "", "headroom-spot", &foreign).unwrap();
+    has(&patient.failures().await, "it has no label app.kubernetes.io/managed-by=headroom");
+    let other = json!({ "spec": { "controllerName": "example.com/other" } });
+    patient.fake.patch("admissionchecks", "", "headroom-guarantee", &other).unwrap();
+    has(&patient.failures().await, "its controllerName is \"example.com/other\"");
+    assert!(patient.fake.delete("resourceflavors", "", "h800-spot"));
+    has(&patient.failures().await, "flavor h800-spot: there is no such ResourceFlavor");
+}
+
+#[tokio::test]
+async fn nodes_without_a_label_and_spot_classes_that_are_too_high_are_told() {
+    let patient = Patient::new().await;
+    let bare = json!({ "metadata": { "labels": { "nvidia.com/gpu.product": null, "nvidia.com/gpu.sharing-strategy": "mps" } } });
+    patient.fake.patch("nodes", "", "node-00000", &bare).unwrap();
+    let warnings = patient.warnings().await;
+    has(&warnings, "1 nodes with GPUs have no label nvidia.com/gpu.product: node-00000");
+    has(&warnings, "1 nodes have time slicing or MPS");
+    patient.fake.patch("priorityclasses", "", "spot", &json!({ "value": 2_000 })).unwrap();
+    has(&patient.failures().await, "its value 2000 is not below 0");
+    assert!(patient.fake.delete("priorityclasses", "", "spot"));
+    has(&patient.failures().await, "make a PriorityClass spot");
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_or_knows_no_such_token_is_one_clear_line() {
+    let patient = Patient::new().await;
+    let write = |text: &str| std::fs::write(&patient.config.kubeconfig, text).unwrap();
+    write(&patient.fake.kubeconfig_of("wrong"));
+    has(&patient.failures().await, "kubernetes: the token is not known (HTTP 401)");
+    write(&patient.fake.kubeconfig().replace(&patient.fake.url, "http://127.0.0.1:1"));
+    let failures = patient.failures().await;
+    assert_eq!(failures.len(), 1, "{failures:#?}");
+    has(&failures, "kubernetes: the API server does not answer");
+    write("nonsense: [");
+    has(&patient.failures().await, "kubernetes: kubeconfig");
+}
+
+#[tokio::test]
+async fn an_extender_without_tls_that_others_reach_fails() {
+    let mut patient = Patient::new().await;
+    patient.config.extender = true;
+    patient.config.extender_listen = "0.0.0.0:8443".parse().unwrap();
+    has(&patient.failures().await, "extender: 0.0.0.0:8443 is reached from elsewhere, and speaks no TLS");
+    patient.config.tls_certificate_file = "/nowhere/tls.crt".to_owned();
+    patient.config.tls_key_file = "/nowhere/tls.key".to_owned();
+    has(&patient.failures().await, "extender: /nowhere/tls.crt");
+}
