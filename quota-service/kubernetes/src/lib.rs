@@ -4,12 +4,18 @@
 //! asks for quotas; [`run`] keeps all of it going. Every decision is made in `placement`.
 
 pub mod args;
+pub mod calls;
 pub mod clock;
 pub mod cluster;
 pub mod config;
 pub mod headroom;
 pub mod health;
+pub mod lead;
 pub mod names;
+pub mod publish;
 pub mod run;
 pub mod show;
+#[cfg(test)]
+mod testing;
 pub mod view;
+pub mod watchdog;

@@ -35,6 +35,9 @@ pub async fn connect(config: &Config) -> Result<Client, ConnectError> {
     };
     made.connect_timeout = Some(CONNECTS_WITHIN);
     made.read_timeout = Some(ANSWERS_WITHIN);
+    // A request that is sent again unseen, up to minutes later, could write after the lead was lost. Who asks decides when to
+    // ask again.
+    made.default_retry = false;
     Client::try_from(made).map_err(|fault| ConnectError::Client { detail: chain(&fault) })
 }
 
