@@ -3,11 +3,14 @@
 //! [`cluster`] watches nodes and pods, [`view`] makes pools, demand and guarantees of them (pure), [`headroom`] reports them and
 //! asks for quotas; [`run`] keeps all of it going. Every decision is made in `placement`.
 
+pub mod admission;
 pub mod args;
+pub mod boost;
 pub mod calls;
 pub mod clock;
 pub mod cluster;
 pub mod config;
+pub mod evict;
 pub mod headroom;
 pub mod health;
 pub mod lead;
@@ -19,3 +22,4 @@ pub mod show;
 mod testing;
 pub mod view;
 pub mod watchdog;
+pub mod workloads;

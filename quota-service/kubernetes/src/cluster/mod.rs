@@ -2,6 +2,7 @@
 
 pub mod connect;
 pub mod slim;
+pub mod workload;
 pub mod watch;
 
 pub use connect::{ConnectError, connect};

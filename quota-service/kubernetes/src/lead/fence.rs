@@ -26,7 +26,7 @@ pub enum Fenced {
 }
 
 impl Epoch {
-    pub(super) const fn new(number: u32, until: Instant, outpaced: Arc<watch::Sender<u32>>) -> Self {
+    pub(crate) const fn new(number: u32, until: Instant, outpaced: Arc<watch::Sender<u32>>) -> Self {
         Self { number, until, outpaced }
     }
 
