@@ -1,5 +1,7 @@
 //! What of Kueue's Workloads concerns Headroom. Read once, where they come in.
 
+#[cfg(test)]
+pub mod fixture;
 mod store;
 
 pub use store::{Store, watch_into};
