@@ -19,7 +19,9 @@ enum CheckFault {
     Call(#[from] Fault),
     #[error("it is not there, and could not be made ({0}): make it with spec.controllerName {GUARANTEE_CONTROLLER}")]
     Absent(Fault),
-    #[error("its controller is {0:?}, not {GUARANTEE_CONTROLLER}, and it is left alone: name another in admission_check_name")]
+    #[error(
+        "its controller is {0:?}, not {GUARANTEE_CONTROLLER}, and it is left alone: name another in admission_check_name"
+    )]
     Another(String),
 }
 

@@ -71,8 +71,13 @@ pub struct Planned {
 enum Verdict {
     Ready(BTreeMap<GpuModel, u64>),
     /// `pool` is the one whose quota refuses it, where that is why.
-    Later { why: String, pool: Option<GpuModel> },
-    Never { why: String },
+    Later {
+        why: String,
+        pool: Option<GpuModel>,
+    },
+    Never {
+        why: String,
+    },
 }
 
 /// GPUs of Workloads that were let through and whose pods are not seen yet.
@@ -218,7 +223,9 @@ fn refusal(model: &GpuModel, gpus: u64, hours: HorizonHours, assumed: &Assumed, 
     };
     if offer.stage == Stage::Conservative {
         let at = offer.computed_at;
-        return later(format!("the quota of {model} was computed at {at} and not renewed since: nothing new is promised"));
+        return later(format!(
+            "the quota of {model} was computed at {at} and not renewed since: nothing new is promised"
+        ));
     }
     let Some(pool) = world.view.pools().get(model) else { return later(format!("there is no node of {model}")) };
     match over_quota(&pool.fleet, &gang(gpus), hours, &assumed.leave(model, &offer.limits))? {

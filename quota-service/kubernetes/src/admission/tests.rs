@@ -19,8 +19,13 @@ async fn bench(leads: bool) -> Bench {
     let (told, taken) = watch::channel(offers([8, 4], Stage::Fresh));
     let (sender, receiver) = lead(leads);
     let store = Store::new(shared(&fake).read().reading().clone(), "headroom-guarantee");
-    let guarantees =
-        Guarantees::new(client(&fake).await, &config(), shared(&fake), (taken, Fence::new(receiver)), Arc::clone(&store));
+    let guarantees = Guarantees::new(
+        client(&fake).await,
+        &config(),
+        shared(&fake),
+        (taken, Fence::new(receiver)),
+        Arc::clone(&store),
+    );
     Bench { fake, guarantees, offers: told, lead: sender }
 }
 
@@ -140,13 +145,22 @@ async fn who_is_admitted_evicted_finished_or_answered_is_left_alone() {
 #[tokio::test]
 async fn a_check_is_made_active_and_answered_beside_that_of_another_controller() {
     let mut bench = bench(true).await;
-    // As Kueue writes it: it owns the entries.
+    bench.fake.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "team-a" } }));
+    // As Kueue writes it: it owns the entries, and an apply that takes nothing is refused.
     bench.fake.apply_as("kueue-admission", &workload("w", 4, "4", "Pending"));
+    let path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/team-a/workloads/w/status";
+    let mut ready = workload("w", 4, "4", "Ready");
+    ready["metadata"].as_object_mut().unwrap().remove("uid");
+    let unforced = bench.guarantees.calls.apply(path, GUARANTEE_MANAGER, &ready).await;
+    assert!(matches!(unforced, Err(Fault::Owned { .. })), "{unforced:?}");
     bench.look(0).await;
     let check = bench.fake.get("admissionchecks", "", "headroom-guarantee").unwrap();
     assert_eq!(check["spec"]["controllerName"], "headroom.dev/guarantee");
     let active = &check["status"]["conditions"][0];
-    assert_eq!((&active["type"], &active["status"], &active["observedGeneration"]), (&json!("Active"), &json!("True"), &json!(1)));
+    assert_eq!(
+        (&active["type"], &active["status"], &active["observedGeneration"]),
+        (&json!("Active"), &json!("True"), &json!(1))
+    );
     let ours = bench.check("w", 0);
     assert_eq!((&ours["state"], &ours["message"]), (&json!("Ready"), &json!("4 GPUs are guaranteed for 4h")));
     assert_eq!(ours["podSetUpdates"][0]["annotations"]["headroom.dev/guarantee-hours"], "4");
@@ -194,7 +208,9 @@ async fn a_check_of_another_controller_is_left_alone() {
     let mut bench = bench(true).await;
     let spec = json!({ "controllerName": "someone.else/check" });
     let meta = json!({ "name": "headroom-guarantee" });
-    bench.fake.put(json!({ "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": meta, "spec": spec }));
+    bench.fake.put(
+        json!({ "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": meta, "spec": spec }),
+    );
     bench.fake.put(workload("w", 4, "1", "Pending"));
     bench.look(0).await;
     assert_eq!(bench.fake.writes(), []);
@@ -239,7 +255,8 @@ async fn it_follows_workloads_though_history_is_forgotten_until_it_is_stopped() 
     let (_lead, leading) = lead(true);
     let config = Arc::new(config());
     let running = tokio::spawn(run(client(&fake).await, config, shared(&fake), taken, leading, stop));
-    let state = |name: &str| fake.get("workloads", "team-a", name).unwrap()["status"]["admissionChecks"][0]["state"].clone();
+    let state =
+        |name: &str| fake.get("workloads", "team-a", name).unwrap()["status"]["admissionChecks"][0]["state"].clone();
     eventually("a is answered", || state("a") == "Ready").await;
     // The next watch begins where history is no more: 410.
     fake.put(workload("b", 4, "1", "Pending"));

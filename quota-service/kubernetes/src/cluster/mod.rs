@@ -2,7 +2,7 @@
 
 pub mod connect;
 pub mod slim;
-pub mod workload;
 pub mod watch;
+pub mod workload;
 
 pub use connect::{ConnectError, connect};

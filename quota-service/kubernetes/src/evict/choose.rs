@@ -33,7 +33,13 @@ pub struct Held<'a> {
 /// Chooses victims for HP pods that wait and fit nowhere, the first in the queue first. One that fits idle GPUs is left to the
 /// scheduler, and so is one that would evict pods that are not below it in priority.
 #[must_use]
-pub fn choose(view: &View, waiting: &BTreeSet<Uid>, held: Held<'_>, at: UnixSeconds, now: UnixSeconds) -> Vec<(Uid, Claim)> {
+pub fn choose(
+    view: &View,
+    waiting: &BTreeSet<Uid>,
+    held: Held<'_>,
+    at: UnixSeconds,
+    now: UnixSeconds,
+) -> Vec<(Uid, Claim)> {
     let mut chosen = Vec::new();
     for model in view.pools().keys() {
         let mut asking: Vec<&PodFacts> = waiting.iter().filter_map(|uid| view.pod(uid)).collect();

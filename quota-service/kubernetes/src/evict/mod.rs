@@ -124,7 +124,8 @@ impl Evictor {
         let view = self.shared.read();
         let waits = |pod: &&PodFacts| pod.class == TaskClass::Hp && pod.life == Life::Waits && !pod.is_going;
         let waiting = view.pods().values().filter(waits).map(|pod| pod.uid);
-        self.looks = waiting.map(|uid| (uid, self.looks.get(&uid).map_or(1, |looks| looks.saturating_add(1)))).collect();
+        self.looks =
+            waiting.map(|uid| (uid, self.looks.get(&uid).map_or(1, |looks| looks.saturating_add(1)))).collect();
         for claim in self.claims.values_mut() {
             claim.victims.retain(|uid| view.pod(uid).is_some_and(|pod| pod.life == Life::Runs));
             if claim.victims.is_empty() {

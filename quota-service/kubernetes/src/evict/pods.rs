@@ -69,7 +69,8 @@ impl Pods {
     async fn annotate(&self, pod: &PodFacts, found: &Value, value: &Value) -> Result<(), Fault> {
         let read = &found["metadata"];
         let (uid, version) = (&read["uid"], &read["resourceVersion"]);
-        let patch = json!({ "metadata": { "uid": uid, "resourceVersion": version, "annotations": { EVICT_AT: value } } });
+        let patch =
+            json!({ "metadata": { "uid": uid, "resourceVersion": version, "annotations": { EVICT_AT: value } } });
         self.0.merge(&path(pod), EVICT_MANAGER, &patch).await.map(drop)
     }
 
@@ -85,9 +86,9 @@ impl Pods {
 /// Who makes the pod again; where nobody does, its name, under which somebody may.
 fn owner(found: &Value, pod: &PodFacts) -> String {
     let owners = found["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-    let named = owners.filter(|owner| owner["controller"] == true).find_map(|owner| {
-        Some(format!("{} {}/{}", owner["kind"].as_str()?, pod.namespace, owner["name"].as_str()?))
-    });
+    let named = owners
+        .filter(|owner| owner["controller"] == true)
+        .find_map(|owner| Some(format!("{} {}/{}", owner["kind"].as_str()?, pod.namespace, owner["name"].as_str()?)));
     named.unwrap_or_else(|| format!("Pod {}/{}", pod.namespace, pod.name))
 }
 

@@ -91,19 +91,17 @@ pub async fn cluster() -> FakeKubernetes {
 
 /// Q_1 and Q_4 of the only pool.
 pub fn offers(quotas: [u32; 2], stage: Stage) -> Arc<Offers> {
-    let limits = [1, 4].into_iter().zip(quotas).map(|(hours, gpus)| Limit {
-        hours: HorizonHours::new(hours).unwrap(),
-        quota: MilliGpus::from_gpus(gpus),
-    });
+    let limits = [1, 4]
+        .into_iter()
+        .zip(quotas)
+        .map(|(hours, gpus)| Limit { hours: HorizonHours::new(hours).unwrap(), quota: MilliGpus::from_gpus(gpus) });
     let offer = Offer { limits: limits.collect(), capacity: MilliGpus::from_gpus(16), stage, computed_at: at(0) };
     Arc::new(Offers { pools: BTreeMap::from([(model(), offer)]), asked_at: Some(at(0)) })
 }
 
 /// A Workload of Kueue with a check of ours, and one of another controller.
 pub fn workload(name: &str, gpus: u32, hours: &str, state: &str) -> Value {
-    let check = |name: &str, state: &str| {
-        json!({ "name": name, "state": state, "message": "", "lastTransitionTime": "2026-11-22T09:50:00Z" })
-    };
+    let check = |name: &str, state: &str| json!({ "name": name, "state": state, "message": "", "lastTransitionTime": "2026-11-22T09:50:00Z" });
     let mut others = check("other", "Pending");
     others["podSetUpdates"] = json!([{ "name": "main", "nodeSelector": { "a": "b" } }]);
     let container = json!({ "name": "main", "resources": { "requests": { "nvidia.com/gpu": "2" } } });

@@ -109,7 +109,10 @@ impl WorkloadFacts {
             sets: sets(workload, reading),
             is_spot: is_spot(&spec.pod_sets, reading),
             hours: hours(&metas, reading),
-            saved: metas.iter().filter_map(|meta| command_line::instant(told(meta, names::CHECKPOINTED_AT)?).ok()).max(),
+            saved: metas
+                .iter()
+                .filter_map(|meta| command_line::instant(told(meta, names::CHECKPOINTED_AT)?).ok())
+                .max(),
             boost: meta.annotations.as_ref().and_then(|all| all.get(names::PRIORITY_BOOST)).cloned(),
             cluster_queue: status.admission.cluster_queue.clone(),
             is_active: spec.active != Some(false),
