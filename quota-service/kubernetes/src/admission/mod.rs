@@ -126,7 +126,7 @@ impl Guarantees {
                 return;
             }
             let went = self.answer(workload, answer, now).await;
-            if !self.goes_on(went) {
+            if !self.goes_on(&went) {
                 return;
             }
         }
@@ -171,17 +171,17 @@ impl Guarantees {
     }
 
     /// Whether to go on with the next one.
-    fn goes_on(&mut self, went: Result<(), Fault>) -> bool {
+    fn goes_on(&mut self, went: &Result<(), Fault>) -> bool {
         if let Err(Fault::Stale { .. } | Fault::Absent { .. }) = went {
             // It has changed or gone: the watch tells, and the next look decides again.
             return true;
         }
         if let Err(Fault::Throttled { after }) = went {
-            self.throttled = Some(Instant::now() + after);
+            self.throttled = Some(Instant::now() + *after);
         }
         self.standing.note(
             "",
-            &went,
+            went,
             |fault| tracing::warn!(%fault, "admission checks cannot be answered: told again once they can"),
             |over| tracing::info!(lasted_s = over.lasted_s, times = over.times, "admission checks are answered again"),
         );

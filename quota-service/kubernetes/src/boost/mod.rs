@@ -97,7 +97,7 @@ impl Boosts {
                 return;
             }
             let went = self.write(change, now).await;
-            if !self.goes_on(&change.workload, went) {
+            if !self.goes_on(&change.workload, &went) {
                 return;
             }
         }
@@ -127,8 +127,8 @@ impl Boosts {
     }
 
     /// Whether to go on with the next one.
-    fn goes_on(&mut self, workload: &WorkloadFacts, went: Result<(), Fault>) -> bool {
-        match &went {
+    fn goes_on(&mut self, workload: &WorkloadFacts, went: &Result<(), Fault>) -> bool {
+        match went {
             Err(Fault::Stale { .. } | Fault::Absent { .. }) => return true,
             Err(Fault::Owned { detail, .. }) => {
                 let known = Known { changed: UnixSeconds::new(i64::MIN), is_foreign: true };
@@ -141,7 +141,7 @@ impl Boosts {
         }
         self.standing.note(
             "",
-            &went,
+            went,
             |fault| tracing::warn!(%fault, "priority boosts cannot be written: told again once they can"),
             |over| tracing::info!(lasted_s = over.lasted_s, times = over.times, "priority boosts are written again"),
         );

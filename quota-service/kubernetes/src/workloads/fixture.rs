@@ -34,7 +34,7 @@ pub fn config() -> Config {
 
 /// Whether this replica leads, for as long as the sender lives.
 pub fn lead(leads: bool) -> (watch::Sender<Option<Epoch>>, watch::Receiver<Option<Epoch>>) {
-    let until = Instant::now() + Duration::from_secs(600);
+    let until = Instant::now() + Duration::from_mins(10);
     watch::channel(leads.then(|| Epoch::new(1, until, Arc::new(watch::Sender::new(0)))))
 }
 

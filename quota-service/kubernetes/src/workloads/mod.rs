@@ -1,7 +1,7 @@
 //! What of Kueue's Workloads concerns Headroom. Read once, where they come in.
 
 #[cfg(test)]
-pub mod fixture;
+pub(crate) mod fixture;
 mod store;
 
 pub use store::{Store, watch_into};
@@ -66,6 +66,7 @@ pub struct SetFacts {
 
 /// A Workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "conditions of Kueue, which are true or not each by itself")]
 pub struct WorkloadFacts {
     pub namespace: String,
     pub name: String,
