@@ -2,6 +2,8 @@
 //!
 //! `kube` drops `Retry-After` when it makes an error of an answer, so what is written goes through here, as JSON.
 
+mod patch;
+
 use axum::http::{Method, Request, header};
 use http_body_util::BodyExt;
 use kube::Client;

@@ -4,13 +4,16 @@
 //! asks for quotas; [`run`] keeps all of it going. [`publish`] writes quotas where Kueue or a `ResourceQuota` look for them,
 //! [`lead`] says who may write, and [`watchdog`] lowers what nobody renews. Every decision about tasks is made in `placement`.
 
+pub mod admission;
 pub mod args;
+pub mod boost;
 pub mod calls;
 pub mod clock;
 pub mod cluster;
 pub mod config;
-pub mod extender;
 pub mod doctor;
+pub mod evict;
+pub mod extender;
 pub mod headroom;
 pub mod health;
 pub mod lead;
@@ -22,3 +25,4 @@ pub mod show;
 mod tests;
 pub mod view;
 pub mod watchdog;
+pub mod workloads;

@@ -34,3 +34,5 @@ pub const EVICT_AT: &str = "headroom.dev/evict-at";
 pub const TOPOLOGY: &str = "headroom.dev/topology";
 /// Kueue reads this annotation of a Workload.
 pub const PRIORITY_BOOST: &str = "kueue.x-k8s.io/priority-boost";
+/// Kueue writes this annotation on the pods of a Workload: its name.
+pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";

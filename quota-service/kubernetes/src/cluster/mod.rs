@@ -3,5 +3,6 @@
 pub mod connect;
 pub mod slim;
 pub mod watch;
+pub mod workload;
 
 pub use connect::{ConnectError, connect};

@@ -21,7 +21,7 @@ struct SlimMeta {
     annotations: Option<BTreeMap<String, String>>,
 }
 
-fn slim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+pub(super) fn slim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let meta = SlimMeta::deserialize(deserializer)?;
     Ok(ObjectMeta {
         name: meta.name,
@@ -37,7 +37,9 @@ fn slim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
 }
 
 /// `null` and a missing field are the same: Go writes an empty list as either.
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
@@ -62,6 +64,7 @@ macro_rules! resource {
         }
     };
 }
+pub(super) use resource;
 
 /// A pod.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -11,12 +11,12 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{WatchStreamExt, watcher::Error};
 use kube::{Api, Client};
 use serving::said::Standing;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use vocab::{NodeId, UnixSeconds};
+use vocab::{GpuModel, NodeId, UnixSeconds};
 
 /// Objects of one answer to a list. A pod of the API has some 5 KB.
 const PAGE: u32 = 500;
@@ -50,6 +50,8 @@ pub struct Shared {
     now: fn() -> UnixSeconds,
     /// Told of pods.
     seen: std::sync::OnceLock<Hear>,
+    /// The longest that a Workload waits for quota, s, by pool.
+    workload_waits: Mutex<BTreeMap<GpuModel, u64>>,
 }
 
 impl Shared {
@@ -62,6 +64,7 @@ impl Shared {
             standing: Standing::new(),
             now,
             seen: std::sync::OnceLock::new(),
+            workload_waits: Mutex::default(),
         })
     }
 
@@ -88,6 +91,18 @@ impl Shared {
     #[must_use]
     pub fn synced(&self) -> watch::Receiver<Synced> {
         self.synced.subscribe()
+    }
+
+    /// Workloads of Kueue that wait for quota have no pods yet: who answers their check says here how long they wait, s.
+    pub fn set_workload_waits(&self, waits_s: BTreeMap<GpuModel, u64>) {
+        *self.workload_waits.lock().unwrap_or_else(PoisonError::into_inner) = waits_s;
+    }
+
+    /// The longest that a Workload waits for quota of a pool, s; 0 where none does.
+    #[must_use]
+    pub fn workload_wait_s(&self, model: &GpuModel) -> u64 {
+        let waits = self.workload_waits.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.get(model).copied().unwrap_or(0)
     }
 
     fn saw(&self, uid: Uid, pod: Option<&PodFacts>) {

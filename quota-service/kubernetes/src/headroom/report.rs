@@ -123,7 +123,7 @@ impl Reporter {
             let models: Vec<GpuModel> = view.pools().keys().cloned().collect();
             let of = |model: GpuModel| {
                 let limits = offers.pools.get(&model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
-                let waits_s = view.longest_quota_wait_s(&model, limits, now);
+                let waits_s = view.longest_quota_wait_s(&model, limits, now).max(self.shared.workload_wait_s(&model));
                 let state = view.state(&model, waits_s, now)?;
                 Some((state.pool.clone(), PoolStateBody::from(&state)))
             };

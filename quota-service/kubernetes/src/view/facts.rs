@@ -110,6 +110,8 @@ pub struct PodFacts {
     pub disruption: Option<String>,
     /// Whether its eviction was announced by us.
     pub is_announced: bool,
+    /// Kueue's Workload that it belongs to, where it says so. Of its namespace.
+    pub workload: Option<String>,
 }
 
 /// Why a pod or node that has GPUs cannot be read.
@@ -167,6 +169,7 @@ impl PodFacts {
             is_going: pod.metadata.deletion_timestamp.is_some(),
             disruption: disruption(pod),
             is_announced: told(pod, names::EVICT_AT).is_some(),
+            workload: told(pod, names::WORKLOAD).map(str::to_owned),
         };
         Ok(Some((facts, faults)))
     }
@@ -248,7 +251,7 @@ fn annotation(name: &str, key: &'static str, value: &str, detail: String) -> Fac
 
 /// GPUs that the scheduler counts for a pod: those of its containers and sidecars together, or those of an init container and the
 /// sidecars started before it, where that is more.
-fn gpus_of_pod(pod: &Pod, name: &str, resource: &str) -> Result<u32, FactFault> {
+pub(crate) fn gpus_of_pod(pod: &Pod, name: &str, resource: &str) -> Result<u32, FactFault> {
     let of = |container: &Container| {
         // Of an extended resource the limit is the request.
         let asked = container.resources.requests.get(resource).or_else(|| container.resources.limits.get(resource));
@@ -294,7 +297,7 @@ fn gpus(what: &'static str, name: &str, resource: &str, amount: &str) -> Result<
 }
 
 /// The GPU model that a pod selects, by its selector or by an affinity that leaves one.
-fn selected_model<'a>(pod: &'a Pod, label: &str) -> Option<&'a str> {
+pub(crate) fn selected_model<'a>(pod: &'a Pod, label: &str) -> Option<&'a str> {
     if let Some(model) = pod.spec.node_selector.get(label) {
         return Some(model);
     }

@@ -12,7 +12,7 @@ mod tests;
 
 pub use outcomes::event_id;
 pub use peaks::HourPeaks;
-pub use pool::PoolView;
+pub use pool::{PoolView, gang_of, task_of};
 
 use facts::{Life, NodeFacts, PodFacts, Reading, Uid};
 use peaks::Level;

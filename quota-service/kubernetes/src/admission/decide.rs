@@ -1,0 +1,248 @@
+//! What each Workload is answered. Pure: time is passed in.
+
+use crate::headroom::Offers;
+use crate::view::View;
+use crate::view::facts::Life;
+use crate::workloads::{CheckFacts, CheckState, WorkloadFacts};
+use placement::fleet::{Gang, GpuRequest, PodRequest};
+use placement::{Limit, Refusal, Stage, over_quota};
+use std::collections::BTreeMap;
+use vocab::{GpuModel, HorizonHours, MilliGpus, TaskClass, TaskId, UnixSeconds};
+
+/// For so long GPUs of a Workload that was let through count though its pods are not seen: gangs start slowly, since images are
+/// pulled and pods are made by the controllers of jobs.
+pub const ASSUMED_S: i64 = 600;
+/// The first wait of a Workload that does not fit; it doubles with each time. Each try costs Kueue a reservation and an eviction.
+pub const RETRY_LEAST_S: u64 = 30;
+/// Quotas are renewed every 300 s: who waits longer misses one.
+pub const RETRY_MOST_S: u64 = 300;
+/// Bytes that Kueue takes in a message.
+pub const MESSAGE_MOST: usize = 32_768;
+
+/// What a Workload is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    Ready { message: String },
+    Retry { message: String, after_s: u64 },
+    Rejected { message: String },
+}
+
+impl Answer {
+    #[must_use]
+    pub const fn state(&self) -> CheckState {
+        match self {
+            Self::Ready { .. } => CheckState::Ready,
+            Self::Retry { .. } => CheckState::Retry,
+            Self::Rejected { .. } => CheckState::Rejected,
+        }
+    }
+
+    /// At most as many bytes as Kueue takes.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        let (Self::Ready { message } | Self::Retry { message, .. } | Self::Rejected { message }) = self;
+        let mut end = message.len().min(MESSAGE_MOST);
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        &message[..end]
+    }
+}
+
+/// What an answer rests on.
+#[derive(Debug, Clone, Copy)]
+pub struct World<'a> {
+    pub view: &'a View,
+    pub offers: &'a Offers,
+    pub flavors: &'a BTreeMap<String, GpuModel>,
+    /// How often each UID was told to come again, as far as we know.
+    pub tries: &'a BTreeMap<String, u32>,
+    pub now: UnixSeconds,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Planned {
+    pub answers: Vec<(WorkloadFacts, Answer)>,
+    /// The longest that a Workload waits because quota refuses it, s, by pool.
+    pub waits_s: BTreeMap<GpuModel, u64>,
+}
+
+enum Verdict {
+    Ready(BTreeMap<GpuModel, u64>),
+    /// `pool` is the one whose quota refuses it, where that is why.
+    Later {
+        why: String,
+        pool: Option<GpuModel>,
+    },
+    Never {
+        why: String,
+    },
+}
+
+/// GPUs of Workloads that were let through and whose pods are not seen yet.
+#[derive(Default)]
+struct Assumed(Vec<(GpuModel, HorizonHours, u64)>);
+
+impl Assumed {
+    fn add(&mut self, workload: &WorkloadFacts, by_model: &BTreeMap<GpuModel, u64>, mut seen: u64) {
+        let Ok(Some(hours)) = workload.hours else { return };
+        for (model, gpus) in by_model {
+            let here = seen.min(*gpus);
+            seen -= here;
+            self.0.push((model.clone(), hours, gpus - here));
+        }
+    }
+
+    /// What is left of each limit.
+    fn leave(&self, model: &GpuModel, limits: &[Limit]) -> Vec<Limit> {
+        let of = |limit: &Limit| {
+            let counted = self.0.iter().filter(|(of, hours, _)| of == model && *hours >= limit.hours);
+            let gpus = counted.map(|(_, _, gpus)| gpus).sum::<u64>();
+            let gpus = MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX));
+            Limit { quota: limit.quota.left_after(gpus), ..*limit }
+        };
+        limits.iter().map(of).collect()
+    }
+}
+
+/// Answers those that wait for us, the oldest first.
+#[must_use]
+pub fn plan(workloads: &[WorkloadFacts], world: &World<'_>) -> Planned {
+    let mut planned = Planned::default();
+    let mut assumed = assumed(workloads, world);
+    let mut open: Vec<(&WorkloadFacts, CheckFacts)> =
+        workloads.iter().filter_map(|one| Some((one, one.check.filter(|check| is_open(one, check))?))).collect();
+    open.sort_by_key(|(one, _)| (one.created, &one.uid));
+    for (workload, check) in open {
+        let verdict = verdict(workload, &assumed, world);
+        if let Verdict::Later { pool: Some(pool), .. } = &verdict {
+            let waits_s = u64::try_from(world.now.since_s(workload.created)).unwrap_or(0);
+            let longest = planned.waits_s.entry(pool.clone()).or_insert(0);
+            *longest = waits_s.max(*longest);
+        }
+        if !is_asked(workload, &check, world.now) {
+            continue;
+        }
+        let answer = match verdict {
+            Verdict::Ready(by_model) => {
+                assumed.add(workload, &by_model, 0);
+                Answer::Ready { message: ready(workload) }
+            }
+            Verdict::Later { why, .. } => {
+                let tries = world.tries.get(&workload.uid).copied().unwrap_or(0).max(check.retries);
+                Answer::Retry { message: why, after_s: retry_after_s(tries) }
+            }
+            Verdict::Never { why } => Answer::Rejected { message: why },
+        };
+        planned.answers.push((workload.clone(), answer));
+    }
+    planned
+}
+
+/// Never nothing: Kueue would try again at once, and again.
+#[must_use]
+pub fn retry_after_s(tries: u32) -> u64 {
+    RETRY_LEAST_S.saturating_mul(1_u64.checked_shl(tries).unwrap_or(u64::MAX)).min(RETRY_MOST_S)
+}
+
+fn ready(workload: &WorkloadFacts) -> String {
+    match workload.hours {
+        Ok(Some(hours)) => format!("{} GPUs are guaranteed for {hours}", workload.gpus()),
+        _ => "it asks for no hours, and runs at will".to_owned(),
+    }
+}
+
+/// Whether its check is not answered for good. After `Ready` it is never touched: another answer would evict what runs.
+fn is_open(workload: &WorkloadFacts, check: &CheckFacts) -> bool {
+    let waits = matches!(check.state, CheckState::Pending | CheckState::Retry);
+    waits && workload.is_active && !workload.is_finished && workload.admitted.is_none()
+}
+
+/// Whether Kueue waits for us now. While it evicts a Workload the reservation stands for a moment longer, and an answer then would
+/// stay for ever: Kueue has reset the check by then, and looks at it no more.
+fn is_asked(workload: &WorkloadFacts, check: &CheckFacts, now: UnixSeconds) -> bool {
+    let after_s = i64::try_from(check.requeue_after_s).unwrap_or(i64::MAX);
+    let is_due = check.state == CheckState::Pending || check.since.plus_s(after_s) <= now;
+    workload.has_quota && !workload.is_evicted && is_due
+}
+
+fn assumed(workloads: &[WorkloadFacts], world: &World<'_>) -> Assumed {
+    let mut seen: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for pod in world.view.pods().values() {
+        // Who has no guarantee is in no promise of the fleet.
+        let counts = pod.life == Life::Runs && pod.guarantee.is_some();
+        if let Some(workload) = pod.workload.as_deref().filter(|_| counts) {
+            *seen.entry((&pod.namespace, workload)).or_default() += u64::from(pod.gpus);
+        }
+    }
+    let mut assumed = Assumed::default();
+    let is_young = |check: &CheckFacts| check.state == CheckState::Ready && world.now.since_s(check.since) < ASSUMED_S;
+    for workload in workloads {
+        if workload.is_finished || workload.is_evicted || !workload.check.as_ref().is_some_and(is_young) {
+            continue;
+        }
+        if let Ok(by_model) = workload.gpus_by_model(world.flavors, other_model(world.view).as_ref()) {
+            let seen = seen.get(&(&*workload.namespace, &*workload.name)).copied().unwrap_or(0);
+            assumed.add(workload, &by_model, seen);
+        }
+    }
+    assumed
+}
+
+/// The model of pods that select none: the default, or the only one.
+fn other_model(view: &View) -> Option<GpuModel> {
+    view.reading().default_gpu_model.clone().or_else(|| match view.pools().keys().collect::<Vec<_>>().as_slice() {
+        [only] => Some((*only).clone()),
+        _ => None,
+    })
+}
+
+fn verdict(workload: &WorkloadFacts, assumed: &Assumed, world: &World<'_>) -> Verdict {
+    let hours = match &workload.hours {
+        Err(why) => return Verdict::Never { why: why.clone() },
+        Ok(None) => return Verdict::Ready(BTreeMap::new()),
+        Ok(Some(hours)) => *hours,
+    };
+    if let Err(why) = &workload.sets {
+        return Verdict::Never { why: why.clone() };
+    }
+    let by_model = match workload.gpus_by_model(world.flavors, other_model(world.view).as_ref()) {
+        Ok(by_model) => by_model,
+        Err(why) => return Verdict::Later { why, pool: None },
+    };
+    let refused = by_model.iter().find_map(|(model, gpus)| refusal(model, *gpus, hours, assumed, world));
+    refused.unwrap_or(Verdict::Ready(by_model))
+}
+
+/// Why one pool does not take so many GPUs.
+fn refusal(model: &GpuModel, gpus: u64, hours: HorizonHours, assumed: &Assumed, world: &World<'_>) -> Option<Verdict> {
+    let later = |why: String| Some(Verdict::Later { why, pool: None });
+    let Some(offer) = world.offers.pools.get(model) else {
+        return later(format!("Headroom has no quota of {model} yet"));
+    };
+    if offer.stage == Stage::Conservative {
+        let at = offer.computed_at;
+        return later(format!(
+            "the quota of {model} was computed at {at} and not renewed since: nothing new is promised"
+        ));
+    }
+    let Some(pool) = world.view.pools().get(model) else { return later(format!("there is no node of {model}")) };
+    match over_quota(&pool.fleet, &gang(gpus), hours, &assumed.leave(model, &offer.limits))? {
+        // Other hours may be offered once somebody sets them, but not by waiting.
+        refusal @ Refusal::NotOffered { longest: Some(_), .. } => {
+            Some(Verdict::Never { why: format!("{model}: {refusal}") })
+        }
+        refusal => Some(Verdict::Later { why: format!("{model}: {refusal}"), pool: Some(model.clone()) }),
+    }
+}
+
+/// All pods of a Workload together, which may differ: only their sum counts against quota.
+fn gang(gpus: u64) -> Gang {
+    Gang {
+        task: TaskId::parse("workload").expect("it is a name"),
+        class: TaskClass::Spot,
+        pod: PodRequest::new(GpuRequest::Whole(1), 0, 0),
+        pods: u32::try_from(gpus).unwrap_or(u32::MAX),
+    }
+}

@@ -1,0 +1,43 @@
+//! Patches that an apply which takes nothing from others cannot do.
+
+use super::{Ask, Calls, Fault};
+use axum::http::Method;
+use serde_json::{Value, json};
+
+impl Calls {
+    /// Server-side apply that takes its fields from whoever owns them. `metadata.resourceVersion` has to stand in the object: what
+    /// is taken is what was read, and nothing that another wrote since.
+    ///
+    /// # Errors
+    /// `Stale` where another wrote since.
+    pub async fn take(&self, path: &str, manager: &str, object: &Value) -> Result<Value, Fault> {
+        if object["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty) {
+            return Err(Fault::Stale { detail: format!("{path} was not read before") });
+        }
+        let path = format!("{path}?fieldManager={manager}&force=true");
+        self.send(Ask { method: Method::PATCH, path, kind: "application/apply-patch+yaml", body: Some(object) }).await
+    }
+
+    /// Merge patch; `metadata.uid` and `metadata.resourceVersion`, where they stand, are preconditions.
+    ///
+    /// # Errors
+    /// `Stale` where another wrote since, or the object is another one of that name.
+    pub async fn merge(&self, path: &str, manager: &str, patch: &Value) -> Result<Value, Fault> {
+        let path = format!("{path}?fieldManager={manager}");
+        self.send(Ask { method: Method::PATCH, path, kind: "application/merge-patch+json", body: Some(patch) }).await
+    }
+
+    /// Evicts the pod of this UID, heeding disruption budgets. Not through `Api::evict`: kube 5 writes its preconditions under
+    /// `delete_options`, which a server does not know and drops, and another pod of the same name would go.
+    ///
+    /// # Errors
+    /// `Throttled` where a budget says no, `Absent` or `Stale` where that pod has gone.
+    pub async fn evict(&self, namespace: &str, pod: &str, uid: &str, manager: &str) -> Result<(), Fault> {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction");
+        let body = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": pod, "namespace": namespace },
+            "deleteOptions": { "preconditions": { "uid": uid } },
+        });
+        self.create(&path, manager, &body).await.map(drop)
+    }
+}

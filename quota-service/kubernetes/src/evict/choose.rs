@@ -1,0 +1,102 @@
+//! Who has to go. Pure: time is passed in.
+
+use crate::view::facts::{Life, PodFacts, Uid};
+use crate::view::{View, gang_of, task_of};
+use placement::fleet::{Fleet, Gang, History, Plan, Workload};
+use placement::{Circumstances, Decision, QueueOrder, decide};
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{GpuModel, TaskClass, TaskId, UnixSeconds};
+
+/// GPUs that an HP pod is to get, and who has to leave them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub model: GpuModel,
+    plan: Plan,
+    /// Victims that are still there.
+    pub victims: BTreeSet<Uid>,
+    /// When they are evicted.
+    pub at: UnixSeconds,
+    /// Those that were.
+    pub evicted: BTreeSet<Uid>,
+    /// Since when all of them are gone.
+    pub free_since: Option<UnixSeconds>,
+}
+
+/// What is held for whom, and who is not to be chosen.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    pub claims: &'a BTreeMap<Uid, Claim>,
+    /// Whose eviction was refused lately.
+    pub spared: &'a BTreeSet<Uid>,
+}
+
+/// Chooses victims for HP pods that wait and fit nowhere, the first in the queue first. One that fits idle GPUs is left to the
+/// scheduler, and so is one that would evict pods that are not below it in priority.
+#[must_use]
+pub fn choose(
+    view: &View,
+    waiting: &BTreeSet<Uid>,
+    held: Held<'_>,
+    at: UnixSeconds,
+    now: UnixSeconds,
+) -> Vec<(Uid, Claim)> {
+    let mut chosen = Vec::new();
+    for model in view.pools().keys() {
+        let mut asking: Vec<&PodFacts> = waiting.iter().filter_map(|uid| view.pod(uid)).collect();
+        asking.retain(|pod| view.model_of(pod).as_ref() == Some(model) && !held.claims.contains_key(&pod.uid));
+        if asking.is_empty() {
+            continue;
+        }
+        asking.sort_by_key(|pod| QueueOrder::of(&gang_of(pod), pod.created));
+        let Some(mut fleet) = as_it_will_be(view, model, held) else { continue };
+        for pod in asking {
+            let Some(plan) = planned(&mut fleet, view, pod, now) else { continue };
+            let victims: BTreeSet<Uid> = plan.victims.iter().map(|task| Uid::of(task.as_str())).collect();
+            let is_below = |uid: &Uid| view.pod(uid).is_some_and(|victim| victim.priority < pod.priority);
+            if !victims.iter().all(is_below) || fleet.apply(&plan, now, None).is_err() || victims.is_empty() {
+                continue;
+            }
+            let plan = Plan { victims: Vec::new(), ..plan };
+            let evicted = BTreeSet::new();
+            chosen.push((pod.uid, Claim { model: model.clone(), plan, victims, at, evicted, free_since: None }));
+        }
+    }
+    chosen
+}
+
+fn planned(fleet: &mut Fleet, view: &View, pod: &PodFacts, now: UnixSeconds) -> Option<Plan> {
+    let (policy, workload) = (view.policy(), &Workload::default());
+    let on = Circumstances { now, limits: &[], history: History::default(), policy, workload, may_evict: true };
+    match decide(fleet, &gang_of(pod), None, &on) {
+        Decision::Start { plan, .. } => Some(plan),
+        Decision::Wait(_) => None,
+    }
+}
+
+/// The pool once those that are going have gone and those have come for whom GPUs are held. Who is spared cannot be chosen.
+fn as_it_will_be(view: &View, model: &GpuModel, held: Held<'_>) -> Option<Fleet> {
+    let mut fleet = view.pools().get(model)?.fleet.clone();
+    for pod in view.pods().values().filter(|pod| pod.is_going && pod.life == Life::Runs) {
+        fleet.finish(&task_of(pod.uid));
+    }
+    for claim in held.claims.values().filter(|claim| claim.model == *model) {
+        for victim in &claim.victims {
+            fleet.finish(&task_of(*victim));
+        }
+        // Where others have come in between, there is nothing left to hold.
+        let _ = fleet.apply(&claim.plan, claim.at, None);
+    }
+    for uid in held.spared {
+        pin(&mut fleet, &task_of(*uid));
+    }
+    Some(fleet)
+}
+
+/// Makes a task one that nobody evicts.
+fn pin(fleet: &mut Fleet, task: &TaskId) {
+    let Some(running) = fleet.finish(task) else { return };
+    let gang = Gang { task: task.clone(), class: TaskClass::Hp, pod: running.pod, pods: running.pods() };
+    let plan = Plan { gang, places: running.places, victims: Vec::new() };
+    // On a node that takes no pods it fails, and there nobody looks for room.
+    let _ = fleet.apply(&plan, running.since, None);
+}

@@ -1,0 +1,277 @@
+//! Spot pods make room for HP pods that wait, in a cluster without Kueue.
+//!
+//! An eviction is announced first, so that a program can save its work, and taken back where the HP pod no longer waits. Pods go
+//! through the eviction API alone, which heeds disruption budgets. What was freed is held for whom it was freed: no more is
+//! evicted for the same pod until all of that has gone, and if it cannot use it, none for an hour.
+
+pub mod choose;
+mod pods;
+#[cfg(test)]
+mod tests;
+
+use crate::calls::{Calls, Fault};
+use crate::cluster::watch::Shared;
+use crate::config::Config;
+use crate::headroom::Offers;
+use crate::lead::{Epoch, Fence};
+use crate::view::facts::{Life, PodFacts, Uid};
+use choose::{Claim, Held, choose};
+use kube::Client;
+use pods::{Cycles, Pods};
+use serving::said::Standing;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use vocab::{TaskClass, UnixSeconds};
+
+/// Of one request.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// The scheduler and who makes pods get so many looks first.
+const LOOKS: u32 = 2;
+/// HP pods for which victims are chosen in one look.
+const MOST_CLAIMS: usize = 16;
+/// Announcements that are taken back in one look.
+const MOST_TAKEN_BACK: usize = 50;
+/// Whose eviction a budget refused is left alone for so long.
+const SPARED_S: i64 = 300;
+/// For so long freed GPUs are held: the scheduler tries a pod again after 5 minutes at the latest, and mostly within seconds.
+const HELD_S: i64 = 300;
+/// Who could not use what was freed gets nothing for so long: something that we do not see keeps it from there.
+const IN_VAIN_S: i64 = 3_600;
+
+/// Evicts until it is told to stop. Writes only while this replica leads.
+pub async fn run(
+    client: Client,
+    config: Arc<Config>,
+    shared: Arc<Shared>,
+    _offers: watch::Receiver<Arc<Offers>>,
+    lead: watch::Receiver<Option<Epoch>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let every = Duration::from_secs(config.poll_s);
+    let mut evictor = Evictor::new(client, &config, Arc::clone(&shared), Fence::new(lead));
+    let looking = async {
+        loop {
+            // Half a cluster has less room than there is.
+            let is_whole = shared.synced().borrow().is_whole();
+            if is_whole {
+                evictor.look(shared.now()).await;
+            }
+            tokio::time::sleep(every).await;
+        }
+    };
+    tokio::select! {
+        () = looking => {}
+        _ = stop.wait_for(|stops| *stops) => {}
+    }
+}
+
+struct Evictor {
+    pods: Pods,
+    shared: Arc<Shared>,
+    fence: Fence,
+    grace_s: i64,
+    /// Looks that each HP pod has waited through.
+    looks: BTreeMap<Uid, u32>,
+    claims: BTreeMap<Uid, Claim>,
+    /// Whose eviction was refused, until when they are left alone.
+    spared: BTreeMap<Uid, UnixSeconds>,
+    /// HP pods that could not use what was freed, until when nothing is freed for them.
+    in_vain: BTreeMap<Uid, UnixSeconds>,
+    cycles: Cycles,
+    standing: Standing,
+}
+
+fn count(outcome: &'static str) {
+    metrics::counter!("headroom_kubernetes_evictions_total", "outcome" => outcome).increment(1);
+}
+
+impl Evictor {
+    fn new(client: Client, config: &Config, shared: Arc<Shared>, fence: Fence) -> Self {
+        Self {
+            pods: Pods::new(Calls::new(client, ANSWERS_WITHIN)),
+            shared,
+            fence,
+            grace_s: i64::try_from(config.evict_grace_s).unwrap_or(i64::MAX),
+            looks: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            spared: BTreeMap::new(),
+            in_vain: BTreeMap::new(),
+            cycles: Cycles::default(),
+            standing: Standing::new(),
+        }
+    }
+
+    async fn look(&mut self, now: UnixSeconds) {
+        self.note(now);
+        if self.fence.epoch().is_none() {
+            // Who leads now takes back what we have announced.
+            self.claims.clear();
+            return;
+        }
+        let went = self.act(now).await;
+        self.standing.note(
+            "",
+            &went,
+            |fault| tracing::warn!(%fault, "no room can be made for HP pods: told again once it can"),
+            |over| tracing::info!(lasted_s = over.lasted_s, times = over.times, "room is made for HP pods again"),
+        );
+    }
+
+    /// Takes in what is there now.
+    fn note(&mut self, now: UnixSeconds) {
+        let view = self.shared.read();
+        let waits = |pod: &&PodFacts| pod.class == TaskClass::Hp && pod.life == Life::Waits && !pod.is_going;
+        let waiting = view.pods().values().filter(waits).map(|pod| pod.uid);
+        self.looks =
+            waiting.map(|uid| (uid, self.looks.get(&uid).map_or(1, |looks| looks.saturating_add(1)))).collect();
+        for claim in self.claims.values_mut() {
+            claim.victims.retain(|uid| view.pod(uid).is_some_and(|pod| pod.life == Life::Runs));
+            if claim.victims.is_empty() {
+                claim.free_since.get_or_insert(now);
+            }
+        }
+        self.spared.retain(|_, until| *until > now);
+        self.in_vain.retain(|_, until| *until > now);
+        self.cycles.forget(now);
+    }
+
+    async fn act(&mut self, now: UnixSeconds) -> Result<(), Fault> {
+        self.release(now);
+        self.take_back().await?;
+        let due: Vec<Uid> = self.claims.iter().filter(|(_, claim)| claim.at <= now).map(|(uid, _)| *uid).collect();
+        for pod in due {
+            self.evict(pod, now).await?;
+        }
+        self.claim(now).await
+    }
+
+    /// Claims that have come to their end: the pod has its place or has gone, or could not use what was freed.
+    fn release(&mut self, now: UnixSeconds) {
+        let looks = &self.looks;
+        self.claims.retain(|pod, _| looks.contains_key(pod));
+        let over = |claim: &Claim| claim.free_since.is_some_and(|since| now.since_s(since) >= HELD_S);
+        let in_vain: Vec<Uid> = self.claims.iter().filter(|(_, claim)| over(claim)).map(|(pod, _)| *pod).collect();
+        for pod in in_vain {
+            self.claims.remove(&pod);
+            self.in_vain.insert(pod, now.plus_s(IN_VAIN_S));
+            count("in_vain");
+            tracing::warn!(%pod, "GPUs were freed for an HP pod, and it still waits: nothing is freed for it for an hour");
+        }
+    }
+
+    /// Announcements that no claim stands for, ours or those of a leader before.
+    async fn take_back(&mut self) -> Result<(), Fault> {
+        let claimed: BTreeSet<Uid> = self.claims.values().flat_map(|claim| claim.victims.iter().copied()).collect();
+        let announced: Vec<PodFacts> = {
+            let view = self.shared.read();
+            let stale = |pod: &&PodFacts| pod.is_announced && !pod.is_going && !claimed.contains(&pod.uid);
+            view.pods().values().filter(stale).take(MOST_TAKEN_BACK).cloned().collect()
+        };
+        for pod in announced {
+            if self.fence.epoch().is_none() {
+                return Ok(());
+            }
+            if self.pods.take_back(&pod).await? {
+                count("taken_back");
+            }
+        }
+        Ok(())
+    }
+
+    /// Evicts the victims of one claim, if the pod waits still.
+    async fn evict(&mut self, pod: Uid, now: UnixSeconds) -> Result<(), Fault> {
+        let facts = self.shared.read().pod(&pod).cloned();
+        let waits = match &facts {
+            Some(facts) => self.pods.still_waits(facts).await?,
+            None => false,
+        };
+        let Some(claim) = self.claims.get(&pod).filter(|_| waits).cloned() else {
+            self.claims.remove(&pod);
+            return Ok(());
+        };
+        for victim in claim.victims.difference(&claim.evicted) {
+            let Some(facts) = self.shared.read().pod(victim).cloned() else { continue };
+            if self.fence.epoch().is_none() {
+                return Ok(());
+            }
+            match self.pods.evict(&facts).await {
+                Ok(owner) => {
+                    count("evicted");
+                    self.evicted(pod, *victim);
+                    if self.cycles.evicted(&owner, now) {
+                        metrics::counter!("headroom_kubernetes_eviction_cycles_total").increment(1);
+                        tracing::warn!(owner, "pods of one owner are evicted again and again");
+                    }
+                }
+                Err(Fault::Absent { .. } | Fault::Stale { .. }) => {
+                    count("gone");
+                    self.evicted(pod, *victim);
+                }
+                // The others stay: without this one they would go for nothing. What has gone already is idle, and is looked
+                // at anew.
+                Err(Fault::Throttled { .. }) => {
+                    count("budget");
+                    self.spared.insert(*victim, now.plus_s(SPARED_S));
+                    self.claims.remove(&pod);
+                    return Ok(());
+                }
+                Err(fault) => {
+                    count("failed");
+                    return Err(fault);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn evicted(&mut self, pod: Uid, victim: Uid) {
+        if let Some(claim) = self.claims.get_mut(&pod) {
+            claim.evicted.insert(victim);
+        }
+    }
+
+    /// Chooses victims for who has waited long enough, and announces it to them.
+    async fn claim(&mut self, now: UnixSeconds) -> Result<(), Fault> {
+        let patient = self.looks.iter().filter(|(pod, looks)| **looks > LOOKS && !self.in_vain.contains_key(pod));
+        let waiting: BTreeSet<Uid> = patient.map(|(pod, _)| *pod).collect();
+        let spared: BTreeSet<Uid> = self.spared.keys().copied().collect();
+        let at = now.plus_s(self.grace_s);
+        let chosen: Vec<(PodFacts, Claim, Vec<PodFacts>)> = {
+            let view = self.shared.read();
+            let held = Held { claims: &self.claims, spared: &spared };
+            let found = choose(&view, &waiting, held, at, now).into_iter().take(MOST_CLAIMS);
+            found
+                .filter_map(|(pod, claim)| {
+                    let victims = claim.victims.iter().filter_map(|uid| view.pod(uid).cloned()).collect();
+                    Some((view.pod(&pod)?.clone(), claim, victims))
+                })
+                .collect()
+        };
+        for (pod, claim, victims) in chosen {
+            // The view does not know whether the scheduler has looked at it, or something holds it back.
+            if !self.pods.still_waits(&pod).await? {
+                continue;
+            }
+            let mut is_whole = true;
+            for victim in victims {
+                if self.fence.epoch().is_none() {
+                    return Ok(());
+                }
+                match self.pods.announce(&victim, at).await {
+                    Ok(()) => count("announced"),
+                    // It changed or has gone: the next look chooses anew, and takes back what was announced.
+                    Err(Fault::Absent { .. } | Fault::Stale { .. }) => is_whole = false,
+                    Err(fault) => return Err(fault),
+                }
+            }
+            if is_whole {
+                let (namespace, name) = (&pod.namespace, &pod.name);
+                tracing::info!(namespace, name, victims = claim.victims.len(), %at, "spot pods are to make room");
+                self.claims.insert(pod.uid, claim);
+            }
+        }
+        Ok(())
+    }
+}

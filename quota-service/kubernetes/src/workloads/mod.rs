@@ -1,0 +1,227 @@
+//! What of Kueue's Workloads concerns Headroom. Read once, where they come in.
+
+#[cfg(test)]
+pub(crate) mod fixture;
+mod store;
+
+pub use store::{Store, watch_into};
+
+use crate::cluster::slim::{Condition, Pod, unix_s};
+use crate::cluster::workload::{Check, PodSet, Workload};
+use crate::names;
+use crate::view::facts::{Reading, gpus_of_pod, selected_model};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{GpuModel, HorizonHours, UnixSeconds};
+
+/// State of an admission check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckState {
+    Pending,
+    Ready,
+    Retry,
+    Rejected,
+}
+
+impl CheckState {
+    /// As Kueue writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Ready => "Ready",
+            Self::Retry => "Retry",
+            Self::Rejected => "Rejected",
+        }
+    }
+
+    /// One that we do not know is none that we may answer.
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Pending, Self::Ready, Self::Retry, Self::Rejected].into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// The check that is ours to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckFacts {
+    pub state: CheckState,
+    pub since: UnixSeconds,
+    pub requeue_after_s: u64,
+    /// How often it was `Retry`, as Kueue counts.
+    pub retries: u32,
+}
+
+/// GPUs of one kind of pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetFacts {
+    pub name: String,
+    /// Whether its pods say themselves how long they ask to be guaranteed.
+    pub says_hours: bool,
+    pub gpus: u64,
+    /// That Kueue assigned for GPUs.
+    pub flavor: Option<String>,
+    /// That the pods select.
+    pub gpu_model: Option<GpuModel>,
+}
+
+/// A Workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "conditions of Kueue, which are true or not each by itself")]
+pub struct WorkloadFacts {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    pub resource_version: String,
+    pub created: UnixSeconds,
+    /// Those that ask for GPUs. An error says of which the amount makes no sense.
+    pub sets: Result<Vec<SetFacts>, String>,
+    /// Whether all pods with GPUs are of a spot class.
+    pub is_spot: bool,
+    /// Hours that it asks to be guaranteed; none at will. An error says what makes no sense.
+    pub hours: Result<Option<HorizonHours>, String>,
+    pub saved: Option<UnixSeconds>,
+    pub boost: Option<String>,
+    pub cluster_queue: String,
+    pub is_active: bool,
+    pub has_quota: bool,
+    pub is_evicted: bool,
+    pub is_finished: bool,
+    /// Since when.
+    pub admitted: Option<UnixSeconds>,
+    pub check: Option<CheckFacts>,
+}
+
+impl WorkloadFacts {
+    /// Reads a Workload; `check` is the name of our admission check.
+    #[must_use]
+    pub fn read(workload: &Workload, reading: &Reading, check: &str) -> Self {
+        let meta = &workload.metadata;
+        let (spec, status) = (&workload.spec, &workload.status);
+        let own = |text: Option<&String>| text.cloned().unwrap_or_default();
+        let is = |kind: &str| condition(&status.conditions, kind).is_some();
+        let metas: Vec<&ObjectMeta> =
+            std::iter::once(meta).chain(spec.pod_sets.iter().map(|set| &set.template.metadata)).collect();
+        Self {
+            namespace: own(meta.namespace.as_ref()),
+            name: own(meta.name.as_ref()),
+            uid: own(meta.uid.as_ref()),
+            resource_version: own(meta.resource_version.as_ref()),
+            created: UnixSeconds::new(meta.creation_timestamp.as_ref().map_or(0, unix_s)),
+            sets: sets(workload, reading),
+            is_spot: is_spot(&spec.pod_sets, reading),
+            hours: hours(&metas, reading),
+            saved: metas
+                .iter()
+                .filter_map(|meta| command_line::instant(told(meta, names::CHECKPOINTED_AT)?).ok())
+                .max(),
+            boost: meta.annotations.as_ref().and_then(|all| all.get(names::PRIORITY_BOOST)).cloned(),
+            cluster_queue: status.admission.cluster_queue.clone(),
+            is_active: spec.active != Some(false),
+            has_quota: is("QuotaReserved"),
+            is_evicted: is("Evicted"),
+            is_finished: is("Finished"),
+            admitted: condition(&status.conditions, "Admitted").map(since),
+            check: status.admission_checks.iter().find(|one| one.name == check).and_then(check_facts),
+        }
+    }
+
+    /// Namespace and name.
+    #[must_use]
+    pub fn key(&self) -> (String, String) {
+        (self.namespace.clone(), self.name.clone())
+    }
+
+    /// GPUs over all pods; none where an amount makes no sense.
+    #[must_use]
+    pub fn gpus(&self) -> u64 {
+        self.sets.iter().flatten().map(|set| set.gpus).sum()
+    }
+
+    /// GPUs by pool: by the flavor that was assigned, or what is selected, or the pool that `other` names.
+    ///
+    /// # Errors
+    /// It is not known of which pool some of them are.
+    pub fn gpus_by_model(
+        &self,
+        flavors: &BTreeMap<String, GpuModel>,
+        other: Option<&GpuModel>,
+    ) -> Result<BTreeMap<GpuModel, u64>, String> {
+        let mut amounts = BTreeMap::new();
+        for set in self.sets.iter().flatten() {
+            let by_flavor = set.flavor.as_ref().and_then(|flavor| flavors.get(flavor));
+            let Some(model) = by_flavor.or(set.gpu_model.as_ref()).or(other) else {
+                return Err(set.flavor.as_ref().map_or_else(
+                    || "its pods select no GPU model, and there are several: select one".to_owned(),
+                    |flavor| format!("flavor {flavor:?} has no GPU model: write it into flavors"),
+                ));
+            };
+            *amounts.entry(model.clone()).or_insert(0) += set.gpus;
+        }
+        Ok(amounts)
+    }
+}
+
+fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|one| one.kind == kind && one.status == "True")
+}
+
+fn since(condition: &Condition) -> UnixSeconds {
+    UnixSeconds::new(condition.last_transition_time.as_ref().map_or(0, unix_s))
+}
+
+fn check_facts(check: &Check) -> Option<CheckFacts> {
+    Some(CheckFacts {
+        state: CheckState::parse(&check.state)?,
+        since: UnixSeconds::new(check.last_transition_time.as_ref().map_or(0, unix_s)),
+        requeue_after_s: check.requeue_after_seconds.unwrap_or(0),
+        retries: check.retry_count.unwrap_or(0),
+    })
+}
+
+fn told<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    let annotation = meta.annotations.as_ref().and_then(|all| all.get(key));
+    annotation.or_else(|| meta.labels.as_ref()?.get(key)).map(String::as_str)
+}
+
+/// The Workload's own word first, then that of its pods.
+fn hours(metas: &[&ObjectMeta], reading: &Reading) -> Result<Option<HorizonHours>, String> {
+    match metas.iter().find_map(|meta| told(meta, names::GUARANTEE_HOURS)) {
+        None => Ok(reading.default_guarantee),
+        Some("0") => Ok(None),
+        Some(text) => HorizonHours::parse(text)
+            .map(Some)
+            .map_err(|fault| format!("{}: {text:?}: {fault}", names::GUARANTEE_HOURS)),
+    }
+}
+
+/// The pod that a template makes, as far as it is read.
+fn pod_of(set: &PodSet) -> Pod {
+    Pod { metadata: set.template.metadata.clone(), spec: set.template.spec.clone(), ..Pod::default() }
+}
+
+fn sets(workload: &Workload, reading: &Reading) -> Result<Vec<SetFacts>, String> {
+    let assigned = &workload.status.admission.pod_set_assignments;
+    let mut sets = Vec::new();
+    for set in &workload.spec.pod_sets {
+        let pod = pod_of(set);
+        let each = gpus_of_pod(&pod, &set.name, &reading.gpu_resource).map_err(|fault| fault.to_string())?;
+        let assignment = assigned.iter().find(|one| one.name == set.name);
+        let count = assignment.and_then(|one| one.count).unwrap_or(set.count);
+        let gpus = u64::from(each) * u64::from(count);
+        if gpus > 0 {
+            let selected = selected_model(&pod, &reading.gpu_model_label);
+            let gpu_model = selected.and_then(|model| GpuModel::parse(model).ok());
+            let flavor = assignment.and_then(|one| one.flavors.get(&reading.gpu_resource)).cloned();
+            let says_hours = told(&set.template.metadata, names::GUARANTEE_HOURS).is_some();
+            sets.push(SetFacts { name: set.name.clone(), says_hours, gpus, flavor, gpu_model });
+        }
+    }
+    Ok(sets)
+}
+
+fn is_spot(sets: &[PodSet], reading: &Reading) -> bool {
+    let asks = |set: &&PodSet| gpus_of_pod(&pod_of(set), &set.name, &reading.gpu_resource).is_ok_and(|gpus| gpus > 0);
+    let classes: BTreeSet<Option<&String>> =
+        sets.iter().filter(asks).map(|set| set.template.spec.priority_class_name.as_ref()).collect();
+    !classes.is_empty() && classes.iter().all(|class| class.is_some_and(|class| reading.spot_classes.contains(class)))
+}

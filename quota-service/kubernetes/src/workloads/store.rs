@@ -1,0 +1,137 @@
+//! The Workloads that are there, as a watch tells them.
+
+use super::WorkloadFacts;
+use crate::cluster::connect::chain;
+use crate::cluster::workload::Workload;
+use crate::view::facts::Reading;
+use futures_util::StreamExt;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use serving::said::Standing;
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// Objects of one answer to a list.
+const PAGE: u32 = 500;
+
+type Key = (String, String);
+
+#[derive(Debug, Default)]
+struct Kept {
+    there: BTreeMap<Key, WorkloadFacts>,
+    /// What a list that runs has told so far.
+    listed: BTreeMap<Key, WorkloadFacts>,
+}
+
+/// Workloads by namespace and name.
+#[derive(Debug)]
+pub struct Store {
+    kept: Mutex<Kept>,
+    reading: Reading,
+    check: String,
+    /// Rises with each change; 0 until all were told once.
+    changes: watch::Sender<u64>,
+}
+
+impl Store {
+    /// An empty one; `check` is the name of our admission check.
+    #[must_use]
+    pub fn new(reading: Reading, check: &str) -> Arc<Self> {
+        let (kept, changes) = (Mutex::default(), watch::Sender::new(0));
+        Arc::new(Self { kept, reading, check: check.to_owned(), changes })
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All that is there, by namespace and name; `None` until it was told whole.
+    #[must_use]
+    pub fn all(&self) -> Option<Vec<WorkloadFacts>> {
+        let is_whole = *self.changes.borrow() > 0;
+        is_whole.then(|| self.kept().there.values().cloned().collect())
+    }
+
+    /// Wakes who waits for a change.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Takes in what a write was answered, before the watch tells it: the next look must not decide on what was before.
+    pub fn wrote(&self, answer: serde_json::Value) {
+        if let Ok(workload) = serde_json::from_value::<Workload>(answer) {
+            self.set(&workload);
+        }
+    }
+
+    fn set(&self, workload: &Workload) {
+        let facts = WorkloadFacts::read(workload, &self.reading, &self.check);
+        let mut kept = self.kept();
+        let key = facts.key();
+        // The watch tells what we wrote over since. Versions are numbers; where they are not, the watch is right in the end.
+        let is_older = kept.there.get(&key).is_some_and(|known| {
+            let number = |facts: &WorkloadFacts| facts.resource_version.parse::<u64>().ok();
+            known.uid == facts.uid && number(&facts).zip(number(known)).is_some_and(|(told, known)| told < known)
+        });
+        if !is_older {
+            kept.there.insert(key, facts);
+        }
+    }
+
+    /// Takes in what a watch tells.
+    pub fn tell(&self, event: Event<Workload>) {
+        let is_listed = matches!(event, Event::InitDone);
+        match event {
+            Event::Init => self.kept().listed.clear(),
+            Event::InitApply(workload) => {
+                let facts = WorkloadFacts::read(&workload, &self.reading, &self.check);
+                self.kept().listed.insert(facts.key(), facts);
+            }
+            Event::InitDone => {
+                let mut kept = self.kept();
+                kept.there = std::mem::take(&mut kept.listed);
+            }
+            Event::Apply(workload) => self.set(&workload),
+            Event::Delete(workload) => {
+                let key = WorkloadFacts::read(&workload, &self.reading, &self.check).key();
+                self.kept().there.remove(&key);
+            }
+        }
+        self.changes.send_if_modified(|count| {
+            let is_told = is_listed || *count > 0;
+            *count += u64::from(is_told);
+            is_told
+        });
+    }
+}
+
+/// Keeps a store at what is there. Never returns.
+pub async fn watch_into(client: Client, store: Arc<Store>) {
+    let config = watcher::Config::default().page_size(PAGE);
+    let mut events = pin!(watcher(Api::<Workload>::all(client), config).default_backoff());
+    let standing = Standing::new();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                if let Some(over) = standing.is_over("") {
+                    tracing::info!(lasted_s = over.lasted_s, times = over.times, "Workloads are watched again");
+                }
+                store.tell(event);
+            }
+            Err(fault) => {
+                metrics::counter!("headroom_kubernetes_watch_faults_total", "resource" => "workloads").increment(1);
+                if standing.begins("") {
+                    let fault = chain(&fault);
+                    tracing::warn!(
+                        fault,
+                        "Workloads (kueue.x-k8s.io/v1beta2) are not watched: is Kueue there, and may we? Told once they are"
+                    );
+                }
+            }
+        }
+    }
+}
