@@ -1,8 +1,8 @@
 //! What each pod on a node would lose, ready to be weighed: a question names up to 320,000 pods, of which each lies beside the
 //! others of its node.
 
-use crate::view::{End, View};
 use crate::view::facts::{Life, PodFacts, Uid};
+use crate::view::{End, View};
 use placement::fleet::History;
 use placement::fleet::offered::Victim;
 use std::collections::{HashMap, VecDeque};
