@@ -1,8 +1,8 @@
 //! What each pod on a node would lose, ready to be weighed: a question names up to 320,000 pods, of which each lies beside the
 //! others of its node.
 
-use crate::view::View;
 use crate::view::facts::{Life, PodFacts, Uid};
+use crate::view::{End, View};
 use placement::fleet::History;
 use placement::fleet::offered::Victim;
 use std::collections::{HashMap, VecDeque};
@@ -59,7 +59,7 @@ impl Burdens {
     pub fn seen(&mut self, pod: &PodFacts, now: UnixSeconds) {
         let Some(node) = pod.node.as_ref().filter(|_| pod.life == Life::Runs) else {
             if self.pods.contains_key(&pod.uid) && pod.life == Life::Ended {
-                let is_evicted = is_evicted(pod);
+                let is_evicted = End::of(pod, true).is_eviction();
                 self.end(pod.class, is_evicted, now);
             }
             self.lift(pod.uid);
@@ -77,7 +77,7 @@ impl Burdens {
                 here.victims.insert(place, victim);
             }
         }
-        let is_evicted = pod.class == TaskClass::Spot && is_evicted(pod);
+        let is_evicted = pod.class == TaskClass::Spot && End::of(pod, false).is_eviction();
         self.pods.insert(pod.uid, Known { node: node.as_str().into(), is_evicted });
     }
 
@@ -125,10 +125,6 @@ impl Burdens {
         }
         Some(known)
     }
-}
-
-fn is_evicted(pod: &PodFacts) -> bool {
-    pod.disruption.as_deref() == Some("PreemptionByScheduler")
 }
 
 fn victim(pod: &PodFacts, now: UnixSeconds) -> Victim {

@@ -10,7 +10,7 @@ mod pool;
 #[cfg(test)]
 mod tests;
 
-pub use outcomes::event_id;
+pub use outcomes::{End, event_id};
 pub use peaks::HourPeaks;
 pub use pool::{PoolView, gang_of, task_of};
 

@@ -10,7 +10,7 @@ const TOLD_AGAIN_S: i64 = 86_400;
 
 /// How a running pod ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub enum End {
     /// The scheduler made room for another pod, or we did.
     Preempted,
     /// Its node is lost, or ran out of something.
