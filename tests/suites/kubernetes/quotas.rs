@@ -26,7 +26,8 @@ async fn site() -> Site {
     site.pods(0..6, false);
     site.pods(6..10, true);
     site.cluster.install_kueue();
-    let flavor = json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "a100-spot"}});
+    let flavor =
+        json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "a100-spot"}});
     site.cluster.put(flavor);
     for namespace in ["headroom-system"] {
         site.cluster.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
