@@ -3,12 +3,10 @@
 use super::Check;
 use super::api::Api;
 use crate::config::{Config, KueueMode};
+use crate::publish::provider::{Form, form};
 use serde_json::Value;
 
 const VERSION: &str = "v1beta2";
-const PROVIDER_VERSION: &str = "v1alpha1";
-/// Names that the list of flavors has had in the alpha of Kueue, the newest first.
-pub const FLAVOR_LISTS: [&str; 2] = ["orchestratedFlavors", "managedFlavors"];
 
 /// A definition: there, not there, or not to be read.
 type Found = Result<Option<Value>, String>;
@@ -28,6 +26,11 @@ impl Definitions {
     /// `None` where it is not known.
     pub fn has_provider(&self) -> Option<bool> {
         self.provider.as_ref().ok().map(Option::is_some)
+    }
+
+    /// How a `CapacityProvider` is written here, where there is one that is known.
+    pub fn form(&self) -> Option<Form> {
+        form(self.provider.as_ref().ok()?.as_ref()?).ok()
     }
 }
 
@@ -106,11 +109,6 @@ pub fn checks(config: &Config, definitions: &Definitions) -> Vec<Check> {
     checks
 }
 
-fn served(definition: &Value) -> Vec<&str> {
-    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-    versions.filter(|version| version["served"] == true).filter_map(|version| version["name"].as_str()).collect()
-}
-
 fn other(plural: &str, versions: &Versions) -> Check {
     let name = format!("definition {plural}");
     match versions {
@@ -147,38 +145,9 @@ fn provider(mode: KueueMode, found: &Found) -> Check {
         Ok(None) => return Check::fail(name, "there is none", install),
         Ok(Some(definition)) => definition,
     };
-    let versions = definition["spec"]["versions"].as_array();
-    let ours = versions.into_iter().flatten().find(|one| one["name"] == PROVIDER_VERSION && one["served"] == true);
-    let Some(ours) = ours else {
-        let found = format!("served as {}, and {PROVIDER_VERSION} is needed", served(definition).join(", "));
-        return Check::fail(name, found, "look for a newer headroom-kubernetes, or set kueue = \"cluster-queue\"");
-    };
-    match lacks(ours) {
-        Ok(flavors) => Check::ok(name, format!("{PROVIDER_VERSION}, flavors in spec.{flavors}")),
-        Err(field) => {
-            let mend = "install the version of Kueue that this program was made for, or set kueue = \"cluster-queue\"";
-            Check::fail(name, format!("{PROVIDER_VERSION} has no {field}, which is written"), mend)
-        }
-    }
-}
-
-/// The name of the list of flavors; or the first field that is written, and is not in the schema.
-fn lacks(version: &Value) -> Result<&'static str, String> {
-    let schema = &version["schema"]["openAPIV3Schema"]["properties"];
-    let (spec, status) = (&schema["spec"]["properties"], &schema["status"]["properties"]);
-    let list = FLAVOR_LISTS.into_iter().find(|name| spec[*name].is_object());
-    let list = list.ok_or_else(|| format!("spec.{}", FLAVOR_LISTS[0]))?;
-    let entry = &status["capacity"]["properties"]["flavors"]["items"]["properties"];
-    let written = [
-        (&spec["controllerName"], "spec.controllerName"),
-        (&version["subresources"]["status"], "subresource status"),
-        (&entry["name"], "status.capacity.flavors[].name"),
-        (&entry["resources"], "status.capacity.flavors[].resources"),
-        (&status["conditions"], "status.conditions"),
-    ];
-    match written.into_iter().find(|(field, _)| !field.is_object()) {
-        Some((_, name)) => Err(name.to_owned()),
-        None => Ok(list),
+    match form(definition) {
+        Ok(form) => Check::ok(name, format!("{}, flavors in spec.{}", form.version, form.flavors)),
+        Err(why) => Check::fail(name, why, "look for a newer headroom-kubernetes, or set kueue = \"cluster-queue\""),
     }
 }
 

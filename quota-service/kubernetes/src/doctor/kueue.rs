@@ -2,9 +2,10 @@
 
 use super::Check;
 use super::api::Api;
-use super::definitions::{Definitions, FLAVOR_LISTS, concerns};
+use super::definitions::{Definitions, concerns};
 use crate::config::{Config, KueueMode, flavors};
 use crate::names::{GUARANTEE_CONTROLLER, HEADROOM, MANAGED_BY, QUOTA_CONTROLLER};
+use crate::publish::provider::Form;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -21,10 +22,10 @@ pub async fn of(api: &Api, config: &Config, definitions: &Definitions) -> Vec<Ch
         checks.extend(resource_flavors(api, config).await);
         let has_provider = definitions.has_provider() == Some(true);
         if mode == KueueMode::CapacityProvider || mode == KueueMode::Auto && has_provider {
-            // Where the definition is missing, that was told.
-            if has_provider {
-                checks.push(provider(api, config).await);
-                checks.push(orchestrator(api, config).await);
+            // Where the definition is missing, or of another form, that was told.
+            if let Some(form) = definitions.form() {
+                checks.push(provider(api, config, &form).await);
+                checks.push(orchestrator(api, config, &form).await);
             }
         } else {
             checks.push(queue(api, config).await);
@@ -73,10 +74,10 @@ fn missing(config: &Config, listed: &BTreeSet<&str>) -> Vec<String> {
         .collect()
 }
 
-async fn provider(api: &Api, config: &Config) -> Check {
+async fn provider(api: &Api, config: &Config, form: &Form) -> Check {
     let wanted = &config.capacity_provider;
     let name = format!("capacity provider {wanted}");
-    let object = match api.find(&format!("{GROUP}/v1alpha1/capacityproviders/{wanted}")).await {
+    let object = match api.find(&format!("{GROUP}/{}/capacityproviders/{wanted}", form.version)).await {
         Ok(Some(object)) => object,
         Ok(None) => {
             return Check::fail(name, "there is none", "make it (deploy/chart does), or correct capacity_provider");
@@ -88,7 +89,7 @@ async fn provider(api: &Api, config: &Config) -> Check {
         let found = format!("its controllerName is {controller:?}: it is another's, and not written");
         return Check::fail(name, found, format!("make one with controllerName {QUOTA_CONTROLLER}"));
     }
-    let list = FLAVOR_LISTS.into_iter().find(|list| object["spec"][*list].is_array()).unwrap_or(FLAVOR_LISTS[0]);
+    let list = form.flavors;
     let missing = missing(config, &names(&object["spec"][list]));
     if !missing.is_empty() {
         let found = format!("spec.{list} lacks {}: Kueue ignores what is told of them", missing.join(", "));
@@ -102,9 +103,9 @@ async fn provider(api: &Api, config: &Config) -> Check {
 }
 
 /// Somebody has to distribute what the provider tells.
-async fn orchestrator(api: &Api, config: &Config) -> Check {
+async fn orchestrator(api: &Api, config: &Config, form: &Form) -> Check {
     let name = "orchestrator".to_owned();
-    let all = match api.list(&format!("{GROUP}/v1alpha1/dynamicquotaorchestrators")).await {
+    let all = match api.list(&format!("{GROUP}/{}/dynamicquotaorchestrators", form.version)).await {
         Ok(all) => all,
         Err(why) => {
             let mend = "let this identity list dynamicquotaorchestrators";

@@ -4,6 +4,7 @@ use super::Check;
 use super::api::Api;
 use super::definitions::Definitions;
 use crate::config::{Config, KueueMode, shares};
+use crate::publish::target::RESOURCE_QUOTA;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,8 +14,6 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 /// Reviews that are asked for at once.
 const AT_ONCE: usize = 8;
 const KUEUE: &str = "kueue.x-k8s.io";
-/// Name of each `ResourceQuota` of ours.
-pub const RESOURCE_QUOTA: &str = "headroom-spot";
 
 /// What one verb is wanted for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

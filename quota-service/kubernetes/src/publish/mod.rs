@@ -8,9 +8,9 @@ mod heartbeat;
 mod kueue;
 mod pace;
 mod plan;
-mod provider;
+pub(crate) mod provider;
 mod split;
-mod target;
+pub(crate) mod target;
 #[cfg(test)]
 mod tests;
 mod write;
