@@ -38,6 +38,7 @@ impl KueueMode {
 }
 
 /// Settings of this program.
+#[expect(clippy::struct_excessive_bools, reason = "each mode is a switch of its own")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {

@@ -8,7 +8,7 @@ use crate::headroom::{Headroom, HeadroomError, Offers, offers, report};
 use crate::publish::{Amounts, Wanted};
 use crate::view::View;
 use crate::view::facts::Reading;
-use crate::{clock, health, lead, publish};
+use crate::{admission, boost, clock, evict, health, lead, publish};
 use command_line::{Exit, Failure, colours, say};
 use kube::Client;
 use placement::{Policy, Stage};
@@ -157,8 +157,20 @@ impl Parts {
                 self.stop.clone(),
             )));
             let (client, config, stop) = (self.client.clone(), self.config.clone(), self.stop.clone());
-            tasks.push(tokio::spawn(publish::run(client, config, wanted, lead, stop)));
+            tasks.push(tokio::spawn(publish::run(client, config, wanted, lead.clone(), stop)));
         }
+        macro_rules! begin {
+            ($is_on:ident, $run:path) => {
+                if self.config.$is_on {
+                    let (client, config, shared) = (self.client.clone(), self.config.clone(), self.shared.clone());
+                    let told = (offers.clone(), lead.clone(), self.stop.clone());
+                    tasks.push(tokio::spawn($run(client, config, shared, told.0, told.1, told.2)));
+                }
+            };
+        }
+        begin!(admission_check, admission::run);
+        begin!(priority_boost, boost::run);
+        begin!(evict, evict::run);
         tasks
     }
 

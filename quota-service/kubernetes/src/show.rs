@@ -13,7 +13,7 @@ use placement::Policy;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{Debug, Write};
 use vocab::{ClusterName, TaskClass, UnixSeconds};
 
 /// Objects of one answer.
@@ -169,19 +169,14 @@ fn as_text(view: &View, faults: &[String], now: UnixSeconds) -> String {
             promised.to_string(),
         ]);
     }
-    let mut text = table(&header, &rows);
-    if rows.is_empty() {
-        text =
-            "no node has GPUs (gpu_resource), or none says its model (gpu_model_label, default_gpu_model)\n".to_owned();
-    }
+    let none = "no node has GPUs (gpu_resource), or none says its model (gpu_model_label, default_gpu_model)\n";
+    let mut text = if rows.is_empty() { none.to_owned() } else { table(&header, &rows) };
     if !view.without_model.is_empty() {
-        text += &format!(
-            "{} pods belong to no pool: they select no GPU model (default_gpu_model)\n",
-            view.without_model.len()
-        );
+        let pods = view.without_model.len();
+        let _ = writeln!(text, "{pods} pods belong to no pool: they select no GPU model (default_gpu_model)");
     }
     for fault in faults {
-        text += &format!("not read: {fault}\n");
+        let _ = writeln!(text, "not read: {fault}");
     }
     text
 }

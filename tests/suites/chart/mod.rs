@@ -22,7 +22,7 @@ fn file(name: &str) -> PathBuf {
 }
 
 /// What renders the chart, built once; `None` where it cannot be, which is told.
-fn renderer() -> Option<&'static Path> {
+pub fn renderer() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<tempfile::TempDir>> = OnceLock::new();
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -49,14 +49,14 @@ fn ran(renderer: &Path, values: &str, more: &[&str]) -> Output {
 }
 
 /// The manifests of a file of values with some of them set otherwise.
-fn rendered(renderer: &Path, values: &str, sets: &[&str]) -> Vec<Value> {
+pub fn rendered(renderer: &Path, values: &str, sets: &[&str]) -> Vec<Value> {
     let more: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
     let output = ran(renderer, values, &more);
     assert!(output.status.success(), "{values} {sets:?}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn of_kind<'a>(manifests: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub fn of_kind<'a>(manifests: &'a [Value], kind: &str) -> Vec<&'a Value> {
     manifests.iter().filter(|one| one["kind"] == kind).collect()
 }
 

@@ -63,7 +63,12 @@ fn added() -> Vec<(&'static str, &'static str, Vec<&'static str>, Vec<&'static s
     vec![
         ("least", "modes.extender=false", vec![], vec![]),
         ("least", "modes.extender=true", vec![], vec![]),
-        ("kueue", "modes.kueue=capacity-provider", kueue.to_vec(), with_lease(&[PROVIDER[0], PROVIDER[1], SHAPES, FLAVORS])),
+        (
+            "kueue",
+            "modes.kueue=capacity-provider",
+            kueue.to_vec(),
+            with_lease(&[PROVIDER[0], PROVIDER[1], SHAPES, FLAVORS]),
+        ),
         (
             "kueue",
             "modes.kueue=cluster-queue",

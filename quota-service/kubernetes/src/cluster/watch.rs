@@ -21,7 +21,7 @@ use vocab::{GpuModel, NodeId, UnixSeconds};
 /// Objects of one answer to a list. A pod of the API has some 5 KB.
 const PAGE: u32 = 500;
 /// After a longer silence a list may hide peaks that came and went.
-const LONGEST_GAP: Duration = Duration::from_secs(60);
+const LONGEST_GAP: Duration = Duration::from_mins(1);
 
 /// What the watches tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -183,10 +183,9 @@ async fn admission_check(api: &Api, config: &Config) -> Vec<Check> {
 
 async fn users(api: &Api, wanted: &str) -> Check {
     let name = format!("queues of {wanted}");
-    let queues = match api.list(&format!("{GROUP}/v1beta2/clusterqueues")).await {
-        Ok(queues) => queues,
-        // No mode needs that for this check.
-        Err(_) => return Check::ok(name, "not known: this identity may not list clusterqueues"),
+    // No mode needs that for this check.
+    let Ok(queues) = api.list(&format!("{GROUP}/v1beta2/clusterqueues")).await else {
+        return Check::ok(name, "not known: this identity may not list clusterqueues");
     };
     let lists = |queue: &&Value| names(&queue["spec"]["admissionChecksStrategy"]["admissionChecks"]).contains(wanted);
     let using: Vec<&str> = queues.iter().filter(lists).filter_map(|queue| queue["metadata"]["name"].as_str()).collect();

@@ -203,9 +203,12 @@ fn too_much(held: &[&str]) -> Option<Check> {
     Some(Check::warn("permissions beyond", found, "bind a ServiceAccount of its own to the roles of deploy/chart"))
 }
 
+/// Namespace, group, resource and name of a rule.
+type Rule<'a> = (&'a str, &'a str, &'a str, &'a str);
+
 /// Missing verbs of one rule are one line.
 fn lines(missing: &[&Need]) -> Vec<Check> {
-    let mut rules: BTreeMap<(&str, &str, &str, &str), (Vec<&str>, &str)> = BTreeMap::new();
+    let mut rules: BTreeMap<Rule<'_>, (Vec<&str>, &str)> = BTreeMap::new();
     for need in missing {
         let rule = rules.entry((&need.namespace, &need.group, &need.resource, &need.name)).or_default();
         if !rule.0.contains(&need.verb.as_str()) {

@@ -49,6 +49,9 @@ const AT_ONCE: usize = 4;
 /// Tells the time.
 pub type Clock = Arc<dyn Fn() -> UnixSeconds + Send + Sync>;
 
+/// Runs before work.
+type Before = Arc<dyn Fn() + Send + Sync>;
+
 /// What answers rest on. A clone is the same.
 #[derive(Clone)]
 pub struct ExtenderState(Arc<Inner>);
@@ -75,7 +78,7 @@ pub struct Inner {
     assumed_s: i64,
     permits: Arc<Semaphore>,
     /// Before each work, in tests.
-    before: Option<Arc<dyn Fn() + Send + Sync>>,
+    before: Option<Before>,
 }
 
 impl ExtenderState {

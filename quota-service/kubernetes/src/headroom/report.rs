@@ -89,7 +89,7 @@ impl Reporter {
     async fn tell_rows(&self, mut rows: Vec<UsageRow>, now: UnixSeconds) -> Vec<UsageRow> {
         let before = rows.len();
         rows.retain(|row| now.since_s(row.hour.instant()) < KEPT_HOURS * 3_600);
-        self.lost("usage", before - rows.len(), "nobody took it for a week");
+        Self::lost("usage", before - rows.len(), "nobody took it for a week");
         let mut left = Vec::new();
         for batch in rows.chunks(BATCH) {
             let body = UsageBatch { rows: batch.iter().map(row_body).collect() };
@@ -104,7 +104,7 @@ impl Reporter {
     async fn tell_outcomes(&self, mut outcomes: Vec<Outcome>, now: UnixSeconds) -> Vec<Outcome> {
         let before = outcomes.len();
         outcomes.retain(|outcome| now.since_s(outcome.ended_at) < KEPT_HOURS * 3_600);
-        self.lost("outcomes", before - outcomes.len(), "nobody took them for a week");
+        Self::lost("outcomes", before - outcomes.len(), "nobody took them for a week");
         let mut left = Vec::new();
         for batch in outcomes.chunks(BATCH) {
             let body = OutcomeBatch { outcomes: batch.iter().map(outcome_body).collect() };
@@ -151,12 +151,12 @@ impl Reporter {
         );
         let Err(fault) = went else { return false };
         if !fault.is_retryable() {
-            self.lost(what, count, "it is refused as wrong");
+            Self::lost(what, count, "it is refused as wrong");
         }
         fault.is_retryable()
     }
 
-    fn lost(&self, what: &'static str, count: usize, why: &str) {
+    fn lost(what: &'static str, count: usize, why: &str) {
         if count > 0 {
             metrics::counter!("headroom_kubernetes_lost_total", "of" => what).increment(count as u64);
             tracing::error!(what, count, why, "it is let go of");

@@ -289,7 +289,8 @@ fn gpus(what: &'static str, name: &str, resource: &str, amount: &str) -> Result<
         None => (amount, false),
     };
     let count: u64 = digits.parse().map_err(|_| wrong())?;
-    let count = if thousandths { (count % 1_000 == 0).then_some(count / 1_000).ok_or_else(wrong)? } else { count };
+    let count =
+        if thousandths { count.is_multiple_of(1_000).then_some(count / 1_000).ok_or_else(wrong)? } else { count };
     if count > MOST_GPUS {
         return Err(wrong());
     }

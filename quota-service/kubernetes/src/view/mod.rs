@@ -226,7 +226,7 @@ impl View {
             pool.fleet.pass_to(now);
             for (task, guarantee) in pool.fleet.ended_guarantees(now) {
                 let node = pool.node_of(&task);
-                self.outcomes.extend(outcomes::kept(&id, &task, guarantee, node));
+                self.outcomes.push(outcomes::kept(&id, &task, guarantee, node));
             }
         }
     }

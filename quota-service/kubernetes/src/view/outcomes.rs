@@ -25,19 +25,20 @@ pub enum End {
 
 impl End {
     /// By what the API says of it last.
+    #[must_use]
     pub fn of(last: &PodFacts, has_ended: bool) -> Self {
         match last.disruption.as_deref() {
-            Some("PreemptionByScheduler") => Self::Preempted,
-            Some("EvictionByEvictionAPI") if last.is_announced => Self::Preempted,
-            Some("EvictionByEvictionAPI") => Self::Drained,
+            Some("EvictionByEvictionAPI") if !last.is_announced => Self::Drained,
             Some("DeletionByTaintManager" | "DeletionByPodGC" | "TerminationByKubelet" | "Evicted") => Self::NodeLost,
-            // A condition of others, such as Kueue's, that says that it was stopped from outside.
+            // PreemptionByScheduler, what we announced, and conditions of others, such as Kueue's, that say that it was stopped from
+            // outside.
             Some(_) => Self::Preempted,
             None if has_ended && !last.is_going => Self::Finished,
             None => Self::Deleted,
         }
     }
 
+    #[must_use]
     pub const fn is_eviction(self) -> bool {
         matches!(self, Self::Preempted)
     }
@@ -60,8 +61,8 @@ pub fn event_id(uid: Uid) -> EventId {
 }
 
 /// It ran to the end of its guarantee.
-pub(super) fn kept(pool: &PoolId, task: &TaskId, guarantee: Guarantee, node: Option<NodeId>) -> Option<Outcome> {
-    Some(Outcome {
+pub(super) fn kept(pool: &PoolId, task: &TaskId, guarantee: Guarantee, node: Option<NodeId>) -> Outcome {
+    Outcome {
         event_id: event_id(Uid::of(task.as_str())),
         pool: pool.clone(),
         guarantee_hours: guarantee.hours,
@@ -69,7 +70,7 @@ pub(super) fn kept(pool: &PoolId, task: &TaskId, guarantee: Guarantee, node: Opt
         ended_at: guarantee.until,
         task: Some(task.clone()),
         node,
-    })
+    }
 }
 
 /// It ended; `None` where it was promised nothing, or the promise was over.
@@ -93,5 +94,5 @@ pub(super) fn of_end(pool: &PoolId, pod: &PodFacts, end: End, now: UnixSeconds) 
 pub(super) fn of_past(pool: &PoolId, pod: &PodFacts, now: UnixSeconds) -> Option<Outcome> {
     let guarantee = Guarantee::from(pod.since(), pod.guarantee?);
     let is_past = pod.class == TaskClass::Spot && guarantee.until <= now && now.since_s(guarantee.until) < TOLD_AGAIN_S;
-    is_past.then(|| kept(pool, &task_of(pod.uid), guarantee, pod.node.clone())).flatten()
+    is_past.then(|| kept(pool, &task_of(pod.uid), guarantee, pod.node.clone()))
 }

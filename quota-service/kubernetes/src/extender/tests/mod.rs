@@ -8,7 +8,7 @@ use crate::headroom::Offer;
 use crate::view::facts::{Life, NodeFacts, Uid};
 use placement::{Limit, Policy, Stage};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tower::ServiceExt;
 use vocab::{ClusterName, HorizonHours, MilliGpus, NodeId, Organization, TaskClass};
 
@@ -63,7 +63,7 @@ struct World {
 }
 
 impl World {
-    fn new(change: impl FnOnce(&mut Config), before: Option<Arc<dyn Fn() + Send + Sync>>) -> Self {
+    fn new(change: impl FnOnce(&mut Config), before: Option<Before>) -> Self {
         let mut config = Config { cluster: "earth".into(), extender_deadline_ms: 60_000, ..Config::default() };
         change(&mut config);
         let view = View::new(ClusterName::parse("earth").unwrap(), Reading::of(&config), Policy::GFS);
