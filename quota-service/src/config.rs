@@ -70,7 +70,7 @@ pub struct Config {
     pub lease_s: u64,
     /// Clusters that this service writes for, comma between them; empty for all. Others are read, and what is decided about them is
     /// forwarded: services on one database may share the clusters among them.
-    pub clusters: String,
+    pub own_clusters: String,
     /// How long open requests may take after the service was told to stop.
     pub shutdown_grace_s: u64,
     /// How often each cluster is trained again: `never`, `daily` or `weekly`; with the last two also when its forecasts
@@ -152,8 +152,8 @@ impl Config {
     ///
     /// # Errors
     /// One of them is no name of a cluster.
-    pub fn clusters(&self) -> Result<BTreeSet<ClusterName>, NameError> {
-        self.clusters.split(',').map(str::trim).filter(|name| !name.is_empty()).map(ClusterName::parse).collect()
+    pub fn own_clusters(&self) -> Result<BTreeSet<ClusterName>, NameError> {
+        self.own_clusters.split(',').map(str::trim).filter(|name| !name.is_empty()).map(ClusterName::parse).collect()
     }
 
     /// The name of this service among those on its database: of a machine and a port there is one that runs.
@@ -197,7 +197,7 @@ impl Config {
         if self.replica.chars().count() > 200 || self.replica.chars().any(char::is_control) {
             return Err(BadValue::new("replica", "write at most 200 characters on one line"));
         }
-        self.clusters().map_err(|fault| BadValue::new("clusters", fault))?;
+        self.own_clusters().map_err(|fault| BadValue::new("own_clusters", fault))?;
         if self.advertise.is_empty() {
             return Ok(());
         }
@@ -338,7 +338,7 @@ impl Default for Config {
             replica: String::new(),
             advertise: String::new(),
             lease_s: 5,
-            clusters: String::new(),
+            own_clusters: String::new(),
             shutdown_grace_s: 10,
             retrain: "never".to_owned(),
             retrain_at: 3,

@@ -35,7 +35,7 @@ pub enum Command {
     #[command(after_long_help = "Examples:\n  \
         headroom-kubernetes run --cluster earth\n  \
         HEADROOM_EXTENDER=true headroom-kubernetes run --cluster earth --kubeconfig admin.conf\n  \
-        headroom-kubernetes run --config headroom.toml\n\n\
+        headroom-kubernetes run --cluster earth --headroom-url https://quota-service:8080\n\n\
         It ends on SIGTERM, and gives its lease back.")]
     Run,
     /// Lower published quotas to what spot holds when nobody renews them

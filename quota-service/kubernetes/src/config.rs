@@ -74,7 +74,7 @@ pub struct Config {
     /// Guarantee of spot pods that name none, in hours; 0 for none.
     pub default_guarantee_hours: u64,
     /// Whether usage, state and outcomes are told to Headroom.
-    pub report: bool,
+    pub reporting: bool,
     pub report_s: u64,
     /// Between two looks for new quotas.
     pub poll_s: u64,
@@ -154,7 +154,7 @@ impl Default for Config {
             spot_priority_classes: "spot".to_owned(),
             organization_label: empty(),
             default_guarantee_hours: 0,
-            report: true,
+            reporting: true,
             report_s: 30,
             poll_s: 5,
             extender: false,

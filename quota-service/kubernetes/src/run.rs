@@ -125,7 +125,7 @@ impl Parts {
         let cluster = self.config.cluster.clone();
         let polling = offers::poll(self.headroom.clone(), self.shared.clone(), cluster, every, sender);
         let reporting = async {
-            if self.config.report {
+            if self.config.reporting {
                 let every = Duration::from_secs(self.config.report_s);
                 report::run(self.headroom.clone(), self.shared.clone(), offers.clone(), every).await;
             }

@@ -85,7 +85,7 @@ impl Service {
             Leases::alone(store.clone())
         } else {
             // That they are names was checked with the settings.
-            let clusters = config.clusters().unwrap_or_default();
+            let clusters = config.own_clusters().unwrap_or_default();
             Leases::new(config.replica_name(), config.patience()).only(clusters)
         };
         Self::with_leases(store, clock, config, webhook, leases)

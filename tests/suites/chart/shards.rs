@@ -17,7 +17,7 @@ fn each_cluster_belongs_to_one_shard_and_one_shard_to_all_where_none_is_named() 
         let manifests = rendered(renderer, values, sets);
         let sets = of_kind(&manifests, "StatefulSet");
         let clusters = |set: &Value| {
-            variable(&set["spec"]["template"]["spec"]["containers"][0], "HEADROOM_CLUSTERS").map(str::to_owned)
+            variable(&set["spec"]["template"]["spec"]["containers"][0], "HEADROOM_OWN_CLUSTERS").map(str::to_owned)
         };
         sets.iter().map(|set| (name(set).to_owned(), clusters(set))).collect()
     };

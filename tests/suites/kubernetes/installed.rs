@@ -104,7 +104,7 @@ fn connector(site: &Site, service: &Listening) -> Listening {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_rights_and_settings_of_the_chart_the_quota_arrives_and_helm_keeps_what_it_made() {
-    let sets = ["modes.kueue=capacity-provider", "kueue.printClusterQueue=false"];
+    let sets = ["modes.kueue=capacity-provider", "kueue.printClusterQueue=false", "kueue.flavors[0].nominalGpus=64"];
     let Some((site, _)) = installed(&sets).await else { return };
     let service = service(&site).await;
     let connector = connector(&site, &service);

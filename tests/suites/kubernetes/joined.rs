@@ -44,8 +44,9 @@ async fn a_cluster_is_told_to_headroom_and_nothing_is_written_to_it() {
     // 2. A pod that HP work evicts inside its hour is a broken promise, a pod that is deleted is not.
     let evicted = site.cluster.list("pods").into_iter().find(|pod| pod["spec"]["priorityClassName"] == "spot").unwrap();
     let (namespace, name) = names(&evicted);
-    let condition = json!([{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]);
-    site.cluster.patch("pods", &namespace, &name, &json!({"status": {"conditions": condition}}));
+    let mut conditions = evicted["status"]["conditions"].as_array().unwrap().clone();
+    conditions.push(json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}));
+    site.cluster.patch("pods", &namespace, &name, &json!({"status": {"conditions": conditions}}));
     site.cluster.delete("pods", &namespace, &name);
     let promises = format!("/v1/promises?cluster={CLUSTER}&gpu_model={MODEL}");
     let told = service.get_until(&promises, |status, body| status == 200 && body["broken"] == 1);

@@ -32,7 +32,11 @@ fn file(folder: &TempDir, section: &str, lines: &str) -> String {
 }
 
 fn line(key: &str, value: &str) -> String {
-    if value.parse::<f64>().is_ok() { format!("{key} = {value}") } else { format!("{key} = {value:?}") }
+    if value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok() {
+        format!("{key} = {value}")
+    } else {
+        format!("{key} = {value:?}")
+    }
 }
 
 fn variable(key: &str) -> String {
@@ -122,6 +126,9 @@ fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place()
         ("quota-service", "retrain_limit_s", "0", "0 is below 1, the least"),
         ("quota-service", "snapshot_facts", "0", "0 is below 1, the least"),
         ("quota-service", "webhook_url", "https://example.org/hook", "write http://HOST:PORT/PATH"),
+        ("headroom-kubernetes", "extender", "perhaps", "\"perhaps\" is not true or false"),
+        ("headroom-kubernetes", "flavors", "a100", "write FLAVOR=GPU_MODEL"),
+        ("quota-service", "own_clusters", "a:b", "a colon"),
         ("quota-service", "log", "quota_service=loud", "expected one of \"off\""),
     ] {
         let folder = tempfile::tempdir().unwrap();

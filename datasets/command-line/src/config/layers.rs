@@ -145,14 +145,18 @@ pub fn of_environment(environment: &BTreeMap<String, String>, defaults: &Layer) 
     std::iter::once(url).chain(prefixed).filter_map(layer).collect()
 }
 
-/// Text stays text where the setting is one; else it is a number if it can be.
+/// Text stays text where the setting is one; else it is a number, or yes or no, if it can be.
 fn value(text: &str, default: &Value) -> Value {
     let number = || {
         let whole = text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from));
         whole.ok().or_else(|| text.parse::<f64>().map(Value::from).ok())
     };
-    let is_text = matches!(default, Value::String(..));
-    if is_text { None } else { number() }.unwrap_or_else(|| Value::from(text))
+    let read = match default {
+        Value::String(..) => None,
+        Value::Bool(..) => text.parse::<bool>().map(Value::from).ok(),
+        _ => number(),
+    };
+    read.unwrap_or_else(|| Value::from(text))
 }
 
 /// The keys outside the sections of a settings file, then those of the program's own section.

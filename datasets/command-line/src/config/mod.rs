@@ -207,6 +207,7 @@ fn kind(expected: &str) -> &str {
     match expected {
         "u64" | "u32" | "usize" => "a whole number of at least 0",
         "f64" => "a number",
+        "a boolean" => "true or false",
         "a string" => "a text: put it in quotes",
         other => other,
     }
