@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tests::{Listening, fresh_database};
 
-/// A service on a fresh database that knows the cluster and the pool, with some days of usage.
+/// A service on a fresh database that knows the cluster and the pool, with ten days of usage.
 pub async fn service(site: &Site) -> Listening {
     let database = fresh_database(store::Backend::Sqlite).await;
-    let rows = (1..=72).map(|ago| format!("{},{CLUSTER},{MODEL},team-000,{}\n", hour(-ago), 8 + ago % 5));
+    let rows = (1..=240).map(|ago| format!("{},{CLUSTER},{MODEL},team-000,{}\n", hour(-ago), 8 + ago % 5));
     let csv = format!("hour,cluster,gpu_model,organization,demand_gpus\n{}", rows.collect::<String>());
     std::fs::write(site.path("usage.csv"), csv).unwrap();
     let ingest = ["ingest", "--format", "usage", &site.path("usage.csv"), "--database", &database.url];

@@ -3,7 +3,7 @@
 use super::decide::{Answer, MESSAGE_MOST, Planned, World, plan, retry_after_s};
 use super::*;
 use crate::tests::{client, eventually};
-use crate::workloads::fixture::{at, cluster, config, lead, model, offers, shared, tell, with, workload, written};
+use crate::workloads::tests::{at, cluster, config, lead, model, offers, shared, tell, with, workload, written};
 use fake_kubernetes::{FakeKubernetes, Fault as Met, Rule, What};
 use placement::Stage;
 

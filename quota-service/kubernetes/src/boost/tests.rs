@@ -3,7 +3,7 @@
 use super::level::{DWELL_S, level};
 use super::*;
 use crate::tests::{client, eventually};
-use crate::workloads::fixture::{at, cluster, config, lead, shared, tell, with, workload, written};
+use crate::workloads::tests::{at, cluster, config, lead, shared, tell, with, workload, written};
 use fake_kubernetes::{FakeKubernetes, Fault as Met, What};
 use serde_json::Value;
 use std::collections::BTreeSet;

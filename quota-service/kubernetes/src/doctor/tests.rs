@@ -14,6 +14,55 @@ struct Patient {
     _folder: TempDir,
 }
 
+/// What the modes want in Kueue.
+fn put_objects(fake: &FakeKubernetes) {
+    let spot = json!({ "preemptionPolicy": "Never" });
+    fake.patch("priorityclasses", "", "spot", &spot).unwrap();
+    let put = |version: &str, kind: &str, name: &str, rest: Value| {
+        let mut object = json!({
+            "apiVersion": format!("kueue.x-k8s.io/{version}"), "kind": kind,
+            "metadata": { "name": name, "labels": { "app.kubernetes.io/managed-by": "headroom" } },
+        });
+        extend(&mut object, rest);
+        fake.put(object);
+    };
+    let is = |kind: &str| json!([{ "type": kind, "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "" }]);
+    put("v1beta2", "ResourceFlavor", "h800-spot", json!({}));
+    put(
+        "v1beta2",
+        "AdmissionCheck",
+        "headroom-guarantee",
+        json!({
+            "spec": { "controllerName": GUARANTEE_CONTROLLER }, "status": { "conditions": is("Active") },
+        }),
+    );
+    put(
+        "v1beta2",
+        "ClusterQueue",
+        "headroom-spot",
+        json!({
+            "spec": { "admissionChecksStrategy": { "admissionChecks": [{ "name": "headroom-guarantee" }] } },
+        }),
+    );
+    put(
+        "v1alpha1",
+        "CapacityProvider",
+        "headroom-spot",
+        json!({
+            "spec": { "controllerName": QUOTA_CONTROLLER, "orchestratedFlavors": [{ "name": "h800-spot" }] },
+            "status": { "conditions": is("CapacitySynchronized") },
+        }),
+    );
+    put(
+        "v1alpha1",
+        "DynamicQuotaOrchestrator",
+        "spot",
+        json!({
+            "spec": { "capacityDiscovery": { "providers": [{ "name": "headroom-spot" }] } },
+        }),
+    );
+}
+
 impl Patient {
     /// A cluster in which everything is as the modes want it.
     async fn new() -> Self {
@@ -21,51 +70,7 @@ impl Patient {
         fake.load(&Size { nodes: 4, pods: 8, ..Size::default() });
         fake.install_kueue();
         fake.install_dynamic_quota("orchestratedFlavors");
-        let spot = json!({ "preemptionPolicy": "Never" });
-        fake.patch("priorityclasses", "", "spot", &spot).unwrap();
-        let put = |version: &str, kind: &str, name: &str, rest: Value| {
-            let mut object = json!({
-                "apiVersion": format!("kueue.x-k8s.io/{version}"), "kind": kind,
-                "metadata": { "name": name, "labels": { "app.kubernetes.io/managed-by": "headroom" } },
-            });
-            extend(&mut object, rest);
-            fake.put(object);
-        };
-        let is = |kind: &str| json!([{ "type": kind, "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "" }]);
-        put("v1beta2", "ResourceFlavor", "h800-spot", json!({}));
-        put(
-            "v1beta2",
-            "AdmissionCheck",
-            "headroom-guarantee",
-            json!({
-                "spec": { "controllerName": GUARANTEE_CONTROLLER }, "status": { "conditions": is("Active") },
-            }),
-        );
-        put(
-            "v1beta2",
-            "ClusterQueue",
-            "headroom-spot",
-            json!({
-                "spec": { "admissionChecksStrategy": { "admissionChecks": [{ "name": "headroom-guarantee" }] } },
-            }),
-        );
-        put(
-            "v1alpha1",
-            "CapacityProvider",
-            "headroom-spot",
-            json!({
-                "spec": { "controllerName": QUOTA_CONTROLLER, "orchestratedFlavors": [{ "name": "h800-spot" }] },
-                "status": { "conditions": is("CapacitySynchronized") },
-            }),
-        );
-        put(
-            "v1alpha1",
-            "DynamicQuotaOrchestrator",
-            "spot",
-            json!({
-                "spec": { "capacityDiscovery": { "providers": [{ "name": "headroom-spot" }] } },
-            }),
-        );
+        put_objects(&fake);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("kubeconfig");
         std::fs::write(&file, fake.kubeconfig()).unwrap();

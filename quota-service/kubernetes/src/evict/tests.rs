@@ -3,7 +3,7 @@
 use super::*;
 use crate::cluster::watch as watches;
 use crate::tests::{client, eventually};
-use crate::workloads::fixture::{at, cluster, config, lead, see, shared, written};
+use crate::workloads::tests::{at, cluster, config, lead, see, shared, written};
 use fake_kubernetes::FakeKubernetes;
 use serde_json::{Value, json};
 

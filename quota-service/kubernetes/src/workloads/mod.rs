@@ -1,8 +1,8 @@
 //! What of Kueue's Workloads concerns Headroom. Read once, where they come in.
 
-#[cfg(test)]
-pub(crate) mod fixture;
 mod store;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use store::{Store, watch_into};
 
