@@ -133,7 +133,7 @@ fn ask(stream: &mut TcpStream, verb: &str, body: &[u8], answer: &mut Vec<u8>) {
     stream.write_all(head.as_bytes()).expect("the server reads");
     stream.write_all(body).expect("the server reads");
     answer.clear();
-    let mut part = [0; 1 << 16];
+    let mut part = vec![0; 1 << 16];
     loop {
         let read = stream.read(&mut part).expect("the server answers");
         assert!(read > 0, "the server answers wholly");
@@ -163,7 +163,7 @@ fn bench(runtime: &tokio::runtime::Runtime, state: &ExtenderState, verb: &str, w
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let at = listener.local_addr().expect("it is bound");
         let (stop, stopping) = watch::channel(false);
-        let limits = ConnectionLimits { connections: 4, header: Duration::from_secs(60) };
+        let limits = ConnectionLimits { connections: 4, header: Duration::from_mins(1) };
         let serving = tokio::spawn(serve(listener, None, router(state.clone()), limits, stopping));
         (at, stop, serving)
     });
