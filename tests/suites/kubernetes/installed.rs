@@ -63,8 +63,7 @@ fn settings(manifests: &[Value]) -> String {
 async fn installed(sets: &[&str]) -> Option<(Site, Vec<Value>)> {
     let renderer = renderer()?;
     let cluster = format!("connector.cluster={CLUSTER}");
-    let model = format!("kueue.flavors[0].gpuModel={MODEL}");
-    let manifests = rendered(renderer, "kueue", &[&[cluster.as_str(), &model][..], sets].concat());
+    let manifests = rendered(renderer, "kueue", &[&[cluster.as_str()][..], sets].concat());
     let site = Site::new(4).await;
     site.pods(0..6, false);
     site.pods(6..10, true);
@@ -77,7 +76,8 @@ async fn installed(sets: &[&str]) -> Option<(Site, Vec<Value>)> {
     }
     site.cluster.add_user(TOKEN, ACCOUNT, Some(rights(&manifests, ACCOUNT)));
     std::fs::write(site.path("kubeconfig"), site.cluster.kubeconfig_of(TOKEN)).unwrap();
-    std::fs::write(site.path("headroom.toml"), settings(&manifests)).unwrap();
+    std::fs::write(site.path("headroom.toml"), settings(&manifests).replace("=A100-SXM4-80GB", &format!("={MODEL}")))
+        .unwrap();
     site.cluster.forget_requests();
     Some((site, manifests))
 }
@@ -104,9 +104,9 @@ fn connector(site: &Site, service: &Listening) -> Listening {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_rights_and_settings_of_the_chart_the_quota_arrives_and_helm_keeps_what_it_made() {
-    let sets = ["modes.kueue=capacity-provider", "kueue.printClusterQueue=false", "kueue.flavors[0].nominalGpus=64"];
+    let sets = ["modes.kueue=capacity-provider", "kueue.printClusterQueue=false"];
     let Some((site, _)) = installed(&sets).await else { return };
-    let service = service(&site).await;
+    let (service, _database) = service(&site).await;
     let connector = connector(&site, &service);
     let path = format!("/quota?cluster={CLUSTER}&gpu_model={MODEL}&hours=1");
     let quota = service.get_until(&path, |_, body| body["capacity_gpus"] == 32.0 && body["used_gpus"] == 4.0);
@@ -132,7 +132,7 @@ async fn with_the_rights_and_settings_of_the_chart_the_quota_arrives_and_helm_ke
 #[tokio::test(flavor = "multi_thread")]
 async fn the_queue_that_the_chart_prints_is_filled_by_the_connector() {
     let Some((site, _)) = installed(&["modes.kueue=cluster-queue"]).await else { return };
-    let service = service(&site).await;
+    let (service, _database) = service(&site).await;
     let connector = connector(&site, &service);
     let nominal = || {
         let queue = site.cluster.get("clusterqueues", "", "headroom-spot")?;

@@ -3,10 +3,10 @@
 use super::{CLUSTER, MODEL, Site, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use tests::{Listening, fresh_database};
+use tests::{Listening, TestDatabase, fresh_database};
 
 /// A service on a fresh database that knows the cluster and the pool, with ten days of usage.
-pub async fn service(site: &Site) -> Listening {
+pub async fn service(site: &Site) -> (Listening, TestDatabase) {
     let database = fresh_database(store::Backend::Sqlite).await;
     let rows = (1..=240).map(|ago| format!("{},{CLUSTER},{MODEL},team-000,{}\n", hour(-ago), 8 + ago % 5));
     let csv = format!("hour,cluster,gpu_model,organization,demand_gpus\n{}", rows.collect::<String>());
@@ -15,7 +15,7 @@ pub async fn service(site: &Site) -> Listening {
     let _ = tests::program("datasets", &ingest).ok();
     let train = ["--horizon", "4h", "--model", "last-value", "--database", &database.url];
     let _ = tests::program("train", &train).ok();
-    Listening::start(&["--database", &database.url, "--refresh-s", "1"])
+    (Listening::start(&["--database", &database.url, "--refresh-s", "1"]), database)
 }
 
 /// The start of an hour from now, in RFC 3339.
@@ -30,7 +30,7 @@ async fn a_cluster_is_told_to_headroom_and_nothing_is_written_to_it() {
     let site = Site::new(4).await;
     site.pods(0..6, false);
     site.pods(6..10, true);
-    let service = service(&site).await;
+    let (service, _database) = service(&site).await;
     let connector = site.connector("run", &format!("http://{}", service.address), &[]);
     let pool = format!("{CLUSTER}:{MODEL}");
     // 1. What the cluster is becomes the pool's state, and the quota is cut from it.

@@ -50,7 +50,7 @@ fn offered(service: &Listening) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_every_replica_killed_the_quota_that_the_cluster_sees_falls_within_the_stated_time() {
     let site = site().await;
-    let service = service(&site).await;
+    let (service, _database) = service(&site).await;
     let headroom = format!("http://{}", service.address);
     let replicas = [site.connector("run", &headroom, &SETTINGS), site.connector("run", &headroom, &SETTINGS)];
     let watchdog = site.connector("watchdog", &headroom, &SETTINGS);
@@ -84,7 +84,7 @@ async fn with_every_replica_killed_the_quota_that_the_cluster_sees_falls_within_
 #[tokio::test(flavor = "multi_thread")]
 async fn another_replica_writes_when_one_is_told_to_stop_and_an_admin_s_list_is_left_alone() {
     let site = site().await;
-    let service = service(&site).await;
+    let (service, _database) = service(&site).await;
     let headroom = format!("http://{}", service.address);
     let first = site.connector("run", &headroom, &SETTINGS);
     let wanted = offered(&service);
