@@ -44,6 +44,8 @@ pub enum RunError {
     Extender(#[from] ExtenderError),
     #[error("the log: {0}")]
     Log(String),
+    #[error("{0} broke off: the log says why; start the program again")]
+    BrokeOff(&'static str),
 }
 
 impl From<RunError> for Failure {
@@ -52,6 +54,7 @@ impl From<RunError> for Failure {
             RunError::Connect(ConnectError::Client { .. })
             | RunError::Listen(_)
             | RunError::Extender(ExtenderError::Bind { .. }) => Exit::Unavailable,
+            RunError::BrokeOff(_) => Exit::Failure,
             RunError::Extender(_) => Exit::ConfigInvalid,
             RunError::Connect(_) | RunError::Headroom(_) | RunError::Cluster(_) | RunError::Log(_) => {
                 Exit::ConfigInvalid
@@ -83,12 +86,20 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     let serving = tokio::spawn(listen::serve(listener, None, router, LIMITS, stop.clone()));
     announce(address, extends, &config, json);
     // 3. Watch, ask, report; and what modes say.
-    let watching = tokio::spawn(watches::run(client.clone(), shared.clone()));
+    let mut watching = tokio::spawn(watches::run(client.clone(), shared.clone()));
     let parts = Parts { config: Arc::new(config), client, shared, headroom, extender, stop };
-    let working = tokio::spawn(parts.work());
+    let mut working = tokio::spawn(parts.work());
     // 4. Stop: the lease is given back, so that another replica writes at once.
-    stopped().await;
+    let broke_off = tokio::select! {
+        () = stopped() => None,
+        // Neither ends by itself: a program that watches or works no more must not go on as if it did.
+        _ = &mut watching => Some("what watches the cluster"),
+        _ = &mut working => Some("what asks, reports and writes"),
+    };
     told.send_replace(true);
+    if let Some(what) = broke_off {
+        return Err(RunError::BrokeOff(what));
+    }
     if tokio::time::timeout(GRACE, async { (serving.await, working.await) }).await.is_err() {
         tracing::warn!("requests or writes were still open after the grace period and are cut");
     }
@@ -119,22 +130,27 @@ impl Parts {
         self.shared.write().begin(self.shared.now());
         tell_size(&self.shared);
         let (sender, offers) = watch::channel(Arc::new(Offers::default()));
-        let writing = self.begin_writing(&offers);
-        let extending = self.begin_extending(&offers);
+        let mut writing = self.begin_writing(&offers);
+        writing.extend(self.begin_extending(&offers));
         let every = Duration::from_secs(self.config.poll_s);
         let cluster = self.config.cluster.clone();
         let polling = offers::poll(self.headroom.clone(), self.shared.clone(), cluster, every, sender);
         let reporting = async {
+            let every = Duration::from_secs(self.config.report_s);
             if self.config.reporting {
-                let every = Duration::from_secs(self.config.report_s);
                 report::run(self.headroom.clone(), self.shared.clone(), offers.clone(), every).await;
+            } else {
+                let_pass(&self.shared, every).await;
             }
         };
         tokio::select! {
+            // First: what ends because it was told to has not broken off.
+            biased;
             _ = stop.wait_for(|stops| *stops) => {}
-            ((), (), ()) = async { tokio::join!(polling, reporting, gauges(&self.shared)) } => {}
+            ((), (), ()) = async { tokio::join!(polling, reporting, gauges(&self.shared)) } => return,
+            () = any_ends(&mut writing) => return,
         }
-        for task in writing.into_iter().chain(extending) {
+        for task in writing {
             // One that broke off has nothing more to end.
             let _ = task.await;
         }
@@ -183,6 +199,27 @@ impl Parts {
         // What came between the look at the view and the first word.
         state.renew();
         Some(tokio::spawn(listening.serve(state, reloads(), self.stop.clone())))
+    }
+}
+
+/// Returns when one of the tasks has ended.
+async fn any_ends(tasks: &mut [JoinHandle<()>]) {
+    if tasks.is_empty() {
+        return std::future::pending().await;
+    }
+    let _ = futures_util::future::select_all(tasks.iter_mut()).await;
+}
+
+/// Where nothing is told: promises end all the same, and what would be told is let go of. Never returns.
+async fn let_pass(shared: &Shared, every: Duration) {
+    loop {
+        {
+            let mut view = shared.write();
+            view.pass_to(shared.now());
+            view.take_rows();
+            view.take_outcomes();
+        }
+        tokio::time::sleep(every).await;
     }
 }
 

@@ -157,7 +157,7 @@ fn as_text(view: &View, faults: &[String], now: UnixSeconds) -> String {
     for model in view.pools().keys() {
         let Some(state) = view.state(model, 0, now) else { continue };
         let gpus = |class, life| counts(view, model, class, life).1.to_string();
-        let promised: f64 = state.spot_by_guarantee.values().map(|gpus| gpus.as_gpus()).sum();
+        let promised = state.spot_by_guarantee.values().fold(0.0, |sum, gpus| sum + gpus.as_gpus());
         rows.push(vec![
             state.pool.to_string(),
             state.capacity.as_gpus().to_string(),

@@ -100,7 +100,12 @@ fn each_mode_grants_the_verbs_that_it_needs_and_none_grants_reading_alone() {
 fn the_watchdog_sees_one_lease_and_touches_what_it_lowers() {
     let Some(renderer) = renderer() else { return };
     let heartbeat = "leases get headroom-connector-heartbeat in gpu";
-    let provider = ["capacityproviders get headroom-spot", PROVIDER[0], PROVIDER[1]];
+    let provider = [
+        "capacityproviders get headroom-spot",
+        "customresourcedefinitions get capacityproviders.kueue.x-k8s.io",
+        PROVIDER[0],
+        PROVIDER[1],
+    ];
     let quota = ["resourcequotas get headroom-spot in team-a", "resourcequotas patch headroom-spot in team-a"];
     for (values, mode, expected) in [
         ("kueue", "modes.kueue=capacity-provider", provider.to_vec()),

@@ -185,14 +185,21 @@ impl Guarantees {
             |fault| tracing::warn!(%fault, "admission checks cannot be answered: told again once they can"),
             |over| tracing::info!(lasted_s = over.lasted_s, times = over.times, "admission checks are answered again"),
         );
-        went.is_ok()
+        // What is refused of one Workload keeps those behind it waiting no longer.
+        matches!(went, Ok(()) | Err(Fault::Refused { .. } | Fault::Owned { .. }))
     }
 }
 
 /// What was promised is written on pods that do not say it themselves: what pods say is what counts as promised later.
 fn hours_of_pods(workload: &WorkloadFacts) -> Vec<Value> {
     let Ok(Some(hours)) = workload.hours else { return Vec::new() };
-    let silent = workload.sets.iter().flatten().filter(|set| !set.says_hours);
+    let silent: BTreeSet<&str> =
+        workload.sets.iter().flatten().filter(|set| !set.says_hours).map(|set| set.name.as_str()).collect();
+    if silent.is_empty() {
+        return Vec::new();
+    }
     let update = |name: &str| json!({ "name": name, "annotations": { GUARANTEE_HOURS: hours.get().to_string() } });
-    silent.map(|set| update(&set.name)).collect()
+    // Kueue takes an entry for each set of pods or none at all, those without GPUs included.
+    let each = workload.set_names.iter();
+    each.map(|name| if silent.contains(name.as_str()) { update(name) } else { json!({ "name": name }) }).collect()
 }

@@ -322,7 +322,10 @@ async fn follow<K, T: Told<K>>(events: impl Stream<Item = Result<Event<K>, Error
         match event {
             Err(fault) => {
                 metrics::counter!("headroom_kubernetes_watch_faults_total", "resource" => T::RESOURCE).increment(1);
-                lost.get_or_insert_with(Instant::now);
+                // Hours that nobody watches are gaps, and no frozen demand. Tries follow each other within a minute.
+                if lost.get_or_insert_with(Instant::now).elapsed() > LONGEST_GAP {
+                    shared.write().missed();
+                }
                 if standing.begins("") {
                     let fault = chain(&fault);
                     tracing::warn!(

@@ -134,6 +134,7 @@ impl View {
             self.pools.entry(model.clone()).or_insert_with(|| PoolView::new(&policy)).add(&facts);
             self.nodes.insert(node, facts);
             if is_new {
+                self.demand.know_pool(model);
                 self.settle_open(now);
             }
         } else {
@@ -245,7 +246,9 @@ impl View {
     fn settle(&mut self, uid: Uid, now: UnixSeconds) {
         let Some(pod) = self.pods.get(&uid).cloned() else { return };
         let model = self.model_of(&pod).filter(|model| self.pools.contains_key(model));
-        if let Some(node) = pod.node.as_ref().filter(|node| !self.nodes.contains_key(*node)) {
+        // One that says no model may say one later.
+        let has_pool = |node: &NodeId| self.nodes.get(node).is_some_and(|facts| facts.gpu_model.is_some());
+        if let Some(node) = pod.node.as_ref().filter(|node| !has_pool(node)) {
             self.homeless.entry(node.clone()).or_default().insert(uid);
         }
         let Some(model) = model else {
@@ -282,8 +285,15 @@ impl View {
             }
         }
         let Some(model) = self.counted.remove(&uid) else { return };
+        let id = self.pool_id(&model);
         if let Some(pool) = self.pools.get_mut(&model) {
             pool.waiting.remove(&uid);
+            // A promise that is over, and that nobody has looked at since, was kept: what comes back has none.
+            let task = pool::task_of(uid);
+            let promise = pool.fleet.tasks().get(&task).and_then(|running| running.guarantee);
+            if let Some(promise) = promise.filter(|promise| promise.until <= now) {
+                self.outcomes.push(outcomes::kept(&id, &task, promise, pod.node.clone()));
+            }
             pool.lift(&pod);
             // Who was told to be here before there was room has it now.
             let crowded: Vec<Uid> = pod.node.as_ref().map(|node| pool.crowded_on(node)).unwrap_or_default();

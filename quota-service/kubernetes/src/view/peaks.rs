@@ -112,6 +112,11 @@ impl HourPeaks {
         self.is_whole = false;
     }
 
+    /// A pool is there: nobody asking for it is a demand of zero.
+    pub(super) fn know_pool(&mut self, model: GpuModel) {
+        self.pools.entry(model).or_default();
+    }
+
     pub(super) fn know(&mut self, level: Level) {
         self.pools.entry(level.model.clone()).or_default();
         self.known.insert(level);

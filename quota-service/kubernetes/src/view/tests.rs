@@ -121,6 +121,31 @@ fn promises_end_once_each_and_say_how() {
 }
 
 #[test]
+fn a_promise_that_is_over_is_kept_though_its_pod_changes_or_ends_before_anybody_looks() {
+    let mut view = view();
+    view.set_node(node("n1", "A100", 8), at(0));
+    view.set_pod(promised(1, 1, "n1", 1), at(0));
+    view.set_pod(promised(2, 1, "n1", 1), at(0));
+    view.set_pod(PodFacts { saved: Some(at(3_610)), ..promised(1, 1, "n1", 1) }, at(3_610));
+    view.remove_pod(Uid(2), None, at(3_620));
+    view.pass_to(at(3_700));
+    assert_eq!(told(&mut view), [(OutcomeKind::Kept, 3_600), (OutcomeKind::Kept, 3_600)]);
+}
+
+#[test]
+fn pods_on_a_node_that_says_its_model_late_count_then() {
+    let mut view = view();
+    view.set_node(node("a1", "A100", 8), at(0));
+    view.set_node(node("h1", "H800", 8), at(0));
+    view.set_node(NodeFacts { gpu_model: None, ..node("late", "A100", 8) }, at(1));
+    view.set_pod(pod(1, 4, TaskClass::Hp, Some("late")), at(2));
+    assert_eq!(view.without_model.len(), 1);
+    view.set_node(node("late", "A100", 8), at(3));
+    assert_eq!(view.demand_gpus(&model("A100")).values().sum::<u64>(), 4);
+    assert_eq!(view.state(&model("A100"), 0, at(4)).unwrap().idle, MilliGpus::from_gpus(12));
+}
+
+#[test]
 fn an_hour_counts_if_it_was_watched_whole_and_peaks_are_what_was_together() {
     let mut view = view();
     view.set_node(node("n1", "A100", 16), at(-600));

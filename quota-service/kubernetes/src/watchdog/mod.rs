@@ -126,8 +126,9 @@ impl Watchdog<'_> {
 
     /// Tries each; the first fault comes after all of them.
     async fn lower_all(&mut self, age: Duration) -> Result<(), Fault> {
-        let mut went = Ok(());
-        for target in self.targets().await? {
+        // What cannot be known of one kind lowers the others no less.
+        let (targets, mut went) = self.targets().await;
+        for target in targets {
             let lowered = self.lower(&target, age).await;
             if let Err(fault) = &lowered {
                 warn!(target_object = target.label(), %fault, "the quota is not lowered");
@@ -140,11 +141,11 @@ impl Watchdog<'_> {
         went
     }
 
-    async fn targets(&self) -> Result<Vec<Target>, Fault> {
-        let mut targets = Vec::new();
+    async fn targets(&self) -> (Vec<Target>, Result<(), Fault>) {
+        let (mut targets, mut went) = (Vec::new(), Ok(()));
         match kueue_target(&self.calls, self.config).await {
             Ok(found) => targets.extend(found.map(|(target, _)| target)),
-            Err(NoTarget::Call(fault)) => return Err(fault),
+            Err(NoTarget::Call(fault)) => went = Err(fault),
             // Nothing was published there either.
             Err(NoTarget::NotServed | NoTarget::OtherForm(_)) => {}
         }
@@ -156,7 +157,7 @@ impl Watchdog<'_> {
             let shares = shares(&self.config.resource_quota_shares).unwrap_or_default();
             targets.extend(shares.keys().map(|namespace| Target::quota(self.config, namespace)));
         }
-        Ok(targets)
+        (targets, went)
     }
 
     async fn lower(&mut self, target: &Target, age: Duration) -> Result<(), Fault> {

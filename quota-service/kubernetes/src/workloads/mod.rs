@@ -75,6 +75,8 @@ pub struct WorkloadFacts {
     pub created: UnixSeconds,
     /// Those that ask for GPUs. An error says of which the amount makes no sense.
     pub sets: Result<Vec<SetFacts>, String>,
+    /// All sets of pods, those without GPUs included, in their order.
+    pub set_names: Vec<String>,
     /// Whether all pods with GPUs are of a spot class.
     pub is_spot: bool,
     /// Hours that it asks to be guaranteed; none at will. An error says what makes no sense.
@@ -108,6 +110,7 @@ impl WorkloadFacts {
             resource_version: own(meta.resource_version.as_ref()),
             created: UnixSeconds::new(meta.creation_timestamp.as_ref().map_or(0, unix_s)),
             sets: sets(workload, reading),
+            set_names: spec.pod_sets.iter().map(|set| set.name.clone()).collect(),
             is_spot: is_spot(&spec.pod_sets, reading),
             hours: hours(&metas, reading),
             saved: metas
