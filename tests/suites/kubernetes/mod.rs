@@ -13,7 +13,7 @@ use tests::{Listening, Ran, program_with};
 pub const MODEL: &str = "NVIDIA-A100-SXM4-80GB";
 pub const CLUSTER: &str = "demo";
 /// How long is waited for what has to come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster, and a folder with what reaches it.
 pub struct Site {
