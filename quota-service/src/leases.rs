@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn shard(name: &str, clusters: &[&str]) -> Leases {
-        Leases::new(name.to_owned(), Duration::from_secs(3_600)).only(names(clusters).into_iter().collect())
+        Leases::new(name.to_owned(), Duration::from_hours(1)).only(names(clusters).into_iter().collect())
     }
 
     #[tokio::test]
