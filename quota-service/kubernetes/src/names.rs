@@ -1,9 +1,7 @@
 //! Names that others see: field managers, labels, annotations.
 
-/// Writes quotas.
+/// Writes quotas, and lowers those that nobody renews.
 pub const QUOTA_MANAGER: &str = "headroom-quota";
-/// Lowers quotas that nobody renews.
-pub const WATCHDOG_MANAGER: &str = "headroom-watchdog";
 /// Answers Kueue's admission check.
 pub const GUARANTEE_MANAGER: &str = "headroom-guarantee";
 /// Writes the boost of Kueue's priorities.
