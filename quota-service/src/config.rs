@@ -68,6 +68,9 @@ pub struct Config {
     pub advertise: String,
     /// Seconds after which the pools of a service that gives no sign of life are written for by another one.
     pub lease_s: u64,
+    /// Reported states and outcomes from further ahead of the clock of this service are refused. 300 s: more is a clock that nobody
+    /// sets.
+    pub clock_skew_s: u32,
     /// Clusters that this service writes for, comma between them; empty for all. Others are read, and what is decided about them is
     /// forwarded: services on one database may share the clusters among them.
     pub own_clusters: String,
@@ -338,6 +341,7 @@ impl Default for Config {
             replica: String::new(),
             advertise: String::new(),
             lease_s: 5,
+            clock_skew_s: 300,
             own_clusters: String::new(),
             shutdown_grace_s: 10,
             retrain: "never".to_owned(),

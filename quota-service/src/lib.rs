@@ -20,6 +20,7 @@ pub mod error;
 pub mod http;
 pub mod leases;
 pub mod metrics;
+pub mod placed_by;
 pub mod plan;
 pub mod promises;
 pub mod published;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use store::EtaMove;
-use vocab::{MilliGpus, OutcomeKind, PoolId, UnixSeconds};
+use vocab::{MilliGpus, OutcomeKind, PlacedBy, PoolId, UnixSeconds};
 use wire::{Explanation, QuotaAnswer};
 
 /// Everything that is answered, by cluster and GPU model.
@@ -41,6 +41,8 @@ pub struct Glance {
     pub outcomes_24h: BTreeMap<OutcomeKind, u64>,
     /// Where the tasks of the pool are placed here.
     pub tasks: Option<TaskCounts>,
+    /// Which side places them; `None` while it is undecided.
+    pub placed_by: Option<PlacedBy>,
 }
 
 /// The answer for one number of hours, written out for every stage that it may reach.
@@ -162,7 +164,7 @@ impl PublishedPool {
             eta_moves: Vec::new(),
             stored_explanations: BTreeMap::new(),
             problem: Some(problem),
-            glance: Glance { outcomes_24h: BTreeMap::new(), tasks: None },
+            glance: Glance { outcomes_24h: BTreeMap::new(), tasks: None, placed_by: None },
         }
     }
 }

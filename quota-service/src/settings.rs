@@ -3,7 +3,7 @@
 use forecaster::bound::Aggregation;
 use placement::pool::PoolRules;
 use placement::{Eta, Policy, PoolSettings};
-use vocab::HorizonHours;
+use vocab::{HorizonHours, PlacedBy};
 use wire::{FieldFault, PolicyBody, SettingsBody};
 
 /// Let the run's validation choose.
@@ -24,6 +24,9 @@ pub struct PlacementSettings {
     pub resize_rest_s: u32,
     /// What a task loads before it works, for the timing of evictions.
     pub load_s: u32,
+    /// A task that asks for more than so many times the GPUs of the pool is refused. 10: a pool that is about to grow takes its
+    /// tasks, and a slip of the keyboard does not become demand.
+    pub max_request_multiple: u32,
 }
 
 impl Default for PlacementSettings {
@@ -38,6 +41,7 @@ impl Default for PlacementSettings {
             grace_s: 30,
             resize_rest_s: seconds(resize_rest_s),
             load_s: seconds(load_s),
+            max_request_multiple: 10,
         }
     }
 }
@@ -85,6 +89,10 @@ impl PlacementSettings {
             grace_s: body.grace_s.unwrap_or(default.grace_s),
             resize_rest_s: body.resize_rest_s.unwrap_or(default.resize_rest_s),
             load_s: body.load_s.unwrap_or(default.load_s),
+            max_request_multiple: match body.max_request_multiple {
+                Some(0) => return Err(FieldFault::new("/max_request_multiple", "0 is below 1, the least")),
+                multiple => multiple.unwrap_or(default.max_request_multiple),
+            },
         })
     }
 }
@@ -96,6 +104,8 @@ pub struct ServedSettings {
     /// `None`: chosen on validation.
     pub aggregation: Option<Aggregation>,
     pub placement: PlacementSettings,
+    /// Which side places the tasks of the pool; `None` while it is undecided.
+    pub placed_by: Option<PlacedBy>,
     /// How often they were changed; `None` for the defaults.
     pub version: Option<i64>,
 }
@@ -128,7 +138,8 @@ impl ServedSettings {
             outcome_window_s: body.outcome_window_s.map_or(PoolSettings::default().outcome_window_s, i64::from),
         };
         pool.check(horizon).map_err(|fault| FieldFault::new("", fault))?;
-        Ok(Self { pool, aggregation, placement: PlacementSettings::parse(body)?, version: body.version })
+        let placed_by = body.placed_by.as_deref().map(placed_by).transpose()?;
+        Ok(Self { pool, aggregation, placement: PlacementSettings::parse(body)?, placed_by, version: body.version })
     }
 
     #[must_use]
@@ -151,9 +162,16 @@ impl ServedSettings {
             grace_s: Some(self.placement.grace_s),
             resize_rest_s: Some(self.placement.resize_rest_s),
             load_s: Some(self.placement.load_s),
+            max_request_multiple: Some(self.placement.max_request_multiple),
+            placed_by: self.placed_by.map(|side| side.as_str().to_owned()),
             version: self.version,
         }
     }
+}
+
+fn placed_by(text: &str) -> Result<PlacedBy, FieldFault> {
+    let refused = || FieldFault::new("/placed_by", format!("{text:?} is no side: write headroom or external"));
+    PlacedBy::parse(text).ok_or_else(refused)
 }
 
 #[cfg(test)]
@@ -171,9 +189,11 @@ mod tests {
             grace_s: 5,
             resize_rest_s: 6,
             load_s: 7,
+            max_request_multiple: 8,
         };
         let pool = PoolSettings { outcome_window_s: 7_200, ..default.pool };
-        let set = ServedSettings { pool, aggregation: Some(Aggregation::Pooled), version: Some(3), placement };
+        let (aggregation, placed_by) = (Some(Aggregation::Pooled), Some(PlacedBy::External));
+        let set = ServedSettings { pool, aggregation, version: Some(3), placement, placed_by };
         assert_eq!(ServedSettings::parse(&set.body(), None), Ok(set.clone()));
         let parts = PolicyBody { name: "mine".into(), blocking: Some("class".into()), ..PolicyBody::default() };
         let placement = PlacementSettings { policy: "mine".into(), parts: Some(parts), ..set.placement };
@@ -197,6 +217,10 @@ mod tests {
                 .contains("8h are offered, and forecasts reach 4h only")
         );
         assert!(fault(&SettingsBody { eta_most: 0.0, ..good.clone() }).starts_with("/eta_most: "));
+        let sent = SettingsBody { placed_by: Some("slurm".into()), ..good.clone() };
+        assert_eq!(fault(&sent), "/placed_by: \"slurm\" is no side: write headroom or external");
+        let sent = SettingsBody { max_request_multiple: Some(0), ..good.clone() };
+        assert_eq!(fault(&sent), "/max_request_multiple: 0 is below 1, the least");
         let parts = PolicyBody { name: "mine".into(), order: Some("fifo".into()), ..PolicyBody::default() };
         let sent = SettingsBody { policy: None, policy_parts: Some(parts), ..good.clone() };
         assert!(fault(&sent).starts_with("/policy_parts/order: \"fifo\" is no order"), "{}", fault(&sent));

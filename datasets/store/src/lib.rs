@@ -54,6 +54,6 @@ pub use overrides::{NewOverride, OverrideRecord, OverrideStore};
 pub use pool_states::{PoolStateStore, ReceivedState};
 pub use quotas::{QuotaStore, StoredQuota};
 pub use runs::{NewRun, Promotion, RunFacts, RunId, RunIdError, RunRecord, RunStore};
-pub use settings::{SettingsStore, StoredSettings};
+pub use settings::{PoolPlacement, SettingsStore, StoredSettings};
 pub use tokens::{Role, TokenRecord, TokenStore};
 pub use usage::{AppendReport, Merged, SeriesSummary, UsageSink, UsageStore};

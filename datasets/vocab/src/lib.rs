@@ -22,7 +22,7 @@ pub use ids::{
 };
 pub use node::Node;
 pub use overrides::{Override, OverrideId, OverrideKind};
-pub use pool::{CapacityRow, Outcome, OutcomeKind, PoolState, spot_of_at_least};
+pub use pool::{CapacityRow, Outcome, OutcomeKind, PlacedBy, PoolState, spot_of_at_least};
 pub use rate::{GuaranteeRate, RateError};
 pub use task::{Task, TaskClass, TaskError};
 pub use time::{HorizonError, HorizonHours, HourError, HourStart, SECONDS_PER_HOUR, UnixSeconds};

@@ -11,6 +11,33 @@ pub struct CapacityRow {
     pub capacity: MilliGpus,
 }
 
+/// Which side places the tasks of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PlacedBy {
+    /// Tasks come to Headroom; the state of the pool is its own.
+    Headroom,
+    /// A scheduler outside: its reports are the state of the pool.
+    External,
+}
+
+impl PlacedBy {
+    pub const ALL: [Self; 2] = [Self::Headroom, Self::External];
+
+    /// As it is written in settings and rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Headroom => "headroom",
+            Self::External => "external",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|side| side.as_str() == text)
+    }
+}
+
 /// The view of a scheduler that places by itself (`PUT /v1/pools/{id}/state`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolState {

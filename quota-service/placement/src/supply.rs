@@ -48,6 +48,11 @@ pub enum Unknown {
          reports any more"
     )]
     OldState { as_of: UnixSeconds },
+    #[error(
+        "its state is of {as_of}, which is still to come: set the clocks of the scheduler and of this service right, and \
+         report it again"
+    )]
+    FutureState { as_of: UnixSeconds },
 }
 
 /// What quota is cut from.
@@ -79,16 +84,22 @@ impl Supply {
 /// Chooses what is known, best source first: a fresh reported state, the nodes, the capacity table (DESIGN §5).
 ///
 /// A pool whose scheduler reported once and fell silent has no supply: an estimate that takes drained GPUs for idle and
-/// forgets the spot tasks would be a larger quota out of ignorance.
+/// forgets the spot tasks would be a larger quota out of ignorance. The same goes for a report from the future.
 ///
 /// # Errors
-/// No source has a capacity, the last report is too old, or the demand is needed to estimate idle GPUs and was never
+/// No source has a capacity, the last report is too old or from the future, or the demand is needed to estimate idle GPUs and was never
 /// measured.
 pub fn supply(known: &Known, settings: &PoolSettings, now: UnixSeconds) -> Result<Supply, Unknown> {
-    if let Some(old) = known.state.as_ref().filter(|state| now.since_s(state.as_of) > settings.state_fresh_s) {
-        return Err(Unknown::OldState { as_of: old.as_of });
+    let fresh = known.state.as_ref();
+    if let Some(state) = fresh {
+        let (as_of, age_s) = (state.as_of, now.since_s(state.as_of));
+        if age_s > settings.state_fresh_s {
+            return Err(Unknown::OldState { as_of });
+        }
+        if age_s < -settings.state_fresh_s {
+            return Err(Unknown::FutureState { as_of });
+        }
     }
-    let fresh = known.state.as_ref().filter(|state| is_fresh(state, settings, now));
     let (capacity, capacity_source) = fresh
         .map(|state| (state.capacity, CapacitySource::ReportedState))
         .or_else(|| known.node_capacity.map(|capacity| (capacity, CapacitySource::Nodes)))
@@ -115,12 +126,6 @@ pub fn supply(known: &Known, settings: &PoolSettings, now: UnixSeconds) -> Resul
         latest_demand: known.latest_demand.unwrap_or(MilliGpus::ZERO),
         longest_quota_wait_s: state.longest_quota_wait_s,
     })
-}
-
-/// A state from the future is as good as none: one of the two clocks is wrong.
-fn is_fresh(state: &PoolState, settings: &PoolSettings, now: UnixSeconds) -> bool {
-    let age_s = now.since_s(state.as_of);
-    (-settings.state_fresh_s..=settings.state_fresh_s).contains(&age_s)
 }
 
 #[cfg(test)]
@@ -178,10 +183,17 @@ mod tests {
     }
 
     #[test]
-    fn a_state_from_the_future_is_as_good_as_none() {
-        let known =
-            Known { state: Some(state(-601)), table_capacity: gpus(70), latest_demand: gpus(1), ..Known::default() };
-        assert!(of(&known).unwrap().estimated);
+    fn a_state_from_the_future_is_no_ground_for_an_estimate() {
+        let ahead = |seconds: i64| Known {
+            state: Some(state(-seconds)),
+            table_capacity: gpus(1_000),
+            latest_demand: gpus(1),
+            ..Known::default()
+        };
+        assert_eq!(of(&ahead(601)), Err(Unknown::FutureState { as_of: NOW.plus_s(601) }));
+        let supply = of(&ahead(600)).unwrap();
+        let one_hour = supply.spot(HorizonHours::ONE);
+        assert_eq!((supply.estimated, one_hour), (false, MilliGpus::from_gpus(8)), "clocks differ a little");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 import { address } from "./api.js";
 import { badge, facts, h, s, table } from "./dom.js";
 import { count, duration, NONE, number, percent, signed, time } from "./format.js";
-import { stageBadge } from "./pools.js";
+import { placedBy, stageBadge } from "./pools.js";
 import { Section } from "./section.js";
 
 const SOURCES = {
@@ -198,7 +198,7 @@ function explained(data) {
       time(quota.computed_at),
       ", valid until ",
       time(quota.valid_until),
-      `, guarantee rate ${percent(quota.guarantee_rate)}`,
+      `, guarantee rate ${percent(quota.guarantee_rate)}, ${placedBy(data.placed_by)}`,
     ),
     figures(data),
     waterfall(data),

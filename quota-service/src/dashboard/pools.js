@@ -115,6 +115,11 @@ function promiseCell(pool) {
   ];
 }
 
+const SIDES = { headroom: "placed by Headroom", external: "placed by an external scheduler" };
+
+/** Which side places the tasks of a pool. */
+export const placedBy = (side) => SIDES[side] ?? "placed_by undecided";
+
 const overridesCell = (pool) =>
   pool.overrides > 0 ? badge("warn", `${number(pool.overrides)} in force`) : h("span", { class: "quiet" }, "none");
 
@@ -125,6 +130,7 @@ const COLUMNS = [
     cell: (pool) => [
       h("a", { href: poolLink(pool.id), data: { key: `pool-${pool.id}` } }, breakable(pool.id)),
       h("span", { class: "small" }, count(pool.organizations, "organization")),
+      h("span", { class: "small" }, placedBy(pool.placed_by)),
       pool.tasks &&
         h("span", { class: "small" }, `${number(pool.tasks.waiting)} waiting, ${number(pool.tasks.running)} running`),
     ],

@@ -9,7 +9,7 @@ use crate::settings::ServedSettings;
 use placement::staleness::{Stage, stage};
 use placement::{Eta, Known, Unknown, supply};
 use store::{Store, StoreError};
-use vocab::{HorizonHours, MilliGpus, PoolId, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, PlacedBy, PoolId, UnixSeconds};
 
 pub async fn of(store: &dyn Store, pool: &FoundPool, config: &Config, clock: &Clock) -> Result<Vec<Check>, StoreError> {
     let (id, now) = (&pool.id, clock.now());
@@ -20,7 +20,8 @@ pub async fn of(store: &dyn Store, pool: &FoundPool, config: &Config, clock: &Cl
         }
         Err(fault) => return Err(fault),
     };
-    let mut checks = supplied(store, id, &settings, clock).await?;
+    let mut checks = vec![placed_by(store, id).await?];
+    checks.extend(supplied(store, id, &settings, clock).await?);
     checks.extend(offered(id, &settings, pool.horizon));
     // Under a virtual clock none is stored.
     if !clock.is_virtual() {
@@ -28,6 +29,16 @@ pub async fn of(store: &dyn Store, pool: &FoundPool, config: &Config, clock: &Cl
     }
     checks.push(eta(store, id, &settings).await?);
     Ok(checks)
+}
+
+/// Which side places the tasks of the pool.
+async fn placed_by(store: &dyn Store, id: &PoolId) -> Result<Check, StoreError> {
+    let label = format!("placed by {id}");
+    let Some(placement) = store.placement(id).await? else {
+        return Ok(Check::ok(label, "undecided: the first task or the first reported state decides, or a setting"));
+    };
+    let since = placement.since.map_or_else(String::new, |since| format!(" since {since}"));
+    Ok(Check::ok(label, format!("{}{since}, set by {}", placement.placed_by.as_str(), placement.set_by)))
 }
 
 /// Capacity, and the state that a scheduler reports, as the service takes them.
@@ -39,8 +50,9 @@ async fn supplied(
 ) -> Result<Vec<Check>, StoreError> {
     let now = clock.now();
     let Ok(present) = now.hour() else { return Ok(Vec::new()) };
-    // Beside old data a state is nobody's.
-    let state = store.pool_state(id).await?.map(|received| received.state).filter(|_| !clock.is_virtual());
+    // Beside old data a state is nobody's, and a pool of ours has none that is reported.
+    let listens = !clock.is_virtual() && settings.placed_by != Some(PlacedBy::Headroom);
+    let state = store.pool_state(id).await?.map(|received| received.state).filter(|_| listens);
     let as_of = state.as_ref().map(|state| state.as_of);
     let nodes = store.pool_nodes(id).await?;
     let node_capacity = nodes.iter().filter(|node| !node.drains).map(vocab::Node::capacity);
@@ -58,7 +70,7 @@ async fn supplied(
             let reported = as_of.map(|at| Check::ok(state, format!("reported {} ago", span(now.since_s(at)))));
             std::iter::once(Check::ok(capacity, found)).chain(reported).collect()
         }
-        Err(fault @ Unknown::OldState { .. }) => {
+        Err(fault @ (Unknown::OldState { .. } | Unknown::FutureState { .. })) => {
             let mend = format!("have the scheduler PUT /v1/pools/{id}/state, or DELETE it");
             vec![Check::fail(state, fault, mend)]
         }

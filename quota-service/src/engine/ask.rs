@@ -5,7 +5,7 @@ use crate::leases::Leader;
 use crate::settings::PlacementSettings;
 use placement::Limit;
 use placement::pool::{Fault, NodeLoss, Request, Snapshot};
-use store::{StoreError, TaskRecord, TaskStatus};
+use store::{PoolPlacement, StoreError, TaskRecord, TaskStatus};
 use vocab::{MilliGpus, NodeId, PoolState, TaskId};
 use wire::TaskExplanation;
 
@@ -28,7 +28,7 @@ pub enum Ask {
     Tasks(Wanted),
     /// What is allocated on each node.
     Nodes,
-    /// The pool to cut quota from, if it has tasks.
+    /// The pool to cut quota from, if Headroom places it, or if it is undecided and has had tasks.
     State,
     SetLimits(Vec<Limit>),
     /// The quotas are too old to promise by.
@@ -37,6 +37,8 @@ pub enum Ask {
     TakeInNodes,
     RemoveNode(NodeId, NodeLoss),
     Settings(Box<PlacementSettings>),
+    /// Which side places the pool from now on. Refused while tasks are open that the other side would not see.
+    PlacedBy(Option<PoolPlacement>),
     /// Time alone.
     Pass,
 }
@@ -62,6 +64,7 @@ impl Ask {
             | Self::Nodes
             | Self::State
             | Self::Settings(_)
+            | Self::PlacedBy(_)
             | Self::Pass => None,
         }
     }
@@ -114,6 +117,19 @@ pub enum EngineError {
     Differs { task: TaskId },
     #[error("task {task} is {status}", status = status.as_str())]
     HasEnded { task: TaskId, status: TaskStatus },
+    #[error("an external scheduler places the pool")]
+    PlacedOutside,
+    /// The pool has not been placed by either side.
+    #[error("placed_by of the pool is undecided")]
+    Undecided,
+    /// Thousandths of a GPU.
+    #[error(
+        "it asks for {} GPUs, and the pool has {}: at most {multiple} times as many are taken", gpus(*asked_milli),
+        gpus(*registered_milli)
+    )]
+    TooLarge { asked_milli: u64, registered_milli: u64, multiple: u32 },
+    #[error("{tasks} tasks of the pool wait or run")]
+    OpenTasks { tasks: u64 },
     #[error(transparent)]
     Fault(#[from] Fault),
     /// Nothing was acknowledged; what is stored is read again before the next decision.
@@ -126,5 +142,14 @@ pub enum EngineError {
 impl EngineError {
     pub(super) fn stopped() -> Self {
         Self::Unavailable { detail: "the service is stopping".to_owned() }
+    }
+}
+
+/// As it is written: whole, or to a thousandth.
+fn gpus(milli: u64) -> String {
+    if milli.is_multiple_of(1_000) {
+        (milli / 1_000).to_string()
+    } else {
+        format!("{}.{:03}", milli / 1_000, milli % 1_000)
     }
 }

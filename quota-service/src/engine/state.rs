@@ -7,8 +7,8 @@ use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
 use placement::power::NodePower;
 use placement::{Limit, Policy};
 use serde::{Deserialize, Serialize};
-use store::{JournalEntry, PlacedPool, PoolSnapshot, Store, StoreError, StoredJournal};
-use vocab::{HourStart, PoolId, UnixSeconds};
+use store::{JournalEntry, PlacedPool, PoolPlacement, PoolSnapshot, Store, StoreError, StoredJournal};
+use vocab::{HourStart, PlacedBy, PoolId, UnixSeconds};
 use wire::{FactRecord, SnapshotRecord};
 
 /// Entries that stay behind a snapshot: events that a client or the webhook may still ask for.
@@ -32,6 +32,8 @@ pub struct State {
     /// Since the last snapshot.
     pub facts: u64,
     pub measured_from: Option<HourStart>,
+    /// None while it is undecided.
+    pub placed_by: Option<PoolPlacement>,
     pub placement: PlacementSettings,
     /// Since when tasks wait.
     pub queued: Queued,
@@ -95,13 +97,13 @@ impl State {
     /// # Errors
     /// The database does not answer, or what it holds is damaged.
     pub async fn load(store: &dyn Store, id: &PoolId, power: Option<NodePower>) -> Result<Self, StoreError> {
-        let placement = settings(store, id).await?.placement;
+        let (placement, placed_by) = (settings(store, id).await?.placement, store.placement(id).await?);
         let journal = store.open_journal(id).await?;
         let (pool, measured_from, facts) = rebuild(&journal, placement.policy(), rules(&placement, power))?;
         let placed = journal.placed;
         let shadow = placement.shadow.then(|| pool.clone());
         let queued = tally::queued(&pool);
-        Ok(Self { seq: placed.seq, placed, pool, queued, facts, measured_from, placement, power, shadow })
+        Ok(Self { seq: placed.seq, placed, pool, queued, facts, measured_from, placed_by, placement, power, shadow })
     }
 
     /// Stores the state, and forgets the entries that it stands for.
@@ -130,6 +132,21 @@ impl State {
         }
         self.shadow = placement.shadow.then(|| self.pool.clone());
         self.placement = placement;
+    }
+
+    /// The side that places the pool; none while it is undecided.
+    #[must_use]
+    pub fn side(&self) -> Option<PlacedBy> {
+        self.placed_by.as_ref().map(|placement| placement.placed_by)
+    }
+
+    /// The first hour whose demand is usage: the first whole one of those in which Headroom places. What an external scheduler
+    /// places is not seen here, and is no demand of zero.
+    #[must_use]
+    pub fn measures_from(&self) -> Option<HourStart> {
+        let placement = self.placed_by.as_ref().filter(|placement| placement.placed_by == PlacedBy::Headroom)?;
+        let since = placement.since.and_then(|since| since.hour().ok()).map(|hour| hour.plus_hours(1));
+        self.measured_from.max(self.measured_from.and(since))
     }
 
     /// What really happens reaches the shadow, too: limits, nodes, time, and tasks from before it that save and end.

@@ -9,8 +9,8 @@ use super::turn::{Before, Draft};
 use placement::Decision;
 use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{TaskRecord, TaskStatus};
-use vocab::{Node, NodeId, PoolId, TaskId, UnixSeconds};
+use store::{PoolPlacement, TaskRecord, TaskStatus};
+use vocab::{Node, NodeId, PlacedBy, PoolId, TaskId, UnixSeconds};
 use wire::{PromiseBody, ReasonBody, TaskDetail, TaskExplanation, TaskRun};
 
 /// What a turn has to know of the store before it thinks.
@@ -42,7 +42,10 @@ impl Thought<'_> {
                 let measure = Command::Measure { task: id.clone(), pods, speed_thousandths };
                 self.change(&id, &measure, TaskStatus::Running).map(task)
             }
-            Ask::Try(request) => Ok(task(self.try_out(&request))),
+            Ask::Try(request) => {
+                self.admit(&request)?;
+                Ok(task(self.try_out(&request)))
+            }
             Ask::Explain(id) => self.explain(&id).map(|one| Reply::Explanation(Box::new(one))),
             Ask::Shadow(id) => {
                 let shadow = self.state.shadow.as_mut();
@@ -59,7 +62,10 @@ impl Thought<'_> {
             Ask::State => {
                 let _ = self.command(&Command::Pass);
                 let id = self.state.placed.pool.clone();
-                let places = self.state.pool.has_had_tasks();
+                let places = match self.state.side() {
+                    Some(side) => side == PlacedBy::Headroom,
+                    None => self.state.pool.has_had_tasks(),
+                };
                 let pool = &mut self.state.pool;
                 let (hp_demand, tasks, nodes) = (pool.hp_demand(), look::counts(pool), look::nodes(pool));
                 Ok(Reply::State(places.then(|| Box::new(Placed { state: pool.state(id), hp_demand, tasks, nodes }))))
@@ -71,6 +77,7 @@ impl Thought<'_> {
                 self.state.set(*settings);
                 Ok(Reply::Done)
             }
+            Ask::PlacedBy(placement) => self.place_by(placement),
             // They were taken in before everything else.
             Ask::TakeInNodes => Ok(Reply::Done),
             Ask::Pass => Ok(self.done(&Command::Pass)?),
@@ -95,7 +102,8 @@ impl Thought<'_> {
         let at = self.state.pool.now();
         let begun = report.facts.iter().find_map(|fact| first_whole_hour(fact, at));
         self.state.measured_from = self.state.measured_from.or(begun);
-        self.draft.add(&mut self.state.pool, &report, before.as_ref(), self.state.measured_from);
+        let measures_from = self.state.measures_from();
+        self.draft.add(&mut self.state.pool, &report, before.as_ref(), measures_from);
         done.map(|()| report)
     }
 
@@ -108,11 +116,40 @@ impl Thought<'_> {
                 Err(EngineError::Differs { task: id })
             };
         }
+        self.admit(&request)?;
         if self.state.shadow.is_some() {
             return self.in_shadow(&id, &Command::Submit(request));
         }
+        if self.state.side().is_none() {
+            return Err(EngineError::Undecided);
+        }
         self.command(&Command::Submit(request))?;
         self.present(&id).map(real).ok_or(EngineError::UnknownTask { task: id })
+    }
+
+    /// Refuses a task that the pool does not take, whatever else it holds. In the shadow every side may try tasks.
+    fn admit(&self, request: &Request) -> Result<(), EngineError> {
+        if self.state.shadow.is_none() && self.state.side() == Some(PlacedBy::External) {
+            return Err(EngineError::PlacedOutside);
+        }
+        let (registered, multiple) = (self.state.pool.registered_milli(), self.state.placement.max_request_multiple);
+        let asked = u64::from(request.gang.pod.gpus.milli()) * u64::from(request.gang.pods);
+        // A pool that has lost all its nodes says nothing about what is too large.
+        if registered > 0 && asked > registered.saturating_mul(u64::from(multiple)) {
+            return Err(EngineError::TooLarge { asked_milli: asked, registered_milli: registered, multiple });
+        }
+        Ok(())
+    }
+
+    fn place_by(&mut self, placement: Option<PoolPlacement>) -> Result<Reply, EngineError> {
+        let pool = &self.state.pool;
+        let tasks = pool.waiting().count() + pool.fleet().tasks().len();
+        let leaves = placement.as_ref().is_some_and(|placement| placement.placed_by == PlacedBy::External);
+        if leaves && tasks > 0 {
+            return Err(EngineError::OpenTasks { tasks: tasks as u64 });
+        }
+        self.state.placed_by = placement;
+        Ok(Reply::Done)
     }
 
     /// A task as this turn or an earlier one has left it.

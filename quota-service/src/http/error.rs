@@ -1,6 +1,7 @@
 //! The one place where a refusal becomes an HTTP problem.
 
 use super::forward::Elsewhere;
+use super::placing_fault::PlacingFault;
 use crate::access::Refused;
 use crate::engine::EngineError;
 use crate::leases::Leader;
@@ -57,6 +58,8 @@ pub enum ApiError {
     TaskState {
         detail: String,
     },
+    /// What was asked does not fit which side places the pool, or its size.
+    Placing(PlacingFault),
     /// Tasks are not placed under a virtual clock.
     VirtualClock,
     /// A token is needed, and none came that is in force.
@@ -121,7 +124,10 @@ impl From<EngineError> for ApiError {
             }
             EngineError::Differs { task } => Self::TaskDiffers { task: task.to_string() },
             EngineError::HasEnded { .. } | EngineError::Fault(_) => Self::TaskState { detail },
-            EngineError::Unavailable { detail } => Self::NotWritten { detail },
+            EngineError::PlacedOutside => Self::Placing(PlacingFault::Outside),
+            EngineError::OpenTasks { tasks } => Self::Placing(PlacingFault::OpenTasks { tasks }),
+            EngineError::TooLarge { .. } => Self::Placing(PlacingFault::TooLarge { detail }),
+            EngineError::Undecided | EngineError::Unavailable { .. } => Self::NotWritten { detail },
             EngineError::Store(fault) => Self::Store(fault),
         }
     }
@@ -185,6 +191,7 @@ impl ApiError {
             | Self::VirtualClock
             | Self::Elsewhere(_)
             | Self::NotWritten { .. } => self.of_task(),
+            Self::Placing(fault) => fault.problem(),
             Self::NoToken(_) | Self::Forbidden { .. } | Self::NotAudited { .. } => self.of_access(),
             Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
             Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
@@ -193,8 +200,7 @@ impl ApiError {
                 ..of(400, "bad-body", "The body is refused", "nothing was taken; see `errors`".to_owned())
             },
             Self::NotJson => {
-                let detail = "send Content-Type: application/json".to_owned();
-                of(415, "not-json", "The body is not JSON", detail)
+                of(415, "not-json", "The body is not JSON", "send Content-Type: application/json".to_owned())
             }
             Self::TooLarge { max_bytes } => {
                 of(413, "too-large", "The body is too large", format!("send at most {max_bytes} bytes at a time"))
@@ -296,7 +302,7 @@ impl ApiError {
         }
     }
 
-    fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
+    pub(super) fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
         Problem {
             kind: format!("/problems/{code}"),
             title: title.to_owned(),

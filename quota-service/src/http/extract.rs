@@ -82,15 +82,15 @@ pub fn pool_id(service: &Service, text: &str) -> Result<PoolId, ApiError> {
         .map_err(|fault| ApiError::UnknownPool { asked: fault.to_string(), known: service.published.load().ids() })
 }
 
-/// Reports from further ahead than this come from a wrong clock.
-const MOST_AHEAD_S: i64 = 300;
-
-/// Refuses a time that the clock of the service has not come to.
-pub fn not_ahead(pointer: &str, time: UnixSeconds, now: UnixSeconds) -> Result<(), FieldFault> {
-    if time.since_s(now) <= MOST_AHEAD_S {
+/// Refuses a time that is further ahead of the clock of the service than `skew_s`: one of the two clocks is wrong.
+pub fn not_ahead(pointer: &str, time: UnixSeconds, now: UnixSeconds, skew_s: u32) -> Result<(), FieldFault> {
+    if time.since_s(now) <= i64::from(skew_s) {
         return Ok(());
     }
-    Err(FieldFault::new(pointer, format!("{time} is ahead of the clock of the service, {now}")))
+    let detail = format!(
+        "{time} is more than {skew_s} s ahead of the clock of the service, {now}: set the clocks right, or raise clock_skew_s"
+    );
+    Err(FieldFault::new(pointer, detail))
 }
 
 /// Goes on where this service writes for a cluster, or nobody is known to.

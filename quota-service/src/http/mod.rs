@@ -15,6 +15,7 @@ mod look;
 mod nodes;
 mod outcomes;
 mod overrides;
+mod placing_fault;
 mod pools;
 mod quota;
 mod stream;

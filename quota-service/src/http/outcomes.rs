@@ -30,7 +30,7 @@ pub async fn record(
     let outcomes: Vec<Outcome> = batch.try_into()?;
     let now = service.clock.now();
     let ahead = |(index, outcome): (usize, &Outcome)| {
-        not_ahead(&format!("/outcomes/{index}/ended_at"), outcome.ended_at, now).err()
+        not_ahead(&format!("/outcomes/{index}/ended_at"), outcome.ended_at, now, service.config.clock_skew_s).err()
     };
     let faults: Vec<_> = outcomes.iter().enumerate().filter_map(ahead).collect();
     if !faults.is_empty() {

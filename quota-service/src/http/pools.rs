@@ -1,20 +1,24 @@
 //! Pools at a glance, their reported state, their settings.
 
 use super::ApiError;
-use super::access::Who;
+use super::access::{Audited, Who};
 use super::extract::{Json as Body, not_ahead, pool_id, written_here};
+use super::placing_fault::PlacingFault;
+use crate::access::Caller;
 use crate::engine::{Ask, Reply};
+use crate::placed_by::{self, Decision};
 use crate::plan;
 use crate::published::{Answer, PublishedPool};
 use crate::refresh::Service;
 use crate::settings::ServedSettings;
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use forecaster::Predict;
 use placement::staleness::stage;
 use std::sync::Arc;
-use vocab::{HorizonHours, MilliGpus, PoolId, UnixSeconds};
+use store::PoolPlacement;
+use vocab::{HorizonHours, MilliGpus, PlacedBy, PoolId, PoolState, UnixSeconds};
 use wire::{
     FieldFault, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, PoolTasks, Problem, SettingsBody,
     SnapshotRecord,
@@ -39,6 +43,7 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         id: pool.id.to_string(),
         cluster: pool.id.cluster.to_string(),
         gpu_model: pool.id.gpu_model.to_string(),
+        placed_by: pool.glance.placed_by.map(|side| side.as_str().to_owned()),
         organizations: made_of.map_or(0, |made_of| made_of.forecasts.len()),
         offered_hours: pool.answers.iter().map(Answer::hours).collect(),
         capacity_gpus: first.map(|answer| answer.fresh.capacity_gpus),
@@ -82,26 +87,52 @@ pub async fn get_state(
 
 /// Report capacity, idle GPUs, spot GPUs and waiting, as a scheduler sees them
 ///
-/// An older report does not overwrite a newer one. Quotas follow at once.
+/// An older report does not overwrite a newer one. A report from more than `clock_skew_s` ahead of the service is refused; within
+/// it counts as of now. Quotas follow at once.
 #[utoipa::path(put, path = "/v1/pools/{id}/state", tag = "pools", request_body = PoolStateBody,
     params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
     (status = 200, description = "Durable, unless a newer one was there", body = PoolStateReceipt),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "Headroom places the pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn put_state(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
+    Who(who): Who,
     Body(body): Body<PoolStateBody>,
-) -> Result<Json<PoolStateReceipt>, ApiError> {
+) -> Result<(Option<Extension<Audited>>, Json<PoolStateReceipt>), ApiError> {
     let state = body.parse(known(&service, &id)?)?;
     let now = service.clock.now();
     written_here(&service, &state.pool.cluster)?;
-    not_ahead("/as_of", state.as_of, now)?;
+    not_ahead("/as_of", state.as_of, now, service.config.clock_skew_s)?;
+    // A clock that runs a little ahead must not make later reports look old.
+    let state = PoolState { as_of: state.as_of.min(now), ..state };
+    let decides = listens_to_reports(&service, &who, &state.pool).await?;
     let taken = service.store.put_pool_state(&state, now).await?;
     service.request_refresh();
-    Ok(Json(PoolStateReceipt { taken }))
+    Ok((decides.then_some(Extension(Audited)), Json(PoolStateReceipt { taken })))
+}
+
+/// Refuses reports of a pool that Headroom places. The first report of an undecided pool makes it one of an external scheduler;
+/// `true` where it did.
+async fn listens_to_reports(service: &Service, who: &Caller, pool: &PoolId) -> Result<bool, ApiError> {
+    let known = service.store.placement(pool).await?.map(|placement| placement.placed_by);
+    let side = match known {
+        Some(side) => side,
+        None => {
+            let (before, after, reason) = (None, PlacedBy::External, "first reported state");
+            let target = format!("/v1/pools/{pool}/state");
+            let decision =
+                Decision { pool, before, after, reason, action: "PUT /v1/pools/{id}/state", target: &target };
+            placed_by::decide(service, who, decision).await?
+        }
+    };
+    match side {
+        PlacedBy::External => Ok(known.is_none()),
+        PlacedBy::Headroom => Err(ApiError::Placing(PlacingFault::Here { pool: pool.to_string() })),
+    }
 }
 
 /// Forget the reported state
@@ -136,32 +167,68 @@ pub async fn get_settings(
 
 /// Change the settings
 ///
-/// The body states the version that it changes (none for the first change); another version is a conflict.
+/// The body states the version that it changes (none for the first change); another version is a conflict. A pool with open tasks
+/// does not change from `headroom` to `external`.
 #[utoipa::path(put, path = "/v1/pools/{id}/settings", tag = "pools", request_body = SettingsBody,
     params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
     (status = 200, description = "The settings, with their new version", body = SettingsBody),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "Somebody changed them meanwhile", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "The settings have another version, or the pool has open tasks", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn put_settings(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
+    Who(who): Who,
     Body(body): Body<SettingsBody>,
-) -> Result<Json<SettingsBody>, ApiError> {
+) -> Result<(Option<Extension<Audited>>, Json<SettingsBody>), ApiError> {
     let pool = known(&service, &id)?;
     written_here(&service, &pool.cluster)?;
     let settings = ServedSettings::parse(&body, horizon(&service, &pool))?;
     if settings.placement.policy().score.needs_power() {
         service.engine.power(&pool).map_err(|fault| FieldFault::new("/policy", format!("{fault} (power_file)")))?;
     }
-    let text = serde_json::to_string(&SettingsBody { version: None, ..settings.body() })
+    let text = serde_json::to_string(&SettingsBody { version: None, placed_by: None, ..settings.body() })
         .expect("settings have finite numbers under string keys");
-    let version = service.store.put_settings(&pool, &text, body.version).await?;
+    let (version, (placed_by, is_audited)) = put(&service, &who, &pool, &text, &settings).await?;
     service.engine.ask_if_running(&pool, Ask::Settings(Box::new(settings.placement.clone()))).await?;
     service.request_refresh();
-    Ok(Json(ServedSettings { version: Some(version), ..settings }.body()))
+    let body = ServedSettings { version: Some(version), placed_by, ..settings }.body();
+    Ok((is_audited.then_some(Extension(Audited)), Json(body)))
+}
+
+/// Stores settings, and the side of the pool where it changes; answers the version, the side in force, and whether it changed.
+async fn put(
+    service: &Service,
+    who: &Caller,
+    pool: &PoolId,
+    text: &str,
+    settings: &ServedSettings,
+) -> Result<(i64, (Option<PlacedBy>, bool)), ApiError> {
+    let known = service.store.placement(pool).await?;
+    let before = known.as_ref().map(|placement| placement.placed_by);
+    let Some(after) = settings.placed_by.filter(|side| Some(*side) != before) else {
+        return Ok((service.store.put_settings(pool, text, settings.version).await?, (before, false)));
+    };
+    let target = format!("/v1/pools/{pool}/settings");
+    let (reason, action) = ("setting", "PUT /v1/pools/{id}/settings");
+    let decision = Decision { pool, before, after, reason, action, target: &target };
+    let (now, token_id) = (service.clock.now(), who.token_id.clone());
+    let placement = PoolPlacement { placed_by: after, since: Some(now), set_by: who.name.clone() };
+    placed_by::switch(service, pool, Some(placement)).await?;
+    let audit = decision.audit(&who.name, token_id, now);
+    let stored = service.store.put_settings_and_placement(pool, text, settings.version, Some((after, &audit))).await;
+    match stored {
+        Ok(version) => {
+            tracing::info!(%pool, placed_by = after.as_str(), by = who.name, "placed_by of the pool was changed");
+            Ok((version, (Some(after), true)))
+        }
+        Err(fault) => {
+            placed_by::switch(service, pool, known).await?;
+            Err(fault.into())
+        }
+    }
 }
 
 /// The whole state of a pool whose tasks are placed here

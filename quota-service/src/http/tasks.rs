@@ -1,17 +1,18 @@
 //! Tasks: submitted, ended, explained. A decision is durable before it is answered; a refusal is an answer.
 
 use super::ApiError;
-use super::access::Who;
+use super::access::{Audited, Who};
 use super::extract::{Json as Body, Query};
-use crate::engine::{Ask, Decided, Reply, Wanted, answer};
+use crate::engine::{Ask, Decided, EngineError, Reply, Wanted, answer};
+use crate::placed_by::{self, Decision};
 use crate::refresh::{Service, limits};
-use axum::Json;
 use axum::extract::{Path, State};
+use axum::{Extension, Json};
 use serde::Deserialize;
 use std::sync::Arc;
 use store::TaskStatus;
 use utoipa::IntoParams;
-use vocab::{ClusterName, GpuModel, PoolId, TaskId};
+use vocab::{ClusterName, GpuModel, PlacedBy, PoolId, TaskId};
 use wire::{Problem, SpeedBody, TaskAnswer, TaskBody, TaskExplanation, TaskList};
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -36,6 +37,10 @@ fn task_id(text: &str) -> Result<TaskId, ApiError> {
 }
 
 async fn decided(service: &Service, pool: &PoolId, ask: Ask) -> Result<Json<TaskAnswer>, ApiError> {
+    Ok(asked(service, pool, ask).await?)
+}
+
+async fn asked(service: &Service, pool: &PoolId, ask: Ask) -> Result<Json<TaskAnswer>, EngineError> {
     if !service.engine.is_running(pool) {
         // The first task of a pool meets the quotas that were computed before it came.
         service.engine.ask(pool, Ask::Pass).await?;
@@ -99,19 +104,32 @@ pub async fn list(
     (status = 200, description = "Decided, and durable", body = TaskAnswer),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "The pool has no nodes", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "A task of this id asks for something else", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "An external scheduler places the pool, or a virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "A task of this id asks for something else, or the task is too large for the pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn submit(
     State(service): State<Arc<Service>>,
     who: Who,
     Body(body): Body<TaskBody>,
-) -> Result<Json<TaskAnswer>, ApiError> {
+) -> Result<(Option<Extension<Audited>>, Json<TaskAnswer>), ApiError> {
     let (pool, request) = body.parse(service.clock.now())?;
     who.of_pool(&pool)?;
     who.of_organization(&request.organization)?;
-    decided(&service, &pool, Ask::Submit(request)).await
+    match asked(&service, &pool, Ask::Submit(request.clone())).await {
+        Ok(answer) => Ok((None, answer)),
+        Err(EngineError::Undecided) => {
+            // A task that is refused decides nothing.
+            let _ = decided(&service, &pool, Ask::Try(request.clone())).await?;
+            let (before, after, reason) = (None, PlacedBy::Headroom, "first task");
+            let (action, target) = ("POST /v1/tasks", "/v1/tasks");
+            let decision = Decision { pool: &pool, before, after, reason, action, target };
+            placed_by::decide(&service, &who.0, decision).await?;
+            let answer = decided(&service, &pool, Ask::Submit(request)).await?;
+            Ok((Some(Extension(Audited)), answer))
+        }
+        Err(fault) => Err(fault.into()),
+    }
 }
 
 /// What would become of a task now
@@ -121,7 +139,8 @@ pub async fn submit(
     (status = 200, description = "As it would be decided", body = TaskAnswer),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "The pool has no nodes", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "An external scheduler places the pool, or a virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The task is too large for the pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn dry_run(

@@ -270,7 +270,7 @@ fn quota(
     let rate = settings.guarantee_rate;
     let pool_bounds = forecast_bounds(&pool.id, (&forecasts, &corrected), aggregation, settings, more_steps, rate)?;
     let live = Live::of(pool, &pool_bounds, inputs.now);
-    let overridden = asked_for(pool, &demand_bounds(settings, &pool_bounds, live.as_ref()), &supply, inputs.now);
+    let overridden = bounded(pool, &pool_bounds, live.as_ref(), &supply, inputs.now);
     let demand: Vec<Bound> = overridden.iter().map(|one| one.bound).collect();
     // Under bounds that follow what is measured eta only brakes.
     let settings = &if live.is_some() { settings.calibrated() } else { settings.clone() };
@@ -329,9 +329,17 @@ pub(super) fn forecast_bounds(
     bounds(&members, aggregation, trained.calibration(pool), conformal.as_ref(), rate, &steps)
 }
 
-/// The bounds with what people asked for. What HP work holds now is known to the moment where tasks are placed here.
-fn asked_for(pool: &PoolInputs, bounds: &[Bound], supply: &Supply, now: UnixSeconds) -> Vec<Overridden> {
-    overridden(bounds, &asked(&pool.overrides), pool.hp_demand.unwrap_or(supply.latest_demand), now)
+/// The bounds with overrides. What HP work holds now is known to the moment where tasks are placed here.
+fn bounded(
+    pool: &PoolInputs,
+    forecast: &[PoolBound],
+    live: Option<&Live>,
+    supply: &Supply,
+    now: UnixSeconds,
+) -> Vec<Overridden> {
+    let needed = pool.hp_demand.unwrap_or(supply.latest_demand);
+    let bounds = demand_bounds(&pool.settings.pool, forecast, live, needed);
+    overridden(&bounds, &asked(&pool.overrides), needed, now)
 }
 
 /// The forecast steps that a guarantee of `hours` from now covers. Where the forecast ends before, its last step stands

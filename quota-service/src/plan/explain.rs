@@ -106,6 +106,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
     Explanation {
         steps: steps(pool, quota, bound),
         what_would_change: quota.what_would_change(),
+        placed_by: pool.settings.placed_by.map(|side| side.as_str().to_owned()),
         capacity: CapacityExplanation {
             capacity_gpus: quota.capacity.as_gpus(),
             source: pool.supply.capacity_source.as_str().to_owned(),
@@ -175,7 +176,11 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
 /// How the forecast's bound was mixed with the live one.
 fn live_sentence(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> String {
     let place = pool.quotas.iter().position(|one| one.hours == quota.hours).unwrap_or(0);
-    let Some(live) = live_explanation(pool, bound, place) else { return String::new() };
+    let Some(live) = live_explanation(pool, bound, place) else {
+        let measured = pool.hp_demand.unwrap_or(pool.supply.latest_demand);
+        let is_raised = measured > bound.bound;
+        return if is_raised { format!("; no less than the {measured} that was measured last") } else { String::new() };
+    };
     let LiveExplanation { hp_demand_gpus, forecast_bound_gpus, live_bound_gpus, share } = live;
     let mixed = live_bound_gpus
         .map(|live| format!("; {forecast_bound_gpus:.3} mixed with a share of {share} of the live bound {live:.3}"));

@@ -32,12 +32,18 @@ impl Live {
     }
 }
 
-/// The bounds that the quota is cut from: those of the forecast, or mixed ones, and never less than is needed already.
-pub fn demand_bounds(settings: &PoolSettings, forecast: &[PoolBound], live: Option<&Live>) -> Vec<Bound> {
+/// The bounds that the quota is cut from: those of the forecast, or mixed ones, and never less than `needed`, the newest measured
+/// HP demand.
+pub fn demand_bounds(
+    settings: &PoolSettings,
+    forecast: &[PoolBound],
+    live: Option<&Live>,
+    needed: MilliGpus,
+) -> Vec<Bound> {
     let one = |(place, (hours, bound)): (usize, (&vocab::HorizonHours, &PoolBound))| {
         let mixed = live.and_then(|live| Some((live, live.mixed.get(place)?)));
         let bound = mixed.map_or(bound.bound, |(live, mixed)| mixed.demand_bound(live.hp_demand));
-        Bound { hours: *hours, bound }
+        Bound { hours: *hours, bound: bound.max(needed) }
     };
     settings.offered_hours.iter().zip(forecast).enumerate().map(one).collect()
 }

@@ -32,10 +32,12 @@ pub fn what_if(pool: &PoolQuota, hours: HorizonHours, changes: &Changes) -> Resu
         Some(rate) => at_rate(pool, &before, rate)?,
         None => before,
     };
+    let needed = changes.demand.of(held_by_hp(pool));
     let demand = changed_bounds(&at_rate, changes.demand);
+    let demand: Vec<Bound> = demand.iter().map(|one| Bound { bound: one.bound.max(needed), ..*one }).collect();
     // 2. Supply, and what people asked for, which stays as it is.
     let supply = changed_supply(&pool.supply, changes.capacity, changes.demand);
-    let asked_for = overridden(&demand, &asked(&pool.overrides), changes.demand.of(held_by_hp(pool)), pool.computed_at);
+    let asked_for = overridden(&demand, &asked(&pool.overrides), needed, pool.computed_at);
     let demand: Vec<Bound> = asked_for.iter().map(|one| one.bound).collect();
     // 3. Quotas.
     let now = &pool.quotas[place];

@@ -310,7 +310,7 @@ impl Renewer {
         let (mut inputs, placed) = match known {
             read::ClusterKnown::Ready(inputs, placed) => (inputs, placed),
             read::ClusterKnown::Without { pools, problem } => {
-                service.publish(write::kept(service, pools, &problem));
+                service.publish(write::kept(service, pools, &problem).await?);
                 return Ok(());
             }
         };

@@ -2,7 +2,8 @@
 
 use super::Service;
 use super::cache::{Cache, Cached, CachedPanel};
-use crate::engine::{EngineError, Placed};
+use crate::engine::{Ask, EngineError, Placed};
+use crate::placed_by;
 use crate::plan::{ClusterInputs, NoQuota, PoolInputs};
 use crate::settings::ServedSettings;
 use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
@@ -12,7 +13,7 @@ use placement::{Eta, Known};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Cluster, Store, StoreError, StoredCalendar};
-use vocab::{HourStart, MilliGpus, Node, PoolId, PoolState, SeriesId, UnixSeconds};
+use vocab::{HourStart, MilliGpus, Node, PlacedBy, PoolId, PoolState, SeriesId, UnixSeconds};
 
 /// Beyond the lookback: a gap at its far end is filled from before it.
 const MARGIN_HOURS: usize = 168;
@@ -51,7 +52,7 @@ pub async fn cluster(
     let Some(panel) = panel else { return Ok(without(NoQuota::NoUsage.to_string())) };
     let (mut inputs, mut placed) = (Vec::with_capacity(pools.len()), BTreeMap::new());
     for pool in pools {
-        let here = service.engine.state(&pool).await.map_err(store_fault)?;
+        let here = placed_here(service, &pool, now).await?;
         inputs.push(pool_inputs(service, pool.clone(), here.as_deref(), &nodes, now, present).await?);
         placed.extend(here.map(|here| (pool, *here)));
     }
@@ -166,14 +167,16 @@ async fn pool_inputs(
     let store = service.store.as_ref();
     let settings = settings(store, &id).await?;
     let mine = nodes.iter().filter(|node| node.pool == id && !node.drains).map(Node::capacity);
-    // As the pool is placed here, else as a scheduler has reported it.
+    // As the pool is placed here, else as a scheduler has reported it. A pool of ours never listens to reports.
     let hp_demand = placed.map(|placed| placed.hp_demand);
     let state = match placed {
-        Some(placed) => Some(placed.state.clone()),
+        // It is the state of this moment, also where the clock has jumped back since the last decision.
+        Some(placed) => Some(PoolState { as_of: now, ..placed.state.clone() }),
+        None if settings.placed_by == Some(PlacedBy::Headroom) => None,
         None => store.pool_state(&id).await?.map(|received| received.state),
     };
     // Beside old data a state is nobody's: under a virtual clock one that is not of its time counts as none.
-    let of_its_time = |state: &PoolState| now.since_s(state.as_of) <= settings.pool.state_fresh_s;
+    let of_its_time = |state: &PoolState| now.since_s(state.as_of).abs() <= settings.pool.state_fresh_s;
     let known = Known {
         state: state.filter(|state| !service.clock.is_virtual() || of_its_time(state)),
         node_capacity: mine.reduce(|sum, gpus| sum.checked_add(gpus).unwrap_or(sum)),
@@ -192,6 +195,31 @@ async fn pool_inputs(
     Ok(PoolInputs { settings, known, eta, unspent, newest_outcome, hp_demand, live: None, overrides, id })
 }
 
+/// The pool as the writer has it, where Headroom places it.
+async fn placed_here(service: &Service, pool: &PoolId, now: UnixSeconds) -> Result<Option<Box<Placed>>, StoreError> {
+    let store = service.store.as_ref();
+    let placed_by = store.placement(pool).await?.map(|placement| placement.placed_by);
+    if placed_by == Some(PlacedBy::External) || service.clock.is_virtual() {
+        return Ok(None);
+    }
+    let begins = placed_by == Some(PlacedBy::Headroom) && !service.engine.is_running(pool);
+    if begins && let Err(fault) = service.engine.ask(pool, Ask::Pass).await {
+        return if matches!(fault, EngineError::UnknownPool) { Ok(None) } else { Err(store_fault(fault)) };
+    }
+    let here = service.engine.state(pool).await.map_err(store_fault)?;
+    if here.is_none() || placed_by.is_some() {
+        return Ok(here);
+    }
+    // Its tasks ended so long ago that no row shows them. Nothing was reported of it: it is ours still.
+    if store.pool_state(pool).await?.is_some() {
+        return Ok(None);
+    }
+    let placement = store.decide_placement(pool, PlacedBy::Headroom, &placed_by::by_journal(pool, now)).await?;
+    let is_ours = placement.placed_by == PlacedBy::Headroom;
+    service.engine.ask_if_running(pool, Ask::PlacedBy(Some(placement))).await.map_err(store_fault)?;
+    Ok(here.filter(|_| is_ours))
+}
+
 fn store_fault(fault: EngineError) -> StoreError {
     match fault {
         EngineError::Store(fault) => fault,
@@ -204,9 +232,12 @@ fn store_fault(fault: EngineError) -> StoreError {
 /// # Errors
 /// The database does not answer, or what it holds no longer parses.
 pub async fn settings(store: &dyn Store, pool: &PoolId) -> Result<ServedSettings, StoreError> {
-    let Some(stored) = store.settings(pool).await? else { return Ok(ServedSettings::default()) };
+    let placed_by = store.placement(pool).await?.map(|placement| placement.placed_by);
+    let Some(stored) = store.settings(pool).await? else {
+        return Ok(ServedSettings { placed_by, ..ServedSettings::default() });
+    };
     let corrupt = |reason: String| StoreError::Corrupt { what: format!("the settings of {pool}"), reason };
     let body = serde_json::from_str(&stored.settings_json).map_err(|fault| corrupt(fault.to_string()))?;
     let settings = ServedSettings::parse(&body, None).map_err(|fault| corrupt(fault.to_string()))?;
-    Ok(ServedSettings { version: Some(stored.version), ..settings })
+    Ok(ServedSettings { version: Some(stored.version), placed_by, ..settings })
 }

@@ -8,7 +8,7 @@ use crate::published::{Answer, Glance, PublishedPool};
 use placement::eta::EtaDecision;
 use std::collections::BTreeMap;
 use store::{EtaMove, Store, StoreError, StoredQuota};
-use vocab::{PoolId, PoolState, UnixSeconds};
+use vocab::{PlacedBy, PoolId, PoolState, UnixSeconds};
 use wire::{Explanation, QuotaAnswer};
 
 /// Moves of eta that an explanation shows.
@@ -34,12 +34,17 @@ pub async fn write(
                     continue;
                 }
                 let moves = service.store.eta_moves(&plan.id, MOVES_SHOWN).await?;
-                let glance = glance(service, &plan.id, placed.get(&plan.id), inputs.now).await?;
+                let mut glance = glance(service, &plan.id, placed.get(&plan.id), inputs.now).await?;
+                glance.placed_by = pool.settings.placed_by;
                 let ready = PublishedPool { glance, ..PublishedPool::of(quota, moves, service.clock.is_virtual()) };
                 stored.extend(to_store(&ready));
                 published.push(ready);
             }
-            Err(why) => published.push(keep(service, plan.id, why.to_string(), pool.known.state.as_ref())),
+            Err(why) => {
+                let mut kept = keep(service, plan.id, why.to_string(), pool.known.state.as_ref());
+                kept.glance.placed_by = pool.settings.placed_by;
+                published.push(kept);
+            }
         }
     }
     if !service.clock.is_virtual() {
@@ -56,7 +61,7 @@ async fn glance(
     now: UnixSeconds,
 ) -> Result<Glance, StoreError> {
     let outcomes_24h = service.store.count_outcomes(pool, now.plus_s(-DAY_S)).await?;
-    Ok(Glance { outcomes_24h, tasks: placed.map(|placed| placed.tasks) })
+    Ok(Glance { outcomes_24h, tasks: placed.map(|placed| placed.tasks), placed_by: None })
 }
 
 /// Writes a move of eta. `false` where someone else moved it meanwhile: the next renewal sees what they did.
@@ -118,8 +123,15 @@ fn keep(service: &Service, id: PoolId, problem: String, state: Option<&PoolState
 }
 
 /// As [`keep`], for the pools of a cluster for which nothing could be planned.
-pub fn kept(service: &Service, pools: Vec<PoolId>, problem: &str) -> Vec<PublishedPool> {
-    pools.into_iter().map(|id| keep(service, id, problem.to_owned(), None)).collect()
+pub async fn kept(service: &Service, pools: Vec<PoolId>, problem: &str) -> Result<Vec<PublishedPool>, StoreError> {
+    let mut all = Vec::with_capacity(pools.len());
+    for id in pools {
+        let placed_by = service.store.placement(&id).await?.map(|placement| placement.placed_by);
+        let mut one = keep(service, id, problem.to_owned(), None);
+        one.glance.placed_by = placed_by;
+        all.push(one);
+    }
+    Ok(all)
 }
 
 /// The quotas that were stored last, as answers. One that no longer parses is left out and logged.
@@ -135,13 +147,19 @@ pub async fn restored(service: &Service) -> Result<Vec<PublishedPool>, StoreErro
                 continue;
             }
         };
-        let state = service.store.pool_state(&stored.pool).await?;
+        let placed_by = service.store.placement(&stored.pool).await?.map(|placement| placement.placed_by);
+        // What was reported before Headroom placed the pool says nothing of it.
+        let state = match placed_by {
+            Some(PlacedBy::Headroom) => None,
+            _ => service.store.pool_state(&stored.pool).await?,
+        };
         let spot = state.map_or(plan::amount(fresh.used_gpus), |received| received.state.spot(stored.hours));
         let held = Held { spot, available: plan::amount(fresh.available_gpus) };
         let pool = pools.entry(stored.pool.clone()).or_insert_with(|| PublishedPool {
             problem: None,
             ..PublishedPool::without_quota(stored.pool.clone(), String::new())
         });
+        pool.glance.placed_by = placed_by;
         pool.answers.push(Answer::new(fresh, stored.computed_at, held, None));
         pool.answers.sort_by_key(Answer::hours);
         pool.stored_explanations.insert(stored.hours.get(), explanation);

@@ -14,6 +14,10 @@ pub struct Explanation {
     /// The steps as sentences with numbers.
     pub steps: Vec<String>,
     pub what_would_change: String,
+    /// Which side places the tasks of the pool: `headroom` or `external`; null while it is undecided, and in what was stored
+    /// before there were sides.
+    #[serde(default)]
+    pub placed_by: Option<String>,
     pub capacity: CapacityExplanation,
     pub forecast: ForecastExplanation,
     /// None in explanations that were stored before there were calendars.

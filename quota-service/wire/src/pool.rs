@@ -85,6 +85,9 @@ pub struct PoolSummary {
     pub id: String,
     pub cluster: String,
     pub gpu_model: String,
+    /// Which side places its tasks: `headroom` or `external`; null while it is undecided.
+    #[serde(default)]
+    pub placed_by: Option<String>,
     pub organizations: usize,
     pub offered_hours: Vec<u8>,
     pub capacity_gpus: Option<f64>,
@@ -184,6 +187,13 @@ pub struct SettingsBody {
     /// Seconds that a task loads before it works, for policies that put evictions off; without it, 40.
     #[serde(default)]
     pub load_s: Option<u32>,
+    /// A task that asks for more than so many times the GPUs of the pool is refused; without it, 10.
+    #[serde(default)]
+    pub max_request_multiple: Option<u32>,
+    /// Which side places the tasks of the pool: `headroom`, or `external`, a scheduler that reports the state of the pool. Null
+    /// while it is undecided: then the first task or the first reported state decides. A change that states none leaves it.
+    #[serde(default)]
+    pub placed_by: Option<String>,
     /// Counts the changes; a request states the version that it changes, so that two writers notice each other.
     #[serde(default)]
     pub version: Option<i64>,

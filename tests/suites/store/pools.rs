@@ -1,11 +1,13 @@
 use std::collections::BTreeMap;
-use store::StoreError;
+use store::{AuditRecord, PoolPlacement, StoreError};
 use tests::fixture::{at, cluster, gpus, hours, pool, put_clusters};
 use tests::{TestDatabase, on_both_databases};
-use vocab::{Node, NodeId, PoolState};
+use vocab::{Node, NodeId, PlacedBy, PoolState};
 
 on_both_databases![
     an_older_state_does_not_replace_a_newer_one,
+    a_stored_state_from_the_future_does_not_block_a_correct_one,
+    the_side_of_a_pool_is_decided_once_and_replaced_with_its_settings,
     settings_are_replaced_only_by_who_has_seen_the_last_ones,
     two_writers_of_the_same_settings_do_not_both_win,
     a_node_is_known_by_its_name_in_its_cluster,
@@ -35,6 +37,54 @@ async fn an_older_state_does_not_replace_a_newer_one(database: TestDatabase) {
     assert_eq!((received.state, received.received_at), (new.clone(), at(111)));
     assert!(store.put_pool_state(&state(101, "6", &[]), at(113)).await.unwrap(), "the same instant, corrected");
     assert_eq!(store.pool_state(&pool("earth:H800")).await.unwrap(), None);
+}
+
+async fn a_stored_state_from_the_future_does_not_block_a_correct_one(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    assert!(store.put_pool_state(&state(5_000, "3", &[]), at(110)).await.unwrap(), "as an older program took it");
+    let correct = state(111, "5", &[(2, "1.5")]);
+    assert!(store.put_pool_state(&correct, at(112)).await.unwrap());
+    assert_eq!(store.pool_state(&correct.pool).await.unwrap().map(|received| received.state), Some(correct));
+}
+
+fn audit(seconds: i64) -> AuditRecord {
+    AuditRecord {
+        at: at(seconds),
+        actor: "ops".to_owned(),
+        token_id: None,
+        action: "PUT".to_owned(),
+        target: "/".to_owned(),
+        status: 200,
+        detail_json: None,
+    }
+}
+
+async fn the_side_of_a_pool_is_decided_once_and_replaced_with_its_settings(database: TestDatabase) {
+    let (store, other) = (database.store().await, database.store().await);
+    put_clusters(&*store, &["earth"]).await;
+    let pool = pool("earth:A100");
+    assert_eq!(store.placement(&pool).await.unwrap(), None);
+    let (ours, theirs) = (audit(1), audit(2));
+    let decided = tokio::join!(
+        store.decide_placement(&pool, PlacedBy::Headroom, &ours),
+        other.decide_placement(&pool, PlacedBy::External, &theirs)
+    );
+    let decided = decided.0.unwrap();
+    assert_eq!(store.placement(&pool).await.unwrap(), Some(decided.clone()), "two first uses, one decision");
+    let audited = async || store.audit(at(0), at(100), 10).await.unwrap().len();
+    assert_eq!(audited().await, 1);
+    let changing = audit(3);
+    let change = Some((PlacedBy::External, &changing));
+    let fault = store.put_settings_and_placement(&pool, "{}", Some(4), change).await.unwrap_err();
+    assert!(matches!(fault, StoreError::Conflict { .. }), "{fault}");
+    assert_eq!((store.placement(&pool).await.unwrap(), audited().await), (Some(decided), 1), "whole or not at all");
+    assert_eq!(store.put_settings_and_placement(&pool, "{}", None, change).await.unwrap(), 1);
+    let changed = PoolPlacement { placed_by: PlacedBy::External, since: Some(at(3)), set_by: "ops".to_owned() };
+    assert_eq!((store.placement(&pool).await.unwrap(), audited().await), (Some(changed), 2));
+    let elsewhere = tests::fixture::pool("mars:A100");
+    let fault = store.decide_placement(&elsewhere, PlacedBy::Headroom, &ours).await.unwrap_err();
+    assert!(matches!(fault, StoreError::NotFound { .. }), "{fault}");
 }
 
 async fn settings_are_replaced_only_by_who_has_seen_the_last_ones(database: TestDatabase) {

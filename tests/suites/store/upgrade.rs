@@ -6,8 +6,12 @@ use std::borrow::Cow;
 use store::{Backend, OutcomeStore};
 use tests::fixture::{cluster, loaded, pool};
 use tests::{TestDatabase, on_both_databases, workspace_root};
+use vocab::PlacedBy;
 
-on_both_databases![a_database_of_every_version_is_brought_up_to_date_with_what_is_in_it];
+on_both_databases![
+    a_database_of_every_version_is_brought_up_to_date_with_what_is_in_it,
+    pools_of_a_database_from_before_there_were_sides_stay_with_who_placed_them,
+];
 
 /// What the first version could hold, as it was written then.
 const FIRST: &str = "
@@ -90,5 +94,44 @@ async fn a_database_of_every_version_is_brought_up_to_date_with_what_is_in_it(da
         let applied = old.numbers("SELECT version FROM _sqlx_migrations ORDER BY version").await;
         assert_eq!(applied, (1..=last).collect::<Vec<i64>>());
         store.close().await;
+    }
+}
+
+/// Pools as the ninth version knew them, besides one with a running task: a task that ended, then a report; a report, then a task
+/// that ended; a report alone; nodes alone.
+const NINTH: &str = "
+    INSERT INTO placed_pools ({pool_id}cluster, gpu_model, seq, announced_seq) VALUES ({two}'earth', 'stray', 1, 0);
+    INSERT INTO placed_pools ({pool_id}cluster, gpu_model, seq, announced_seq) VALUES ({three}'earth', 'ours', 1, 0);
+    INSERT INTO tasks (pool_id, id, organization, class, gpus_per_pod_milli, pods, cpu_milli, memory_mib, submitted, status,
+            updated, detail_json)
+        VALUES (2, 'a', 'x', 'hp', 1000, 1, 0, 0, {hour}, 'deleted', {hour}, '{}'),
+               (3, 'a', 'x', 'hp', 1000, 1, 0, 0, {hour}, 'finished', {later}, '{}');
+    INSERT INTO pool_states (cluster, gpu_model, capacity_milli, idle_milli, longest_quota_wait_s, as_of, received_at)
+        VALUES ('earth', 'stray', 8000, 0, 0, {later}, {later}),
+               ('earth', 'ours', 8000, 0, 0, {hour}, {hour}),
+               ('earth', 'theirs', 8000, 0, 0, {hour}, {hour});
+    INSERT INTO nodes (cluster, id, gpu_model, gpus) VALUES ('earth', 'n1', 'nobodys', 8);";
+
+async fn pools_of_a_database_from_before_there_were_sides_stay_with_who_placed_them(database: TestDatabase) {
+    at_version(&database, 9).await;
+    let later = match database.backend {
+        Backend::Postgres => "'2024-03-01T05:00:00Z'",
+        Backend::Sqlite => "1709269200",
+    };
+    let number =
+        |number: &str| if database.backend == Backend::Postgres { String::new() } else { format!("{number}, ") };
+    let ninth = NINTH.replace("{later}", later).replace("{two}", &number("2")).replace("{three}", &number("3"));
+    database.execute(&filled(&ninth, database.backend)).await;
+    let store = database.store().await;
+    for (model, side) in [
+        ("A100", Some(PlacedBy::Headroom)),
+        ("stray", Some(PlacedBy::External)),
+        ("ours", Some(PlacedBy::Headroom)),
+        ("theirs", Some(PlacedBy::External)),
+        ("nobodys", None),
+    ] {
+        let placement = store.placement(&pool(&format!("earth:{model}"))).await.unwrap();
+        assert_eq!(placement.as_ref().map(|placement| placement.placed_by), side, "{model}");
+        assert!(placement.is_none_or(|placement| placement.since.is_none() && placement.set_by == "migration"));
     }
 }

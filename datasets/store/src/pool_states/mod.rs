@@ -17,8 +17,8 @@ pub struct ReceivedState {
 
 #[async_trait]
 pub trait PoolStateStore {
-    /// Replaces the pool's state, unless the stored one has a later `as_of`: reports may overtake each other. Answers
-    /// whether the state was taken.
+    /// Replaces the pool's state, unless the stored one has a later `as_of`: reports may overtake each other. A stored state from
+    /// after `received_at` came from a wrong clock and is always replaced. Answers whether the state was taken.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] where the cluster is unknown.

@@ -20,7 +20,7 @@ impl PoolStateStore for SqliteStore {
              SET capacity_milli = excluded.capacity_milli, idle_milli = excluded.idle_milli,
                  longest_quota_wait_s = excluded.longest_quota_wait_s,
                  as_of = excluded.as_of, received_at = excluded.received_at
-             WHERE stored.as_of <= excluded.as_of",
+             WHERE stored.as_of <= excluded.as_of OR stored.as_of > excluded.received_at",
         )
         .bind(cluster)
         .bind(gpu_model)

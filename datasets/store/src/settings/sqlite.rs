@@ -1,13 +1,22 @@
-use super::{SettingsStore, StoredSettings, another_version};
-use crate::StoreError;
+use super::{DECIDE, PlacementRow, PoolPlacement, READ, REPLACE, SettingsStore, StoredSettings, another_version};
+use crate::audit::sqlite::insert as insert_audit;
 use crate::error::unless_missing;
 use crate::sqlite::SqliteStore;
+use crate::stored::Stamp;
+use crate::{AuditRecord, StoreError};
 use async_trait::async_trait;
-use vocab::PoolId;
+use sqlx::SqliteConnection;
+use vocab::{PlacedBy, PoolId};
 
 #[async_trait]
 impl SettingsStore for SqliteStore {
-    async fn put_settings(&self, pool: &PoolId, settings_json: &str, expected: Option<i64>) -> Result<i64, StoreError> {
+    async fn put_settings_and_placement(
+        &self,
+        pool: &PoolId,
+        settings_json: &str,
+        expected: Option<i64>,
+        placement: Option<(PlacedBy, &AuditRecord)>,
+    ) -> Result<i64, StoreError> {
         let statement = match expected {
             None => {
                 "INSERT INTO pool_settings (cluster, gpu_model, settings_json, version) VALUES ($1, $2, $3, 1)
@@ -23,8 +32,16 @@ impl SettingsStore for SqliteStore {
         if let Some(version) = expected {
             query = query.bind(version);
         }
-        let stored = query.fetch_optional(&self.writer).await;
-        stored.map_err(unless_missing("cluster", &pool.cluster))?.ok_or_else(|| another_version(pool, expected))
+        let mut transaction = self.begin().await?;
+        let stored: Option<i64> =
+            query.fetch_optional(&mut *transaction).await.map_err(unless_missing("cluster", &pool.cluster))?;
+        let version = stored.ok_or_else(|| another_version(pool, expected))?;
+        if let Some((placed_by, audit)) = placement {
+            place(&mut transaction, REPLACE, pool, placed_by, audit).await?;
+            insert_audit(&mut transaction, audit).await?;
+        }
+        transaction.commit().await?;
+        Ok(version)
     }
 
     async fn settings(&self, pool: &PoolId) -> Result<Option<StoredSettings>, StoreError> {
@@ -32,4 +49,41 @@ impl SettingsStore for SqliteStore {
             sqlx::query_as("SELECT settings_json, version FROM pool_settings WHERE cluster = $1 AND gpu_model = $2");
         Ok(query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).fetch_optional(&self.readers).await?)
     }
+
+    async fn decide_placement(
+        &self,
+        pool: &PoolId,
+        placed_by: PlacedBy,
+        audit: &AuditRecord,
+    ) -> Result<PoolPlacement, StoreError> {
+        let mut transaction = self.begin().await?;
+        if place(&mut transaction, DECIDE, pool, placed_by, audit).await? > 0 {
+            insert_audit(&mut transaction, audit).await?;
+        }
+        let row: PlacementRow = sqlx::query_as(READ)
+            .bind(pool.cluster.as_str())
+            .bind(pool.gpu_model.as_str())
+            .fetch_one(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        row.try_into()
+    }
+
+    async fn placement(&self, pool: &PoolId) -> Result<Option<PoolPlacement>, StoreError> {
+        let query = sqlx::query_as::<_, PlacementRow>(READ).bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str());
+        query.fetch_optional(&self.readers).await?.map(TryInto::try_into).transpose()
+    }
+}
+
+/// Writes a placement; answers how many rows changed.
+async fn place(
+    connection: &mut SqliteConnection,
+    statement: &'static str,
+    pool: &PoolId,
+    placed_by: PlacedBy,
+    audit: &AuditRecord,
+) -> Result<u64, StoreError> {
+    let query = sqlx::query(statement).bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str());
+    let query = query.bind(placed_by.as_str()).bind(Stamp(audit.at)).bind(&audit.actor);
+    Ok(query.execute(connection).await.map_err(unless_missing("cluster", &pool.cluster))?.rows_affected())
 }

@@ -56,6 +56,7 @@ impl Pool {
         match fact {
             Fact::NodeAdded { node, gpus, cpu_milli, memory_mib, topology } => {
                 self.fleet.add_laid_out(node.clone(), *gpus, (*cpu_milli, *memory_mib), topology.clone())?;
+                self.recount_demand();
                 self.freed(Stale::All);
             }
             Fact::NodeOpened { node, is_open } => {
@@ -124,7 +125,7 @@ impl Pool {
         }
         check(request)?;
         if request.gang.class == TaskClass::Hp {
-            self.demand.change(&request.organization, gpus_milli(request), true);
+            self.add_demand(request);
         }
         self.workload.add(Spec::of(&request.gang.pod), u64::from(request.gang.pods));
         let (request, queued) = (request.clone(), self.now);
@@ -154,6 +155,7 @@ impl Pool {
         if let Some(waiting) = self.queue.remove(task) {
             self.forget_deferral(&waiting);
             let Waiting { request, evicted, .. } = waiting;
+            self.runs(&request);
             if request.elastic.is_some() {
                 self.borrowing.insert(task.clone());
                 self.grow_at = Some(self.now);
@@ -257,6 +259,7 @@ impl Pool {
             self.back_to_queue(&task, &run, kind, self.now, then);
             then.cuts.push(Cut { task, run, why: CutReason::Lost { node: node.clone(), cause } });
         }
+        self.recount_demand();
         self.freed(Stale::All);
         Ok(())
     }
@@ -300,7 +303,7 @@ impl Pool {
         };
         let request = request.ok_or_else(|| Fault::UnknownTask { task: task.clone() })?;
         if request.gang.class == TaskClass::Hp {
-            self.demand.change(&request.organization, gpus_milli(&request), false);
+            self.remove_demand(&request);
         }
         Ok(())
     }

@@ -1,7 +1,11 @@
-//! HP demand as it is measured: GPUs running and waiting, peak within the hour (DESIGN §2).
+//! HP demand as it is measured: GPUs running and waiting, peak within the hour (DESIGN §2). A task that does not fit even on the
+//! empty pool is no demand: it will not run, and nothing kept for it would serve it.
 
+use super::apply::gpus_milli;
+use super::{Pool, Request};
+use crate::fleet::{Fleet, Gang, PodRequest};
 use std::collections::BTreeMap;
-use vocab::{HourStart, MilliGpus, Organization, UnixSeconds};
+use vocab::{HourStart, MilliGpus, Organization, TaskClass, TaskId, UnixSeconds};
 
 /// The demand of one organization now, and its peak within the hour, in thousandths of a GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,5 +83,66 @@ impl DemandMeter {
         }
         self.hour = Some(hour);
         closed
+    }
+}
+
+/// Whether a gang would run on the empty pool, its guaranteed affinity included.
+fn could_ever_run(fleet: &Fleet, gang: &Gang) -> bool {
+    fleet.could_ever_hold(gang) && fleet.could_ever_align(gang)
+}
+
+/// Whether a request fits on the empty pool, computed once for all that ask for the same.
+#[derive(Default)]
+pub(super) struct Placeable(BTreeMap<(PodRequest, u32), bool>);
+
+impl Placeable {
+    pub(super) fn holds(&mut self, fleet: &Fleet, request: &Request) -> bool {
+        let gang = request.core();
+        *self.0.entry((gang.pod, gang.pods)).or_insert_with(|| could_ever_run(fleet, &gang))
+    }
+}
+
+impl Pool {
+    /// An HP task has come.
+    pub(super) fn add_demand(&mut self, request: &Request) {
+        if could_ever_run(&self.fleet, &request.core()) {
+            self.demand.change(&request.organization, gpus_milli(request), true);
+        } else {
+            self.unplaceable.insert(request.gang.task.clone());
+        }
+    }
+
+    /// An HP task has gone.
+    pub(super) fn remove_demand(&mut self, request: &Request) {
+        if !self.unplaceable.remove(&request.gang.task) {
+            self.demand.change(&request.organization, gpus_milli(request), false);
+        }
+    }
+
+    /// An HP task runs: whatever was thought of it, it fits.
+    pub(super) fn runs(&mut self, request: &Request) {
+        if self.unplaceable.remove(&request.gang.task) {
+            self.demand.change(&request.organization, gpus_milli(request), true);
+        }
+    }
+
+    /// Nodes came or went: tasks that wait may fit now, or no longer.
+    pub(super) fn recount_demand(&mut self) {
+        let mut placeable = Placeable::default();
+        let mut changed: Vec<(TaskId, Organization, u64)> = Vec::new();
+        for waiting in self.queue.all().filter(|waiting| waiting.request.gang.class == TaskClass::Hp) {
+            let request = &waiting.request;
+            let task = &request.gang.task;
+            if placeable.holds(&self.fleet, request) == self.unplaceable.contains(task) {
+                changed.push((task.clone(), request.organization.clone(), gpus_milli(request)));
+            }
+        }
+        for (task, organization, milli) in changed {
+            let fits_now = self.unplaceable.remove(&task);
+            self.demand.change(&organization, milli, fits_now);
+            if !fits_now {
+                self.unplaceable.insert(task);
+            }
+        }
     }
 }

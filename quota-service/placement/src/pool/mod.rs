@@ -117,6 +117,8 @@ pub struct Pool {
     history: History,
     workload: Workload,
     demand: DemandMeter,
+    /// HP tasks that wait and do not fit even on the empty pool: they are no demand until nodes come on which they do.
+    unplaceable: BTreeSet<TaskId>,
     resting: BTreeSet<(UnixSeconds, TaskId)>,
     deferred: BTreeSet<(UnixSeconds, TaskId)>,
     learned: Option<Box<defer::Learned>>,
@@ -168,6 +170,7 @@ impl Pool {
             history: History::default(),
             workload: Workload::default(),
             demand: DemandMeter::default(),
+            unplaceable: BTreeSet::new(),
             resting: BTreeSet::new(),
             deferred: BTreeSet::new(),
             learned: defer::Learned::of(policy.timing),
@@ -231,7 +234,7 @@ impl Pool {
         self.requests.get(task).map(|running| running.starts)
     }
 
-    /// HP GPUs, running and waiting, now.
+    /// HP GPUs, running and waiting, now. A waiting task that does not fit even on the empty pool is no demand.
     #[must_use]
     pub const fn hp_demand_milli(&self) -> u64 {
         self.demand.total_milli()
@@ -258,6 +261,12 @@ impl Pool {
         let open = self.fleet.nodes().iter().filter(|node| node.takes_pods());
         let gpus: u64 = open.map(|node| node.gpus.len() as u64).sum();
         MilliGpus::from_milli(gpus * 1_000).unwrap_or(MilliGpus::ZERO)
+    }
+
+    /// GPUs of all nodes, draining ones included.
+    #[must_use]
+    pub fn registered_milli(&self) -> u64 {
+        self.fleet.nodes().iter().filter(|node| !node.is_gone).map(|node| node.gpus.len() as u64 * 1_000).sum()
     }
 
     /// How often tasks were sent to rest.

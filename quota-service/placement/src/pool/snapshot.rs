@@ -1,7 +1,7 @@
 //! The whole state as plain parts: to keep, to compare, and to replay elsewhere.
 
 use super::apply::{check, check_promise, gpus_milli};
-use super::demand::{DemandMeter, Level};
+use super::demand::{DemandMeter, Level, Placeable};
 use super::{Admitted, Fault, Pool, PoolRules, Request, Waiting};
 use crate::decide::Limit;
 use crate::fleet::{GpuPlace, Guarantee, Plan, Spec, Workload};
@@ -172,8 +172,7 @@ impl Pool {
         let parts = snapshot.workload.iter().map(|one| (one.spec, one.pods, one.target_pods));
         pool.workload = Workload::from_parts(parts);
         let organizations: BTreeMap<_, _> = snapshot.demand.iter().cloned().collect();
-        pool.check_demand(&organizations, snapshot.demand_total)?;
-        pool.demand = DemandMeter::from_parts(snapshot.demand_hour, organizations, snapshot.demand_total);
+        pool.restore_demand(snapshot.demand_hour, organizations, snapshot.demand_total)?;
         pool.rests = snapshot.rests;
         pool.now = snapshot.at;
         // A look too many finds nothing.
@@ -182,24 +181,42 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Tasks take from the demand what they have added to it: it has to be there.
-    fn check_demand(&self, levels: &BTreeMap<Organization, Level>, total: Level) -> Result<(), Fault> {
-        let waiting = self.queue.all().map(|waiting| &waiting.request);
-        let running = self.requests.values().map(|admitted| &admitted.request);
-        let mut asked: BTreeMap<&Organization, u64> = BTreeMap::new();
-        for request in waiting.chain(running).filter(|request| request.gang.class == TaskClass::Hp) {
-            *asked.entry(&request.organization).or_default() += gpus_milli(request);
+    /// Tasks take from the demand what they have added to it: it has to be there. Snapshots from before unplaceable tasks were no
+    /// demand have them in it: they are taken out.
+    fn restore_demand(
+        &mut self,
+        hour: Option<HourStart>,
+        mut levels: BTreeMap<Organization, Level>,
+        mut total: Level,
+    ) -> Result<(), Fault> {
+        let mut placeable = Placeable::default();
+        let (mut asked, mut beyond) = (BTreeMap::new(), BTreeMap::new());
+        for request in self.requests.values().map(|admitted| &admitted.request).filter(|one| is_hp(one)) {
+            *asked.entry(request.organization.clone()).or_default() += gpus_milli(request);
         }
-        let level = |organization: &Organization| levels.get(organization).copied().unwrap_or_default().milli;
-        let of = |organization: &Organization| asked.get(organization).copied().unwrap_or(0);
-        let mut named = asked.keys().copied().chain(levels.keys());
-        match named.find(|organization| level(organization) != of(organization)) {
-            Some(organization) => Err(Fault::OtherDemand { organization: organization.clone() }),
-            None if total.milli != asked.values().sum::<u64>() => {
-                Err(Fault::OtherDemand { organization: Organization::pool_peak() })
+        for request in self.queue.all().map(|waiting| &waiting.request).filter(|one| is_hp(one)) {
+            if placeable.holds(&self.fleet, request) {
+                *asked.entry(request.organization.clone()).or_default() += gpus_milli(request);
+            } else {
+                *beyond.entry(request.organization.clone()).or_default() += gpus_milli(request);
+                self.unplaceable.insert(request.gang.task.clone());
             }
-            None => Ok(()),
         }
+        if differs(&levels, total, &asked).is_some() {
+            let lower = |level: &mut Level, milli: u64| {
+                level.milli = level.milli.saturating_sub(milli);
+                level.peak_milli = level.peak_milli.saturating_sub(milli).max(level.milli);
+            };
+            for (organization, milli) in &beyond {
+                lower(levels.entry(organization.clone()).or_default(), *milli);
+                lower(&mut total, *milli);
+            }
+        }
+        if let Some(organization) = differs(&levels, total, &asked) {
+            return Err(Fault::OtherDemand { organization });
+        }
+        self.demand = DemandMeter::from_parts(hour, levels, total);
+        Ok(())
     }
 
     fn restore_run(&mut self, run: &SnapshotRun) -> Result<(), Fault> {
@@ -223,4 +240,21 @@ impl Pool {
         self.requests.insert(task, Admitted { request, starts, evicted, resized });
         Ok(())
     }
+}
+
+fn is_hp(request: &Request) -> bool {
+    request.gang.class == TaskClass::Hp
+}
+
+/// The first organization whose level is not what its tasks ask for; `*` where the total is not their sum.
+fn differs(
+    levels: &BTreeMap<Organization, Level>,
+    total: Level,
+    asked: &BTreeMap<Organization, u64>,
+) -> Option<Organization> {
+    let level = |organization: &Organization| levels.get(organization).copied().unwrap_or_default().milli;
+    let of = |organization: &Organization| asked.get(organization).copied().unwrap_or(0);
+    let mut named = asked.keys().chain(levels.keys());
+    let other = named.find(|organization| level(organization) != of(organization)).cloned();
+    other.or_else(|| (total.milli != asked.values().sum::<u64>()).then(Organization::pool_peak))
 }

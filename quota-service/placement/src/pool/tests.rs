@@ -1,5 +1,6 @@
 mod damaged;
 mod defer;
+mod demand;
 mod elastic;
 
 use super::*;

@@ -130,7 +130,8 @@ async fn a_pool_without_tasks_believes_what_a_scheduler_reports(database: TestDa
     let _ = service.put("/v1/pools/demo:A100/state", &state(70, 33, &json!({}), now)).await.expect(200);
     service.renew().await;
     assert_eq!(number(&quota(&service, 4).await["idle_gpus"]), 33.0);
-    let _ = service.post("/v1/tasks/dry-run", &hp("hp", 8.0, 1)).await.expect(200);
+    let refused = service.post("/v1/tasks/dry-run", &hp("hp", 8.0, 1)).await.expect(409);
+    assert_eq!(refused["code"], "placed-outside", "what runs there is not known here");
     service.renew().await;
     assert_eq!(number(&quota(&service, 4).await["idle_gpus"]), 33.0, "a trial is no task");
 }

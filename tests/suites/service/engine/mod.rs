@@ -6,6 +6,7 @@ mod faults;
 mod killed;
 mod lifecycle;
 mod loop_closes;
+mod placed_by;
 mod replicas;
 mod same;
 mod scores;

@@ -1,0 +1,56 @@
+//! Requests that do not fit which side places a pool, or its size.
+
+use super::ApiError;
+use wire::{FieldError, FieldFault, Problem};
+
+/// Why a pool takes no task, no report or no other side.
+#[derive(Debug)]
+pub enum PlacingFault {
+    /// An external scheduler places the pool: it takes no task.
+    Outside,
+    /// Headroom places the pool: it takes no reported state.
+    Here { pool: String },
+    /// Tasks of the pool are open: it cannot change to an external scheduler.
+    OpenTasks { tasks: u64 },
+    /// The task asks for more than the pool may be asked for.
+    TooLarge { detail: String },
+}
+
+impl PlacingFault {
+    pub(super) fn problem(self) -> Problem {
+        let of = ApiError::plain;
+        match self {
+            Self::Outside => {
+                let detail = "placed_by of the pool is external: submit the task to the scheduler of the pool; for tasks to be \
+                              placed here an admin sets placed_by to headroom: PUT /v1/pools/{id}/settings";
+                of(409, "placed-outside", "An external scheduler places the pool", detail.to_owned())
+            }
+            Self::Here { pool } => {
+                let detail = format!(
+                    "placed_by of {pool} is headroom: its tasks and nodes are its state, and the report was not taken; where \
+                     an external scheduler places it an admin sets placed_by to external: PUT /v1/pools/{pool}/settings"
+                );
+                of(409, "placed-here", "Headroom places the pool", detail)
+            }
+            Self::OpenTasks { tasks } => {
+                let detail = format!(
+                    "{tasks} tasks of the pool wait or run here, and an external scheduler would not know them: finish or \
+                     delete them (GET /v1/tasks), then set placed_by"
+                );
+                of(409, "open-tasks", "The pool has open tasks", detail)
+            }
+            Self::TooLarge { detail } => Problem {
+                errors: vec![FieldError::from(FieldFault::new("/pods", &detail))],
+                ..of(
+                    422,
+                    "task-too-large",
+                    "The task is too large for the pool",
+                    format!(
+                        "{detail}; submit it in parts, register the nodes first, or have an admin raise \
+                         max_request_multiple: PUT /v1/pools/{{id}}/settings"
+                    ),
+                )
+            },
+        }
+    }
+}
