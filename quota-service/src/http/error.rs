@@ -4,6 +4,7 @@ use super::forward::Elsewhere;
 use crate::access::Refused;
 use crate::engine::EngineError;
 use crate::leases::Leader;
+use crate::metrics;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use placement::pool::Fault;
@@ -65,12 +66,14 @@ pub enum ApiError {
     Forbidden {
         detail: String,
     },
-    /// The audit could not be written: what was asked may have been done, and is not acknowledged.
-    NotAudited {
-        detail: String,
-    },
     /// Another service decides, or nobody does at this moment.
     Elsewhere(Option<Leader>),
+    /// What was asked cannot be written, whenever it is asked.
+    Refused {
+        detail: String,
+    },
+    /// A bug; the log has it.
+    Broken,
     /// The writer of a pool could not write; nothing was done.
     NotWritten {
         detail: String,
@@ -121,6 +124,8 @@ impl From<EngineError> for ApiError {
             }
             EngineError::Differs { task } => Self::TaskDiffers { task: task.to_string() },
             EngineError::HasEnded { .. } | EngineError::Fault(_) => Self::TaskState { detail },
+            EngineError::Refused { detail } => Self::Refused { detail },
+            EngineError::Broken { .. } => Self::Broken,
             EngineError::Unavailable { detail } => Self::NotWritten { detail },
             EngineError::Store(fault) => Self::Store(fault),
         }
@@ -184,8 +189,10 @@ impl ApiError {
             | Self::TaskState { .. }
             | Self::VirtualClock
             | Self::Elsewhere(_)
+            | Self::Refused { .. }
+            | Self::Broken
             | Self::NotWritten { .. } => self.of_task(),
-            Self::NoToken(_) | Self::Forbidden { .. } | Self::NotAudited { .. } => self.of_access(),
+            Self::NoToken(_) | Self::Forbidden { .. } => self.of_access(),
             Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
             Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
             Self::Body(faults) => Problem {
@@ -237,6 +244,10 @@ impl ApiError {
                 };
                 Problem { retry_after_s: Some(1), ..of(503, "not-the-writer", "Another service decides", detail) }
             }
+            Self::Refused { detail } => of(422, "refused", "The database cannot hold this", detail),
+            Self::Broken => {
+                of(500, "internal", "The service failed", "the log of the service says what happened".to_owned())
+            }
             Self::NotWritten { detail } => {
                 Problem { retry_after_s: Some(1), ..of(503, "not-written", "Nothing was done", detail) }
             }
@@ -257,10 +268,6 @@ impl ApiError {
                 of(401, "bad-token", "The token is not in force", "it was revoked, has expired, or is none".to_owned())
             }
             Self::Forbidden { detail } => of(403, "forbidden", "The token is not good for this", detail),
-            Self::NotAudited { detail } => {
-                let detail = format!("{detail}; what was asked may be done, and the same request again is safe");
-                Problem { retry_after_s: Some(1), ..of(503, "not-audited", "The audit was not written", detail) }
-            }
             other => unreachable!("no problem of access: {other:?}"),
         }
     }
@@ -316,6 +323,15 @@ impl ApiError {
                 retry_after_s: Some(RETRY_AFTER_S),
                 ..Self::plain(503, "store-unavailable", "The database does not answer", detail)
             },
+            StoreError::NotAudited { .. } => {
+                tracing::warn!(%fault, "the audit takes no entry: nothing is written");
+                metrics::audit_failed();
+                let detail = "nothing was done, since the audit could not be written; try again".to_owned();
+                Problem {
+                    retry_after_s: Some(1),
+                    ..Self::plain(503, "not-audited", "The audit was not written", detail)
+                }
+            }
             StoreError::NotFound { .. } => Self::plain(404, "not-found", "There is no such thing", detail),
             StoreError::Conflict { .. } => Self::plain(409, "conflict", "Somebody was faster", detail),
             StoreError::Contradiction { .. } | StoreError::OutOfRange { .. } => {

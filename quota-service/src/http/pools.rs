@@ -1,7 +1,7 @@
 //! Pools at a glance, their reported state, their settings.
 
 use super::ApiError;
-use super::access::Who;
+use super::access::{Who, Write};
 use super::extract::{Json as Body, not_ahead, pool_id, written_here};
 use crate::engine::{Ask, Reply};
 use crate::plan;
@@ -13,6 +13,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use forecaster::Predict;
 use placement::staleness::stage;
+use serde_json::json;
 use std::sync::Arc;
 use vocab::{HorizonHours, MilliGpus, PoolId, UnixSeconds};
 use wire::{
@@ -93,13 +94,14 @@ pub async fn get_state(
 pub async fn put_state(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
+    write: Write,
     Body(body): Body<PoolStateBody>,
 ) -> Result<Json<PoolStateReceipt>, ApiError> {
     let state = body.parse(known(&service, &id)?)?;
     let now = service.clock.now();
     written_here(&service, &state.pool.cluster)?;
     not_ahead("/as_of", state.as_of, now)?;
-    let taken = service.store.put_pool_state(&state, now).await?;
+    let taken = write.store(&service, StatusCode::OK, &json!({ "state": body })).put_pool_state(&state, now).await?;
     service.request_refresh();
     Ok(Json(PoolStateReceipt { taken }))
 }
@@ -112,10 +114,16 @@ pub async fn put_state(
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was deleted", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn delete_state(State(service): State<Arc<Service>>, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
+pub async fn delete_state(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    write: Write,
+) -> Result<StatusCode, ApiError> {
     let pool = known(&service, &id)?;
     written_here(&service, &pool.cluster)?;
-    service.store.delete_pool_state(&pool).await?;
+    let before = service.store.pool_state(&pool).await?;
+    let detail = json!({ "before": before.map(|received| PoolStateBody::from(&received.state)) });
+    write.store(&service, StatusCode::NO_CONTENT, &detail).delete_pool_state(&pool).await?;
     service.request_refresh();
     Ok(StatusCode::NO_CONTENT)
 }
@@ -148,6 +156,7 @@ pub async fn get_settings(
 pub async fn put_settings(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
+    write: Write,
     Body(body): Body<SettingsBody>,
 ) -> Result<Json<SettingsBody>, ApiError> {
     let pool = known(&service, &id)?;
@@ -156,9 +165,12 @@ pub async fn put_settings(
     if settings.placement.policy().score.needs_power() {
         service.engine.power(&pool).map_err(|fault| FieldFault::new("/policy", format!("{fault} (power_file)")))?;
     }
-    let text = serde_json::to_string(&SettingsBody { version: None, ..settings.body() })
-        .expect("settings have finite numbers under string keys");
-    let version = service.store.put_settings(&pool, &text, body.version).await?;
+    let after = SettingsBody { version: None, ..settings.body() };
+    let text = serde_json::to_string(&after).expect("settings have finite numbers under string keys");
+    // Those of the version that is replaced: where they are others meanwhile, the store refuses.
+    let before = crate::refresh::settings(service.store.as_ref(), &pool).await?.body();
+    let store = write.store(&service, StatusCode::OK, &json!({ "before": before, "after": after }));
+    let version = store.put_settings(&pool, &text, body.version).await?;
     service.engine.ask_if_running(&pool, Ask::Settings(Box::new(settings.placement.clone()))).await?;
     service.request_refresh();
     Ok(Json(ServedSettings { version: Some(version), ..settings }.body()))

@@ -1,13 +1,15 @@
 //! Tasks: submitted, ended, explained. A decision is durable before it is answered; a refusal is an answer.
 
 use super::ApiError;
-use super::access::Who;
+use super::access::{Who, Write};
 use super::extract::{Json as Body, Query};
 use crate::engine::{Ask, Decided, Reply, Wanted, answer};
 use crate::refresh::{Service, limits};
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use serde::Deserialize;
+use serde_json::Value;
 use std::sync::Arc;
 use store::TaskStatus;
 use utoipa::IntoParams;
@@ -35,13 +37,20 @@ fn task_id(text: &str) -> Result<TaskId, ApiError> {
     TaskId::parse(text).map_err(|fault| ApiError::Query { detail: format!("task: {fault}") })
 }
 
-async fn decided(service: &Service, pool: &PoolId, ask: Ask) -> Result<Json<TaskAnswer>, ApiError> {
+/// Decides, and keeps in the audit what was done by whom, if it is a write.
+async fn decided(
+    service: &Service,
+    pool: &PoolId,
+    ask: Ask,
+    write: Option<&Write>,
+) -> Result<Json<TaskAnswer>, ApiError> {
     if !service.engine.is_running(pool) {
         // The first task of a pool meets the quotas that were computed before it came.
         service.engine.ask(pool, Ask::Pass).await?;
         limits::push_to(service, pool).await;
     }
-    match service.engine.ask(pool, ask).await? {
+    let entry = write.map(|write| write.entry(service.clock.now(), StatusCode::OK, &Value::Null));
+    match service.engine.order(pool, ask, entry).await? {
         Reply::Task(decided) => Ok(Json(answer(pool, &decided))),
         other => unreachable!("a task is answered with one, not {other:?}"),
     }
@@ -100,18 +109,18 @@ pub async fn list(
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "The pool has no nodes", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "A task of this id asks for something else", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "A task of this id asks for something else, or the database cannot hold the task", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn submit(
     State(service): State<Arc<Service>>,
-    who: Who,
+    write: Write,
     Body(body): Body<TaskBody>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let (pool, request) = body.parse(service.clock.now())?;
-    who.of_pool(&pool)?;
-    who.of_organization(&request.organization)?;
-    decided(&service, &pool, Ask::Submit(request)).await
+    write.of_pool(&pool)?;
+    write.of_organization(&request.organization)?;
+    decided(&service, &pool, Ask::Submit(request), Some(&write)).await
 }
 
 /// What would become of a task now
@@ -132,7 +141,7 @@ pub async fn dry_run(
     let (pool, request) = body.parse(service.clock.now())?;
     who.of_pool(&pool)?;
     who.of_organization(&request.organization)?;
-    decided(&service, &pool, Ask::Try(request)).await
+    decided(&service, &pool, Ask::Try(request), None).await
 }
 
 /// A task as it is, or was when it ended
@@ -163,14 +172,16 @@ pub async fn get(
     (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It has finished", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn delete(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
+    write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Delete(task_id(&id)?)).await
+    decided(&service, &query.pool()?, Ask::Delete(task_id(&id)?), Some(&write)).await
 }
 
 /// A running task came to its end
@@ -179,14 +190,16 @@ pub async fn delete(
     (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It does not run: it was evicted, or deleted", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn finish(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
+    write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Finish(task_id(&id)?)).await
+    decided(&service, &query.pool()?, Ask::Finish(task_id(&id)?), Some(&write)).await
 }
 
 /// A running task has saved its work
@@ -197,14 +210,16 @@ pub async fn finish(
     (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It does not run", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn checkpoint(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
+    write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Save(task_id(&id)?)).await
+    decided(&service, &query.pool()?, Ask::Save(task_id(&id)?), Some(&write)).await
 }
 
 /// How fast an elastic task is on the pods that it has
@@ -216,16 +231,19 @@ pub async fn checkpoint(
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It does not run, or is not elastic", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn speed(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
+    write: Write,
     Body(body): Body<SpeedBody>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let (pods, speed_thousandths) = body.parse()?;
-    decided(&service, &query.pool()?, Ask::Measure(task_id(&id)?, pods, speed_thousandths)).await
+    let measure = Ask::Measure(task_id(&id)?, pods, speed_thousandths);
+    decided(&service, &query.pool()?, measure, Some(&write)).await
 }
 
 /// Why a task waits, or stands as it does

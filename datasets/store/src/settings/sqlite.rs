@@ -23,8 +23,12 @@ impl SettingsStore for SqliteStore {
         if let Some(version) = expected {
             query = query.bind(version);
         }
-        let stored = query.fetch_optional(&self.writer).await;
-        stored.map_err(unless_missing("cluster", &pool.cluster))?.ok_or_else(|| another_version(pool, expected))
+        let mut transaction = self.begin().await?;
+        let stored = query.fetch_optional(&mut *transaction).await;
+        let stored = stored.map_err(unless_missing("cluster", &pool.cluster))?;
+        let version = stored.ok_or_else(|| another_version(pool, expected))?;
+        transaction.commit().await?;
+        Ok(version)
     }
 
     async fn settings(&self, pool: &PoolId) -> Result<Option<StoredSettings>, StoreError> {

@@ -3,9 +3,11 @@
 mod elastic;
 mod eviction;
 mod faults;
+mod hangups;
 mod killed;
 mod lifecycle;
 mod loop_closes;
+mod poison;
 mod replicas;
 mod same;
 mod scores;
