@@ -169,8 +169,7 @@ impl ApiError {
                 Problem { known, ..of(404, "unknown-cluster", "There is no such cluster", asked) }
             }
             Self::NoState { pool } => {
-                let detail = format!("{pool}: PUT the state to report it");
-                of(404, "no-state", "No state of the pool was reported", detail)
+                of(404, "no-state", "No state of the pool was reported", format!("{pool}: PUT the state to report it"))
             }
             Self::UnknownHours { asked, known } => Problem {
                 known,
@@ -200,8 +199,7 @@ impl ApiError {
                 ..of(400, "bad-body", "The body is refused", "nothing was taken; see `errors`".to_owned())
             },
             Self::NotJson => {
-                let detail = "send Content-Type: application/json".to_owned();
-                of(415, "not-json", "The body is not JSON", detail)
+                of(415, "not-json", "The body is not JSON", "send Content-Type: application/json".to_owned())
             }
             Self::TooLarge { max_bytes } => {
                 of(413, "too-large", "The body is too large", format!("send at most {max_bytes} bytes at a time"))

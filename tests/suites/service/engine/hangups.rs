@@ -98,11 +98,19 @@ async fn the_audit_keeps_what_was_asked(database: TestDatabase) {
     assert_eq!((&detail["before"]["gpus"], &detail["cause"]), (&8.into(), &"failed".into()), "{detail}");
 }
 
+/// Nodes, tasks, outcomes and settings.
+async fn counts(database: &TestDatabase) -> Vec<i64> {
+    let mut counts = Vec::new();
+    for table in ["nodes", "tasks", "outcomes", "pool_settings"] {
+        counts.extend(database.numbers(&format!("SELECT count(*) FROM {table}")).await);
+    }
+    counts
+}
+
 async fn a_write_that_the_audit_does_not_take_is_not_done(database: TestDatabase) {
     let service = placing(&database, 1).await;
     let _ = submit(&service, &hp("before", 1.0, 1)).await;
-    let count = |table: &'static str| async { database.numbers(&format!("SELECT count(*) FROM {table}")).await[0] };
-    let before = [count("nodes").await, count("tasks").await, count("outcomes").await, count("pool_settings").await];
+    let before = counts(&database).await;
     database.execute("ALTER TABLE audit RENAME TO audit_gone").await;
     let node = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 });
     assert_eq!(service.put("/v1/nodes/n1", &node).await.expect(503)["code"], "not-audited");
@@ -112,7 +120,7 @@ async fn a_write_that_the_audit_does_not_take_is_not_done(database: TestDatabase
     let _ = service.post("/v1/outcomes", &outcomes(0, 1, "kept", end().get())).await.expect(503);
     let settings = service.get("/v1/pools/demo:A100/settings").await.expect(200);
     let _ = service.put("/v1/pools/demo:A100/settings", &settings).await.expect(503);
-    let after = [count("nodes").await, count("tasks").await, count("outcomes").await, count("pool_settings").await];
+    let after = counts(&database).await;
     assert_eq!(after, before, "nodes, tasks, outcomes and settings");
     database.execute("ALTER TABLE audit_gone RENAME TO audit").await;
     assert_eq!(submit(&service, &hp("t", 1.0, 1)).await["status"], "running", "and goes on");

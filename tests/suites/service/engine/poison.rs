@@ -15,7 +15,9 @@ on_both_databases![
 async fn numbers_that_no_database_holds_are_refused_where_they_come_in(database: TestDatabase) {
     let service = placing(&database, 1).await;
     let most = [i64::MAX as u64 + 1, u64::MAX, i64::MAX as u64, 1_000_000_001];
-    for (field, value) in most.into_iter().flat_map(|value| [("cpu_milli", value), ("memory_mib", value * 2)]) {
+    for (field, value) in
+        most.into_iter().flat_map(|value| [("cpu_milli", value), ("memory_mib", value.saturating_mul(2))])
+    {
         let mut task = hp("t", 1.0, 1);
         task[field] = value.into();
         let refused = service.post("/v1/tasks", &task).await.expect(400);
