@@ -8,7 +8,6 @@
 
 pub mod access;
 pub mod args;
-pub mod audit;
 mod client;
 pub mod clock;
 pub mod config;
@@ -32,5 +31,6 @@ pub mod source;
 pub mod topology;
 pub mod trace;
 mod wait;
+pub mod writes;
 
 pub use error::ServiceError;

@@ -4,7 +4,7 @@
 use crate::access::Caller;
 use crate::engine::{Ask, EngineError};
 use crate::refresh::Service;
-use serde_json::json;
+use serde_json::{Value, json};
 use store::{AuditRecord, PoolPlacement};
 use vocab::{PlacedBy, PoolId, UnixSeconds};
 
@@ -14,7 +14,7 @@ pub struct Decision<'a> {
     pub pool: &'a PoolId,
     pub before: Option<PlacedBy>,
     pub after: PlacedBy,
-    /// What decided it: `setting`, `first task`, `first reported state`.
+    /// What decided it: `first task`, `first reported state`, `tasks in the journal`.
     pub reason: &'static str,
     /// `PUT /v1/pools/{id}/settings`, say.
     pub action: &'static str,
@@ -25,8 +25,7 @@ pub struct Decision<'a> {
 impl Decision<'_> {
     #[must_use]
     pub fn audit(&self, actor: &str, token_id: Option<String>, now: UnixSeconds) -> AuditRecord {
-        let (before, after) = (self.before.map(PlacedBy::as_str), self.after.as_str());
-        let placed_by = json!({ "before": before, "after": after, "reason": self.reason });
+        let placed_by = change(self.before, self.after, self.reason);
         AuditRecord {
             at: now,
             actor: actor.to_owned(),
@@ -37,6 +36,12 @@ impl Decision<'_> {
             detail_json: Some(json!({ "pool": self.pool.to_string(), "placed_by": placed_by }).to_string()),
         }
     }
+}
+
+/// The change of a side, as the audit keeps it.
+#[must_use]
+pub fn change(before: Option<PlacedBy>, after: PlacedBy, reason: &str) -> Value {
+    json!({ "before": before.map(PlacedBy::as_str), "after": after.as_str(), "reason": reason })
 }
 
 /// A pool whose journal has tasks that no row shows any more is Headroom's: it was before there were sides.

@@ -65,7 +65,11 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let server = listen::serve(listener, tls, router, service.config.connection_limits(), stop.clone());
     // 4. Stop: no new connections, open requests may end, then the rest is cut.
     tokio::select! {
-        () = server => {}
+        () = async {
+            server.await;
+            // Those too whose clients have hung up.
+            service.writes.ended().await;
+        } => {}
         () = async {
             let _ = stop.wait_for(|stopped| *stopped).await;
             tokio::time::sleep(grace).await;

@@ -1,9 +1,9 @@
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{
-    AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, Inspected, JournalStore, Lease,
-    LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore, PoolStateStore, QuotaStore,
-    RunStore, SettingsStore, StoreError, TokenStore, UsageStore,
+    AuditRecord, AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, Inspected,
+    JournalStore, Lease, LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore,
+    PoolStateStore, QuotaStore, RunStore, SettingsStore, StoreError, TokenStore, UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -58,6 +58,10 @@ pub trait Store:
     /// The same database in the hands of whoever holds a lease: everything that is written through it proves, in the same
     /// transaction, that the lease is still held, and is refused with [`StoreError::Fenced`] where it is not.
     fn held(&self, lease: Lease) -> Arc<dyn Store>;
+
+    /// The same database, for one write: the write and this entry of the audit are one transaction. A write that is refused, or that
+    /// the audit does not take ([`StoreError::NotAudited`]), leaves neither.
+    fn audited(&self, record: AuditRecord) -> Arc<dyn Store>;
 
     /// Asks the database for an answer.
     ///

@@ -32,6 +32,8 @@ pub enum StoreError {
     /// Who writes has lost its lease: somebody else writes for the cluster since.
     #[error("another service writes for cluster {cluster} since: the lease of epoch {epoch} is lost; try again")]
     Fenced { cluster: String, epoch: u64 },
+    #[error("the audit takes no entry: {reason}; nothing was written")]
+    NotAudited { reason: String },
     #[error("{what} at {hour}: one append holds both {first} and {second} GPUs; keep one of them")]
     Contradiction { what: String, hour: HourStart, first: MilliGpus, second: MilliGpus },
     #[error("{what} {value} is out of the range that the database holds")]
@@ -45,6 +47,12 @@ impl StoreError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::Busy { .. })
+    }
+
+    /// Whether what was to be written is at fault, and not the database: the same again is refused again.
+    #[must_use]
+    pub const fn is_of_content(&self) -> bool {
+        matches!(self, Self::OutOfRange { .. } | Self::Contradiction { .. })
     }
 
     pub(crate) fn corrupt(what: impl Into<String>, reason: &impl ToString) -> Self {
@@ -90,6 +98,8 @@ fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
         ("53100" | "25006", _) => Some(StoreError::Full { reason }),
         // Serialization failure, deadlock, lock not available, statement cancelled.
         ("40001" | "40P01" | "55P03" | "57014", _) => Some(StoreError::Busy { reason }),
+        // 23514: a check of the table; class 22: numbers, times and texts that the column does not hold.
+        ("23514", _) | (_, "22") => Some(StoreError::OutOfRange { what: "a value", value: reason }),
         // No such database; missing privilege; class 28: wrong user or password.
         ("3D000" | "42501", _) | (_, "28") => Some(StoreError::Denied { reason }),
         // 25P03 idle in transaction; classes: connection, resources, shutdown, I/O.
@@ -102,7 +112,11 @@ fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
 /// Codes: <https://www.sqlite.org/rescode.html>; the low byte of an extended code is the primary one.
 fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
     let reason = format!("{message} ({code})");
-    match code.parse::<u32>().ok()? & 0xff {
+    let code = code.parse::<u32>().ok()?;
+    // 275: a check of the table.
+    match if code == 275 { 20 } else { code & 0xff } {
+        // Too big; of another type than the column.
+        18 | 20 => Some(StoreError::OutOfRange { what: "a value", value: reason }),
         5 | 6 => Some(StoreError::Busy { reason }),
         8 | 13 => Some(StoreError::Full { reason }),
         10 => Some(StoreError::Unavailable { reason }),

@@ -1,7 +1,9 @@
+use crate::audit::not_audited;
+use crate::audit::postgres::insert_all;
 use crate::connect::Store;
 use crate::leases::postgres::prove;
 use crate::stored::signed;
-use crate::{Backend, Lease, StoreError};
+use crate::{AuditRecord, Backend, Lease, StoreError};
 use async_trait::async_trait;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
@@ -38,6 +40,8 @@ pub(crate) struct PostgresStore {
     pub beats: PgPool,
     /// What every write proves.
     pub lease: Option<Lease>,
+    /// The entry of the audit that is a part of every write.
+    pub audit: Option<Arc<AuditRecord>>,
 }
 
 /// What makes a database one of this program.
@@ -69,7 +73,7 @@ impl PostgresStore {
     pub fn lazily(options: PgConnectOptions) -> Self {
         let pool = |connections| PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WITHIN);
         let beats = pool(1).connect_lazy_with(options.clone());
-        Self { pool: pool(MAX_CONNECTIONS).connect_lazy_with(options), beats, lease: None }
+        Self { pool: pool(MAX_CONNECTIONS).connect_lazy_with(options), beats, lease: None, audit: None }
     }
 
     /// The epoch in which is written, if a lease is held.
@@ -84,7 +88,16 @@ impl PostgresStore {
         if let Some(lease) = &self.lease {
             prove(&mut transaction, lease).await?;
         }
+        self.insert_audit(&mut transaction).await?;
         Ok(transaction)
+    }
+
+    /// Writes the entry of the audit, where the write has one.
+    pub async fn insert_audit(&self, transaction: &mut PgConnection) -> Result<(), StoreError> {
+        match &self.audit {
+            Some(record) => insert_all(transaction, std::slice::from_ref(record)).await.map_err(not_audited),
+            None => Ok(()),
+        }
     }
 }
 
@@ -96,7 +109,12 @@ impl Store for PostgresStore {
 
     fn held(&self, lease: Lease) -> Arc<dyn Store> {
         let (pool, beats) = (self.pool.clone(), self.beats.clone());
-        Arc::new(Self { pool, beats, lease: Some(lease) })
+        Arc::new(Self { pool, beats, lease: Some(lease), audit: self.audit.clone() })
+    }
+
+    fn audited(&self, record: AuditRecord) -> Arc<dyn Store> {
+        let (pool, beats) = (self.pool.clone(), self.beats.clone());
+        Arc::new(Self { pool, beats, lease: self.lease.clone(), audit: Some(Arc::new(record)) })
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -1,11 +1,13 @@
+use crate::audit::not_audited;
+use crate::audit::sqlite::insert_all;
 use crate::connect::Store;
 use crate::leases::sqlite::prove;
 use crate::stored::signed;
-use crate::{Backend, Lease, StoreError};
+use crate::{AuditRecord, Backend, Lease, StoreError};
 use async_trait::async_trait;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, Sqlite, Transaction};
+use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,6 +24,8 @@ pub(crate) struct SqliteStore {
     pub readers: SqlitePool,
     /// What every write proves.
     pub lease: Option<Lease>,
+    /// The entry of the audit that is a part of every write.
+    pub audit: Option<Arc<AuditRecord>>,
 }
 
 /// What makes a database one of this program.
@@ -38,7 +42,7 @@ impl SqliteStore {
         let readers = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(BUSY_WITHIN);
         let writer = open_writer(&options).await?;
         let readers = readers.connect_lazy_with(options.pragma("query_only", "on"));
-        let store = Self { writer, readers, lease: None };
+        let store = Self { writer, readers, lease: None, audit: None };
         store.migrate().await?;
         Ok(store)
     }
@@ -53,7 +57,7 @@ impl SqliteStore {
     pub fn lazily(options: SqliteConnectOptions) -> Self {
         let pool = || SqlitePoolOptions::new().max_connections(1).acquire_timeout(BUSY_WITHIN);
         let writer = pool().connect_lazy_with(options.clone());
-        Self { writer, readers: pool().max_connections(READERS).connect_lazy_with(options), lease: None }
+        Self { writer, readers: pool().max_connections(READERS).connect_lazy_with(options), lease: None, audit: None }
     }
 
     /// Inside one transaction, since the migrator itself takes no lock on SQLite.
@@ -76,7 +80,16 @@ impl SqliteStore {
         if let Some(lease) = &self.lease {
             prove(&mut transaction, lease).await?;
         }
+        self.insert_audit(&mut transaction).await?;
         Ok(transaction)
+    }
+
+    /// Writes the entry of the audit, where the write has one.
+    pub async fn insert_audit(&self, transaction: &mut SqliteConnection) -> Result<(), StoreError> {
+        match &self.audit {
+            Some(record) => insert_all(transaction, std::slice::from_ref(record)).await.map_err(not_audited),
+            None => Ok(()),
+        }
     }
 }
 
@@ -108,7 +121,12 @@ impl Store for SqliteStore {
 
     fn held(&self, lease: Lease) -> Arc<dyn Store> {
         let (writer, readers) = (self.writer.clone(), self.readers.clone());
-        Arc::new(Self { writer, readers, lease: Some(lease) })
+        Arc::new(Self { writer, readers, lease: Some(lease), audit: self.audit.clone() })
+    }
+
+    fn audited(&self, record: AuditRecord) -> Arc<dyn Store> {
+        let (writer, readers) = (self.writer.clone(), self.readers.clone());
+        Arc::new(Self { writer, readers, lease: self.lease.clone(), audit: Some(Arc::new(record)) })
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

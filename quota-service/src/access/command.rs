@@ -47,8 +47,8 @@ async fn create(store: &dyn Store, flags: NewTokenFlags, now: UnixSeconds, json:
         expires_at: flags.expires_days.map(|days| now.plus_s(i64::from(days) * SECONDS_PER_DAY)),
         revoked_at: None,
     };
+    let store = store.audited(entry(now, "token create", &record.id, Some(shown(&record, now).to_string())));
     store.insert_token(&record).await.map_err(failed)?;
-    note(store, now, "token create", &record.id).await?;
     if json {
         let mut body = shown(&record, now);
         body["token"] = new.text().into();
@@ -80,10 +80,8 @@ async fn list(store: &dyn Store, now: UnixSeconds, json: bool) -> Result<(), Fai
 async fn revoke(store: &dyn Store, id: &str, now: UnixSeconds, json: bool) -> Result<(), Failure> {
     // Whoever pastes the whole token means its id.
     let id = super::split(id).map_or(id, |(id, _)| id);
+    let store = store.audited(entry(now, "token revoke", id, None));
     let was_in_force = store.revoke_token(id, now).await.map_err(failed)?;
-    if was_in_force {
-        note(store, now, "token revoke", id).await?;
-    }
     if json {
         print_json(&json!({ "id": id, "revoked": was_in_force }));
     } else if was_in_force {
@@ -94,17 +92,16 @@ async fn revoke(store: &dyn Store, id: &str, now: UnixSeconds, json: bool) -> Re
     Ok(())
 }
 
-async fn note(store: &dyn Store, now: UnixSeconds, action: &str, id: &str) -> Result<(), Failure> {
-    let record = AuditRecord {
+fn entry(now: UnixSeconds, action: &str, id: &str, detail_json: Option<String>) -> AuditRecord {
+    AuditRecord {
         at: now,
         actor: "command line".to_owned(),
         token_id: None,
         action: action.to_owned(),
         target: id.to_owned(),
         status: 0,
-        detail_json: None,
-    };
-    store.record_audit(&[record]).await.map_err(failed)
+        detail_json,
+    }
 }
 
 fn state(token: &TokenRecord, now: UnixSeconds) -> String {

@@ -10,7 +10,7 @@ use vocab::{MilliGpus, NodeId, PoolState, TaskId};
 use wire::TaskExplanation;
 
 /// A question to the writer of a pool, or an order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Ask {
     Submit(Request),
     Finish(TaskId),
@@ -132,6 +132,12 @@ pub enum EngineError {
     OpenTasks { tasks: u64 },
     #[error(transparent)]
     Fault(#[from] Fault),
+    /// The order itself cannot be written: the same again is refused again.
+    #[error("{detail}")]
+    Refused { detail: String },
+    /// A bug: the decision on the order broke off, and nothing of it was done.
+    #[error("{detail}")]
+    Broken { detail: String },
     /// Nothing was acknowledged; what is stored is read again before the next decision.
     #[error("{detail}")]
     Unavailable { detail: String },

@@ -20,11 +20,12 @@ impl Cursor {
         Self { seq, index: usize::MAX }
     }
 
-    /// Reads `SEQ.INDEX`, the id of an event.
+    /// Reads `SEQ.INDEX`, the id of an event; an entry that no database counts to has none.
     #[must_use]
     pub fn parse(id: &str) -> Option<Self> {
         let (seq, index) = id.split_once('.')?;
-        Some(Self { seq: seq.parse().ok()?, index: index.parse().ok()? })
+        let seq = seq.parse().ok().filter(|seq: &u64| i64::try_from(*seq).is_ok())?;
+        Some(Self { seq, index: index.parse().ok()? })
     }
 }
 
@@ -59,7 +60,7 @@ mod tests {
     fn the_id_of_an_event_is_its_place() {
         assert_eq!(Cursor::parse("12.3"), Some(Cursor { seq: 12, index: 3 }));
         assert!(Cursor::parse("12.3") < Some(Cursor::after(12)) && Cursor::after(12) < Cursor { seq: 13, index: 0 });
-        for text in ["", "12", "x.1", "1.-1"] {
+        for text in ["", "12", "x.1", "1.-1", "9223372036854775808.0"] {
             assert_eq!(Cursor::parse(text), None, "{text:?}");
         }
     }

@@ -27,7 +27,7 @@ use placement::power::{NodePower, PowerError, PowerTable};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use store::{PlacedPool, Store, StoreError};
+use store::{AuditRecord, PlacedPool, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, field};
@@ -132,6 +132,14 @@ impl Engine {
     /// The pool has neither nodes nor a journal, what was asked does not fit its state, or the database does not answer:
     /// then nothing was done, or it is as if the answer had been lost.
     pub async fn ask(&self, pool: &PoolId, ask: Ask) -> Result<Reply, EngineError> {
+        self.order(pool, ask, None).await
+    }
+
+    /// As [`ask`](Self::ask); what is done and its entry of the audit are one transaction.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn order(&self, pool: &PoolId, ask: Ask, audit: Option<AuditRecord>) -> Result<Reply, EngineError> {
         if self.shared.clock.is_virtual() {
             return Err(EngineError::Virtual);
         }
@@ -140,7 +148,7 @@ impl Engine {
             None if self.is_known(pool).await? => self.spawn(pool)?,
             None => return Err(EngineError::UnknownPool),
         };
-        decided(pool, &handle, ask).await
+        decided(pool, &handle, ask, audit).await
     }
 
     /// As [`ask`](Self::ask), where the pool has a writer already.
@@ -149,7 +157,7 @@ impl Engine {
     /// As there.
     pub async fn ask_if_running(&self, pool: &PoolId, ask: Ask) -> Result<Option<Reply>, EngineError> {
         match self.running(pool) {
-            Some(handle) => decided(pool, &handle, ask).await.map(Some),
+            Some(handle) => decided(pool, &handle, ask, None).await.map(Some),
             None => Ok(None),
         }
     }
@@ -234,10 +242,10 @@ impl Engine {
 }
 
 /// Has a pool decide, in a span of the current trace.
-async fn decided(pool: &PoolId, handle: &Handle, ask: Ask) -> Result<Reply, EngineError> {
-    let Some(asked) = ask.decides() else { return send(handle, ask).await };
+async fn decided(pool: &PoolId, handle: &Handle, ask: Ask, audit: Option<AuditRecord>) -> Result<Reply, EngineError> {
+    let Some(asked) = ask.decides() else { return send(handle, ask, audit).await };
     let span = span!("decide", pool = %pool, asked, outcome = field::Empty);
-    let answer = send(handle, ask).instrument(span.clone()).await;
+    let answer = send(handle, ask, audit).instrument(span.clone()).await;
     span.record(
         "outcome",
         match &answer {
@@ -250,9 +258,9 @@ async fn decided(pool: &PoolId, handle: &Handle, ask: Ask) -> Result<Reply, Engi
     answer
 }
 
-async fn send(handle: &Handle, ask: Ask) -> Result<Reply, EngineError> {
+async fn send(handle: &Handle, ask: Ask, audit: Option<AuditRecord>) -> Result<Reply, EngineError> {
     let (reply, answer) = oneshot::channel();
-    handle.asks.send(Asked { ask, reply }).await.map_err(|_| EngineError::stopped())?;
+    handle.asks.send(Asked { ask, audit, reply }).await.map_err(|_| EngineError::stopped())?;
     answer.await.map_err(|_| EngineError::stopped())?
 }
 

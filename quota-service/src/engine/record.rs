@@ -3,6 +3,7 @@
 use super::Decided;
 use placement::fleet::{PodPlace, PodRequest, Running};
 use placement::pool::{Cut, CutReason, NodeLoss, PeriodEnd, Pool, Request, WaitReason};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use store::{TaskRecord, TaskStatus};
@@ -130,6 +131,21 @@ pub fn outcome(pool: &PoolId, end: &PeriodEnd) -> Outcome {
     });
     let (task, ended_at) = (Some(end.task.clone()), end.at);
     Outcome { event_id, pool: pool.clone(), guarantee_hours: end.hours, kind: end.kind, ended_at, task, node: None }
+}
+
+/// What the audit keeps of an order for a task.
+pub fn audited(Decided { record, is_shadow }: &Decided) -> String {
+    let detail = json!({
+        "task": record.id.as_str(),
+        "organization": record.organization.as_str(),
+        "class": record.class.as_str(),
+        "gpus_per_pod": record.gpus_per_pod.as_gpus(),
+        "pods": record.pods,
+        "guarantee_hours": hours_body(record.guarantee_hours),
+        "status": record.status.as_str(),
+        "shadow": is_shadow,
+    });
+    detail.to_string()
 }
 
 /// A stored task as it is answered.

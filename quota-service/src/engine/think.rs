@@ -6,6 +6,7 @@ use super::record;
 use super::state::{State, first_whole_hour};
 use super::tally::Tally;
 use super::turn::{Before, Draft};
+use super::writer::Asked;
 use placement::Decision;
 use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,20 @@ pub struct Thought<'a> {
 }
 
 impl Thought<'_> {
-    pub fn answer(&mut self, ask: Ask) -> Result<Reply, EngineError> {
+    /// Answers one by one, each as the ones before have left the pool.
+    pub fn answers(&mut self, asked: &[Asked]) -> Vec<Result<Reply, EngineError>> {
+        self.take_in_nodes(asked);
+        let answer = |one: &Asked| {
+            let answer = self.answer(one.ask.clone());
+            if let (Ok(reply), Some(entry)) = (&answer, &one.audit) {
+                self.draft.audit(entry.clone(), reply);
+            }
+            answer
+        };
+        asked.iter().map(answer).collect()
+    }
+
+    fn answer(&mut self, ask: Ask) -> Result<Reply, EngineError> {
         match ask {
             Ask::Submit(request) => self.submit(request).map(task),
             Ask::Finish(id) => self.change(&id, &Command::Finish { task: id.clone() }, TaskStatus::Finished).map(task),
@@ -72,14 +86,13 @@ impl Thought<'_> {
             }
             Ask::SetLimits(limits) => Ok(self.done(&Command::SetLimits(limits))?),
             Ask::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),
-            Ask::RemoveNode(node, cause) => Ok(self.remove_node(node, cause)?),
             Ask::Settings(settings) => {
                 self.state.set(*settings);
                 Ok(Reply::Done)
             }
             Ask::PlacedBy(placement) => self.place_by(placement),
-            // They were taken in before everything else.
-            Ask::TakeInNodes => Ok(Reply::Done),
+            // They were taken in, or away, before everything else.
+            Ask::TakeInNodes | Ask::RemoveNode(..) => Ok(Reply::Done),
             Ask::Pass => Ok(self.done(&Command::Pass)?),
         }
     }
@@ -256,16 +269,8 @@ impl Thought<'_> {
         })
     }
 
-    fn remove_node(&mut self, node: NodeId, cause: NodeLoss) -> Result<Reply, placement::pool::Fault> {
-        if self.state.pool.fleet().number_of(&node).is_none() {
-            // It was never taken in, or is gone already.
-            return Ok(Reply::Done);
-        }
-        self.done(&Command::RemoveNode { node, cause })
-    }
-
-    /// The nodes of the store become those of the pool.
-    pub fn take_in_nodes(&mut self) {
+    /// The nodes of the store become those of the pool, in whatever order the orders about them come.
+    fn take_in_nodes(&mut self, asked: &[Asked]) {
         let Some(nodes) = self.looked.nodes.take() else { return };
         for node in &nodes {
             for command in differences(&self.state.pool, node) {
@@ -278,9 +283,16 @@ impl Thought<'_> {
         let fleet = self.state.pool.fleet().nodes().iter();
         let gone = fleet.filter(|node| !node.is_gone && !stays.contains(&node.id));
         let gone: Vec<NodeId> = gone.map(|node| node.id.clone()).collect();
+        let cause_of = |node: &NodeId| {
+            asked.iter().find_map(|one| match &one.ask {
+                Ask::RemoveNode(of, cause) if of == node => Some(*cause),
+                _ => None,
+            })
+        };
         for node in gone {
-            // It was there a moment ago, and who took it away did not say why.
-            let _ = self.done(&Command::RemoveNode { node, cause: NodeLoss::Failed });
+            // Where nobody says why, it is lost.
+            let cause = cause_of(&node).unwrap_or(NodeLoss::Failed);
+            let _ = self.done(&Command::RemoveNode { node, cause });
         }
     }
 }

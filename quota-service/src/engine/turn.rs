@@ -1,9 +1,10 @@
 //! What one turn of a writer leaves to write.
 
+use super::ask::Reply;
 use super::record;
 use placement::pool::{Cut, CutReason, Ending, Fact, Pool, Report, Request, Resize, ResizeReason};
 use std::collections::BTreeMap;
-use store::{JournalEntry, TaskRecord, TaskStatus, Turn};
+use store::{AuditRecord, JournalEntry, TaskRecord, TaskStatus, Turn};
 use vocab::{HourStart, Outcome, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow};
 use wire::{EventBody, FactRecord, LimitRecord, TaskRun};
 
@@ -23,6 +24,7 @@ pub struct Draft<'a> {
     pub tasks: BTreeMap<TaskId, TaskRecord>,
     outcomes: Vec<Outcome>,
     usage: Vec<UsageRow>,
+    audit: Vec<AuditRecord>,
     pub facts: u64,
 }
 
@@ -43,8 +45,16 @@ impl Before {
 
 impl<'a> Draft<'a> {
     pub const fn new(pool_id: &'a PoolId, after: u64) -> Self {
-        let tasks = BTreeMap::new();
-        Self { pool_id, after, entries: Vec::new(), tasks, outcomes: Vec::new(), usage: Vec::new(), facts: 0 }
+        Self {
+            pool_id,
+            after,
+            entries: Vec::new(),
+            tasks: BTreeMap::new(),
+            outcomes: Vec::new(),
+            usage: Vec::new(),
+            audit: Vec::new(),
+            facts: 0,
+        }
     }
 
     /// Adds what a command led to. `measured_from` is the first hour whose demand was seen whole.
@@ -198,6 +208,15 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Keeps who gave an order, with what became of it.
+    pub fn audit(&mut self, entry: AuditRecord, reply: &Reply) {
+        let detail_json = match reply {
+            Reply::Task(decided) => Some(record::audited(decided)),
+            _ => entry.detail_json,
+        };
+        self.audit.push(AuditRecord { detail_json, ..entry });
+    }
+
     /// The turn as it is written.
     pub fn finish(self) -> (Turn, u64) {
         let entry = |open: Open| JournalEntry {
@@ -211,6 +230,7 @@ impl<'a> Draft<'a> {
             tasks: self.tasks.into_values().collect(),
             outcomes: self.outcomes,
             usage: self.usage,
+            audit: self.audit,
         };
         (turn, self.facts)
     }

@@ -9,12 +9,14 @@ use super::think::{Looked, Thought};
 use super::turn::Draft;
 use crate::metrics;
 use serving::said::Standing;
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{StoreError, TaskRecord};
+use store::{AuditRecord, StoreError, TaskRecord};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, timeout};
 use vocab::{PoolId, TaskId, UnixSeconds};
 
 /// What is decided in one turn at most: a turn that takes longer makes the first of them wait for the last.
@@ -27,8 +29,11 @@ const WRITES_WITHIN: Duration = Duration::from_secs(30);
 const DESCRIBED_EVERY_S: i64 = 10;
 
 /// A question with the way back.
+#[derive(Debug)]
 pub struct Asked {
     pub ask: Ask,
+    /// Of an order: written with what is done.
+    pub audit: Option<AuditRecord>,
     pub reply: oneshot::Sender<Result<Reply, EngineError>>,
 }
 
@@ -69,9 +74,9 @@ impl Writer {
                         return;
                     }
                 }
-                _ = tick.tick() => asked.push(Asked { ask: Ask::Pass, reply: oneshot::channel().0 }),
+                _ = tick.tick() => asked.push(Asked { ask: Ask::Pass, audit: None, reply: oneshot::channel().0 }),
             }
-            self.turn(asked).await;
+            self.turns(asked).await;
             self.describe();
         }
     }
@@ -87,40 +92,61 @@ impl Writer {
         }
     }
 
-    async fn turn(&mut self, asked: Vec<Asked>) {
-        let (asks, replies): (Vec<Ask>, Vec<_>) = asked.into_iter().map(|one| (one.ask, one.reply)).unzip();
-        let begun = Instant::now();
-        let decided = tokio::time::timeout(WRITES_WITHIN, self.decide(asks)).await;
-        metrics::turned(begun.elapsed());
-        let silent = || StoreError::Unavailable { reason: format!("no answer within {} s", WRITES_WITHIN.as_secs()) };
-        match decided.unwrap_or_else(|_| Err(silent())) {
-            Ok(answers) => {
-                if let Some(over) = self.stands.is_over("") {
-                    let (lasted_s, times) = (over.lasted_s, over.times);
-                    tracing::info!(pool = %self.pool, lasted_s, times, "the pool decides again");
-                }
-                for (reply, answer) in replies.into_iter().zip(answers) {
-                    // Whoever asked may have gone; it is done all the same.
-                    let _ = reply.send(answer);
-                }
-            }
-            Err(fault) => {
+    /// One turn; where its content is refused, its halves, and so on: what is at fault is refused alone.
+    async fn turns(&mut self, asked: Vec<Asked>) {
+        let mut left = vec![asked];
+        while let Some(mut asked) = left.pop() {
+            let begun = Instant::now();
+            let decided = timeout(WRITES_WITHIN, self.decide(&asked)).await;
+            metrics::turned(begun.elapsed());
+            let late =
+                |_| StoreError::Unavailable { reason: format!("no answer within {} s", WRITES_WITHIN.as_secs()) };
+            match decided.unwrap_or_else(|silent| Err(late(silent).into())) {
+                Ok(answers) => self.answer(asked, answers),
                 // What is in memory may not be what is stored: only the latter counts.
-                self.state = None;
-                if self.stands.begins("") {
-                    tracing::warn!(pool = %self.pool, %fault, "nothing is decided until what is stored can be read again");
-                } else {
-                    tracing::debug!(pool = %self.pool, %fault, "nothing was decided");
+                Err(fault) if fault.is_of_content() && asked.len() > 1 => {
+                    self.state = None;
+                    let second = asked.split_off(asked.len() / 2);
+                    tracing::debug!(pool = %self.pool, %fault, "a turn is tried again in halves");
+                    left.extend([second, asked]);
                 }
-                for reply in replies {
-                    let _ = reply.send(Err(EngineError::Unavailable { detail: fault.to_string() }));
+                Err(fault) => {
+                    self.state = None;
+                    self.refuse(asked, &fault);
                 }
             }
         }
     }
 
+    fn answer(&self, asked: Vec<Asked>, answers: Vec<Result<Reply, EngineError>>) {
+        if let Some(over) = self.stands.is_over("") {
+            let (lasted_s, times) = (over.lasted_s, over.times);
+            tracing::info!(pool = %self.pool, lasted_s, times, "the pool decides again");
+        }
+        for (asked, answer) in asked.into_iter().zip(answers) {
+            // The client may have gone; it is done all the same.
+            let _ = asked.reply.send(answer);
+        }
+    }
+
+    fn refuse(&self, asked: Vec<Asked>, fault: &TurnFault) {
+        if fault.is_of_content() {
+            tracing::warn!(pool = %self.pool, %fault, ask = ?asked.first().map(|asked| &asked.ask), "an order is refused");
+        } else if self.stands.begins("") {
+            tracing::warn!(pool = %self.pool, %fault, "nothing is decided until what is stored can be read again");
+        } else {
+            tracing::debug!(pool = %self.pool, %fault, "nothing was decided");
+        }
+        if matches!(fault, TurnFault::Store(StoreError::NotAudited { .. })) {
+            metrics::audit_failed();
+        }
+        for asked in asked {
+            let _ = asked.reply.send(Err(fault.answer()));
+        }
+    }
+
     /// Read, think, write. An error means that nothing may be acknowledged.
-    async fn decide(&mut self, asks: Vec<Ask>) -> Result<Vec<Result<Reply, EngineError>>, StoreError> {
+    async fn decide(&mut self, asked: &[Asked]) -> Result<Vec<Result<Reply, EngineError>>, TurnFault> {
         let store = self.store.clone();
         // 1. Read: the pool, where it is not in memory; tasks that it has no more; nodes, where they changed.
         let is_new = self.state.is_none();
@@ -131,19 +157,19 @@ impl Writer {
                 none.insert(State::load(store.as_ref(), &self.pool, power).await?)
             }
         };
-        let takes_in = is_new || asks.iter().any(|ask| matches!(ask, Ask::TakeInNodes));
+        let takes_in = is_new || asked.iter().any(|one| matches!(one.ask, Ask::TakeInNodes | Ask::RemoveNode(..)));
         let looked = Looked {
-            records: known(state, store.as_ref(), &asks).await?,
+            records: known(state, store.as_ref(), asked).await?,
             nodes: if takes_in { Some(store.pool_nodes(&self.pool).await?) } else { None },
         };
         // 2. Think.
         let now = self.shared.clock.now();
         let mut thought =
             Thought { now, draft: Draft::new(&self.pool, state.seq), tally: Tally::default(), state, looked };
-        thought.take_in_nodes();
-        let answers = asks.into_iter().map(|ask| thought.answer(ask)).collect();
-        let tally = thought.tally;
-        let (turn, facts) = thought.draft.finish();
+        let answers =
+            catch_unwind(AssertUnwindSafe(|| thought.answers(asked))).map_err(|panic| TurnFault::of(&panic))?;
+        let Thought { tally, draft, .. } = thought;
+        let (turn, facts) = draft.finish();
         // 3. Write.
         if turn != store::Turn::default() {
             store.append_turn(&state.placed, state.seq, &turn, now).await?;
@@ -164,11 +190,46 @@ impl Writer {
     }
 }
 
+/// Why nothing of a turn was done.
+#[derive(Debug, thiserror::Error)]
+enum TurnFault {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A bug: the decision broke off.
+    #[error("the decision broke off: {0}")]
+    Panicked(String),
+}
+
+impl TurnFault {
+    fn of(panic: &Box<dyn Any + Send>) -> Self {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        Self::Panicked(text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default())
+    }
+
+    /// Whether an order is at fault, and not the database: the same again is refused again.
+    const fn is_of_content(&self) -> bool {
+        match self {
+            Self::Store(fault) => fault.is_of_content(),
+            Self::Panicked(_) => true,
+        }
+    }
+
+    /// What everybody hears who asked.
+    fn answer(&self) -> EngineError {
+        let detail = self.to_string();
+        match self {
+            Self::Panicked(_) => EngineError::Broken { detail },
+            Self::Store(fault) if fault.is_of_content() => EngineError::Refused { detail },
+            Self::Store(_) => EngineError::Unavailable { detail },
+        }
+    }
+}
+
 /// Records of the tasks that are asked for and that the pool does not have.
 async fn known(
     state: &State,
     store: &dyn store::Store,
-    asks: &[Ask],
+    asked: &[Asked],
 ) -> Result<BTreeMap<TaskId, TaskRecord>, StoreError> {
     let of = |ask: &Ask| match ask {
         Ask::Submit(request) => Some(request.gang.task.clone()),
@@ -177,8 +238,9 @@ async fn known(
     };
     let gone = |task: &TaskId| state.pool.running(task).is_none() && state.pool.waiting_task(task).is_none();
     let explained = |ask: &Ask| if let Ask::Explain(task) = ask { Some(task.clone()) } else { None };
-    let mut tasks: Vec<TaskId> = asks.iter().filter_map(of).filter(gone).collect();
-    tasks.extend(asks.iter().filter_map(explained));
+    let asks = || asked.iter().map(|one| &one.ask);
+    let mut tasks: Vec<TaskId> = asks().filter_map(of).filter(gone).collect();
+    tasks.extend(asks().filter_map(explained));
     tasks.sort_unstable();
     tasks.dedup();
     if tasks.is_empty() {

@@ -1,19 +1,17 @@
-//! Lets in who may ask, and writes down who has written.
+//! Lets in who may ask, and says who writes what.
 
 use super::ApiError;
 use crate::access::{Caller, Need, Refused, Scoped, need, path_segment, queried, scoped_pool};
 use crate::refresh::Service;
-use axum::extract::{FromRequestParts, Request};
+use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::ops::Deref;
 use std::sync::Arc;
-use store::AuditRecord;
-use vocab::{Organization, PoolId, TaskId};
-
-/// Marks an answer whose write was written down already, here or elsewhere.
-#[derive(Debug, Clone, Copy)]
-pub struct Audited;
+use store::{AuditRecord, Store};
+use vocab::{Organization, PoolId, TaskId, UnixSeconds};
 
 /// Who asks.
 pub struct Who(pub Arc<Caller>);
@@ -106,40 +104,60 @@ async fn is_task_of(service: &Service, pool: &PoolId, uri: &Uri, mine: &Organiza
     Ok(record.is_some_and(|record| record.organization == *mine))
 }
 
-/// Who has written what, as far as the head of a request tells.
+/// A write, as far as the head of its request says what it is: who asks, for what.
 pub struct Write {
-    caller: Arc<Caller>,
+    who: Who,
     action: String,
     target: String,
 }
 
+impl FromRequestParts<Arc<Service>> for Write {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, ApiError> {
+        let who = Who::from_request_parts(parts, service).await?;
+        let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let target = parts.uri.path_and_query().map_or("", |path| path.as_str());
+        Ok(Self { action: format!("{} {route}", parts.method), target: target.to_owned(), who })
+    }
+}
+
+impl Deref for Write {
+    type Target = Who;
+
+    fn deref(&self) -> &Who {
+        &self.who
+    }
+}
+
 impl Write {
-    /// Of a request before it is answered.
+    /// The entry of the audit: `detail` is what was asked for, and what was there before.
     #[must_use]
-    pub fn of(request: &Request) -> Option<Self> {
-        let caller = request.extensions().get::<Arc<Caller>>()?.clone();
-        let route = request.extensions().get::<axum::extract::MatchedPath>().map_or("", |route| route.as_str());
-        let target = request.uri().path_and_query().map_or("", |path| path.as_str());
-        Some(Self { caller, action: format!("{} {route}", request.method()), target: target.to_owned() })
-    }
-
-    /// Writes down what was answered with success. What cannot be written down is not acknowledged.
-    pub async fn audited(self, service: &Service, response: Response) -> Response {
-        if !response.status().is_success() || response.extensions().get::<Audited>().is_some() {
-            return response;
-        }
-        let record = self.record(service, response.status().as_u16(), None);
-        match service.audit.record(record).await {
-            Ok(()) => response,
-            Err(detail) => ApiError::NotAudited { detail }.into_response(),
+    pub fn entry(&self, at: UnixSeconds, status: StatusCode, detail: &Value) -> AuditRecord {
+        let Caller { name, token_id, .. } = self.who.0.as_ref();
+        AuditRecord {
+            at,
+            actor: name.clone(),
+            token_id: token_id.clone(),
+            action: self.action.clone(),
+            target: self.target.clone(),
+            status: status.as_u16(),
+            detail_json: (!detail.is_null()).then(|| detail.to_string()),
         }
     }
 
-    /// The entry of the audit.
+    /// The store for one write, which is in the audit once it is done.
     #[must_use]
-    pub fn record(&self, service: &Service, status: u16, detail_json: Option<String>) -> AuditRecord {
-        let (actor, token_id) = (self.caller.name.clone(), self.caller.token_id.clone());
-        let (action, target) = (self.action.clone(), self.target.clone());
-        AuditRecord { at: service.clock.now(), actor, token_id, action, target, status, detail_json }
+    pub fn store(&self, service: &Service, status: StatusCode, detail: &Value) -> Arc<dyn Store> {
+        service.store.audited(self.entry(service.clock.now(), status, detail))
     }
+}
+
+/// Items of a batch that the audit keeps; of a longer one it keeps the first of them, and how many there were.
+const ITEMS_KEPT: usize = 1_000;
+
+/// A batch as the audit keeps it.
+#[must_use]
+pub fn batch<T: Serialize>(name: &str, items: &[T]) -> Value {
+    json!({ name: &items[..items.len().min(ITEMS_KEPT)], "total": items.len() })
 }

@@ -1,12 +1,12 @@
 //! What was written, by whom; and what was reported wrongly, put right.
 
 use super::ApiError;
-use super::access::{Audited, Who};
+use super::access::Write;
 use super::extract::{Json as Body, Query};
-use crate::access::Caller;
 use crate::refresh::Service;
+use axum::Json;
 use axum::extract::State;
-use axum::{Extension, Json};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -73,18 +73,6 @@ fn entry(entry: store::AuditEntry) -> AuditEntryBody {
     }
 }
 
-fn record(service: &Service, who: &Caller, route: &str, detail: &serde_json::Value) -> AuditRecord {
-    AuditRecord {
-        at: service.clock.now(),
-        actor: who.name.clone(),
-        token_id: who.token_id.clone(),
-        action: format!("POST {route}"),
-        target: route.to_owned(),
-        status: 200,
-        detail_json: Some(detail.to_string()),
-    }
-}
-
 /// Put usage right that was reported wrongly
 ///
 /// Taken whole or not at all. The audit keeps the reason and what was there before.
@@ -97,15 +85,15 @@ fn record(service: &Service, who: &Caller, route: &str, detail: &serde_json::Val
 ))]
 pub async fn correct_usage(
     State(service): State<Arc<Service>>,
-    Who(who): Who,
+    write: Write,
     Body(body): Body<UsageCorrections>,
-) -> Result<(Extension<Audited>, Json<UsageCorrectionsReceipt>), ApiError> {
+) -> Result<Json<UsageCorrectionsReceipt>, ApiError> {
+    let now = service.clock.now();
     let (reason, rows) = body.parse()?;
     super::usage::check_over(&service, &rows)?;
-    let who_asks = Who(who);
     for row in &rows {
-        who_asks.of_pool(&row.series.pool)?;
-        who_asks.of_organization(&row.series.organization)?;
+        write.of_pool(&row.series.pool)?;
+        write.of_organization(&row.series.organization)?;
     }
     let corrected = |before: &[Option<MilliGpus>]| -> Vec<CorrectedUsage> {
         let one = |(row, before): (&vocab::UsageRow, &Option<MilliGpus>)| CorrectedUsage::of(row, *before);
@@ -113,11 +101,11 @@ pub async fn correct_usage(
     };
     let tell = |before: &[Option<MilliGpus>]| {
         let detail = json!({ "reason": reason, "rows": corrected(before) });
-        record(&service, &who_asks.0, "/v1/usage/corrections", &detail)
+        write.entry(now, StatusCode::OK, &detail)
     };
     let before = service.store.correct_usage(&rows, &tell).await?;
     service.request_refresh();
-    Ok((Extension(Audited), Json(UsageCorrectionsReceipt { rows: corrected(&before) })))
+    Ok(Json(UsageCorrectionsReceipt { rows: corrected(&before) }))
 }
 
 /// Put right how guarantee periods ended
@@ -133,13 +121,14 @@ pub async fn correct_usage(
 ))]
 pub async fn correct_outcomes(
     State(service): State<Arc<Service>>,
-    Who(who): Who,
+    write: Write,
     Body(body): Body<OutcomeCorrections>,
-) -> Result<(Extension<Audited>, Json<OutcomeCorrectionsReceipt>), ApiError> {
-    if who.is_scoped() {
+) -> Result<Json<OutcomeCorrectionsReceipt>, ApiError> {
+    if write.0.is_scoped() {
         let detail = "outcomes are put right with a token of every pool".to_owned();
         return Err(ApiError::Forbidden { detail });
     }
+    let now = service.clock.now();
     let (reason, corrections) = body.parse()?;
     let corrected = |before: &[OutcomeBefore]| -> Vec<CorrectedOutcome> {
         let one = |(before, (_, after)): (&OutcomeBefore, &(vocab::EventId, vocab::OutcomeKind))| CorrectedOutcome {
@@ -152,9 +141,9 @@ pub async fn correct_outcomes(
     };
     let tell = |before: &[OutcomeBefore]| {
         let detail = json!({ "reason": reason, "outcomes": corrected(before) });
-        record(&service, &who, "/v1/outcomes/corrections", &detail)
+        write.entry(now, StatusCode::OK, &detail)
     };
     let before = service.store.correct_outcomes(&corrections, &tell).await?;
     service.request_refresh();
-    Ok((Extension(Audited), Json(OutcomeCorrectionsReceipt { outcomes: corrected(&before) })))
+    Ok(Json(OutcomeCorrectionsReceipt { outcomes: corrected(&before) }))
 }

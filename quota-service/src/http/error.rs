@@ -5,6 +5,7 @@ use super::placing_fault::PlacingFault;
 use crate::access::Refused;
 use crate::engine::EngineError;
 use crate::leases::Leader;
+use crate::metrics;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use placement::pool::Fault;
@@ -68,12 +69,14 @@ pub enum ApiError {
     Forbidden {
         detail: String,
     },
-    /// The audit could not be written: what was asked may have been done, and is not acknowledged.
-    NotAudited {
-        detail: String,
-    },
     /// Another service decides, or nobody does at this moment.
     Elsewhere(Option<Leader>),
+    /// What was asked cannot be written, whenever it is asked.
+    Refused {
+        detail: String,
+    },
+    /// A bug; the log has it.
+    Broken,
     /// The writer of a pool could not write; nothing was done.
     NotWritten {
         detail: String,
@@ -127,7 +130,10 @@ impl From<EngineError> for ApiError {
             EngineError::PlacedOutside => Self::Placing(PlacingFault::Outside),
             EngineError::OpenTasks { tasks } => Self::Placing(PlacingFault::OpenTasks { tasks }),
             EngineError::TooLarge { .. } => Self::Placing(PlacingFault::TooLarge { detail }),
-            EngineError::Undecided | EngineError::Unavailable { .. } => Self::NotWritten { detail },
+            EngineError::Undecided => Self::NotWritten { detail },
+            EngineError::Refused { detail } => Self::Refused { detail },
+            EngineError::Broken { .. } => Self::Broken,
+            EngineError::Unavailable { detail } => Self::NotWritten { detail },
             EngineError::Store(fault) => Self::Store(fault),
         }
     }
@@ -170,8 +176,7 @@ impl ApiError {
                 Problem { known, ..of(404, "unknown-cluster", "There is no such cluster", asked) }
             }
             Self::NoState { pool } => {
-                let detail = format!("{pool}: PUT the state to report it");
-                of(404, "no-state", "No state of the pool was reported", detail)
+                of(404, "no-state", "No state of the pool was reported", format!("{pool}: PUT the state to report it"))
             }
             Self::UnknownHours { asked, known } => Problem {
                 known,
@@ -190,9 +195,11 @@ impl ApiError {
             | Self::TaskState { .. }
             | Self::VirtualClock
             | Self::Elsewhere(_)
+            | Self::Refused { .. }
+            | Self::Broken
             | Self::NotWritten { .. } => self.of_task(),
             Self::Placing(fault) => fault.problem(),
-            Self::NoToken(_) | Self::Forbidden { .. } | Self::NotAudited { .. } => self.of_access(),
+            Self::NoToken(_) | Self::Forbidden { .. } => self.of_access(),
             Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
             Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
             Self::Body(faults) => Problem {
@@ -243,6 +250,10 @@ impl ApiError {
                 };
                 Problem { retry_after_s: Some(1), ..of(503, "not-the-writer", "Another service decides", detail) }
             }
+            Self::Refused { detail } => of(422, "refused", "The database cannot hold this", detail),
+            Self::Broken => {
+                of(500, "internal", "The service failed", "the log of the service says what happened".to_owned())
+            }
             Self::NotWritten { detail } => {
                 Problem { retry_after_s: Some(1), ..of(503, "not-written", "Nothing was done", detail) }
             }
@@ -263,10 +274,6 @@ impl ApiError {
                 of(401, "bad-token", "The token is not in force", "it was revoked, has expired, or is none".to_owned())
             }
             Self::Forbidden { detail } => of(403, "forbidden", "The token is not good for this", detail),
-            Self::NotAudited { detail } => {
-                let detail = format!("{detail}; what was asked may be done, and the same request again is safe");
-                Problem { retry_after_s: Some(1), ..of(503, "not-audited", "The audit was not written", detail) }
-            }
             other => unreachable!("no problem of access: {other:?}"),
         }
     }
@@ -322,6 +329,15 @@ impl ApiError {
                 retry_after_s: Some(RETRY_AFTER_S),
                 ..Self::plain(503, "store-unavailable", "The database does not answer", detail)
             },
+            StoreError::NotAudited { .. } => {
+                tracing::warn!(%fault, "the audit takes no entry: nothing is written");
+                metrics::audit_failed();
+                let detail = "nothing was done, since the audit could not be written; try again".to_owned();
+                Problem {
+                    retry_after_s: Some(1),
+                    ..Self::plain(503, "not-audited", "The audit was not written", detail)
+                }
+            }
             StoreError::NotFound { .. } => Self::plain(404, "not-found", "There is no such thing", detail),
             StoreError::Conflict { .. } => Self::plain(409, "conflict", "Somebody was faster", detail),
             StoreError::Contradiction { .. } | StoreError::OutOfRange { .. } => {

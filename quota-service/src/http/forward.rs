@@ -1,11 +1,10 @@
 //! What another service decides is asked there, on behalf of the client: behind one address, any service may be reached.
 
-use super::ApiError;
-use super::access::Audited;
+use super::guard::received;
 use crate::client;
 use crate::refresh::Service;
 use crate::trace;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Uri, header};
@@ -32,8 +31,10 @@ pub async fn answered(service: &Service, request: Request, next: Next) -> Respon
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();
-    let max_bytes = service.config.max_body_bytes;
-    let Ok(bytes) = to_bytes(body, max_bytes).await else { return ApiError::TooLarge { max_bytes }.into_response() };
+    let bytes = match received(body, service.config.max_body_bytes).await {
+        Ok(bytes) => bytes,
+        Err(fault) => return fault.into_response(),
+    };
     let again = parts.clone();
     let response = next.run(Request::from_parts(parts, Body::from(bytes.clone()))).await;
     let Some(Elsewhere(address)) = response.extensions().get::<Elsewhere>() else { return response };
@@ -98,7 +99,5 @@ where
     let (mut head, body) = client::exchange(io, request).await?.into_parts();
     head.headers.remove(header::CONNECTION);
     head.headers.remove(header::TRANSFER_ENCODING);
-    // Where it was answered it was written down, too.
-    head.extensions.insert(Audited);
     Ok(Response::from_parts(head, Body::from(body)))
 }

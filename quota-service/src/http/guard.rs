@@ -5,19 +5,22 @@
 //! else waits. Writes and other reads take one of their places, and are told to come back where there is none: a queue would
 //! only make all of them late.
 
-use super::access::Write;
 use super::{ApiError, forward};
 use crate::refresh::Service;
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body_util::LengthLimitError;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tracing::{Instrument, Span};
 
 /// Limits of the HTTP interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +84,7 @@ struct Bucket {
 #[derive(Debug)]
 pub struct Guard {
     limits: Limits,
-    writes: Semaphore,
+    writes: Arc<Semaphore>,
     reads: Semaphore,
     streams: Arc<Semaphore>,
     buckets: Mutex<HashMap<IpAddr, Bucket>>,
@@ -93,7 +96,7 @@ impl Guard {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            writes: Semaphore::new(limits.writes),
+            writes: Arc::new(Semaphore::new(limits.writes)),
             reads: Semaphore::new(limits.reads),
             streams: Arc::new(Semaphore::new(limits.streams)),
             buckets: Mutex::default(),
@@ -136,7 +139,7 @@ impl Guard {
 }
 
 /// Lets a request through, or says when to come back.
-pub async fn guarded(service: &Service, guard: &Guard, kind: Kind, request: Request, next: Next) -> Response {
+pub async fn guarded(service: &Arc<Service>, guard: &Guard, kind: Kind, request: Request, next: Next) -> Response {
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
     if address.is_some_and(|address| !guard.has_token(address, Instant::now())) {
         return ApiError::TooMany { rate: guard.limits.rate, retry_after_s: guard.retry_after_s() }.into_response();
@@ -146,21 +149,53 @@ pub async fn guarded(service: &Service, guard: &Guard, kind: Kind, request: Requ
         // The place is free when the body has been sent, or its client has gone.
         return next.run(request).await.map(|body| super::stream::held(body, place));
     }
-    let places = if kind == Kind::Write { &guard.writes } else { &guard.reads };
-    let Ok(_place) = places.try_acquire() else { return guard.overloaded().await };
     let limit = guard.limits.request;
-    let answered = async {
-        let write = if kind == Kind::Write { Write::of(&request) } else { None };
-        let response = forward::answered(service, request, next).await;
-        match write {
-            Some(write) => write.audited(service, response).await,
-            None => response,
-        }
-    };
-    match tokio::time::timeout(limit, answered).await {
-        Ok(response) => response,
-        Err(_) => ApiError::TooSlow { seconds: limit.as_secs() }.into_response(),
+    let too_slow = |_| ApiError::TooSlow { seconds: limit.as_secs() }.into_response();
+    if kind == Kind::Write {
+        let Ok(place) = guard.writes.clone().try_acquire_owned() else { return guard.overloaded().await };
+        return timeout(limit, written(service, place, request, next)).await.unwrap_or_else(too_slow);
     }
+    let Ok(_place) = guard.reads.try_acquire() else { return guard.overloaded().await };
+    timeout(limit, forward::answered(service, request, next)).await.unwrap_or_else(too_slow)
+}
+
+/// A write runs to its end in a task of its own, and holds its place until then: a client that hangs up, or waits no longer,
+/// leaves nothing half done.
+async fn written(service: &Arc<Service>, place: OwnedSemaphorePermit, request: Request, next: Next) -> Response {
+    // 1. Receive: where the body does not come whole, nothing was asked for.
+    let (parts, body) = request.into_parts();
+    let body = match received(body, service.config.max_body_bytes).await {
+        Ok(body) => body,
+        Err(fault) => return fault.into_response(),
+    };
+    let request = Request::from_parts(parts, Body::from(body));
+    // 2. Write.
+    let (writing, under_way) = (service.clone(), service.writes.begin());
+    let write = async move {
+        let response = forward::answered(&writing, request, next).await;
+        drop((place, under_way));
+        response
+    };
+    // 3. Answer whoever is still there.
+    match tokio::spawn(write.instrument(Span::current())).await {
+        Ok(response) => response,
+        Err(fault) => match fault.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => ApiError::NotWritten { detail: "the service is stopping".to_owned() }.into_response(),
+        },
+    }
+}
+
+/// The whole body.
+///
+/// # Errors
+/// It is larger than `max_bytes`, or its client hangs up before its end.
+pub async fn received(body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
+    to_bytes(body, max_bytes).await.map_err(|fault| {
+        let detail = fault.to_string();
+        let is_too_large = fault.into_inner().is::<LengthLimitError>();
+        if is_too_large { ApiError::TooLarge { max_bytes } } else { ApiError::Receive { detail } }
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::ApiError;
-use super::access::Who;
+use super::access::Write;
 use super::extract::{Json as Body, Query, written_here};
 use crate::engine::Ask;
 use crate::refresh::Service;
@@ -8,6 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use placement::fleet::GpuRequest;
 use serde::Deserialize;
+use serde_json::json;
 use std::sync::Arc;
 use utoipa::IntoParams;
 use vocab::{ClusterName, NameError, Node, NodeId};
@@ -83,19 +84,21 @@ pub async fn list(
 pub async fn put(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
-    who: Who,
+    write: Write,
     Body(body): Body<NodeBody>,
 ) -> Result<Json<NodeBody>, ApiError> {
     let node = body.parse(node_id(&id)?)?;
     check_size(&node)?;
-    who.of_pool(&node.pool)?;
+    write.of_pool(&node.pool)?;
     written_here(&service, &node.pool.cluster)?;
-    let before = node_of(&service, &node.pool.cluster, &node.id).await?.map(|before| before.pool);
+    let before = node_of(&service, &node.pool.cluster, &node.id).await?;
     if let Some(before) = &before {
         // Who moves a node takes it from another pool.
-        who.of_pool(before)?;
+        write.of_pool(&before.pool)?;
     }
-    service.store.put_node(&node).await?;
+    let detail = json!({ "before": before.as_ref().map(NodeBody::from), "after": NodeBody::from(&node) });
+    write.store(&service, StatusCode::OK, &detail).put_node(&node).await?;
+    let before = before.map(|before| before.pool);
     // Of one that has moved, both pools have to know.
     for pool in before.iter().filter(|pool| **pool != node.pool).chain([&node.pool]) {
         service.engine.ask_if_running(pool, Ask::TakeInNodes).await?;
@@ -117,13 +120,16 @@ pub async fn delete(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
     Query(query): Query<RemovalQuery>,
+    write: Write,
 ) -> Result<StatusCode, ApiError> {
     let refused = |fault: FieldFault| ApiError::Query { detail: format!("cause: {}", fault.detail) };
-    let cause = node_loss(query.cause.as_deref().unwrap_or("drained")).map_err(refused)?;
+    let asked = query.cause.as_deref().unwrap_or("drained");
+    let cause = node_loss(asked).map_err(refused)?;
     let (cluster, id) = (cluster_name(&query.cluster)?, node_id(&id)?);
     written_here(&service, &cluster)?;
     let before = node_of(&service, &cluster, &id).await?;
-    service.store.delete_node(&cluster, &id).await?;
+    let detail = json!({ "before": before.as_ref().map(NodeBody::from), "cause": asked });
+    write.store(&service, StatusCode::NO_CONTENT, &detail).delete_node(&cluster, &id).await?;
     if let Some(node) = before {
         service.engine.ask_if_running(&node.pool, Ask::RemoveNode(id, cause)).await?;
     }

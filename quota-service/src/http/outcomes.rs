@@ -1,10 +1,11 @@
 use super::ApiError;
-use super::access::Who;
+use super::access::{Write, batch};
 use super::extract::{Json as Body, not_ahead, published_pool};
 use crate::metrics;
 use crate::refresh::Service;
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use std::sync::Arc;
 use store::Recorded;
 use vocab::Outcome;
@@ -24,10 +25,11 @@ use wire::{OutcomeBatch, OutcomeReceipt, OutcomeResult, Problem};
 ))]
 pub async fn record(
     State(service): State<Arc<Service>>,
-    who: Who,
-    Body(batch): Body<OutcomeBatch>,
+    write: Write,
+    Body(body): Body<OutcomeBatch>,
 ) -> Result<Json<OutcomeReceipt>, ApiError> {
-    let outcomes: Vec<Outcome> = batch.try_into()?;
+    let asked = batch("outcomes", &body.outcomes);
+    let outcomes: Vec<Outcome> = body.try_into()?;
     let now = service.clock.now();
     let ahead = |(index, outcome): (usize, &Outcome)| {
         not_ahead(&format!("/outcomes/{index}/ended_at"), outcome.ended_at, now, service.config.clock_skew_s).err()
@@ -37,10 +39,10 @@ pub async fn record(
         return Err(faults.into());
     }
     for outcome in &outcomes {
-        who.of_pool(&outcome.pool)?;
+        write.of_pool(&outcome.pool)?;
         published_pool(&service, outcome.pool.cluster.as_str(), outcome.pool.gpu_model.as_str())?;
     }
-    let recorded = service.store.record_outcomes(&outcomes, now).await?;
+    let recorded = write.store(&service, StatusCode::OK, &asked).record_outcomes(&outcomes, now).await?;
     for (outcome, _) in outcomes.iter().zip(&recorded).filter(|(_, recorded)| **recorded == Recorded::New) {
         metrics::outcome(outcome);
     }

@@ -1,18 +1,17 @@
 //! What people know of the hours ahead: who, why, from when to when, how many GPUs.
 
 use super::ApiError;
-use super::access::{Audited, Who};
+use super::access::Write;
 use super::extract::{Json as Body, Query, published_pool, written_here};
-use crate::access::Caller;
 use crate::plan::override_body;
 use crate::refresh::Service;
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use store::{AuditRecord, NewOverride, StoreError};
+use store::{NewOverride, StoreError};
 use utoipa::IntoParams;
 use vocab::{OverrideId, PoolId, UnixSeconds};
 use wire::{FieldFault, OverrideBody, OverrideList, OverrideRequest, Problem};
@@ -58,12 +57,12 @@ pub async fn list(
 ))]
 pub async fn create(
     State(service): State<Arc<Service>>,
-    Who(who): Who,
+    write: Write,
     Body(body): Body<OverrideRequest>,
-) -> Result<(StatusCode, Extension<Audited>, Json<OverrideBody>), ApiError> {
+) -> Result<(StatusCode, Json<OverrideBody>), ApiError> {
     let (what, reason) = body.parse()?;
     let pool = what.pool.clone();
-    Who(who.clone()).of_pool(&pool)?;
+    write.of_pool(&pool)?;
     real_time(&service)?;
     if let Err(fault) = published_pool(&service, pool.cluster.as_str(), pool.gpu_model.as_str()) {
         // A service that follows knows no pool without a quota: the one that it follows does.
@@ -78,23 +77,12 @@ pub async fn create(
         let detail = format!("{} is over at {now}: an override is for the hours ahead", what.to);
         return Err(FieldFault::new("/to", detail).into());
     }
-    let asked = NewOverride { what, reason, by: who.name.clone(), at: now };
-    let (record, is_new) = service.store.put_override(&asked, &audit(&who, &body, now)).await?;
+    let asked = NewOverride { what, reason, by: write.0.name.clone(), at: now };
+    let entry = write.entry(now, StatusCode::CREATED, &json!(body));
+    let (record, is_new) = service.store.put_override(&asked, &entry).await?;
     service.request_refresh();
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Extension(Audited), Json(override_body(&record, now))))
-}
-
-fn audit(who: &Caller, body: &OverrideRequest, now: UnixSeconds) -> AuditRecord {
-    AuditRecord {
-        at: now,
-        actor: who.name.clone(),
-        token_id: who.token_id.clone(),
-        action: "POST /v1/overrides".to_owned(),
-        target: "/v1/overrides".to_owned(),
-        status: StatusCode::CREATED.as_u16(),
-        detail_json: Some(json!(body).to_string()),
-    }
+    Ok((status, Json(override_body(&record, now))))
 }
 
 /// Withdraw an override
@@ -108,7 +96,7 @@ fn audit(who: &Caller, body: &OverrideRequest, now: UnixSeconds) -> AuditRecord 
 ))]
 pub async fn delete(
     State(service): State<Arc<Service>>,
-    Who(who): Who,
+    write: Write,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
     // What the database could not even number is none.
@@ -120,16 +108,18 @@ pub async fn delete(
     let refused = || ApiError::Forbidden { detail: format!("override {id} is out of the scope of the token") };
     let record = match found {
         // Which numbers there are is nothing for a scope.
-        Err(StoreError::NotFound { .. }) if who.is_scoped() => {
+        Err(StoreError::NotFound { .. }) if write.0.is_scoped() => {
             return Err(refused());
         }
         found => found?,
     };
     let pool: &PoolId = &record.asked.what.pool;
-    Who(who.clone()).of_pool(pool).map_err(|_| refused())?;
+    write.of_pool(pool).map_err(|_| refused())?;
     real_time(&service)?;
     written_here(&service, &pool.cluster)?;
-    service.store.withdraw_override(record.id, service.clock.now(), &who.name).await?;
+    let now = service.clock.now();
+    let store = write.store(&service, StatusCode::NO_CONTENT, &json!({ "before": override_body(&record, now) }));
+    store.withdraw_override(record.id, now, &write.0.name).await?;
     service.request_refresh();
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,7 +1,7 @@
 //! Pools at a glance, their reported state, their settings.
 
 use super::ApiError;
-use super::access::{Audited, Who};
+use super::access::{Who, Write};
 use super::extract::{Json as Body, not_ahead, pool_id, written_here};
 use super::placing_fault::PlacingFault;
 use crate::access::Caller;
@@ -13,9 +13,10 @@ use crate::refresh::Service;
 use crate::settings::ServedSettings;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::{Extension, Json};
+use axum::Json;
 use forecaster::Predict;
 use placement::staleness::stage;
+use serde_json::json;
 use std::sync::Arc;
 use store::PoolPlacement;
 use vocab::{HorizonHours, MilliGpus, PlacedBy, PoolId, PoolState, UnixSeconds};
@@ -100,24 +101,24 @@ pub async fn get_state(
 pub async fn put_state(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
-    Who(who): Who,
+    write: Write,
     Body(body): Body<PoolStateBody>,
-) -> Result<(Option<Extension<Audited>>, Json<PoolStateReceipt>), ApiError> {
+) -> Result<Json<PoolStateReceipt>, ApiError> {
     let state = body.parse(known(&service, &id)?)?;
     let now = service.clock.now();
     written_here(&service, &state.pool.cluster)?;
     not_ahead("/as_of", state.as_of, now, service.config.clock_skew_s)?;
     // A clock that runs a little ahead must not make later reports look old.
     let state = PoolState { as_of: state.as_of.min(now), ..state };
-    let decides = listens_to_reports(&service, &who, &state.pool).await?;
-    let taken = service.store.put_pool_state(&state, now).await?;
+    listens_to_reports(&service, &write.0, &state.pool).await?;
+    let store = write.store(&service, StatusCode::OK, &json!({ "state": body }));
+    let taken = store.put_pool_state(&state, now).await?;
     service.request_refresh();
-    Ok((decides.then_some(Extension(Audited)), Json(PoolStateReceipt { taken })))
+    Ok(Json(PoolStateReceipt { taken }))
 }
 
-/// Refuses reports of a pool that Headroom places. The first report of an undecided pool makes it one of an external scheduler;
-/// `true` where it did.
-async fn listens_to_reports(service: &Service, who: &Caller, pool: &PoolId) -> Result<bool, ApiError> {
+/// Refuses reports of a pool that Headroom places. The first report of an undecided pool makes it one of an external scheduler.
+async fn listens_to_reports(service: &Service, who: &Caller, pool: &PoolId) -> Result<(), ApiError> {
     let known = service.store.placement(pool).await?.map(|placement| placement.placed_by);
     let side = match known {
         Some(side) => side,
@@ -130,7 +131,7 @@ async fn listens_to_reports(service: &Service, who: &Caller, pool: &PoolId) -> R
         }
     };
     match side {
-        PlacedBy::External => Ok(known.is_none()),
+        PlacedBy::External => Ok(()),
         PlacedBy::Headroom => Err(ApiError::Placing(PlacingFault::Here { pool: pool.to_string() })),
     }
 }
@@ -143,10 +144,16 @@ async fn listens_to_reports(service: &Service, who: &Caller, pool: &PoolId) -> R
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was deleted", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn delete_state(State(service): State<Arc<Service>>, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
+pub async fn delete_state(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    write: Write,
+) -> Result<StatusCode, ApiError> {
     let pool = known(&service, &id)?;
     written_here(&service, &pool.cluster)?;
-    service.store.delete_pool_state(&pool).await?;
+    let before = service.store.pool_state(&pool).await?;
+    let detail = json!({ "before": before.map(|received| PoolStateBody::from(&received.state)) });
+    write.store(&service, StatusCode::NO_CONTENT, &detail).delete_pool_state(&pool).await?;
     service.request_refresh();
     Ok(StatusCode::NO_CONTENT)
 }
@@ -180,52 +187,58 @@ pub async fn get_settings(
 pub async fn put_settings(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
-    Who(who): Who,
+    write: Write,
     Body(body): Body<SettingsBody>,
-) -> Result<(Option<Extension<Audited>>, Json<SettingsBody>), ApiError> {
+) -> Result<Json<SettingsBody>, ApiError> {
     let pool = known(&service, &id)?;
     written_here(&service, &pool.cluster)?;
     let settings = ServedSettings::parse(&body, horizon(&service, &pool))?;
     if settings.placement.policy().score.needs_power() {
         service.engine.power(&pool).map_err(|fault| FieldFault::new("/policy", format!("{fault} (power_file)")))?;
     }
-    let text = serde_json::to_string(&SettingsBody { version: None, placed_by: None, ..settings.body() })
-        .expect("settings have finite numbers under string keys");
-    let (version, (placed_by, is_audited)) = put(&service, &who, &pool, &text, &settings).await?;
-    service.engine.ask_if_running(&pool, Ask::Settings(Box::new(settings.placement.clone()))).await?;
+    let placement = Box::new(settings.placement.clone());
+    let body = put(&service, &write, &pool, settings).await?;
+    service.engine.ask_if_running(&pool, Ask::Settings(placement)).await?;
     service.request_refresh();
-    let body = ServedSettings { version: Some(version), placed_by, ..settings }.body();
-    Ok((is_audited.then_some(Extension(Audited)), Json(body)))
+    Ok(Json(body))
 }
 
-/// Stores settings, and the side of the pool where it changes; answers the version, the side in force, and whether it changed.
+/// Stores settings, and the side of the pool where it changes; answers what is in force.
 async fn put(
     service: &Service,
-    who: &Caller,
+    write: &Write,
     pool: &PoolId,
-    text: &str,
-    settings: &ServedSettings,
-) -> Result<(i64, (Option<PlacedBy>, bool)), ApiError> {
+    settings: ServedSettings,
+) -> Result<SettingsBody, ApiError> {
     let known = service.store.placement(pool).await?;
-    let before = known.as_ref().map(|placement| placement.placed_by);
-    let Some(after) = settings.placed_by.filter(|side| Some(*side) != before) else {
-        return Ok((service.store.put_settings(pool, text, settings.version).await?, (before, false)));
-    };
-    let target = format!("/v1/pools/{pool}/settings");
-    let (reason, action) = ("setting", "PUT /v1/pools/{id}/settings");
-    let decision = Decision { pool, before, after, reason, action, target: &target };
-    let (now, token_id) = (service.clock.now(), who.token_id.clone());
-    let placement = PoolPlacement { placed_by: after, since: Some(now), set_by: who.name.clone() };
-    placed_by::switch(service, pool, Some(placement)).await?;
-    let audit = decision.audit(&who.name, token_id, now);
-    let stored = service.store.put_settings_and_placement(pool, text, settings.version, Some((after, &audit))).await;
-    match stored {
+    let side = known.as_ref().map(|placement| placement.placed_by);
+    let placement = settings.placed_by.filter(|after| Some(*after) != side).map(|placed_by| PoolPlacement {
+        placed_by,
+        since: Some(service.clock.now()),
+        set_by: write.0.name.clone(),
+    });
+    let after = SettingsBody { version: None, placed_by: None, ..settings.body() };
+    let text = serde_json::to_string(&after).expect("settings have finite numbers under string keys");
+    // Those of the version that is replaced: where they are others meanwhile, the store refuses.
+    let before = crate::refresh::settings(service.store.as_ref(), pool).await?.body();
+    let moved = placement.as_ref().map(|to| placed_by::change(side, to.placed_by, "setting"));
+    let detail = json!({ "before": before, "after": after, "pool": pool.to_string(), "placed_by": moved });
+    if let Some(placement) = &placement {
+        placed_by::switch(service, pool, Some(placement.clone())).await?;
+    }
+    let store = write.store(service, StatusCode::OK, &detail);
+    match store.put_settings_and_placement(pool, &text, settings.version, placement.as_ref()).await {
         Ok(version) => {
-            tracing::info!(%pool, placed_by = after.as_str(), by = who.name, "placed_by of the pool was changed");
-            Ok((version, (Some(after), true)))
+            if let Some(PoolPlacement { placed_by, set_by, .. }) = &placement {
+                tracing::info!(%pool, placed_by = placed_by.as_str(), by = set_by, "placed_by of the pool was changed");
+            }
+            let placed_by = placement.map(|placement| placement.placed_by).or(side);
+            Ok(ServedSettings { version: Some(version), placed_by, ..settings }.body())
         }
         Err(fault) => {
-            placed_by::switch(service, pool, known).await?;
+            if placement.is_some() {
+                placed_by::switch(service, pool, known).await?;
+            }
             Err(fault.into())
         }
     }

@@ -1,14 +1,16 @@
 //! Tasks: submitted, ended, explained. A decision is durable before it is answered; a refusal is an answer.
 
 use super::ApiError;
-use super::access::{Audited, Who};
+use super::access::{Who, Write};
 use super::extract::{Json as Body, Query};
 use crate::engine::{Ask, Decided, EngineError, Reply, Wanted, answer};
 use crate::placed_by::{self, Decision};
 use crate::refresh::{Service, limits};
 use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::http::StatusCode;
 use serde::Deserialize;
+use serde_json::Value;
 use std::sync::Arc;
 use store::TaskStatus;
 use utoipa::IntoParams;
@@ -36,17 +38,29 @@ fn task_id(text: &str) -> Result<TaskId, ApiError> {
     TaskId::parse(text).map_err(|fault| ApiError::Query { detail: format!("task: {fault}") })
 }
 
-async fn decided(service: &Service, pool: &PoolId, ask: Ask) -> Result<Json<TaskAnswer>, ApiError> {
-    Ok(asked(service, pool, ask).await?)
+/// Decides, and keeps in the audit what was done by whom, if it is a write.
+async fn decided(
+    service: &Service,
+    pool: &PoolId,
+    ask: Ask,
+    write: Option<&Write>,
+) -> Result<Json<TaskAnswer>, ApiError> {
+    Ok(asked(service, pool, ask, write).await?)
 }
 
-async fn asked(service: &Service, pool: &PoolId, ask: Ask) -> Result<Json<TaskAnswer>, EngineError> {
+async fn asked(
+    service: &Service,
+    pool: &PoolId,
+    ask: Ask,
+    write: Option<&Write>,
+) -> Result<Json<TaskAnswer>, EngineError> {
     if !service.engine.is_running(pool) {
         // The first task of a pool meets the quotas that were computed before it came.
         service.engine.ask(pool, Ask::Pass).await?;
         limits::push_to(service, pool).await;
     }
-    match service.engine.ask(pool, ask).await? {
+    let entry = write.map(|write| write.entry(service.clock.now(), StatusCode::OK, &Value::Null));
+    match service.engine.order(pool, ask, entry).await? {
         Reply::Task(decided) => Ok(Json(answer(pool, &decided))),
         other => unreachable!("a task is answered with one, not {other:?}"),
     }
@@ -105,30 +119,28 @@ pub async fn list(
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "The pool has no nodes", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "An external scheduler places the pool, or a virtual clock runs", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "A task of this id asks for something else, or the task is too large for the pool", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "A task of this id asks for something else, the task is too large for the pool, or the database cannot hold it", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn submit(
     State(service): State<Arc<Service>>,
-    who: Who,
+    write: Write,
     Body(body): Body<TaskBody>,
-) -> Result<(Option<Extension<Audited>>, Json<TaskAnswer>), ApiError> {
+) -> Result<Json<TaskAnswer>, ApiError> {
     let (pool, request) = body.parse(service.clock.now())?;
-    who.of_pool(&pool)?;
-    who.of_organization(&request.organization)?;
-    match asked(&service, &pool, Ask::Submit(request.clone())).await {
-        Ok(answer) => Ok((None, answer)),
+    write.of_pool(&pool)?;
+    write.of_organization(&request.organization)?;
+    match asked(&service, &pool, Ask::Submit(request.clone()), Some(&write)).await {
         Err(EngineError::Undecided) => {
             // A task that is refused decides nothing.
-            let _ = decided(&service, &pool, Ask::Try(request.clone())).await?;
+            let _ = decided(&service, &pool, Ask::Try(request.clone()), None).await?;
             let (before, after, reason) = (None, PlacedBy::Headroom, "first task");
             let (action, target) = ("POST /v1/tasks", "/v1/tasks");
             let decision = Decision { pool: &pool, before, after, reason, action, target };
-            placed_by::decide(&service, &who.0, decision).await?;
-            let answer = decided(&service, &pool, Ask::Submit(request)).await?;
-            Ok((Some(Extension(Audited)), answer))
+            placed_by::decide(&service, &write.0, decision).await?;
+            decided(&service, &pool, Ask::Submit(request), Some(&write)).await
         }
-        Err(fault) => Err(fault.into()),
+        decision => Ok(decision?),
     }
 }
 
@@ -151,7 +163,7 @@ pub async fn dry_run(
     let (pool, request) = body.parse(service.clock.now())?;
     who.of_pool(&pool)?;
     who.of_organization(&request.organization)?;
-    decided(&service, &pool, Ask::Try(request)).await
+    decided(&service, &pool, Ask::Try(request), None).await
 }
 
 /// A task as it is, or was when it ended
@@ -182,14 +194,16 @@ pub async fn get(
     (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It has finished", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn delete(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
+    write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Delete(task_id(&id)?)).await
+    decided(&service, &query.pool()?, Ask::Delete(task_id(&id)?), Some(&write)).await
 }
 
 /// A running task came to its end
@@ -198,14 +212,16 @@ pub async fn delete(
     (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It does not run: it was evicted, or deleted", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn finish(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
+    write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Finish(task_id(&id)?)).await
+    decided(&service, &query.pool()?, Ask::Finish(task_id(&id)?), Some(&write)).await
 }
 
 /// A running task has saved its work
@@ -216,14 +232,16 @@ pub async fn finish(
     (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It does not run", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn checkpoint(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
+    write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Save(task_id(&id)?)).await
+    decided(&service, &query.pool()?, Ask::Save(task_id(&id)?), Some(&write)).await
 }
 
 /// How fast an elastic task is on the pods that it has
@@ -235,16 +253,19 @@ pub async fn checkpoint(
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It does not run, or is not elastic", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn speed(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
+    write: Write,
     Body(body): Body<SpeedBody>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let (pods, speed_thousandths) = body.parse()?;
-    decided(&service, &query.pool()?, Ask::Measure(task_id(&id)?, pods, speed_thousandths)).await
+    let measure = Ask::Measure(task_id(&id)?, pods, speed_thousandths);
+    decided(&service, &query.pool()?, measure, Some(&write)).await
 }
 
 /// Why a task waits, or stands as it does

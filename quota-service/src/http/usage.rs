@@ -1,9 +1,10 @@
 use super::ApiError;
-use super::access::Who;
+use super::access::{Write, batch};
 use super::extract::Json as Body;
 use crate::refresh::Service;
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use std::sync::Arc;
 use vocab::UsageRow;
 use wire::{FieldFault, Problem, UsageBatch, UsageReceipt};
@@ -22,16 +23,17 @@ use wire::{FieldFault, Problem, UsageBatch, UsageReceipt};
 ))]
 pub async fn append(
     State(service): State<Arc<Service>>,
-    who: Who,
-    Body(batch): Body<UsageBatch>,
+    write: Write,
+    Body(body): Body<UsageBatch>,
 ) -> Result<Json<UsageReceipt>, ApiError> {
-    let rows: Vec<UsageRow> = batch.try_into()?;
+    let asked = batch("rows", &body.rows);
+    let rows: Vec<UsageRow> = body.try_into()?;
     for row in &rows {
-        who.of_pool(&row.series.pool)?;
-        who.of_organization(&row.series.organization)?;
+        write.of_pool(&row.series.pool)?;
+        write.of_organization(&row.series.organization)?;
     }
     check_over(&service, &rows)?;
-    let report = service.store.append(&rows, &[]).await?;
+    let report = write.store(&service, StatusCode::OK, &asked).append(&rows, &[]).await?;
     service.request_refresh();
     let usage = report.usage;
     Ok(Json(UsageReceipt { inserted: usage.inserted, changed: usage.changed, unchanged: usage.unchanged }))

@@ -103,7 +103,7 @@ pub fn refreshed(took: Duration) {
     histogram!("headroom_refresh_seconds").record(took.as_secs_f64());
 }
 
-/// A write that could not be written down.
+/// A write that was refused, since the audit took no entry.
 pub fn audit_failed() {
     counter!("headroom_audit_failures_total").increment(1);
 }

@@ -14,7 +14,6 @@ pub use read::{own_calendar, settings};
 
 use crate::access::Tokens;
 use crate::args::Config;
-use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::drift::{Drifts, Ledgers, Renewed};
 use crate::engine::{Engine, Webhook};
@@ -23,6 +22,7 @@ use crate::metrics;
 use crate::plan::{ClusterInputs, ClusterPlan, plan};
 use crate::published::{Published, PublishedPool};
 use crate::trace::span;
+use crate::writes::Writes;
 use arc_swap::ArcSwap;
 use cache::Cache;
 pub use follow::Follower;
@@ -55,8 +55,8 @@ pub struct Service {
     pub stopping: watch::Sender<bool>,
     /// Who may ask for what.
     pub tokens: Tokens,
-    /// Who has written what.
-    pub audit: Audit,
+    /// What clients have asked to write, and is under way.
+    pub writes: Writes,
     /// Which clusters this service writes for.
     pub leases: Arc<Leases>,
     /// The pools whose tasks are placed here.
@@ -105,7 +105,7 @@ impl Service {
         Arc::new(Self {
             engine,
             tokens: Tokens::new(),
-            audit: Audit::on(store.clone()),
+            writes: Writes::default(),
             leases,
             store,
             clock,

@@ -37,6 +37,15 @@ impl Place<'_> {
         MilliGpus::nearest(gpus).map_err(|fault| self.fault(field, fault))
     }
 
+    /// A whole number of at most `most`.
+    pub fn whole(self, field: &str, value: u64, most: u64) -> Result<u64, FieldFault> {
+        if value <= most {
+            Ok(value)
+        } else {
+            Err(self.fault(field, format!("{value} is too large: write 0 to {most}")))
+        }
+    }
+
     pub fn name<T>(self, field: &str, text: &str, parse: fn(&str) -> Result<T, NameError>) -> Result<T, FieldFault> {
         parse(text).map_err(|fault| self.fault(field, fault))
     }

@@ -5,6 +5,7 @@
 //! Amounts of GPUs are decimals (thousandths are exact), times are RFC 3339 in UTC.
 
 mod answer;
+pub mod bounds;
 mod correction;
 mod drift;
 mod elastic;

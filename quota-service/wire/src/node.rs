@@ -1,3 +1,4 @@
+use crate::bounds::{MOST_CPU_MILLI, MOST_MEMORY_MIB};
 use crate::fault::{FieldFault, Place};
 use crate::topology::TopologyBody;
 use serde::{Deserialize, Serialize};
@@ -47,12 +48,14 @@ impl NodeBody {
             cluster: place.name("cluster", &self.cluster, ClusterName::parse)?,
             gpu_model: place.name("gpu_model", &self.gpu_model, GpuModel::parse)?,
         };
+        let at_most =
+            |field: &str, value: Option<u64>, most| value.map(|value| place.whole(field, value, most)).transpose();
         Ok(Node {
             id,
             pool,
             gpus: self.gpus,
-            cpu_milli: self.cpu_milli,
-            memory_mib: self.memory_mib,
+            cpu_milli: at_most("cpu_milli", self.cpu_milli, MOST_CPU_MILLI)?,
+            memory_mib: at_most("memory_mib", self.memory_mib, MOST_MEMORY_MIB)?,
             drains: self.drain,
             topology: self.topology.as_ref().map(|body| body.of_node(self.gpus)).transpose()?,
         })

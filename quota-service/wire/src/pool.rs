@@ -1,3 +1,4 @@
+use crate::bounds::{MOST_OUTCOMES, MOST_WAIT_S};
 use crate::fault::{FieldFault, Place};
 use crate::policy::PolicyBody;
 use serde::{Deserialize, Serialize};
@@ -44,7 +45,7 @@ impl PoolStateBody {
             capacity,
             idle,
             spot_by_guarantee,
-            longest_quota_wait_s: self.longest_quota_wait_s,
+            longest_quota_wait_s: place.whole("longest_quota_wait_s", self.longest_quota_wait_s, MOST_WAIT_S)?,
             as_of: place.instant("as_of", &self.as_of)?,
         })
     }
@@ -201,8 +202,10 @@ pub struct SettingsBody {
 
 impl SettingsBody {
     /// # Errors
-    /// The rate or an hour is out of range.
+    /// The rate, an hour or another number is out of range.
     pub fn rate_and_hours(&self) -> Result<(GuaranteeRate, Vec<HorizonHours>), FieldFault> {
+        Place("").whole("min_outcomes", self.min_outcomes, MOST_OUTCOMES)?;
+        Place("").whole("max_quota_wait_s", self.max_quota_wait_s, MOST_WAIT_S)?;
         let rate =
             GuaranteeRate::new(self.guarantee_rate).map_err(|fault| FieldFault::new("/guarantee_rate", fault))?;
         let hours = self.offered_hours.iter().enumerate();

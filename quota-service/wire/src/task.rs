@@ -1,6 +1,7 @@
 //! Tasks as clients submit them and see them.
 
 use crate::answer::ReasonBody;
+use crate::bounds::{MOST_CPU_MILLI, MOST_MEMORY_MIB, MOST_PODS};
 use crate::elastic::ElasticBody;
 use crate::fact::GuaranteeRecord;
 use crate::fault::{FieldFault, Place};
@@ -64,6 +65,9 @@ impl TaskBody {
         if self.pods == 0 {
             return Err(place.fault("pods", "a task needs at least one pod"));
         }
+        place.whole("pods", u64::from(self.pods), u64::from(MOST_PODS))?;
+        let cpu_milli = place.whole("cpu_milli", self.cpu_milli, MOST_CPU_MILLI)?;
+        let memory_mib = place.whole("memory_mib", self.memory_mib, MOST_MEMORY_MIB)?;
         let organization = place.name("organization", &self.organization, Organization::parse)?;
         if organization.is_pool_peak() {
             return Err(place.fault("organization", "* stands for all organizations together"));
@@ -73,7 +77,7 @@ impl TaskBody {
         }
         let hours = self.guarantee_hours.map(|hours| place.hours("guarantee_hours", hours)).transpose()?;
         let affinity = self.affinity.as_ref().map(|affinity| affinity.parse(place)).transpose()?;
-        let pod = PodRequest { affinity, ..PodRequest::new(gpus, self.cpu_milli, self.memory_mib) };
+        let pod = PodRequest { affinity, ..PodRequest::new(gpus, cpu_milli, memory_mib) };
         let task = place.name("id", &self.id, TaskId::parse)?;
         let gang = Gang { task, class, pod, pods: self.pods };
         let elastic = self.elastic.as_ref().map(|elastic| elastic.parse(place, &gang)).transpose()?;

@@ -313,7 +313,8 @@ async fn what_was_wrong_is_put_right_and_both_are_kept(database: TestDatabase) {
     let refused = service.post("/v1/usage/corrections", &no_reason).await.expect(400);
     assert_eq!(refused["errors"][0]["pointer"], "/reason");
     let audit = service.get("/v1/audit").await.expect(200);
-    let details: Vec<_> = audit["entries"].as_array().unwrap().iter().filter(|one| !one["detail"].is_null()).collect();
+    let details: Vec<_> =
+        audit["entries"].as_array().unwrap().iter().filter(|one| !one["detail"]["reason"].is_null()).collect();
     assert_eq!(details.len(), 2, "{audit}");
     assert_eq!(details[0]["detail"]["reason"], "a drain, in truth");
     assert_eq!(details[0]["detail"]["outcomes"], corrected["outcomes"]);

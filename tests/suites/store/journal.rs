@@ -61,6 +61,7 @@ async fn a_turn_is_read_back_as_it_was_written(database: TestDatabase) {
         ],
         outcomes: outcomes("e1 earth:A100 kept", 950),
         usage: usage("earth:A100:vision 2024-03-01T00 4"),
+        ..Turn::default()
     };
     store.append_turn(&empty.placed, 0, &written, at(1_000)).await.unwrap();
     let read = store.open_journal(&pool).await.unwrap();
@@ -87,6 +88,7 @@ async fn a_turn_is_written_whole_or_not_at_all(database: TestDatabase) {
         tasks: vec![task("a", TaskStatus::Running)],
         outcomes: outcomes("e1 earth:A100 broken", 950),
         usage: usage("earth:A100:vision 2024-03-01T00 4"),
+        ..Turn::default()
     };
     let _ = store.append_turn(&placed, 0, &twice, at(1_000)).await.unwrap_err();
     let read = store.open_journal(&placed.pool).await.unwrap();

@@ -74,13 +74,12 @@ async fn the_side_of_a_pool_is_decided_once_and_replaced_with_its_settings(datab
     assert_eq!(store.placement(&pool).await.unwrap(), Some(decided.clone()), "two first uses, one decision");
     let audited = async || store.audit(at(0), at(100), 10).await.unwrap().len();
     assert_eq!(audited().await, 1);
-    let changing = audit(3);
-    let change = Some((PlacedBy::External, &changing));
-    let fault = store.put_settings_and_placement(&pool, "{}", Some(4), change).await.unwrap_err();
+    let changed = PoolPlacement { placed_by: PlacedBy::External, since: Some(at(3)), set_by: "ops".to_owned() };
+    let changing = store.audited(audit(3));
+    let fault = changing.put_settings_and_placement(&pool, "{}", Some(4), Some(&changed)).await.unwrap_err();
     assert!(matches!(fault, StoreError::Conflict { .. }), "{fault}");
     assert_eq!((store.placement(&pool).await.unwrap(), audited().await), (Some(decided), 1), "whole or not at all");
-    assert_eq!(store.put_settings_and_placement(&pool, "{}", None, change).await.unwrap(), 1);
-    let changed = PoolPlacement { placed_by: PlacedBy::External, since: Some(at(3)), set_by: "ops".to_owned() };
+    assert_eq!(changing.put_settings_and_placement(&pool, "{}", None, Some(&changed)).await.unwrap(), 1);
     assert_eq!((store.placement(&pool).await.unwrap(), audited().await), (Some(changed), 2));
     let elsewhere = tests::fixture::pool("mars:A100");
     let fault = store.decide_placement(&elsewhere, PlacedBy::Headroom, &ours).await.unwrap_err();

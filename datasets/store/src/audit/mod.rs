@@ -1,4 +1,4 @@
-//! What was written, by whom.
+//! What was written, by whom. A write through [`Store::audited`](crate::Store::audited) and its entry are one transaction.
 
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
@@ -42,6 +42,16 @@ pub trait AuditStore {
 
     /// Forgets entries from before `before`. Answers how many.
     async fn delete_audit_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
+}
+
+/// An entry that the database refuses: the write that it tells of is not done either. A database that is away, busy or full stays
+/// what it is.
+pub(crate) fn not_audited(fault: StoreError) -> StoreError {
+    match fault {
+        fault if fault.is_retryable() => fault,
+        StoreError::Full { .. } => fault,
+        other => StoreError::NotAudited { reason: other.to_string() },
+    }
 }
 
 #[derive(sqlx::FromRow)]

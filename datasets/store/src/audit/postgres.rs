@@ -4,15 +4,14 @@ use crate::postgres::PostgresStore;
 use crate::stored::{Stamp, all};
 use async_trait::async_trait;
 use sqlx::PgConnection;
+use std::borrow::Borrow;
 use vocab::UnixSeconds;
 
 #[async_trait]
 impl AuditStore for PostgresStore {
     async fn record_audit(&self, records: &[AuditRecord]) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
-        for record in records {
-            insert(&mut transaction, record).await?;
-        }
+        insert_all(&mut transaction, records).await?;
         transaction.commit().await?;
         Ok(())
     }
@@ -35,17 +34,31 @@ impl AuditStore for PostgresStore {
 
 /// Writes an entry in the transaction of what it tells of.
 pub(crate) async fn insert(connection: &mut PgConnection, record: &AuditRecord) -> Result<(), StoreError> {
+    insert_all(connection, &[record]).await
+}
+
+/// Writes entries in the transaction of what they tell of, in their order and in one statement.
+pub(crate) async fn insert_all<R>(connection: &mut PgConnection, records: &[R]) -> Result<(), StoreError>
+where
+    R: Borrow<AuditRecord> + Sync,
+{
+    if records.is_empty() {
+        return Ok(());
+    }
+    let each = || records.iter().map(Borrow::borrow);
+    let texts = |text: fn(&AuditRecord) -> &str| each().map(text).collect::<Vec<_>>();
+    let optional = |text: fn(&AuditRecord) -> Option<&str>| each().map(text).collect::<Vec<_>>();
     sqlx::query(
         "INSERT INTO audit (at, actor, token_id, action, target, status, detail_json)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+         SELECT * FROM unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[])",
     )
-    .bind(Stamp(record.at))
-    .bind(&record.actor)
-    .bind(&record.token_id)
-    .bind(&record.action)
-    .bind(&record.target)
-    .bind(i64::from(record.status))
-    .bind(&record.detail_json)
+    .bind(each().map(|record| Stamp(record.at)).collect::<Vec<_>>())
+    .bind(texts(|record| &record.actor))
+    .bind(optional(|record| record.token_id.as_deref()))
+    .bind(texts(|record| &record.action))
+    .bind(texts(|record| &record.target))
+    .bind(each().map(|record| i64::from(record.status)).collect::<Vec<_>>())
+    .bind(optional(|record| record.detail_json.as_deref()))
     .execute(connection)
     .await?;
     Ok(())

@@ -4,15 +4,14 @@ use crate::sqlite::SqliteStore;
 use crate::stored::{Stamp, all};
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
+use std::borrow::Borrow;
 use vocab::UnixSeconds;
 
 #[async_trait]
 impl AuditStore for SqliteStore {
     async fn record_audit(&self, records: &[AuditRecord]) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
-        for record in records {
-            insert(&mut transaction, record).await?;
-        }
+        insert_all(&mut transaction, records).await?;
         transaction.commit().await?;
         Ok(())
     }
@@ -35,18 +34,29 @@ impl AuditStore for SqliteStore {
 
 /// Writes an entry in the transaction of what it tells of.
 pub(crate) async fn insert(connection: &mut SqliteConnection, record: &AuditRecord) -> Result<(), StoreError> {
-    sqlx::query(
-        "INSERT INTO audit (at, actor, token_id, action, target, status, detail_json)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-    )
-    .bind(Stamp(record.at))
-    .bind(&record.actor)
-    .bind(&record.token_id)
-    .bind(&record.action)
-    .bind(&record.target)
-    .bind(i64::from(record.status))
-    .bind(&record.detail_json)
-    .execute(connection)
-    .await?;
+    insert_all(connection, &[record]).await
+}
+
+/// Writes entries in the transaction of what they tell of, in their order. The statement is prepared once, and no network lies
+/// between.
+pub(crate) async fn insert_all<R>(connection: &mut SqliteConnection, records: &[R]) -> Result<(), StoreError>
+where
+    R: Borrow<AuditRecord> + Sync,
+{
+    for record in records.iter().map(Borrow::borrow) {
+        sqlx::query(
+            "INSERT INTO audit (at, actor, token_id, action, target, status, detail_json)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        )
+        .bind(Stamp(record.at))
+        .bind(&record.actor)
+        .bind(&record.token_id)
+        .bind(&record.action)
+        .bind(&record.target)
+        .bind(i64::from(record.status))
+        .bind(&record.detail_json)
+        .execute(&mut *connection)
+        .await?;
+    }
     Ok(())
 }

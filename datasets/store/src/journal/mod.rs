@@ -3,8 +3,8 @@
 mod postgres;
 mod sqlite;
 
-use crate::StoreError;
 use crate::stored::{Stamp, amount, horizon, pool, signed, valid, whole};
+use crate::{AuditRecord, StoreError};
 use async_trait::async_trait;
 use vocab::{
     Affinity, HorizonHours, MilliGpus, Organization, Outcome, PoolId, TaskClass, TaskId, UnixSeconds, UsageRow,
@@ -106,6 +106,8 @@ pub struct Turn {
     pub outcomes: Vec<Outcome>,
     /// Of hours that are over.
     pub usage: Vec<UsageRow>,
+    /// One for each order that was done, in their order.
+    pub audit: Vec<AuditRecord>,
 }
 
 #[async_trait]

@@ -3,6 +3,8 @@ use super::{
     StoredJournal, TaskRecord, TaskRow, Turn, last_seq, numbers, somebody_else,
 };
 use crate::StoreError;
+use crate::audit::not_audited;
+use crate::audit::postgres::insert_all as insert_audit;
 use crate::error::unless_missing;
 use crate::outcomes::postgres::insert as insert_outcomes;
 use crate::postgres::PostgresStore;
@@ -80,6 +82,7 @@ impl JournalStore for PostgresStore {
             let outcomes: Vec<_> = turn.outcomes.iter().collect();
             insert_outcomes(&mut transaction, &outcomes, now).await?;
         }
+        insert_audit(&mut transaction, &turn.audit).await.map_err(not_audited)?;
         transaction.commit().await?;
         Ok(())
     }

@@ -3,6 +3,8 @@ use super::{
     StoredJournal, TaskRecord, TaskRow, Turn, last_seq, numbers, somebody_else,
 };
 use crate::StoreError;
+use crate::audit::not_audited;
+use crate::audit::sqlite::insert_all as insert_audit;
 use crate::error::unless_missing;
 use crate::outcomes::sqlite::insert as insert_outcome;
 use crate::sqlite::SqliteStore;
@@ -80,6 +82,7 @@ impl JournalStore for SqliteStore {
         for outcome in &turn.outcomes {
             insert_outcome(&mut transaction, outcome, now).await?;
         }
+        insert_audit(&mut transaction, &turn.audit).await.map_err(not_audited)?;
         transaction.commit().await?;
         Ok(())
     }

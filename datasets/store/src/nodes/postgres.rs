@@ -11,6 +11,7 @@ impl NodeStore for PostgresStore {
     async fn put_node(&self, node: &Node) -> Result<(), StoreError> {
         let cpu_milli = node.cpu_milli.map(|milli| signed("CPUs of a node", milli)).transpose()?;
         let memory_mib = node.memory_mib.map(|mib| signed("memory of a node", mib)).transpose()?;
+        let mut transaction = self.begin().await?;
         sqlx::query(
             "INSERT INTO nodes (cluster, id, gpu_model, gpus, cpu_milli, memory_mib, drains, topology)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -26,18 +27,21 @@ impl NodeStore for PostgresStore {
         .bind(memory_mib)
         .bind(node.drains)
         .bind(node.topology.as_ref().map(ToString::to_string))
-        .execute(&self.pool)
+        .execute(&mut *transaction)
         .await
         .map_err(unless_missing("cluster", &node.pool.cluster))?;
+        transaction.commit().await?;
         Ok(())
     }
 
     async fn delete_node(&self, cluster: &ClusterName, id: &NodeId) -> Result<(), StoreError> {
         let deleting = sqlx::query("DELETE FROM nodes WHERE cluster = $1 AND id = $2");
-        let done = deleting.bind(cluster.as_str()).bind(id.as_str()).execute(&self.pool).await?;
+        let mut transaction = self.begin().await?;
+        let done = deleting.bind(cluster.as_str()).bind(id.as_str()).execute(&mut *transaction).await?;
         if done.rows_affected() == 0 {
             return Err(StoreError::not_found("node", &format!("{cluster}:{id}")));
         }
+        transaction.commit().await?;
         Ok(())
     }
 

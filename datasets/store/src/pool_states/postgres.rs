@@ -33,6 +33,7 @@ impl PoolStateStore for PostgresStore {
         .await
         .map_err(unless_missing("cluster", cluster))?;
         if taken.rows_affected() == 0 {
+            transaction.commit().await?;
             return Ok(false);
         }
         let clearing = sqlx::query("DELETE FROM pool_state_spot WHERE cluster = $1 AND gpu_model = $2");

@@ -37,8 +37,7 @@ pub trait SettingsStore: Sync {
         self.put_settings_and_placement(pool, settings_json, expected, None).await
     }
 
-    /// As [`put_settings`](Self::put_settings); sets the placement in the same transaction, by the actor and at the time of the
-    /// audit record, which is written with it.
+    /// As [`put_settings`](Self::put_settings); replaces the placement in the same transaction.
     ///
     /// # Errors
     /// As there.
@@ -47,7 +46,7 @@ pub trait SettingsStore: Sync {
         pool: &PoolId,
         settings_json: &str,
         expected: Option<i64>,
-        placement: Option<(PlacedBy, &AuditRecord)>,
+        placement: Option<&PoolPlacement>,
     ) -> Result<i64, StoreError>;
 
     async fn settings(&self, pool: &PoolId) -> Result<Option<StoredSettings>, StoreError>;

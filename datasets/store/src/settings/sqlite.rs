@@ -15,7 +15,7 @@ impl SettingsStore for SqliteStore {
         pool: &PoolId,
         settings_json: &str,
         expected: Option<i64>,
-        placement: Option<(PlacedBy, &AuditRecord)>,
+        placement: Option<&PoolPlacement>,
     ) -> Result<i64, StoreError> {
         let statement = match expected {
             None => {
@@ -33,12 +33,11 @@ impl SettingsStore for SqliteStore {
             query = query.bind(version);
         }
         let mut transaction = self.begin().await?;
-        let stored: Option<i64> =
-            query.fetch_optional(&mut *transaction).await.map_err(unless_missing("cluster", &pool.cluster))?;
+        let stored = query.fetch_optional(&mut *transaction).await;
+        let stored = stored.map_err(unless_missing("cluster", &pool.cluster))?;
         let version = stored.ok_or_else(|| another_version(pool, expected))?;
-        if let Some((placed_by, audit)) = placement {
-            place(&mut transaction, REPLACE, pool, placed_by, audit).await?;
-            insert_audit(&mut transaction, audit).await?;
+        if let Some(placement) = placement {
+            place(&mut transaction, REPLACE, pool, placement).await?;
         }
         transaction.commit().await?;
         Ok(version)
@@ -56,8 +55,9 @@ impl SettingsStore for SqliteStore {
         placed_by: PlacedBy,
         audit: &AuditRecord,
     ) -> Result<PoolPlacement, StoreError> {
+        let decided = PoolPlacement { placed_by, since: Some(audit.at), set_by: audit.actor.clone() };
         let mut transaction = self.begin().await?;
-        if place(&mut transaction, DECIDE, pool, placed_by, audit).await? > 0 {
+        if place(&mut transaction, DECIDE, pool, &decided).await? > 0 {
             insert_audit(&mut transaction, audit).await?;
         }
         let row: PlacementRow = sqlx::query_as(READ)
@@ -80,10 +80,9 @@ async fn place(
     connection: &mut SqliteConnection,
     statement: &'static str,
     pool: &PoolId,
-    placed_by: PlacedBy,
-    audit: &AuditRecord,
+    placement: &PoolPlacement,
 ) -> Result<u64, StoreError> {
     let query = sqlx::query(statement).bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str());
-    let query = query.bind(placed_by.as_str()).bind(Stamp(audit.at)).bind(&audit.actor);
+    let query = query.bind(placement.placed_by.as_str()).bind(placement.since.map(Stamp)).bind(&placement.set_by);
     Ok(query.execute(connection).await.map_err(unless_missing("cluster", &pool.cluster))?.rows_affected())
 }

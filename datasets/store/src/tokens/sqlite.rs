@@ -8,6 +8,7 @@ use vocab::{Organization, UnixSeconds};
 #[async_trait]
 impl TokenStore for SqliteStore {
     async fn insert_token(&self, token: &TokenRecord) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
         let done = sqlx::query(
             "INSERT INTO tokens
                  (id, name, role, organization, pools, secret_sha256, created_at, expires_at, revoked_at)
@@ -22,11 +23,12 @@ impl TokenStore for SqliteStore {
         .bind(Stamp(token.created_at))
         .bind(token.expires_at.map(Stamp))
         .bind(token.revoked_at.map(Stamp))
-        .execute(&self.writer)
+        .execute(&mut *transaction)
         .await?;
         if done.rows_affected() == 0 {
             return Err(StoreError::conflict("token", &token.id, "there is one of this id"));
         }
+        transaction.commit().await?;
         Ok(())
     }
 
@@ -38,9 +40,12 @@ impl TokenStore for SqliteStore {
 
     async fn revoke_token(&self, id: &str, at: UnixSeconds) -> Result<bool, StoreError> {
         let revoking = sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL");
-        if revoking.bind(id).bind(Stamp(at)).execute(&self.writer).await?.rows_affected() == 1 {
+        let mut transaction = self.begin().await?;
+        if revoking.bind(id).bind(Stamp(at)).execute(&mut *transaction).await?.rows_affected() == 1 {
+            transaction.commit().await?;
             return Ok(true);
         }
+        transaction.rollback().await?;
         match sqlx::query("SELECT 1 FROM tokens WHERE id = $1").bind(id).fetch_optional(&self.readers).await? {
             Some(_) => Ok(false),
             None => Err(StoreError::not_found("token", &id)),

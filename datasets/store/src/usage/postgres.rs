@@ -31,6 +31,7 @@ impl UsageStore for PostgresStore {
             connection.close_on_drop();
         }
         let mut transaction = connection.begin().await?;
+        self.insert_audit(&mut transaction).await?;
         sqlx::query(WORK_MEM).execute(&mut *transaction).await?;
         let report = append_batches(&mut transaction, &batches).await?;
         transaction.commit().await?;

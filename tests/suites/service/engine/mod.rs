@@ -3,10 +3,12 @@
 mod elastic;
 mod eviction;
 mod faults;
+mod hangups;
 mod killed;
 mod lifecycle;
 mod loop_closes;
 mod placed_by;
+mod poison;
 mod replicas;
 mod same;
 mod scores;
