@@ -65,6 +65,8 @@ pub enum ApiError {
     Forbidden {
         detail: String,
     },
+    /// Another problem, whole.
+    Problem(Box<Problem>),
     /// The audit could not be written: what was asked may have been done, and is not acknowledged.
     NotAudited {
         detail: String,
@@ -185,7 +187,7 @@ impl ApiError {
             | Self::VirtualClock
             | Self::Elsewhere(_)
             | Self::NotWritten { .. } => self.of_task(),
-            Self::NoToken(_) | Self::Forbidden { .. } | Self::NotAudited { .. } => self.of_access(),
+            Self::NoToken(_) | Self::Forbidden { .. } | Self::NotAudited { .. } | Self::Problem(_) => self.of_access(),
             Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
             Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
             Self::Body(faults) => Problem {
@@ -261,6 +263,7 @@ impl ApiError {
                 let detail = format!("{detail}; what was asked may be done, and the same request again is safe");
                 Problem { retry_after_s: Some(1), ..of(503, "not-audited", "The audit was not written", detail) }
             }
+            Self::Problem(problem) => *problem,
             other => unreachable!("no problem of access: {other:?}"),
         }
     }
@@ -296,7 +299,7 @@ impl ApiError {
         }
     }
 
-    fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
+    pub fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
         Problem {
             kind: format!("/problems/{code}"),
             title: title.to_owned(),

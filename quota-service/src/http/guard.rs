@@ -6,18 +6,21 @@
 //! only make all of them late.
 
 use super::access::Write;
+use super::transit::{Asked, Transit, Unfit};
 use super::{ApiError, forward};
+use crate::access::{Caller, Refused};
 use crate::refresh::Service;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use serving::room::RoomLimits;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Limits of the HTTP interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,10 @@ pub struct Limits {
     pub request: Duration,
     /// Requests a second of one address, quotas apart; 0 for any number.
     pub rate: u32,
+    /// Bytes of bodies on their way.
+    pub room: RoomLimits,
+    /// Of one request's body.
+    pub body_bytes: usize,
 }
 
 /// Addresses that are remembered before those that were quiet are forgotten.
@@ -49,6 +56,8 @@ const RETRY_SPREAD_S: u32 = 5;
 pub enum Kind {
     /// Read from memory, never refused.
     Quota,
+    /// Written at each scrape: refused only where there is no room for its bytes.
+    Metrics,
     /// Stays open.
     Stream,
     Write,
@@ -61,7 +70,8 @@ impl Kind {
             || request.uri().query().is_some_and(|query| query.split('&').any(|part| part.starts_with("wait=")));
         match route {
             Some("/quota" | "/v1/quota") if waits() => Self::Stream,
-            Some("/quota" | "/v1/quota" | "/healthz" | "/readyz" | "/metrics" | "/" | "/assets/{name}") => Self::Quota,
+            Some("/quota" | "/v1/quota" | "/healthz" | "/readyz" | "/" | "/assets/{name}") => Self::Quota,
+            Some("/metrics") => Self::Metrics,
             Some("/v1/quota/stream" | "/v1/events") => Self::Stream,
             Some("/v1/tasks/dry-run") => Self::Read,
             _ if [Method::GET, Method::HEAD].contains(request.method()) => Self::Read,
@@ -81,9 +91,10 @@ struct Bucket {
 #[derive(Debug)]
 pub struct Guard {
     limits: Limits,
-    writes: Semaphore,
-    reads: Semaphore,
+    writes: Arc<Semaphore>,
+    reads: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    transit: Transit,
     buckets: Mutex<HashMap<IpAddr, Bucket>>,
     refused: AtomicU32,
 }
@@ -93,9 +104,10 @@ impl Guard {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            writes: Semaphore::new(limits.writes),
-            reads: Semaphore::new(limits.reads),
+            writes: Arc::new(Semaphore::new(limits.writes)),
+            reads: Arc::new(Semaphore::new(limits.reads)),
             streams: Arc::new(Semaphore::new(limits.streams)),
+            transit: Transit::new(&limits),
             buckets: Mutex::default(),
             refused: AtomicU32::new(0),
         }
@@ -136,31 +148,73 @@ impl Guard {
 }
 
 /// Lets a request through, or says when to come back.
-pub async fn guarded(service: &Service, guard: &Guard, kind: Kind, request: Request, next: Next) -> Response {
+pub async fn guarded(service: &Arc<Service>, guard: &Guard, kind: Kind, request: Request, next: Next) -> Response {
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
     if address.is_some_and(|address| !guard.has_token(address, Instant::now())) {
         return ApiError::TooMany { rate: guard.limits.rate, retry_after_s: guard.retry_after_s() }.into_response();
     }
     if kind == Kind::Stream {
         let Ok(place) = guard.streams.clone().try_acquire_owned() else { return guard.overloaded().await };
-        // The place is free when the body has been sent, or its client has gone.
-        return next.run(request).await.map(|body| super::stream::held(body, place));
+        return streamed(service, request, next, place).await;
     }
-    let places = if kind == Kind::Write { &guard.writes } else { &guard.reads };
-    let Ok(_place) = places.try_acquire() else { return guard.overloaded().await };
+    let has_written = kind == Kind::Write;
+    let places = if has_written { &guard.writes } else { &guard.reads };
+    let Ok(place) = places.clone().try_acquire_owned() else { return guard.overloaded().await };
+    let asked = Asked::of(&request);
     let limit = guard.limits.request;
     let answered = async {
-        let write = if kind == Kind::Write { Write::of(&request) } else { None };
+        // What is large is made only where there is room for it.
+        let share = guard.transit.expect(&asked).ok_or(Unfit::NoRoom)?;
+        let write = if has_written { Write::of(&request) } else { None };
+        // The room of the request is given back once it is worked on.
+        let (request, _room) = guard.transit.received(request, &asked).await?;
         let response = forward::answered(service, request, next).await;
-        match write {
+        let response = match write {
             Some(write) => write.audited(service, response).await,
             None => response,
-        }
+        };
+        Ok::<_, Unfit>((response, share))
     };
-    match tokio::time::timeout(limit, answered).await {
-        Ok(response) => response,
-        Err(_) => ApiError::TooSlow { seconds: limit.as_secs() }.into_response(),
+    let sent = match tokio::time::timeout(limit, answered).await {
+        Ok(Ok((response, share))) => guard.transit.sent(response, &asked, share, place, has_written).await,
+        Ok(Err(Unfit::Other(fault))) => Some(fault.into_response()),
+        Ok(Err(Unfit::NoRoom)) => {
+            drop(place);
+            None
+        }
+        Err(_) => Some(ApiError::TooSlow { seconds: limit.as_secs() }.into_response()),
+    };
+    match sent {
+        Some(response) => response,
+        None => guard.overloaded().await,
     }
+}
+
+/// Answers a scrape, whose bytes count as those of others do.
+pub async fn scraped(guard: &Guard, request: Request, next: Next) -> Response {
+    let asked = Asked::of(&request);
+    let Some(share) = guard.transit.expect(&asked) else { return guard.overloaded().await };
+    match guard.transit.sent(next.run(request).await, &asked, share, (), false).await {
+        Some(response) => response,
+        None => guard.overloaded().await,
+    }
+}
+
+/// Answers a stream or a long poll. It ends when its token is out of force; its place is free when the body has been sent, or
+/// its client has gone.
+async fn streamed(service: &Arc<Service>, request: Request, next: Next, place: OwnedSemaphorePermit) -> Response {
+    let (service, caller) = (service.clone(), request.extensions().get::<Arc<Caller>>().cloned());
+    let mut out_of_force = Box::pin(async move {
+        match caller {
+            Some(caller) => service.tokens.out_of_force(&caller).await,
+            None => std::future::pending().await,
+        }
+    });
+    let response = tokio::select! {
+        response = next.run(request) => response,
+        () = &mut out_of_force => return ApiError::NoToken(Refused::Unknown).into_response(),
+    };
+    response.map(|body| super::stream::held(super::stream::until(body, out_of_force), place))
 }
 
 #[cfg(test)]
@@ -168,7 +222,8 @@ mod tests {
     use super::*;
 
     fn limits(rate: u32) -> Limits {
-        Limits { writes: 1, reads: 1, streams: 1, request: Duration::from_secs(1), rate }
+        let room = RoomLimits { bytes: 1, bytes_of_client: 1 };
+        Limits { writes: 1, reads: 1, streams: 1, request: Duration::from_secs(1), rate, room, body_bytes: 1 }
     }
 
     #[test]
