@@ -63,7 +63,7 @@ impl Connection {
 }
 
 fn request(path: &str, headers: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: load\r\n{headers}\r\n").into_bytes()
+    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n").into_bytes()
 }
 
 /// What requests of one kind came to.
