@@ -63,7 +63,7 @@ impl Connection {
 }
 
 fn request(path: &str, headers: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: load\r\n{headers}\r\n").into_bytes()
+    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n").into_bytes()
 }
 
 /// What requests of one kind came to.
@@ -229,7 +229,8 @@ async fn new_quota(service: &Service, address: &str) -> Value {
 async fn server() -> Value {
     let (service, router, first) = ours().await;
     let stop = watch::Sender::new(false);
-    let limits = ConnectionLimits { connections: 2 * STREAMS, header: Duration::from_mins(1) };
+    let limits =
+        ConnectionLimits { connections: 2 * STREAMS, header: Duration::from_mins(1), write: Duration::from_mins(1) };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address").to_string();
     tokio::spawn(serve(listener, None, router, limits, stop.subscribe()));

@@ -12,6 +12,7 @@ use placement::power::PowerTable;
 use prometheus::Source;
 use serde::{Deserialize, Serialize};
 use serving::listen::ConnectionLimits;
+use serving::room::RoomLimits;
 use serving::tls::{Files, Tls};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -51,8 +52,17 @@ pub struct Config {
     pub header_limit_s: u64,
     /// How long a request may take, its body included; streams and long polls apart.
     pub request_limit_s: u64,
+    /// Bytes of bodies on their way, in all: answers that are not read yet, and requests that have not come whole.
+    pub max_transit_bytes: u64,
+    /// The same of one client: of a token, or of an address where there are none.
+    pub max_transit_bytes_per_client: u64,
+    /// A client that reads nothing of its answer for so long, or less than 16 KiB a second, loses its connection.
+    pub write_timeout_s: u64,
     /// Requests a second of one address, quotas apart; 0 for any number.
     pub max_requests_per_s: u32,
+    /// Names under which the service is reached, comma between them, beside those of the loopback and `listen`. Without tokens, or
+    /// where there are names, other hosts are refused.
+    pub allowed_hosts: String,
     /// Certificate of the service (PEM); with it and a key, HTTPS is spoken, TLS 1.3, and nothing else.
     pub tls_certificate_file: String,
     pub tls_key_file: String,
@@ -74,7 +84,8 @@ pub struct Config {
     /// Clusters that this service writes for, comma between them; empty for all. Others are read, and what is decided about them is
     /// forwarded: services on one database may share the clusters among them.
     pub own_clusters: String,
-    /// How long open requests may take after the service was told to stop.
+    /// After so long the service has ended once it was told to stop, whatever runs; at least 3 s, of which the last 2 are not
+    /// for requests.
     pub shutdown_grace_s: u64,
     /// How often each cluster is trained again: `never`, `daily` or `weekly`; with the last two also when its forecasts
     /// drift, at most once a day.
@@ -122,6 +133,9 @@ impl command_line::Config for Config {
             ("max_streams", self.max_streams as u64),
             ("header_limit_s", self.header_limit_s),
             ("request_limit_s", self.request_limit_s),
+            ("max_transit_bytes", self.max_transit_bytes),
+            ("max_transit_bytes_per_client", self.max_transit_bytes_per_client),
+            ("write_timeout_s", self.write_timeout_s),
             ("lease_s", self.lease_s),
             ("retrain_limit_s", self.retrain_limit_s),
             ("snapshot_facts", self.snapshot_facts),
@@ -142,7 +156,11 @@ impl command_line::Config for Config {
 impl Config {
     #[must_use]
     pub const fn connection_limits(&self) -> ConnectionLimits {
-        ConnectionLimits { connections: self.max_connections, header: Duration::from_secs(self.header_limit_s) }
+        ConnectionLimits {
+            connections: self.max_connections,
+            header: Duration::from_secs(self.header_limit_s),
+            write: Duration::from_secs(self.write_timeout_s),
+        }
     }
 
     /// After how long a service that gives no sign of life is given up.
@@ -193,6 +211,8 @@ impl Config {
             streams: self.max_streams,
             request: Duration::from_secs(self.request_limit_s),
             rate: self.max_requests_per_s,
+            room: RoomLimits { bytes: self.max_transit_bytes, bytes_of_client: self.max_transit_bytes_per_client },
+            body_bytes: self.max_body_bytes,
         }
     }
 
@@ -333,7 +353,11 @@ impl Default for Config {
             max_streams: 12_000,
             header_limit_s: 60,
             request_limit_s: 30,
+            max_transit_bytes: 256 * 1_024 * 1_024,
+            max_transit_bytes_per_client: 64 * 1_024 * 1_024,
+            write_timeout_s: 30,
             max_requests_per_s: 0,
+            allowed_hosts: String::new(),
             tls_certificate_file: String::new(),
             tls_key_file: String::new(),
             tls_client_ca_file: String::new(),

@@ -29,6 +29,8 @@ pub enum ServiceError {
     Power { detail: String },
     #[error("prometheus_file: {detail}")]
     Prometheus { detail: String },
+    #[error("signals of the system cannot be received: {0}")]
+    Signals(std::io::Error),
     #[error("log: {detail}")]
     Log { detail: String },
     #[error("otlp_endpoint: {detail}")]
@@ -37,7 +39,9 @@ pub enum ServiceError {
 
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
-        use ServiceError::{AsOf, Bind, Log, NoTokens, NotRenewing, Power, Prometheus, Store, Tls, Traces, Webhook};
+        use ServiceError::{
+            AsOf, Bind, Log, NoTokens, NotRenewing, Power, Prometheus, Signals, Store, Tls, Traces, Webhook,
+        };
         let exit = match &fault {
             AsOf { .. }
             | NoTokens(_)
@@ -49,7 +53,7 @@ impl From<ServiceError> for Failure {
             | Webhook { .. }
             | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            Store(_) | Bind(..) | NotRenewing => Exit::Failure,
+            Store(_) | Bind(..) | NotRenewing | Signals(_) => Exit::Failure,
         };
         Self::new(exit, fault)
     }

@@ -7,7 +7,7 @@ use crate::refresh::{self, Service};
 use crate::trace::{self, Traces};
 use crate::{http, metrics, retrain, source, wait};
 use command_line::{colours, say};
-use serving::signals::{reloads, stopped};
+use serving::signals::{reloads, stop_within};
 use serving::tls::Tls;
 use serving::{listen, tls};
 use std::net::SocketAddr;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -29,12 +30,89 @@ use vocab::UnixSeconds;
 pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> Result<(), ServiceError> {
     let traces = Traces::of(&config).map_err(|detail| ServiceError::Traces { detail })?;
     start_log(&config, traces.as_ref())?;
-    let render = metrics::install();
+    let (grace, render) = (Grace::of(&config), metrics::install());
+    let mut told = stop_within(grace.all).map_err(ServiceError::Signals)?;
+    // 1. Start. Nothing is open yet: told to stop, the service ends at once.
+    let mut started = tokio::select! {
+        started = start(config, settings_file, json, told.clone()) => match started? {
+            Some(started) => started,
+            None => return Ok(()),
+        },
+        _ = told.wait_for(|stops| *stops) => return Ok(()),
+    };
+    // 2. Answer.
+    let service = started.service.clone();
+    let router = http::router(service.clone(), move || render.render());
+    let (mut stop, stopping) = (service.stopping.subscribe(), service.clone());
+    tokio::spawn(async move {
+        let _ = told.wait_for(|stops| *stops).await;
+        stopping.stopping.send_replace(true);
+    });
+    let limits = service.config.connection_limits();
+    let server = listen::serve(started.listener, started.tls, router, limits, stop.clone());
+    // 3. Stop: no new connections, open requests may end, then the rest is cut.
+    tokio::select! {
+        () = async {
+            server.await;
+            // Those too whose clients have hung up.
+            service.writes.ended().await;
+        } => {}
+        () = async {
+            let _ = stop.wait_for(|stopped| *stopped).await;
+            tokio::time::sleep(grace.requests).await;
+        } => tracing::warn!("requests were still open after the grace period and are cut"),
+        // It never returns; a service that renews nothing any more must not go on as if it did.
+        _ = &mut started.working.renewing => return Err(ServiceError::NotRenewing),
+    }
+    started.working.end(&service).await;
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// What is kept of the grace period for the work beside requests, the leases and the database.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+/// The shortest grace period: a second for what is left of requests.
+const SHORTEST_GRACE: Duration = Duration::from_secs(3);
+
+/// How long the service may take once it was told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Grace {
+    /// For open requests.
+    requests: Duration,
+    /// For everything: whatever runs then is cut.
+    all: Duration,
+}
+
+impl Grace {
+    fn of(config: &Config) -> Self {
+        let set = Duration::from_secs(config.shutdown_grace_s);
+        let all = set.max(SHORTEST_GRACE);
+        Self { requests: set.min(all - ENDS_WITHIN), all }
+    }
+}
+
+/// A service that listens.
+struct Started {
+    service: Arc<Service>,
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    working: Working,
+}
+
+/// Opens the database, restores what was answered, listens, and begins to work. `None` where the service was told to stop before.
+async fn start(
+    config: Config,
+    settings_file: Option<PathBuf>,
+    json: bool,
+    told: watch::Receiver<bool>,
+) -> Result<Option<Started>, ServiceError> {
     // 1. The store and the clock.
     let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
-    let Some((store, bound)) = open(&config, tls.as_ref(), json).await? else { return Ok(()) };
-    let clock = clock(&config, store.as_ref()).await?;
-    let (address, grace) = (config.listen, Duration::from_secs(config.shutdown_grace_s));
+    let Some((store, bound)) = open(&config, tls.as_ref(), json, told).await? else { return Ok(None) };
+    let (clock, address) = (clock(&config, store.as_ref()).await?, config.listen);
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
     config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
@@ -49,45 +127,23 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let listener = bound.map_or_else(|| bind(address), Ok)?;
     let listener = TcpListener::from_std(listener).map_err(|fault| ServiceError::Bind(address, fault))?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
-    let mut working = begin(&service, address, settings_file).await?;
+    let working = begin(&service, address, settings_file).await?;
     // 3. Listen.
     if !is_told {
         let as_of = service.clock.is_virtual().then(|| service.clock.now().to_string());
         announce(address, as_of, tls.is_some(), json);
     }
-    let router = http::router(service.clone(), move || render.render());
-    let mut stop = service.stopping.subscribe();
-    let told = service.clone();
-    tokio::spawn(async move {
-        stopped().await;
-        told.stopping.send_replace(true);
-    });
-    let server = listen::serve(listener, tls, router, service.config.connection_limits(), stop.clone());
-    // 4. Stop: no new connections, open requests may end, then the rest is cut.
-    tokio::select! {
-        () = async {
-            server.await;
-            // Those too whose clients have hung up.
-            service.writes.ended().await;
-        } => {}
-        () = async {
-            let _ = stop.wait_for(|stopped| *stopped).await;
-            tokio::time::sleep(grace).await;
-        } => tracing::warn!("requests were still open after the grace period and are cut"),
-        // It never returns; a service that renews nothing any more must not go on as if it did.
-        _ = &mut working.renewing => return Err(ServiceError::NotRenewing),
-    }
-    working.end(&service).await;
-    if let Some(traces) = traces {
-        traces.end().await;
-    }
-    tracing::info!("stopped");
-    Ok(())
+    Ok(Some(Started { service, listener, tls, working }))
 }
 
 /// Opens the database; where it is not there, the last quotas are answered until it is, if there is a file of them. With the
 /// listener that was bound meanwhile. `None` where the service was told to stop before.
-async fn open(config: &Config, tls: Option<&Arc<Tls>>, json: bool) -> Result<Option<Opened>, ServiceError> {
+async fn open(
+    config: &Config,
+    tls: Option<&Arc<Tls>>,
+    json: bool,
+    told: watch::Receiver<bool>,
+) -> Result<Option<Opened>, ServiceError> {
     let fault = match store::connect(&config.database).await {
         Ok(store) => return Ok(Some((store, None))),
         Err(fault) => fault,
@@ -98,7 +154,7 @@ async fn open(config: &Config, tls: Option<&Arc<Tls>>, json: bool) -> Result<Opt
     let listener = bind(config.listen)?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(config.listen, fault))?;
     announce(address, None, tls.is_some(), json);
-    let waited = wait::for_database(config, tls.cloned(), &listener, &fault).await?;
+    let waited = wait::for_database(config, tls.cloned(), &listener, &fault, told).await?;
     Ok(waited.map(|store| (store, Some(listener))))
 }
 
@@ -137,20 +193,28 @@ async fn begin(
 }
 
 impl Working {
-    /// Ends it, and leaves the clusters to other services.
+    /// Ends it, and leaves the clusters to other services. What does not end is left: its writes are refused once another
+    /// service has taken over.
     async fn end(self, service: &Service) {
-        self.renewing.abort();
-        // It ends at its next pause; until then it may still ask the store.
-        let _ = self.renewing.await;
-        // It ends by itself, and writes nothing after.
-        let _ = self.feeding.await;
-        self.watching.abort();
-        let _ = self.watching.await;
-        service.engine.stop().await;
-        service.leases.release(service.store.as_ref()).await;
-        // It ends the training that is under way. One that broke off has nothing more to end.
-        let _ = self.retraining.await;
-        service.store.close().await;
+        let part = ENDS_WITHIN / 4;
+        let Self { watching, renewing, retraining, feeding } = self;
+        renewing.abort();
+        watching.abort();
+        let giving_up = feeding.abort_handle();
+        ended("what renews and reads usage", part, async { (renewing.await, watching.await, feeding.await) }).await;
+        giving_up.abort();
+        ended("what places tasks", part, service.engine.stop()).await;
+        ended("giving leases back", part, service.leases.release(service.store.as_ref())).await;
+        // A training that is under way ends with the service. One that broke off has nothing more to end.
+        let rest = async { (retraining.await, service.store.close().await) };
+        ended("the training and the database", part, rest).await;
+    }
+}
+
+/// Waits for an end, but not for ever.
+async fn ended<T>(what: &str, within: Duration, end: impl Future<Output = T>) {
+    if tokio::time::timeout(within, end).await.is_err() {
+        tracing::warn!(what, "it did not end in time and is cut");
     }
 }
 

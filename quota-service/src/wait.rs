@@ -3,11 +3,11 @@
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::ServiceError;
+use crate::http;
 use crate::http::waiting::{Waiting, router};
 use crate::refresh::fallback;
 use crate::{access::Tokens, published::Published};
 use serving::listen;
-use serving::signals::stopped;
 use serving::tls::Tls;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub async fn for_database(
     tls: Option<Arc<Tls>>,
     listener: &std::net::TcpListener,
     fault: &StoreError,
+    mut told: watch::Receiver<bool>,
 ) -> Result<Option<Arc<dyn Store>>, ServiceError> {
     tracing::warn!(%fault, "the service starts without its database: the last quotas are answered at their age");
     let why = fault.to_string();
@@ -36,14 +37,16 @@ pub async fn for_database(
         tracing::error!(%fault, "the last quotas cannot be read from the file");
         (Published::default(), Tokens::new())
     });
-    let waiting = Arc::new(Waiting { published, tokens, clock: Clock::real(), why });
+    let is_open = tokens.are_open();
+    let answers = router(Arc::new(Waiting { published, tokens, clock: Clock::real(), why }));
+    let answers = if is_open { http::only_for(answers, config) } else { answers };
     let failed = |fault| ServiceError::Bind(config.listen, fault);
     let own = TcpListener::from_std(listener.try_clone().map_err(failed)?).map_err(failed)?;
     let (stop, stopping) = watch::channel(false);
-    let serving = tokio::spawn(listen::serve(own, tls, router(waiting), config.connection_limits(), stopping));
+    let serving = tokio::spawn(listen::serve(own, tls, answers, config.connection_limits(), stopping));
     let found = tokio::select! {
         found = look(&config.database) => found.map(Some),
-        () = stopped() => Ok(None),
+        _ = told.wait_for(|stops| *stops) => Ok(None),
     };
     stop.send_replace(true);
     // Who is asked now is answered; who comes next is answered by the service as it is then.

@@ -274,6 +274,17 @@ impl Listening {
         assert!(told.expect("kill runs").success(), "the service had ended by itself");
     }
 
+    /// The memory that the service holds.
+    ///
+    /// # Panics
+    /// It has ended.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the service runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1_024
+    }
+
     /// Tells the service to read its files again.
     ///
     /// # Panics

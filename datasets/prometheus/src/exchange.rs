@@ -13,6 +13,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// A machine that is there takes a connection at once; what takes longer is the answer.
@@ -77,7 +78,7 @@ pub fn tls(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
         }
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let config = config.with_safe_default_protocol_versions().map_err(|fault| fault.to_string())?;
+    let config = config.with_protocol_versions(&[&TLS13]).map_err(|fault| fault.to_string())?;
     Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
 }
 
@@ -189,5 +190,31 @@ fn untrusted(fault: &std::io::Error) -> ExchangeFault {
     match fault.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(why)) => ExchangeFault::Untrusted(format!("{why:?}")),
         _ => broken(fault),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_of_prometheus_offers_tls_1_3_alone() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate =
+            rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let ca = file("ca.pem", certificate.pem());
+        let config = tls(Some(&ca)).unwrap();
+        let name = "localhost".try_into().unwrap();
+        let mut connection = tokio_rustls::rustls::ClientConnection::new(config, name).unwrap();
+        let mut hello = Vec::new();
+        let _ = connection.write_tls(&mut hello).unwrap();
+        let at = hello.windows(3).position(|bytes| bytes == [0, 43, 0]).expect("it offers versions");
+        assert_eq!(hello[at + 4..at + 7], [2, 3, 4], "one version, of two bytes");
     }
 }

@@ -163,7 +163,7 @@ fn bench(runtime: &tokio::runtime::Runtime, state: &ExtenderState, verb: &str, w
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let at = listener.local_addr().expect("it is bound");
         let (stop, stopping) = watch::channel(false);
-        let limits = ConnectionLimits { connections: 4, header: Duration::from_mins(1) };
+        let limits = ConnectionLimits { connections: 4, header: Duration::from_mins(1), write: Duration::from_mins(1) };
         let serving = tokio::spawn(serve(listener, None, router(state.clone()), limits, stopping));
         (at, stop, serving)
     });

@@ -8,7 +8,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments = parse();
     match tokio::runtime::Runtime::new() {
-        Ok(runtime) => finish(runtime.block_on(start(arguments))),
+        Ok(runtime) => {
+            let ended = runtime.block_on(start(arguments));
+            // A computation that is under way is not waited for.
+            runtime.shutdown_background();
+            finish(ended)
+        }
         Err(fault) => finish(Err(Failure::new(Exit::Failure, fault))),
     }
 }

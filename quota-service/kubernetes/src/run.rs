@@ -13,7 +13,7 @@ use command_line::{Exit, Failure, colours, say};
 use kube::Client;
 use placement::{Policy, Stage};
 use serving::listen::{self, ConnectionLimits};
-use serving::signals::{reloads, stopped};
+use serving::signals::{reloads, stop_within};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,9 +25,12 @@ use tracing_subscriber::{EnvFilter, Layer, fmt};
 use vocab::{ClusterName, GpuModel, HorizonHours};
 
 /// Of health and metrics: probes and a Prometheus.
-const LIMITS: ConnectionLimits = ConnectionLimits { connections: 256, header: Duration::from_secs(30) };
+const LIMITS: ConnectionLimits =
+    ConnectionLimits { connections: 256, header: Duration::from_secs(30), write: Duration::from_secs(30) };
 /// How long open requests and writers may take after the program was told to stop.
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_secs(7);
+/// Then it is ended, whatever runs: before Kubernetes does, after 10 s (`terminationGracePeriodSeconds` of the watchdog).
+const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Why the program ended.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +47,8 @@ pub enum RunError {
     Extender(#[from] ExtenderError),
     #[error("the log: {0}")]
     Log(String),
+    #[error("signals of the system cannot be received: {0}")]
+    Signals(std::io::Error),
     #[error("{0} broke off: the log says why; start the program again")]
     BrokeOff(&'static str),
 }
@@ -54,7 +59,7 @@ impl From<RunError> for Failure {
             RunError::Connect(ConnectError::Client { .. })
             | RunError::Listen(_)
             | RunError::Extender(ExtenderError::Bind { .. }) => Exit::Unavailable,
-            RunError::BrokeOff(_) => Exit::Failure,
+            RunError::BrokeOff(_) | RunError::Signals(_) => Exit::Failure,
             RunError::Extender(_) => Exit::ConfigInvalid,
             RunError::Connect(_) | RunError::Headroom(_) | RunError::Cluster(_) | RunError::Log(_) => {
                 Exit::ConfigInvalid
@@ -71,6 +76,7 @@ impl From<RunError> for Failure {
 pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     start_log(&config)?;
     let metrics = health::install();
+    let mut signalled = stop_within(ENDS_WITHIN).map_err(RunError::Signals)?;
     // 1. What is asked and told.
     let cluster = ClusterName::parse(&config.cluster).map_err(RunError::Cluster)?;
     let client = connect(&config).await?;
@@ -91,7 +97,7 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     let mut working = tokio::spawn(parts.work());
     // 4. Stop: the lease is given back, so that another replica writes at once.
     let broke_off = tokio::select! {
-        () = stopped() => None,
+        _ = signalled.wait_for(|stops| *stops) => None,
         // Neither ends by itself: a program that watches or works no more must not go on as if it did.
         _ = &mut watching => Some("what watches the cluster"),
         _ = &mut working => Some("what asks, reports and writes"),
@@ -355,8 +361,9 @@ pub async fn watchdog(config: Config, once: bool, json: bool) -> Result<(), Fail
     let address = listener.local_addr().map_err(|fault| RunError::Listen(fault.to_string()))?;
     announce(address, None, &config, json);
     let serving = tokio::spawn(listen::serve(listener, None, health::router(metrics, None), LIMITS, stop.clone()));
+    let mut signalled = stop_within(ENDS_WITHIN).map_err(RunError::Signals)?;
     tokio::spawn(async move {
-        stopped().await;
+        let _ = signalled.wait_for(|stops| *stops).await;
         told.send_replace(true);
     });
     let looked = crate::watchdog::run(client, &config, false, stop).await;

@@ -1,6 +1,8 @@
-//! The connections of the service: so many at once, each with a limit on how long the head of a request may take, and an end
-//! that lets open requests finish.
+//! The connections of the service: so many at once, each with a limit on how long the head of a request may take and on how long
+//! a client may leave its answer unread, and an end that lets open requests finish.
 
+use crate::hosts;
+use crate::pace::Paced;
 use crate::said::Standing;
 use crate::tls::Tls;
 use axum::Router;
@@ -11,17 +13,21 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 /// Between two tries where the system has no more sockets: they come back when connections close.
 const NO_SOCKET_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a connection buffers of heads and of streams: 400 KiB, hyper's own, would be gigabytes for all streams together.
+const BUFFER_BYTES: usize = 64 * 1_024;
 
 /// What connections may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +36,11 @@ pub struct ConnectionLimits {
     pub connections: usize,
     /// Until the head of a request has come, counted also while a kept connection is quiet.
     pub header: Duration,
+    /// For which a client may read nothing of its answer, or less than 16 KiB a second; then its connection ends.
+    pub write: Duration,
 }
 
-/// Answers connections until it is told to stop, and then until those that are open have ended.
+/// Answers connections until it is told to stop, and then until those that are open have ended. Dropped, it cuts them.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
@@ -44,6 +52,8 @@ pub async fn serve(
     let (graceful, refusing) = (GracefulShutdown::new(), Standing::new());
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.header).keep_alive(true);
+    http.max_buf_size(BUFFER_BYTES);
+    let mut open = JoinSet::new();
     loop {
         let accepted = async {
             // Never closed.
@@ -66,36 +76,50 @@ pub async fn serve(
                     continue;
                 }
             },
+            // Only forgets what has ended.
+            Some(_) = open.join_next() => continue,
             () = stopped(&mut stop) => break,
         };
         // Small answers go at once; where that cannot be set they go a little later.
         let _ = stream.set_nodelay(true);
-        let (http, answering, watcher) = (http.clone(), answering(router.clone(), peer), graceful.watcher());
-        match tls.clone() {
-            None => {
-                let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), answering));
-                tokio::spawn(async move {
-                    ended(peer, connection.await);
-                    drop(place);
-                });
-            }
-            Some(tls) => {
-                tokio::spawn(async move {
-                    match tokio::time::timeout(limits.header, tls.accept(stream)).await {
-                        Ok(Ok(stream)) => {
-                            let connection = http.serve_connection(TokioIo::new(stream), answering);
-                            ended(peer, watcher.watch(connection).await);
-                        }
-                        Ok(Err(fault)) => tracing::debug!(%peer, %fault, "a handshake failed"),
-                        Err(_) => tracing::debug!(%peer, "a handshake took too long"),
-                    }
-                    drop(place);
-                });
-            }
-        }
+        let connection = Connection { http: http.clone(), tls: tls.clone(), limits, peer, watcher: graceful.watcher() };
+        let (stream, router) = (Paced::new(stream, limits.write), router.clone());
+        open.spawn(async move {
+            connection.answer(stream, router).await;
+            drop(place);
+        });
     }
     drop(listener);
     graceful.shutdown().await;
+}
+
+/// What one connection is answered with.
+struct Connection {
+    http: http1::Builder,
+    tls: Option<Arc<Tls>>,
+    limits: ConnectionLimits,
+    peer: SocketAddr,
+    watcher: Watcher,
+}
+
+impl Connection {
+    /// Answers its requests until it ends.
+    async fn answer(self, stream: Paced<TcpStream>, router: Router) {
+        let Self { http, tls, limits, peer, watcher } = self;
+        let answering = answering(router, peer);
+        let Some(tls) = tls else {
+            let connection = http.serve_connection(TokioIo::new(stream), answering);
+            return ended(peer, watcher.watch(connection).await);
+        };
+        match tokio::time::timeout(limits.header, tls.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                let connection = http.serve_connection(TokioIo::new(stream), answering);
+                ended(peer, watcher.watch(connection).await);
+            }
+            Ok(Err(fault)) => tracing::debug!(%peer, %fault, "a handshake failed"),
+            Err(_) => tracing::debug!(%peer, "a handshake took too long"),
+        }
+    }
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
@@ -120,8 +144,15 @@ fn answering(
     Future = impl Future<Output = Result<Response<Body>, Infallible>> + Send,
 > {
     service_fn(move |request: Request<Incoming>| {
+        let fault = hosts::fault(&request);
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        router.clone().oneshot(request)
+        let answered = fault.is_none().then(|| router.clone().oneshot(request));
+        async move {
+            match answered {
+                Some(answered) => answered.await,
+                None => Ok(hosts::refused(fault.unwrap_or_default())),
+            }
+        }
     })
 }

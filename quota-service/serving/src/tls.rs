@@ -7,12 +7,14 @@ use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
@@ -74,7 +76,10 @@ impl Tls {
     ///
     /// # Errors
     /// The client speaks no TLS 1.3, or shows no certificate that is asked for.
-    pub async fn accept(&self, stream: TcpStream) -> std::io::Result<server::TlsStream<TcpStream>> {
+    pub async fn accept<S>(&self, stream: S) -> std::io::Result<server::TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         TlsAcceptor::from(self.made.load().server.clone()).accept(stream).await
     }
 
@@ -128,7 +133,7 @@ impl Bytes {
         }
         let (provider, roots) = (Arc::new(ring::default_provider()), Arc::new(roots));
         let wrong = |fault: tokio_rustls::rustls::Error| of(&files.key, fault.to_string());
-        let server = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+        let server = ServerConfig::builder_with_provider(provider.clone()).with_protocol_versions(&[&TLS13]);
         let server = server.map_err(wrong)?;
         let server = if self.client_ca.is_some() {
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone()).build();
@@ -150,7 +155,7 @@ fn client_config(
     provider: Arc<CryptoProvider>,
     roots: Arc<RootCertStore>,
 ) -> Result<Trusting, tokio_rustls::rustls::Error> {
-    let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let client = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13])?;
     Ok(client.with_root_certificates(roots))
 }
 
@@ -179,5 +184,32 @@ pub async fn watch(tls: Arc<Tls>, mut told: watch::Receiver<u64>) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_asks_another_one_offers_tls_1_3_alone() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate =
+            rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let ca = file("ca.pem", certificate.pem());
+        let files = Files { certificate: ca, key: file("key.pem", key.serialize_pem()), client_ca: None };
+        let config = Tls::read(files).unwrap().made.load().client.clone();
+        let name = "localhost".try_into().unwrap();
+        let mut connection = tokio_rustls::rustls::ClientConnection::new(config, name).unwrap();
+        let mut hello = Vec::new();
+        let _ = connection.write_tls(&mut hello).unwrap();
+        let at = hello.windows(3).position(|bytes| bytes == [0, 43, 0]).expect("it offers versions");
+        assert_eq!(hello[at + 4..at + 7], [2, 3, 4], "one version, of two bytes");
     }
 }

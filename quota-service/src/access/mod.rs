@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Role, Store, StoreError, TokenRecord};
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
 
 /// Whoever asks, and what they may.
@@ -93,6 +94,7 @@ pub enum Refused {
     Unknown,
 }
 
+#[derive(Clone)]
 struct Known {
     secret_sha256: Vec<u8>,
     until: Option<UnixSeconds>,
@@ -118,6 +120,8 @@ pub struct KeptToken {
 /// The tokens in force, in memory: a request takes no lock and waits for no database.
 pub struct Tokens {
     table: ArcSwap<Table>,
+    /// Counts changes of the table; streams that are open listen to it.
+    changes: watch::Sender<u64>,
     anyone: Arc<Caller>,
 }
 
@@ -126,7 +130,8 @@ impl Tokens {
     #[must_use]
     pub fn new() -> Self {
         let table = Table { closed: true, known: BTreeMap::new() };
-        Self { table: ArcSwap::from_pointee(table), anyone: Arc::new(Caller::anyone()) }
+        let changes = watch::Sender::new(0);
+        Self { table: ArcSwap::from_pointee(table), changes, anyone: Arc::new(Caller::anyone()) }
     }
 
     /// Reads the tokens again. `from_afar`: the service is reached from other machines, and a token is needed whatever there
@@ -135,14 +140,57 @@ impl Tokens {
     /// # Errors
     /// The database does not answer: those that are known stay in force.
     pub async fn read(&self, store: &dyn Store, from_afar: bool, now: UnixSeconds) -> Result<usize, StoreError> {
+        // Whether the database answers or not.
+        self.expire(now);
         let records = store.tokens().await?;
         let closed = from_afar || !records.is_empty();
         let in_force =
             |record: &TokenRecord| record.revoked_at.is_none() && record.expires_at.is_none_or(|until| now < until);
         let known: BTreeMap<String, Known> = records.into_iter().filter(in_force).map(known).collect();
         let count = known.len();
-        self.table.store(Arc::new(Table { closed, known }));
+        self.replace(Table { closed, known });
         Ok(count)
+    }
+
+    /// Takes tokens out of force whose time is over.
+    fn expire(&self, now: UnixSeconds) {
+        let table = self.table.load();
+        let is_over = |known: &Known| known.until.is_some_and(|until| until <= now);
+        if table.known.values().any(is_over) {
+            let left = table.known.iter().filter(|(_, known)| !is_over(known));
+            let known = left.map(|(id, known)| (id.clone(), known.clone())).collect();
+            self.replace(Table { closed: table.closed, known });
+        }
+    }
+
+    fn replace(&self, table: Table) {
+        let before = self.table.swap(Arc::new(table));
+        let now = self.table.load();
+        if before.closed != now.closed || !before.known.keys().eq(now.known.keys()) {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Whether a service without tokens lets everybody in.
+    #[must_use]
+    pub fn are_open(&self) -> bool {
+        !self.table.load().closed
+    }
+
+    /// Returns when a caller that was let in would be let in no more: the token was revoked or has expired, or a first one was
+    /// made.
+    pub async fn out_of_force(&self, caller: &Caller) {
+        let mut changes = self.changes.subscribe();
+        loop {
+            changes.mark_unchanged();
+            let is_in = {
+                let table = self.table.load();
+                caller.token_id.as_ref().map_or(!table.closed, |id| table.known.contains_key(id))
+            };
+            if !is_in || changes.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// What is needed to know them again without the database: whether a token is needed, and those in force.
@@ -205,6 +253,13 @@ fn known(record: TokenRecord) -> (String, Known) {
 #[must_use]
 pub fn decoded(text: &str) -> Option<std::borrow::Cow<'_, str>> {
     rules::decoded(text, b'+')
+}
+
+/// The id of the token that a header `Authorization` carries, where it is one that the service could have made.
+#[must_use]
+pub fn token_id(header: Option<&HeaderValue>) -> Option<String> {
+    let (id, _) = header?.to_str().ok().and_then(bearer).and_then(split)?;
+    id.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| id.to_owned())
 }
 
 fn bearer(header: &str) -> Option<&str> {

@@ -17,14 +17,17 @@ pub fn complete(document: &mut OpenApi) {
         let writes = [put, post, delete].into_iter().flatten().map(|one| (one, true));
         for (operation, writes) in get.iter_mut().map(|one| (one, false)).chain(writes) {
             let is_open = NEVER_REFUSED.contains(&path.as_str());
-            let has_body = operation.request_body.is_some();
             let may = [
-                (has_body, "413", "The body is too large"),
-                (has_body, "415", "The body is not said to be application/json"),
+                (writes, "413", "The body is too large"),
+                (writes, "415", "The body is not said to be application/json"),
                 (writes, "422", "The database cannot hold this"),
                 (writes, "507", "The database takes no more data"),
                 (!is_open, "401", "A token is needed, and none came that is in force"),
-                (!is_open, "403", "The token is good for something else"),
+                (
+                    !is_open,
+                    "403",
+                    "The token is good for something else, or the host or the origin of the request is foreign",
+                ),
                 (!is_open, "429", "One address asks too often"),
                 (!is_open, "503", OVERLOADED),
             ];
@@ -60,7 +63,7 @@ mod tests {
         assert_eq!(of("get", "/healthz"), "200");
         assert_eq!(of("get", "/v1/pools"), "200 401 403 429 503");
         assert_eq!(of("put", "/v1/nodes/{id}"), "200 400 401 403 404 413 415 422 429 503 507");
-        assert_eq!(of("delete", "/v1/nodes/{id}"), "204 400 401 403 404 422 429 503 507");
+        assert_eq!(of("delete", "/v1/nodes/{id}"), "204 400 401 403 404 413 415 422 429 503 507");
         let own = &document["paths"]["/v1/tasks"]["post"]["responses"]["422"]["description"];
         assert_eq!(own, "A task of this id asks for something else");
     }

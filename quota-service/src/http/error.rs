@@ -69,6 +69,8 @@ pub enum ApiError {
     Forbidden {
         detail: String,
     },
+    /// Another problem, whole.
+    Problem(Box<Problem>),
     /// Another service decides, or nobody does at this moment.
     Elsewhere(Option<Leader>),
     /// What was asked cannot be written, whenever it is asked.
@@ -199,7 +201,7 @@ impl ApiError {
             | Self::Broken
             | Self::NotWritten { .. } => self.of_task(),
             Self::Placing(fault) => fault.problem(),
-            Self::NoToken(_) | Self::Forbidden { .. } => self.of_access(),
+            Self::NoToken(_) | Self::Forbidden { .. } | Self::Problem(_) => self.of_access(),
             Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
             Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
             Self::Body(faults) => Problem {
@@ -274,6 +276,7 @@ impl ApiError {
                 of(401, "bad-token", "The token is not in force", "it was revoked, has expired, or is none".to_owned())
             }
             Self::Forbidden { detail } => of(403, "forbidden", "The token is not good for this", detail),
+            Self::Problem(problem) => *problem,
             other => unreachable!("no problem of access: {other:?}"),
         }
     }
@@ -309,7 +312,7 @@ impl ApiError {
         }
     }
 
-    pub(super) fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
+    pub fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
         Problem {
             kind: format!("/problems/{code}"),
             title: title.to_owned(),

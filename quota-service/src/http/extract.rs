@@ -33,12 +33,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Service>> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, service: &Arc<Service>) -> Result<Self, ApiError> {
-        let is_json = |value: &axum::http::HeaderValue| {
-            value
-                .to_str()
-                .is_ok_and(|text| text.split(';').next().is_some_and(|kind| kind.trim() == "application/json"))
-        };
-        if !request.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
+        if !request.headers().get(header::CONTENT_TYPE).is_some_and(super::origin::is_json) {
             return Err(ApiError::NotJson);
         }
         let max_bytes = service.config.max_body_bytes;

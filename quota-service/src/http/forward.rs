@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// Marks what was forwarded once: it is not forwarded again.
-const FORWARDED: HeaderName = HeaderName::from_static("headroom-forwarded");
+pub const FORWARDED: HeaderName = HeaderName::from_static("headroom-forwarded");
 /// How long the connection to the other service may take: it is near, or gone.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 

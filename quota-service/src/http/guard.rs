@@ -5,7 +5,9 @@
 //! else waits. Writes and other reads take one of their places, and are told to come back where there is none: a queue would
 //! only make all of them late.
 
+use super::transit::{Asked, Transit, Unfit};
 use super::{ApiError, forward};
+use crate::access::{Caller, Refused};
 use crate::refresh::Service;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request};
@@ -13,6 +15,7 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::LengthLimitError;
+use serving::room::{RoomLimits, Share};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,6 +38,10 @@ pub struct Limits {
     pub request: Duration,
     /// Requests a second of one address, quotas apart; 0 for any number.
     pub rate: u32,
+    /// Bytes of bodies on their way.
+    pub room: RoomLimits,
+    /// Of one request's body.
+    pub body_bytes: usize,
 }
 
 /// Addresses that are remembered before those that were quiet are forgotten.
@@ -52,6 +59,8 @@ const RETRY_SPREAD_S: u32 = 5;
 pub enum Kind {
     /// Read from memory, never refused.
     Quota,
+    /// Written at each scrape: refused only where there is no room for its bytes.
+    Metrics,
     /// Stays open.
     Stream,
     Write,
@@ -64,7 +73,8 @@ impl Kind {
             || request.uri().query().is_some_and(|query| query.split('&').any(|part| part.starts_with("wait=")));
         match route {
             Some("/quota" | "/v1/quota") if waits() => Self::Stream,
-            Some("/quota" | "/v1/quota" | "/healthz" | "/readyz" | "/metrics" | "/" | "/assets/{name}") => Self::Quota,
+            Some("/quota" | "/v1/quota" | "/healthz" | "/readyz" | "/" | "/assets/{name}") => Self::Quota,
+            Some("/metrics") => Self::Metrics,
             Some("/v1/quota/stream" | "/v1/events") => Self::Stream,
             Some("/v1/tasks/dry-run") => Self::Read,
             _ if [Method::GET, Method::HEAD].contains(request.method()) => Self::Read,
@@ -85,8 +95,9 @@ struct Bucket {
 pub struct Guard {
     limits: Limits,
     writes: Arc<Semaphore>,
-    reads: Semaphore,
+    reads: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    transit: Transit,
     buckets: Mutex<HashMap<IpAddr, Bucket>>,
     refused: AtomicU32,
 }
@@ -97,8 +108,9 @@ impl Guard {
         Self {
             limits,
             writes: Arc::new(Semaphore::new(limits.writes)),
-            reads: Semaphore::new(limits.reads),
+            reads: Arc::new(Semaphore::new(limits.reads)),
             streams: Arc::new(Semaphore::new(limits.streams)),
+            transit: Transit::new(&limits),
             buckets: Mutex::default(),
             refused: AtomicU32::new(0),
         }
@@ -146,42 +158,62 @@ pub async fn guarded(service: &Arc<Service>, guard: &Guard, kind: Kind, request:
     }
     if kind == Kind::Stream {
         let Ok(place) = guard.streams.clone().try_acquire_owned() else { return guard.overloaded().await };
-        // The place is free when the body has been sent, or its client has gone.
-        return next.run(request).await.map(|body| super::stream::held(body, place));
+        return streamed(service, request, next, place).await;
     }
+    let has_written = kind == Kind::Write;
+    let places = if has_written { &guard.writes } else { &guard.reads };
+    let Ok(place) = places.clone().try_acquire_owned() else { return guard.overloaded().await };
+    let asked = Asked::of(&request);
     let limit = guard.limits.request;
-    let too_slow = |_| ApiError::TooSlow { seconds: limit.as_secs() }.into_response();
-    if kind == Kind::Write {
-        let Ok(place) = guard.writes.clone().try_acquire_owned() else { return guard.overloaded().await };
-        return timeout(limit, written(service, place, request, next)).await.unwrap_or_else(too_slow);
+    let answered = async {
+        // What is large is made only where there is room for it.
+        let share = guard.transit.expect(&asked).ok_or(Unfit::NoRoom)?;
+        // The room of the request is given back once it is worked on.
+        let (request, room) = guard.transit.received(request, &asked).await?;
+        let (response, place) = if has_written {
+            written(service, (place, room), request, next).await?
+        } else {
+            (forward::answered(service, request, next).await, place)
+        };
+        Ok::<_, Unfit>((response, share, place))
+    };
+    let sent = match timeout(limit, answered).await {
+        Ok(Ok((response, share, place))) => guard.transit.sent(response, &asked, share, place, has_written).await,
+        Ok(Err(Unfit::Other(fault))) => Some(fault.into_response()),
+        Ok(Err(Unfit::NoRoom)) => None,
+        Err(_) => Some(ApiError::TooSlow { seconds: limit.as_secs() }.into_response()),
+    };
+    match sent {
+        Some(response) => response,
+        None => guard.overloaded().await,
     }
-    let Ok(_place) = guard.reads.try_acquire() else { return guard.overloaded().await };
-    timeout(limit, forward::answered(service, request, next)).await.unwrap_or_else(too_slow)
 }
 
 /// A write runs to its end in a task of its own, and holds its place until then: a client that hangs up, or waits no longer,
 /// leaves nothing half done.
-async fn written(service: &Arc<Service>, place: OwnedSemaphorePermit, request: Request, next: Next) -> Response {
+async fn written(
+    service: &Arc<Service>,
+    (place, room): (OwnedSemaphorePermit, Option<Share>),
+    request: Request,
+    next: Next,
+) -> Result<(Response, OwnedSemaphorePermit), Unfit> {
     // 1. Receive: where the body does not come whole, nothing was asked for.
     let (parts, body) = request.into_parts();
-    let body = match received(body, service.config.max_body_bytes).await {
-        Ok(body) => body,
-        Err(fault) => return fault.into_response(),
-    };
+    let body = received(body, service.config.max_body_bytes).await.map_err(Unfit::Other)?;
     let request = Request::from_parts(parts, Body::from(body));
     // 2. Write.
     let (writing, under_way) = (service.clone(), service.writes.begin());
     let write = async move {
         let response = forward::answered(&writing, request, next).await;
-        drop((place, under_way));
-        response
+        drop((room, under_way));
+        (response, place)
     };
-    // 3. Answer whoever is still there.
+    // 3. Answer, if the client is still there.
     match tokio::spawn(write.instrument(Span::current())).await {
-        Ok(response) => response,
+        Ok(answered) => Ok(answered),
         Err(fault) => match fault.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => ApiError::NotWritten { detail: "the service is stopping".to_owned() }.into_response(),
+            Err(_) => Err(Unfit::Other(ApiError::NotWritten { detail: "the service is stopping".to_owned() })),
         },
     }
 }
@@ -198,12 +230,40 @@ pub async fn received(body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
     })
 }
 
+/// Answers a scrape, whose bytes count as those of others do.
+pub async fn scraped(guard: &Guard, request: Request, next: Next) -> Response {
+    let asked = Asked::of(&request);
+    let Some(share) = guard.transit.expect(&asked) else { return guard.overloaded().await };
+    match guard.transit.sent(next.run(request).await, &asked, share, (), false).await {
+        Some(response) => response,
+        None => guard.overloaded().await,
+    }
+}
+
+/// Answers a stream or a long poll. It ends when its token is out of force; its place is free when the body has been sent, or
+/// its client has gone.
+async fn streamed(service: &Arc<Service>, request: Request, next: Next, place: OwnedSemaphorePermit) -> Response {
+    let (service, caller) = (service.clone(), request.extensions().get::<Arc<Caller>>().cloned());
+    let mut out_of_force = Box::pin(async move {
+        match caller {
+            Some(caller) => service.tokens.out_of_force(&caller).await,
+            None => std::future::pending().await,
+        }
+    });
+    let response = tokio::select! {
+        response = next.run(request) => response,
+        () = &mut out_of_force => return ApiError::NoToken(Refused::Unknown).into_response(),
+    };
+    response.map(|body| super::stream::held(super::stream::until(body, out_of_force), place))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn limits(rate: u32) -> Limits {
-        Limits { writes: 1, reads: 1, streams: 1, request: Duration::from_secs(1), rate }
+        let room = RoomLimits { bytes: 1, bytes_of_client: 1 };
+        Limits { writes: 1, reads: 1, streams: 1, request: Duration::from_secs(1), rate, room, body_bytes: 1 }
     }
 
     #[test]

@@ -13,18 +13,22 @@ mod guard;
 mod health;
 mod look;
 mod nodes;
+mod origin;
 mod outcomes;
 mod overrides;
 mod placing_fault;
 mod pools;
 mod quota;
+mod refusals;
 mod stream;
 mod tasks;
+mod transit;
 mod usage;
 pub mod waiting;
 
 pub use error::ApiError;
 pub use guard::{Guard, Limits};
+pub use origin::only_for;
 
 use crate::metrics::{self, Answers};
 use crate::refresh::Service;
@@ -34,6 +38,8 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use refusals::{Line, Refusals};
+use serving::hosts::Hosts;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument;
@@ -103,7 +109,13 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 
 /// Everything that the service answers.
 pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
-    let guard = Arc::new(Guard::new(service.config.limits()));
+    let passing = Passing {
+        service: service.clone(),
+        guard: Guard::new(service.config.limits()),
+        answers: Answers::new(),
+        hosts: origin::hosts(&service.config),
+        refusals: Refusals::default(),
+    };
     let routes = documented().split_for_parts().0;
     let document = openapi().to_json().expect("the document is made of strings and numbers");
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
@@ -117,7 +129,7 @@ pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(service.config.max_body_bytes))
-        .layer(from_fn_with_state((service.clone(), guard, Answers::new()), pass))
+        .layer(from_fn_with_state(Arc::new(passing), pass))
         .with_state(service)
 }
 
@@ -137,27 +149,43 @@ async fn method_not_allowed(request: Request) -> ApiError {
     ApiError::NoMethod { method: request.method().to_string(), path: request.uri().path().to_owned() }
 }
 
+/// What every request passes.
+struct Passing {
+    service: Arc<Service>,
+    guard: Guard,
+    answers: Answers,
+    hosts: Hosts,
+    refusals: Refusals,
+}
+
 /// Lets in who may ask, guards requests, and counts answers by route and status: one layer, since each costs a quota a microsecond.
-async fn pass(
-    State((service, guard, answers)): State<(Arc<Service>, Arc<Guard>, Answers)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+async fn pass(State(passing): State<Arc<Passing>>, mut request: Request, next: Next) -> Response {
+    let Passing { service, guard, answers, hosts, refusals } = passing.as_ref();
     let route = request.extensions().get::<axum::extract::MatchedPath>().cloned();
     let name = route.as_ref().map(axum::extract::MatchedPath::as_str);
     let kind = guard::Kind::of(name, &request);
-    let caller = access::admitted(&service, name, request.method(), request.uri(), request.headers()).await;
-    let caller = caller.map(|caller| request.extensions_mut().insert(caller));
+    let caller = access::admitted(service, name, request.method(), request.uri(), request.headers()).await;
+    let caller = caller.and_then(|caller| {
+        origin::check(service, hosts, &caller, name, &request)?;
+        request.extensions_mut().insert(caller);
+        Ok(())
+    });
     let response = match (caller, kind) {
-        (Err(refused), _) => refused.into_response(),
-        (Ok(_), guard::Kind::Quota) => next.run(request).await,
-        (Ok(_), kind) => {
-            let (span, begun) = (trace::request(&request, name), Instant::now());
-            let response = guard::guarded(&service, &guard, kind, request, next).instrument(span.clone()).await;
+        (Err(refused), _) => {
+            let response = refused.into_response();
+            refusals.note(Line::of(&request), name, response.status());
+            response
+        }
+        (Ok(()), guard::Kind::Quota) => next.run(request).await,
+        (Ok(()), guard::Kind::Metrics) => guard::scraped(guard, request, next).await,
+        (Ok(()), kind) => {
+            let (span, begun, line) = (trace::request(&request, name), Instant::now(), Line::of(&request));
+            let response = guard::guarded(service, guard, kind, request, next).instrument(span.clone()).await;
             if kind != guard::Kind::Stream {
                 metrics::requested(name.unwrap_or("none"), begun.elapsed());
             }
             trace::answered(&span, &response);
+            refusals.note(line, name, response.status());
             response
         }
     };

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use utoipa::IntoParams;
 use wire::{Problem, QuotaAnswer};
 
@@ -105,8 +105,13 @@ impl Listening {
     }
 }
 
+/// A body that ends with a future at the latest.
+pub fn until(body: Body, end: impl Future<Output = ()> + Send + 'static) -> Body {
+    Body::from_stream(body.into_data_stream().take_until(end))
+}
+
 /// A body that holds a place until it ends or is dropped.
-pub fn held(body: Body, place: OwnedSemaphorePermit) -> Body {
+pub fn held<T: Send + 'static>(body: Body, place: T) -> Body {
     let end = once(async move {
         drop(place);
         Ok(Bytes::new())

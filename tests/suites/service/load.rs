@@ -85,7 +85,8 @@ async fn slow_clients_and_those_that_ask_too_often_are_refused_and_quotas_are_an
     let (answer, took) = raw(&service.address, "GET /quota HTTP/1.1\r\nho", Duration::from_secs(8));
     assert!(took < Duration::from_secs(6) && !answer.contains("200"), "{took:?} {answer}");
     // A body that does not come: it is told so.
-    let head = "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+    let head =
+        "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     let (answer, _) = raw(&service.address, head, Duration::from_secs(8));
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("too-slow"), "{answer}");
     // Twenty at once are more than ten, two seconds' worth: some are refused, quotas never are.
@@ -102,7 +103,7 @@ async fn beyond_its_connections_the_service_lets_others_wait(database: TestDatab
     let (service, _folder) = listening(&database, "max_connections = 2\nmax_streams = 1");
     let quota = quota_path(1);
     let _ = service.get_until(&quota, |status, _| status == 200);
-    let request = format!("GET {STREAM} HTTP/1.1\r\nhost: x\r\n\r\n");
+    let request = format!("GET {STREAM} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     let open = |text: &str| {
         let mut stream = TcpStream::connect(&service.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -117,7 +118,7 @@ async fn beyond_its_connections_the_service_lets_others_wait(database: TestDatab
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after"), "one stream is all: {answer}");
     // Both connections are taken: a third one is answered when one of them has gone.
     let waiting = std::thread::spawn({
-        let (address, text) = (service.address.clone(), format!("GET {quota} HTTP/1.1\r\nhost: x\r\n\r\n"));
+        let (address, text) = (service.address.clone(), format!("GET {quota} HTTP/1.1\r\nhost: localhost\r\n\r\n"));
         move || raw(&address, &text, Duration::from_secs(20))
     });
     std::thread::sleep(Duration::from_millis(700));

@@ -14,11 +14,13 @@ mod load;
 mod look;
 mod observed;
 mod operations;
+mod origin;
 mod overrides;
 mod quota;
 mod restart;
 mod retrain;
 mod silence;
+mod transit;
 
 use axum::body::Body;
 use datasets::synthetic::SmallCluster;

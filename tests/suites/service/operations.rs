@@ -179,7 +179,7 @@ async fn clients_show_certificates_and_those_of_the_service_are_read_again() {
     assert!(refused.is_err(), "a certificate of another authority lets nobody in: {refused:?}");
     let plain = TcpStream::connect(&service.address).await.unwrap();
     let mut plain = plain;
-    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut bytes = Vec::new();
     let _ = plain.read_to_end(&mut bytes).await;
     assert!(!bytes.starts_with(b"HTTP"), "nothing is said in the clear");
@@ -200,6 +200,47 @@ async fn clients_show_certificates_and_those_of_the_service_are_read_again() {
     }
     let ended = service.stop();
     assert!(ended.code == 0 && ended.stderr.contains("the ones before stay in force"), "{ended:?}");
+}
+
+/// A ClientHello of TLS 1.2, RFC 5246, with the suites and curves of our server.
+fn hello_of_tls_1_2() -> Vec<u8> {
+    let extensions =
+        [&[0, 10, 0, 6, 0, 4, 0, 29, 0, 23][..], &[0, 11, 0, 2, 1, 0], &[0, 13, 0, 10, 0, 8, 4, 3, 5, 3, 8, 4, 4, 1]]
+            .concat();
+    let mut hello = vec![3, 3];
+    hello.extend_from_slice(&[7; 32]);
+    hello.extend_from_slice(&[0, 0, 4, 0xc0, 0x2b, 0xc0, 0x2f, 1, 0]);
+    hello.extend_from_slice(&u16::try_from(extensions.len()).unwrap().to_be_bytes());
+    hello.extend_from_slice(&extensions);
+    let length = u16::try_from(hello.len()).unwrap();
+    let head = [&[22, 3, 1][..], &(length + 4).to_be_bytes(), &[1, 0], &length.to_be_bytes()].concat();
+    [head, hello].concat()
+}
+
+#[tokio::test]
+async fn tls_1_2_is_refused() {
+    let database = fresh_database(Backend::Sqlite).await;
+    drop(serving(&database, 500).await);
+    let folder = tempfile::tempdir().unwrap();
+    let ours = Authority::new(folder.path(), "ours");
+    ours.sign("service", "localhost");
+    ours.sign("client", "somebody");
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (certificate, key) = (path("service.pem"), path("service.key"));
+    let settings =
+        format!("[quota-service]\nlog = \"error\"\ntls_certificate_file = {certificate:?}\ntls_key_file = {key:?}\n");
+    std::fs::write(path("headroom.toml"), settings).unwrap();
+    let service = Listening::start(&["--database", &database.url, "--config", &path("headroom.toml")]);
+    let mut stream = TcpStream::connect(&service.address).await.unwrap();
+    stream.write_all(&hello_of_tls_1_2()).await.unwrap();
+    let mut answer = [0; 7];
+    let _ = stream.read_exact(&mut answer).await.unwrap();
+    const ALERT: u8 = 21;
+    const PROTOCOL_VERSION: u8 = 70;
+    assert_eq!((answer[0], answer[6]), (ALERT, PROTOCOL_VERSION), "{answer:?}");
+    let answer = asked(&ours.client("client", "ours"), &service.address, "/healthz").await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "1.3 goes on: {answer}");
+    assert_eq!(service.stop().code, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use super::{ExtenderState, router};
 use crate::config::Config;
+use serving::hosts::{self, Hosts};
 use serving::listen::{ConnectionLimits, serve};
 use serving::tls::{self, Files, Tls};
 use std::net::SocketAddr;
@@ -15,6 +16,8 @@ use tokio::sync::watch;
 const CONNECTIONS: usize = 64;
 /// Go keeps quiet connections for 90 s. We keep them longer, so that none ends while a question is on its way.
 const HEAD_WITHIN: Duration = Duration::from_mins(2);
+/// A scheduler that does not read its answer for so long has gone.
+const READS_WITHIN: Duration = Duration::from_secs(30);
 /// Between two looks for assumptions that have ended.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 /// So many looks.
@@ -65,7 +68,12 @@ impl Listening {
 
     /// Answers until it is told to stop. Certificates are read again when they change, and when `reloads` counts up.
     pub async fn serve(self, state: ExtenderState, reloads: watch::Receiver<u64>, stop: watch::Receiver<bool>) {
-        let limits = ConnectionLimits { connections: CONNECTIONS, header: HEAD_WITHIN };
+        let limits = ConnectionLimits { connections: CONNECTIONS, header: HEAD_WITHIN, write: READS_WITHIN };
+        // Without a certificate it is for this machine alone, and for no page that a browser shows there.
+        let answers = match (&self.tls, self.listener.local_addr()) {
+            (None, Ok(here)) => hosts::only(router(state.clone()), Hosts::new(here.ip(), [])),
+            _ => router(state.clone()),
+        };
         let renewing = async {
             match self.tls.clone() {
                 Some(tls) => tls::watch(tls, reloads).await,
@@ -87,7 +95,7 @@ impl Listening {
             }
         };
         tokio::select! {
-            () = serve(self.listener, self.tls.clone(), router(state.clone()), limits, stop) => {}
+            () = serve(self.listener, self.tls.clone(), answers, limits, stop) => {}
             () = renewing => {}
             () = telling => {}
         }

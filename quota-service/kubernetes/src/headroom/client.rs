@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
@@ -185,6 +186,32 @@ fn trusting(ca_file: &str, is_secure: bool) -> Result<ClientConfig, String> {
         }
     }
     let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let client = client.with_safe_default_protocol_versions().map_err(|fault| fault.to_string())?;
+    let client = client.with_protocol_versions(&[&TLS13]).map_err(|fault| fault.to_string())?;
     Ok(client.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_connector_offers_tls_1_3_alone() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate =
+            rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let ca = file("ca.pem", certificate.pem());
+        let config = Arc::new(trusting(ca.to_str().unwrap(), true).unwrap());
+        let name = "localhost".try_into().unwrap();
+        let mut connection = tokio_rustls::rustls::ClientConnection::new(config, name).unwrap();
+        let mut hello = Vec::new();
+        let _ = connection.write_tls(&mut hello).unwrap();
+        let at = hello.windows(3).position(|bytes| bytes == [0, 43, 0]).expect("it offers versions");
+        assert_eq!(hello[at + 4..at + 7], [2, 3, 4], "one version, of two bytes");
+    }
 }

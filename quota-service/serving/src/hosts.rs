@@ -1,0 +1,164 @@
+//! The host that a request is for. A page of another site reaches a service of this machine by a name of its own that resolves to
+//! 127.0.0.1 (DNS rebinding), or by sending a form (CSRF): its requests carry a foreign `Host` or `Origin`.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::middleware::{Next, from_fn_with_state};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
+use hyper::{Request, Response, StatusCode, Version};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What is wrong with the host of a request, RFC 9112 §3.2. HTTP/1.0 needs none.
+#[must_use]
+pub fn fault<B>(request: &Request<B>) -> Option<&'static str> {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) if request.version() < Version::HTTP_11 => None,
+        (None, _) => Some("the request has no header Host: send one"),
+        (Some(_), Some(_)) => Some("the request has more than one header Host: send one"),
+        (Some(host), None) if is_host(host) => None,
+        (Some(_), None) => Some("the header Host is no host: send HOST or HOST:PORT"),
+    }
+}
+
+fn is_host(host: &HeaderValue) -> bool {
+    let is_of_host = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%".contains(byte);
+    !host.is_empty() && host.as_bytes().iter().all(is_of_host)
+}
+
+/// The answer to a request whose host is at fault.
+#[must_use]
+pub fn refused(why: &str) -> Response<Body> {
+    problem(StatusCode::BAD_REQUEST, "bad-host", "The host is not understood", why)
+}
+
+fn problem(status: StatusCode, code: &str, title: &str, detail: &str) -> Response<Body> {
+    let of = status.as_u16();
+    let body =
+        format!(r#"{{"type":"/problems/{code}","title":"{title}","status":{of},"detail":"{detail}","code":"{code}"}}"#);
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    response
+}
+
+/// Routes that answer no page of another site: requests for foreign hosts, and from foreign origins, are refused.
+pub fn only(router: Router, hosts: Hosts) -> Router {
+    router.layer(from_fn_with_state(Arc::new(hosts), pass))
+}
+
+async fn pass(State(hosts): State<Arc<Hosts>>, request: Request<Body>, next: Next) -> Response<Body> {
+    let headers = request.headers();
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let origin = headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    if !host.is_none_or(|host| hosts.is_ours(host)) {
+        return problem(StatusCode::FORBIDDEN, "foreign-host", "The host is foreign", "ask for localhost");
+    }
+    if !origin.is_none_or(|origin| hosts.may_write(origin, host)) {
+        return problem(StatusCode::FORBIDDEN, "foreign-origin", "The origin is foreign", "send no header Origin");
+    }
+    next.run(request).await
+}
+
+/// The hosts under which a service of one machine is reached: the names of the loopback, the address that it listens on, and others
+/// that are named.
+#[derive(Debug, Clone)]
+pub struct Hosts {
+    listen: IpAddr,
+    names: Vec<String>,
+}
+
+impl Hosts {
+    /// Names are hosts without a port; others count for nothing.
+    pub fn new(listen: IpAddr, names: impl IntoIterator<Item = String>) -> Self {
+        Self { listen, names: names.into_iter().map(|name| name.to_ascii_lowercase()).collect() }
+    }
+
+    /// Whether a header `Host` means this service. Any port: one that is forwarded has another number.
+    #[must_use]
+    pub fn is_ours(&self, host: &str) -> bool {
+        let name = name(host);
+        let is_local = name == "localhost" || name.ends_with(".localhost");
+        let is_here = || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback() || address == self.listen);
+        is_local || self.is_named(&name) || is_here()
+    }
+
+    /// Whether a page of this origin may write: it comes from the host that is asked, or from one that is named.
+    #[must_use]
+    pub fn may_write(&self, origin: &str, host: Option<&str>) -> bool {
+        let Some((scheme, authority)) = origin.split_once("://") else { return false };
+        let default_port = if scheme.eq_ignore_ascii_case("https") { ":443" } else { ":80" };
+        let plain = |authority: &str| {
+            let authority = authority.to_ascii_lowercase();
+            authority.strip_suffix(default_port).map(str::to_owned).unwrap_or(authority)
+        };
+        host.is_some_and(|host| plain(host) == plain(authority)) || self.is_named(&name(authority))
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.names.iter().any(|named| named == name)
+    }
+}
+
+/// The host of HOST or HOST:PORT, in lower case and without brackets.
+fn name(host: &str) -> String {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split(':').next().unwrap_or(host),
+    };
+    name.trim_end_matches('.').to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_ours_by_the_loopback_the_address_or_a_name() {
+        let hosts = Hosts::new(IpAddr::from([10, 0, 0, 7]), ["Headroom.example".to_owned()]);
+        for ours in
+            ["localhost", "LOCALHOST:8080", "app.localhost", "127.0.0.1:80", "127.8.8.8", "[::1]:8080", "10.0.0.7:1"]
+        {
+            assert!(hosts.is_ours(ours), "{ours}");
+        }
+        for ours in ["headroom.example", "headroom.example.:443", "HEADROOM.EXAMPLE:9"] {
+            assert!(hosts.is_ours(ours), "{ours}");
+        }
+        for foreign in
+            ["evil.example", "localhost.evil.example", "evillocalhost", "10.0.0.8", "127.0.0.1.evil.example", ""]
+        {
+            assert!(!hosts.is_ours(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_page_writes_to_its_own_host_alone() {
+        let hosts = Hosts::new(IpAddr::from([127, 0, 0, 1]), ["headroom.example".to_owned()]);
+        for (origin, host, may) in [
+            ("http://localhost:8080", Some("localhost:8080"), true),
+            ("http://LOCALHOST", Some("localhost:80"), true),
+            ("https://headroom.example", Some("127.0.0.1:8080"), true),
+            ("https://localhost:443", Some("localhost"), true),
+            ("http://localhost:3000", Some("localhost:8080"), false),
+            ("http://evil.example", Some("localhost:8080"), false),
+            ("null", Some("localhost:8080"), false),
+            ("http://localhost", None, false),
+        ] {
+            assert_eq!(hosts.may_write(origin, host), may, "{origin} to {host:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_has_one_host() {
+        let of = |hosts: &[&str], version: Version| {
+            let request = hosts.iter().fold(Request::builder().version(version), |one, host| one.header(HOST, *host));
+            fault(&request.body(()).unwrap()).is_some()
+        };
+        assert!(!of(&["localhost:8080"], Version::HTTP_11) && !of(&["[::1]"], Version::HTTP_11));
+        assert!(of(&[], Version::HTTP_11) && !of(&[], Version::HTTP_10));
+        assert!(of(&["a", "a"], Version::HTTP_11) && of(&["a", "b"], Version::HTTP_10));
+        assert!(of(&["a/b"], Version::HTTP_11) && of(&[""], Version::HTTP_11));
+    }
+}

@@ -1,0 +1,88 @@
+//! Requests that a browser makes for a page of another site. Where there are no tokens, whoever reaches the service may write: then
+//! the name of the loopback, of the address or a name of `allowed_hosts` has to be asked for, which keeps out pages whose name
+//! resolves to this machine (DNS rebinding). A write without a token must not come from a page of another origin, nor carry a
+//! body that a form may send (CSRF).
+
+use super::ApiError;
+use super::forward::FORWARDED;
+use crate::access::Caller;
+use crate::args::Config;
+use crate::refresh::Service;
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN, TRANSFER_ENCODING};
+use axum::http::{Method, Uri};
+use serving::hosts::Hosts;
+
+/// Probes ask by the address of a pod.
+const OF_ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
+const UNSAFE: [Method; 4] = [Method::POST, Method::PUT, Method::DELETE, Method::PATCH];
+
+/// The hosts under which the service is reached: those that are named, and where other services reach it.
+#[must_use]
+pub fn hosts(config: &Config) -> Hosts {
+    let advertised = config.advertise.parse::<Uri>().ok();
+    let advertised = advertised.and_then(|uri| uri.host().map(str::to_owned));
+    let named = config.allowed_hosts.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+    Hosts::new(config.listen.ip(), named.chain(advertised))
+}
+
+/// Routes that answer requests for the hosts of the service alone.
+pub fn only_for(router: Router, config: &Config) -> Router {
+    serving::hosts::only(router, hosts(config))
+}
+
+/// Goes on with a request that no page of another site has made.
+///
+/// # Errors
+/// Its host is foreign, its origin is, or its body is not JSON.
+pub fn check(
+    service: &Service,
+    hosts: &Hosts,
+    caller: &Caller,
+    route: Option<&str>,
+    request: &Request,
+) -> Result<(), ApiError> {
+    let headers = request.headers();
+    let host = request.uri().authority().map(|authority| authority.as_str());
+    let host = host.or_else(|| headers.get(HOST).and_then(|host| host.to_str().ok()));
+    let is_checked = service.tokens.are_open() || !service.config.allowed_hosts.is_empty();
+    if let Some(host) = host.filter(|host| is_checked && !hosts.is_ours(host))
+        && !route.is_some_and(|route| OF_ANY_HOST.contains(&route))
+    {
+        let detail = format!("the host {host:?} is not this service: ask for localhost, or name it in allowed_hosts");
+        return Err(foreign("foreign-host", "The host is foreign", detail));
+    }
+    if !UNSAFE.contains(request.method()) {
+        return Ok(());
+    }
+    // No page can send this header, or a token, to another origin: a browser asks first, and is not let.
+    if caller.token_id.is_none()
+        && !headers.contains_key(FORWARDED)
+        && let Some(origin) = headers.get(ORIGIN)
+        && !origin.to_str().is_ok_and(|origin| hosts.may_write(origin, host))
+    {
+        let detail =
+            format!("the origin {origin:?} may not write here: send a token, or name its host in allowed_hosts");
+        return Err(foreign("foreign-origin", "The origin is foreign", detail));
+    }
+    if has_body(headers) && !headers.get(CONTENT_TYPE).is_some_and(is_json) {
+        return Err(ApiError::NotJson);
+    }
+    Ok(())
+}
+
+fn foreign(code: &str, title: &str, detail: String) -> ApiError {
+    ApiError::Problem(Box::new(ApiError::plain(403, code, title, detail)))
+}
+
+fn has_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
+}
+
+/// Whether a header `Content-Type` says that a body is JSON.
+pub fn is_json(kind: &HeaderValue) -> bool {
+    kind.to_str().is_ok_and(|text| {
+        text.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    })
+}
