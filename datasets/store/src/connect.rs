@@ -2,8 +2,8 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{
     AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, Inspected, JournalStore, Lease,
-    LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore, PoolStateStore, QuotaStore,
-    RunStore, SettingsStore, StoreError, TokenStore, UsageStore,
+    LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore, PoolStateStore, ProofStore,
+    QuotaStore, RunStore, SettingsStore, StoreError, TokenStore, UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -50,6 +50,7 @@ pub trait Store:
     + CorrectionStore
     + OverrideStore
     + NodeHourStore
+    + ProofStore
     + Send
     + Sync
 {
@@ -59,7 +60,7 @@ pub trait Store:
     /// transaction, that the lease is still held, and is refused with [`StoreError::Fenced`] where it is not.
     fn held(&self, lease: Lease) -> Arc<dyn Store>;
 
-    /// Asks the database for an answer.
+    /// Asks the database for an answer, on a connection that serves nothing else.
     ///
     /// # Errors
     /// There is none within the time limit of a connection, 5 s.

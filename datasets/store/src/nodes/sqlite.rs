@@ -26,7 +26,7 @@ impl NodeStore for SqliteStore {
         .bind(memory_mib)
         .bind(node.drains)
         .bind(node.topology.as_ref().map(ToString::to_string))
-        .execute(&self.writer)
+        .execute(self.writer()?)
         .await
         .map_err(unless_missing("cluster", &node.pool.cluster))?;
         Ok(())
@@ -34,7 +34,7 @@ impl NodeStore for SqliteStore {
 
     async fn delete_node(&self, cluster: &ClusterName, id: &NodeId) -> Result<(), StoreError> {
         let deleting = sqlx::query("DELETE FROM nodes WHERE cluster = $1 AND id = $2");
-        let done = deleting.bind(cluster.as_str()).bind(id.as_str()).execute(&self.writer).await?;
+        let done = deleting.bind(cluster.as_str()).bind(id.as_str()).execute(self.writer()?).await?;
         if done.rows_affected() == 0 {
             return Err(StoreError::not_found("node", &format!("{cluster}:{id}")));
         }

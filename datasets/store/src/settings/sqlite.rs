@@ -23,7 +23,7 @@ impl SettingsStore for SqliteStore {
         if let Some(version) = expected {
             query = query.bind(version);
         }
-        let stored = query.fetch_optional(&self.writer).await;
+        let stored = query.fetch_optional(self.writer()?).await;
         stored.map_err(unless_missing("cluster", &pool.cluster))?.ok_or_else(|| another_version(pool, expected))
     }
 

@@ -22,7 +22,7 @@ impl TokenStore for SqliteStore {
         .bind(Stamp(token.created_at))
         .bind(token.expires_at.map(Stamp))
         .bind(token.revoked_at.map(Stamp))
-        .execute(&self.writer)
+        .execute(self.writer()?)
         .await?;
         if done.rows_affected() == 0 {
             return Err(StoreError::conflict("token", &token.id, "there is one of this id"));
@@ -38,7 +38,7 @@ impl TokenStore for SqliteStore {
 
     async fn revoke_token(&self, id: &str, at: UnixSeconds) -> Result<bool, StoreError> {
         let revoking = sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL");
-        if revoking.bind(id).bind(Stamp(at)).execute(&self.writer).await?.rows_affected() == 1 {
+        if revoking.bind(id).bind(Stamp(at)).execute(self.writer()?).await?.rows_affected() == 1 {
             return Ok(true);
         }
         match sqlx::query("SELECT 1 FROM tokens WHERE id = $1").bind(id).fetch_optional(&self.readers).await? {
