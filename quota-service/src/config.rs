@@ -73,6 +73,11 @@ pub struct Config {
     pub own_clusters: String,
     /// How long open requests may take after the service was told to stop.
     pub shutdown_grace_s: u64,
+    /// How often a write is proved, one row; `/readyz` answers 503 while writes fail.
+    pub write_proof_s: u64,
+    /// A database server that says nothing for so long is gone: requests that wait for it are answered 503. Well below the 2 s in
+    /// which they are to be.
+    pub database_silence_ms: u64,
     /// How often each cluster is trained again: `never`, `daily` or `weekly`; with the last two also when its forecasts
     /// drift, at most once a day.
     pub retrain: String,
@@ -120,6 +125,8 @@ impl command_line::Config for Config {
             ("header_limit_s", self.header_limit_s),
             ("request_limit_s", self.request_limit_s),
             ("lease_s", self.lease_s),
+            ("write_proof_s", self.write_proof_s),
+            ("database_silence_ms", self.database_silence_ms),
             ("retrain_limit_s", self.retrain_limit_s),
             ("snapshot_facts", self.snapshot_facts),
         ];
@@ -190,6 +197,19 @@ impl Config {
             streams: self.max_streams,
             request: Duration::from_secs(self.request_limit_s),
             rate: self.max_requests_per_s,
+        }
+    }
+
+    /// Checks that the file of the last quotas could be written.
+    ///
+    /// # Errors
+    /// Its folder is missing.
+    pub fn check_fallback(&self) -> Result<(), String> {
+        match Path::new(&self.fallback_file).parent() {
+            Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+                Err(format!("{}: the folder {} is missing: make it", self.fallback_file, folder.display()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -340,6 +360,8 @@ impl Default for Config {
             lease_s: 5,
             own_clusters: String::new(),
             shutdown_grace_s: 10,
+            write_proof_s: 5,
+            database_silence_ms: 1_200,
             retrain: "never".to_owned(),
             retrain_at: 3,
             retrain_limit_s: 6 * 3_600,

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
 use crate::trace::{self, Traces};
-use crate::{http, metrics, retrain, source, wait};
+use crate::{health, http, metrics, retrain, source, wait};
 use command_line::{colours, say};
 use serving::signals::{reloads, stopped};
 use serving::tls::Tls;
@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Store;
+use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
@@ -30,6 +30,7 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let traces = Traces::of(&config).map_err(|detail| ServiceError::Traces { detail })?;
     start_log(&config, traces.as_ref())?;
     let render = metrics::install();
+    config.check_fallback().map_err(|detail| ServiceError::Fallback { detail })?;
     // 1. The store and the clock.
     let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
     let Some((store, bound)) = open(&config, tls.as_ref(), json).await? else { return Ok(()) };
@@ -72,6 +73,8 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         } => tracing::warn!("requests were still open after the grace period and are cut"),
         // It never returns; a service that renews nothing any more must not go on as if it did.
         _ = &mut working.renewing => return Err(ServiceError::NotRenewing),
+        // What it would go on to answer is in no file any more.
+        lost = &mut working.proving => return Err(lost.map_or(ServiceError::NotRenewing, ServiceError::Store)),
     }
     working.end(&service).await;
     if let Some(traces) = traces {
@@ -103,6 +106,9 @@ type Opened = (Arc<dyn Store>, Option<std::net::TcpListener>);
 /// What the service does beside answering.
 struct Working {
     watching: JoinHandle<()>,
+    pulse: JoinHandle<()>,
+    /// Ends where the database is lost.
+    proving: JoinHandle<StoreError>,
     renewing: JoinHandle<()>,
     retraining: JoinHandle<()>,
     feeding: JoinHandle<()>,
@@ -126,6 +132,8 @@ async fn begin(
     }
     Ok(Working {
         watching: tokio::spawn(refresh::watch(service.clone())),
+        pulse: tokio::spawn(health::pulse(service.clone())),
+        proving: tokio::spawn(health::prove(service.clone())),
         renewing: tokio::spawn(refresh::run(service.clone())),
         retraining: tokio::spawn(retrain::run(service.clone(), settings_file)),
         feeding: tokio::spawn(source::run(service.clone(), sources)),
@@ -135,6 +143,8 @@ async fn begin(
 impl Working {
     /// Ends it, and leaves the clusters to other services.
     async fn end(self, service: &Service) {
+        self.pulse.abort();
+        self.proving.abort();
         self.renewing.abort();
         // It ends at its next pause; until then it may still ask the store.
         let _ = self.renewing.await;

@@ -117,12 +117,18 @@ pub async fn copy_sqlite(url: &str, file: &str) -> Result<(), StoreError> {
     crate::sqlite::copy(path, file).await
 }
 
-/// Whether [`connect`] would understand a URL; nothing is opened.
+/// Whether [`connect`] would understand a URL, and finds the folder of an SQLite file; nothing is opened.
 ///
 /// # Errors
 /// [`StoreError::BadUrl`].
 pub fn check_url(url: &str) -> Result<(), StoreError> {
-    place(url).map(drop)
+    let Place::Sqlite(path) = place(url)? else { return Ok(()) };
+    match Path::new(path).parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            Err(bad_url(url, format!("the folder {} is missing: make it", folder.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 enum Place<'a> {

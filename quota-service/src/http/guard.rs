@@ -17,6 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use store::StoreError;
 use tokio::sync::Semaphore;
 
 /// Limits of the HTTP interface.
@@ -157,9 +158,12 @@ pub async fn guarded(service: &Service, guard: &Guard, kind: Kind, request: Requ
             None => response,
         }
     };
-    match tokio::time::timeout(limit, answered).await {
-        Ok(response) => response,
-        Err(_) => ApiError::TooSlow { seconds: limit.as_secs() }.into_response(),
+    tokio::select! {
+        biased;
+        response = answered => response,
+        () = tokio::time::sleep(limit) => ApiError::TooSlow { seconds: limit.as_secs() }.into_response(),
+        // What waits for a database that is gone is answered now, and not after the limits of its connections.
+        reason = service.health.gone() => ApiError::Store(StoreError::Unavailable { reason }).into_response(),
     }
 }
 
