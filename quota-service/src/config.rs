@@ -87,6 +87,11 @@ pub struct Config {
     /// After so long the service has ended once it was told to stop, whatever runs; at least 3 s, of which the last 2 are not
     /// for requests.
     pub shutdown_grace_s: u64,
+    /// How often a write is proved, one row; `/readyz` answers 503 while writes fail.
+    pub write_proof_s: u64,
+    /// A database server that says nothing for so long is gone: requests that wait for it are answered 503. Well below the 2 s in
+    /// which they are to be.
+    pub database_silence_ms: u64,
     /// How often each cluster is trained again: `never`, `daily` or `weekly`; with the last two also when its forecasts
     /// drift, at most once a day.
     pub retrain: String,
@@ -137,6 +142,8 @@ impl command_line::Config for Config {
             ("max_transit_bytes_per_client", self.max_transit_bytes_per_client),
             ("write_timeout_s", self.write_timeout_s),
             ("lease_s", self.lease_s),
+            ("write_proof_s", self.write_proof_s),
+            ("database_silence_ms", self.database_silence_ms),
             ("retrain_limit_s", self.retrain_limit_s),
             ("snapshot_facts", self.snapshot_facts),
         ];
@@ -213,6 +220,19 @@ impl Config {
             rate: self.max_requests_per_s,
             room: RoomLimits { bytes: self.max_transit_bytes, bytes_of_client: self.max_transit_bytes_per_client },
             body_bytes: self.max_body_bytes,
+        }
+    }
+
+    /// Checks that the file of the last quotas could be written.
+    ///
+    /// # Errors
+    /// Its folder is missing.
+    pub fn check_fallback(&self) -> Result<(), String> {
+        match Path::new(&self.fallback_file).parent() {
+            Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+                Err(format!("{}: the folder {} is missing: make it", self.fallback_file, folder.display()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -368,6 +388,8 @@ impl Default for Config {
             clock_skew_s: 300,
             own_clusters: String::new(),
             shutdown_grace_s: 10,
+            write_proof_s: 5,
+            database_silence_ms: 1_200,
             retrain: "never".to_owned(),
             retrain_at: 3,
             retrain_limit_s: 6 * 3_600,

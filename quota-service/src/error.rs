@@ -25,6 +25,8 @@ pub enum ServiceError {
     Webhook { detail: String },
     #[error("tls: {detail}")]
     Tls { detail: String },
+    #[error("fallback_file: {detail}")]
+    Fallback { detail: String },
     #[error("power_file: {detail}")]
     Power { detail: String },
     #[error("prometheus_file: {detail}")]
@@ -40,10 +42,12 @@ pub enum ServiceError {
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
         use ServiceError::{
-            AsOf, Bind, Log, NoTokens, NotRenewing, Power, Prometheus, Signals, Store, Tls, Traces, Webhook,
+            AsOf, Bind, Fallback, Log, NoTokens, NotRenewing, Power, Prometheus, Signals, Store, Tls, Traces,
+            Webhook,
         };
         let exit = match &fault {
             AsOf { .. }
+            | Fallback { .. }
             | NoTokens(_)
             | Log { .. }
             | Power { .. }
@@ -52,7 +56,7 @@ impl From<ServiceError> for Failure {
             | Traces { .. }
             | Webhook { .. }
             | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
-            Store(fault) if fault.is_retryable() => Exit::Unavailable,
+            Store(fault) if fault.is_retryable() || matches!(fault, StoreError::Lost { .. }) => Exit::Unavailable,
             Store(_) | Bind(..) | NotRenewing | Signals(_) => Exit::Failure,
         };
         Self::new(exit, fault)

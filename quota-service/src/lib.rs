@@ -16,6 +16,7 @@ pub mod doctor;
 pub mod drift;
 pub mod engine;
 pub mod error;
+pub mod health;
 pub mod http;
 pub mod leases;
 pub mod metrics;

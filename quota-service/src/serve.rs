@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
 use crate::trace::{self, Traces};
-use crate::{http, metrics, retrain, source, wait};
+use crate::{health, http, metrics, retrain, source, wait};
 use command_line::{colours, say};
 use serving::signals::{reloads, stop_within};
 use serving::tls::Tls;
@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Store;
+use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -30,6 +30,7 @@ use vocab::UnixSeconds;
 pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> Result<(), ServiceError> {
     let traces = Traces::of(&config).map_err(|detail| ServiceError::Traces { detail })?;
     start_log(&config, traces.as_ref())?;
+    config.check_fallback().map_err(|detail| ServiceError::Fallback { detail })?;
     let (grace, render) = (Grace::of(&config), metrics::install());
     let mut told = stop_within(grace.all).map_err(ServiceError::Signals)?;
     // 1. Start. Nothing is open yet: told to stop, the service ends at once.
@@ -63,6 +64,8 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         } => tracing::warn!("requests were still open after the grace period and are cut"),
         // It never returns; a service that renews nothing any more must not go on as if it did.
         _ = &mut started.working.renewing => return Err(ServiceError::NotRenewing),
+        // What it would go on to answer is in no file any more.
+        lost = &mut started.working.proving => return Err(lost.map_or(ServiceError::NotRenewing, ServiceError::Store)),
     }
     started.working.end(&service).await;
     if let Some(traces) = traces {
@@ -163,6 +166,9 @@ type Opened = (Arc<dyn Store>, Option<std::net::TcpListener>);
 /// What the service does beside answering.
 struct Working {
     watching: JoinHandle<()>,
+    pulse: JoinHandle<()>,
+    /// Ends where the database is lost.
+    proving: JoinHandle<StoreError>,
     renewing: JoinHandle<()>,
     retraining: JoinHandle<()>,
     feeding: JoinHandle<()>,
@@ -186,6 +192,8 @@ async fn begin(
     }
     Ok(Working {
         watching: tokio::spawn(refresh::watch(service.clone())),
+        pulse: tokio::spawn(health::pulse(service.clone())),
+        proving: tokio::spawn(health::prove(service.clone())),
         renewing: tokio::spawn(refresh::run(service.clone())),
         retraining: tokio::spawn(retrain::run(service.clone(), settings_file)),
         feeding: tokio::spawn(source::run(service.clone(), sources)),
@@ -197,7 +205,9 @@ impl Working {
     /// service has taken over.
     async fn end(self, service: &Service) {
         let part = ENDS_WITHIN / 4;
-        let Self { watching, renewing, retraining, feeding } = self;
+        let Self { watching, pulse, proving, renewing, retraining, feeding } = self;
+        pulse.abort();
+        proving.abort();
         renewing.abort();
         watching.abort();
         let giving_up = feeding.abort_handle();

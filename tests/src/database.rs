@@ -1,3 +1,4 @@
+use crate::SmallDisk;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -15,12 +16,14 @@ pub struct TestDatabase {
 
 enum Place {
     /// Removes itself.
-    Folder {
-        _folder: TempDir,
-    },
+    Folder { _folder: TempDir },
+    /// Goes with the disk.
+    Disk,
     Server {
         maintenance_url: String,
         name: String,
+        /// Where its files are, if not where the others are.
+        tablespace: Option<String>,
     },
 }
 
@@ -33,18 +36,48 @@ pub async fn fresh_database(backend: Backend) -> TestDatabase {
             let url = format!("sqlite://{}", folder.path().join("headroom.db").display());
             TestDatabase { backend, url, place: Place::Folder { _folder: folder } }
         }
-        Backend::Postgres => fresh_on_server().await,
+        Backend::Postgres => fresh_on_server(None).await,
     }
 }
 
-async fn fresh_on_server() -> TestDatabase {
+/// An empty database whose files are on a small disk.
+///
+/// # Panics
+/// As [`fresh_database`]; the server is on another machine, or this user may give it no folder.
+pub async fn database_on(disk: &SmallDisk, backend: Backend) -> TestDatabase {
+    match backend {
+        Backend::Sqlite => {
+            let url = format!("sqlite://{}", disk.path().join("headroom.db").display());
+            TestDatabase { backend, url, place: Place::Disk }
+        }
+        Backend::Postgres => fresh_on_server(Some(disk)).await,
+    }
+}
+
+async fn fresh_on_server(disk: Option<&SmallDisk>) -> TestDatabase {
     let maintenance_url = std::env::var(SERVER)
         .unwrap_or_else(|_| panic!("{SERVER} is not set, so there is no Postgres to test on: run `make test`"));
     let name = format!("headroom_test_{:016x}", RandomState::new().hash_one(std::process::id()));
-    run_on_postgres(&maintenance_url, &format!("CREATE DATABASE {name}")).await.expect("CREATE DATABASE");
+    let tablespace = match disk {
+        Some(disk) => Some(tablespace(&maintenance_url, disk, &name).await),
+        None => None,
+    };
+    let within = tablespace.as_ref().map_or_else(String::new, |tablespace| format!(" TABLESPACE {tablespace}"));
+    run_on_postgres(&maintenance_url, &format!("CREATE DATABASE {name}{within}")).await.expect("CREATE DATABASE");
     let (server, _) = maintenance_url.rsplit_once('/').expect("postgres://USER@HOST/NAME");
     let url = format!("{server}/{name}");
-    TestDatabase { backend: Backend::Postgres, url, place: Place::Server { maintenance_url, name } }
+    TestDatabase { backend: Backend::Postgres, url, place: Place::Server { maintenance_url, name, tablespace } }
+}
+
+async fn tablespace(maintenance_url: &str, disk: &SmallDisk, name: &str) -> String {
+    let mut connection = PgConnection::connect(maintenance_url).await.expect("the server answers");
+    let data: String =
+        sqlx::query_scalar("SHOW data_directory").fetch_one(&mut connection).await.expect("the folder of the server");
+    let folder = disk.folder_of_owner_of("tablespace", data.as_ref());
+    let tablespace = format!("space_of_{name}");
+    let sql = format!("CREATE TABLESPACE {tablespace} LOCATION '{}'", folder.display());
+    run_on_postgres(maintenance_url, &sql).await.expect("CREATE TABLESPACE");
+    tablespace
 }
 
 impl TestDatabase {
@@ -125,12 +158,19 @@ async fn run_on_postgres(url: &str, sql: &str) -> Result<(), sqlx::Error> {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        let Place::Server { maintenance_url, name } = &self.place else { return };
-        let (url, sql) = (maintenance_url.clone(), format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
+        let Place::Server { maintenance_url, name, tablespace } = &self.place else { return };
+        let mut statements = vec![format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")];
+        statements.extend(tablespace.as_ref().map(|tablespace| format!("DROP TABLESPACE {tablespace}")));
+        let url = maintenance_url.clone();
         // On a thread of its own: the runtime of the test, which may be unwinding, cannot be waited for from here.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(run_on_postgres(&url, &sql))
+            runtime.block_on(async {
+                for sql in &statements {
+                    run_on_postgres(&url, sql).await?;
+                }
+                Ok::<_, sqlx::Error>(())
+            })
         });
         if let Ok(Err(error)) = dropping.join() {
             eprintln!("{name} was left behind: {error}");

@@ -8,9 +8,10 @@ mod prometheus;
 mod proxy;
 mod public_data;
 mod service;
+mod small_disk;
 
 pub use self::prometheus::{Prometheus, has_prometheus};
-pub use database::{TestDatabase, fresh_database};
+pub use database::{TestDatabase, database_on, fresh_database};
 pub use programs::{
     Listening, Ran, free_address, program, program_interrupted, program_names, program_to_closed_pipe, program_to_file,
     program_with, send_to,
@@ -18,4 +19,5 @@ pub use programs::{
 pub use proxy::{Fault, Proxy};
 pub use public_data::{public_data, workspace_root};
 pub use service::{Answer, TestService, promote, promote_bytes};
+pub use small_disk::SmallDisk;
 pub use store::Backend;

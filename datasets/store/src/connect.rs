@@ -3,7 +3,7 @@ use crate::sqlite::SqliteStore;
 use crate::{
     AuditRecord, AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, Inspected,
     JournalStore, Lease, LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore,
-    PoolStateStore, QuotaStore, RunStore, SettingsStore, StoreError, TokenStore, UsageStore,
+    PoolStateStore, ProofStore, QuotaStore, RunStore, SettingsStore, StoreError, TokenStore, UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -50,6 +50,7 @@ pub trait Store:
     + CorrectionStore
     + OverrideStore
     + NodeHourStore
+    + ProofStore
     + Send
     + Sync
 {
@@ -63,7 +64,7 @@ pub trait Store:
     /// the audit does not take ([`StoreError::NotAudited`]), leaves neither.
     fn audited(&self, record: AuditRecord) -> Arc<dyn Store>;
 
-    /// Asks the database for an answer.
+    /// Asks the database for an answer, on a connection that serves nothing else.
     ///
     /// # Errors
     /// There is none within the time limit of a connection, 5 s.
@@ -120,12 +121,18 @@ pub async fn copy_sqlite(url: &str, file: &str) -> Result<(), StoreError> {
     crate::sqlite::copy(path, file).await
 }
 
-/// Whether [`connect`] would understand a URL; nothing is opened.
+/// Whether [`connect`] would understand a URL, and finds the folder of an SQLite file; nothing is opened.
 ///
 /// # Errors
 /// [`StoreError::BadUrl`].
 pub fn check_url(url: &str) -> Result<(), StoreError> {
-    place(url).map(drop)
+    let Place::Sqlite(path) = place(url)? else { return Ok(()) };
+    match Path::new(path).parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            Err(bad_url(url, format!("the folder {} is missing: make it", folder.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 enum Place<'a> {

@@ -21,6 +21,12 @@ pub enum StoreError {
     Denied { reason: String },
     #[error("the database takes no more data: {reason}; free space on its disk, or make it writable")]
     Full { reason: String },
+    /// The SQLite file was deleted, emptied or replaced while it was open: what is written now would be nowhere.
+    #[error(
+        "the database file {path} is not the one that was opened: {reason}; stop every program that uses it, restore it from a \
+         backup, and start them again"
+    )]
+    Lost { path: String, reason: String },
     #[error("the schema of the database is not the one of this program: {reason}")]
     Schema { reason: String },
     #[error("what is stored as {what} is damaged: {reason}; restore it from a backup")]

@@ -3,11 +3,12 @@ use crate::audit::postgres::insert_all;
 use crate::connect::Store;
 use crate::leases::postgres::prove;
 use crate::stored::signed;
+use crate::transaction::Transaction;
 use crate::{AuditRecord, Backend, Lease, StoreError};
 use async_trait::async_trait;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
+use sqlx::{ConnectOptions, Connection, PgConnection, Postgres};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,9 @@ pub(crate) struct PostgresStore {
     pub pool: PgPool,
     /// A connection of its own for leases: a beat must not wait behind those who write.
     pub beats: PgPool,
+    /// Another one that asks whether the server is there and takes writes: neither a full pool nor a lease that is waited for may
+    /// look like a server that is gone.
+    pub pulse: PgPool,
     /// What every write proves.
     pub lease: Option<Lease>,
     /// The entry of the audit that is a part of every write.
@@ -73,7 +77,8 @@ impl PostgresStore {
     pub fn lazily(options: PgConnectOptions) -> Self {
         let pool = |connections| PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WITHIN);
         let beats = pool(1).connect_lazy_with(options.clone());
-        Self { pool: pool(MAX_CONNECTIONS).connect_lazy_with(options), beats, lease: None, audit: None }
+        let pulse = pool(1).connect_lazy_with(options.clone());
+        Self { pool: pool(MAX_CONNECTIONS).connect_lazy_with(options), beats, pulse, lease: None, audit: None }
     }
 
     /// The epoch in which is written, if a lease is held.
@@ -83,8 +88,8 @@ impl PostgresStore {
 
     /// READ COMMITTED, the default: each statement sees what was committed before it began, so that what is read after
     /// waiting for a lock is what the lock protects.
-    pub async fn begin(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
-        let mut transaction = self.pool.begin().await?;
+    pub async fn begin(&self) -> Result<Transaction<Postgres>, StoreError> {
+        let mut transaction = Transaction::begin(&self.pool, "BEGIN").await?;
         if let Some(lease) = &self.lease {
             prove(&mut transaction, lease).await?;
         }
@@ -99,6 +104,11 @@ impl PostgresStore {
             None => Ok(()),
         }
     }
+
+    /// Begins reads that see the database at one instant.
+    pub async fn begin_reading(&self) -> Result<Transaction<Postgres>, StoreError> {
+        Transaction::begin(&self.pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+    }
 }
 
 #[async_trait]
@@ -108,22 +118,23 @@ impl Store for PostgresStore {
     }
 
     fn held(&self, lease: Lease) -> Arc<dyn Store> {
-        let (pool, beats) = (self.pool.clone(), self.beats.clone());
-        Arc::new(Self { pool, beats, lease: Some(lease), audit: self.audit.clone() })
+        let (pool, beats, pulse) = (self.pool.clone(), self.beats.clone(), self.pulse.clone());
+        Arc::new(Self { pool, beats, pulse, lease: Some(lease), audit: self.audit.clone() })
     }
 
     fn audited(&self, record: AuditRecord) -> Arc<dyn Store> {
-        let (pool, beats) = (self.pool.clone(), self.beats.clone());
-        Arc::new(Self { pool, beats, lease: self.lease.clone(), audit: Some(Arc::new(record)) })
+        let (pool, beats, pulse) = (self.pool.clone(), self.beats.clone(), self.pulse.clone());
+        Arc::new(Self { pool, beats, pulse, lease: self.lease.clone(), audit: Some(Arc::new(record)) })
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        sqlx::query("SELECT 1").execute(&self.pool).await?;
+        sqlx::query("SELECT 1").execute(&self.pulse).await?;
         Ok(())
     }
 
     async fn close(&self) {
         self.pool.close().await;
         self.beats.close().await;
+        self.pulse.close().await;
     }
 }

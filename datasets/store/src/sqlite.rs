@@ -1,13 +1,15 @@
 use crate::audit::not_audited;
 use crate::audit::sqlite::insert_all;
 use crate::connect::Store;
+use crate::file::DatabaseFile;
 use crate::leases::sqlite::prove;
 use crate::stored::signed;
+use crate::transaction::Transaction;
 use crate::{AuditRecord, Backend, Lease, StoreError};
 use async_trait::async_trait;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
+use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,6 +24,8 @@ const READERS: u32 = 4;
 pub(crate) struct SqliteStore {
     pub writer: SqlitePool,
     pub readers: SqlitePool,
+    /// What was opened; `None` where nothing is written.
+    file: Option<Arc<DatabaseFile>>,
     /// What every write proves.
     pub lease: Option<Lease>,
     /// The entry of the audit that is a part of every write.
@@ -39,11 +43,17 @@ impl SqliteStore {
             // In WAL mode, NORMAL may lose the last commits when the power fails: what was acknowledged must stay.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true);
-        let readers = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(BUSY_WITHIN);
         let writer = open_writer(&options).await?;
+        migrate(&writer).await?;
+        let file = DatabaseFile::opened(path)?;
+        // From here on a file that is missing was deleted: a new one in its place would be a database without content.
+        let options = options.create_if_missing(false);
+        writer.set_connect_options(options.clone());
+        // One stays open: while the disk is full no first connection can be opened, since it makes a file beside the database.
+        let readers = SqlitePoolOptions::new().max_connections(READERS).min_connections(1).acquire_timeout(BUSY_WITHIN);
         let readers = readers.connect_lazy_with(options.pragma("query_only", "on"));
-        let store = Self { writer, readers, lease: None, audit: None };
-        store.migrate().await?;
+        let store = Self { writer, readers, file: Some(Arc::new(file)), lease: None, audit: None };
+        store.ping().await?;
         Ok(store)
     }
 
@@ -57,15 +67,8 @@ impl SqliteStore {
     pub fn lazily(options: SqliteConnectOptions) -> Self {
         let pool = || SqlitePoolOptions::new().max_connections(1).acquire_timeout(BUSY_WITHIN);
         let writer = pool().connect_lazy_with(options.clone());
-        Self { writer, readers: pool().max_connections(READERS).connect_lazy_with(options), lease: None, audit: None }
-    }
-
-    /// Inside one transaction, since the migrator itself takes no lock on SQLite.
-    async fn migrate(&self) -> Result<(), StoreError> {
-        let mut transaction = self.begin().await?;
-        MIGRATIONS.run(&mut *transaction).await?;
-        transaction.commit().await?;
-        Ok(())
+        let readers = pool().max_connections(READERS).connect_lazy_with(options);
+        Self { writer, readers, file: None, lease: None, audit: None }
     }
 
     /// The epoch in which is written, if a lease is held.
@@ -75,8 +78,8 @@ impl SqliteStore {
 
     /// IMMEDIATE, so that it waits for another writer here: a transaction that begins by reading and then writes is
     /// refused at once where another one wrote in between, however long the timeout.
-    pub async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+    pub async fn begin(&self) -> Result<Transaction<Sqlite>, StoreError> {
+        let mut transaction = self.begin_unproved().await?;
         if let Some(lease) = &self.lease {
             prove(&mut transaction, lease).await?;
         }
@@ -91,6 +94,27 @@ impl SqliteStore {
             None => Ok(()),
         }
     }
+
+    /// Begins a write that needs no lease.
+    pub async fn begin_unproved(&self) -> Result<Transaction<Sqlite>, StoreError> {
+        Transaction::begin(self.writer()?, "BEGIN IMMEDIATE").await
+    }
+
+    /// Begins reads that see the database at one instant.
+    pub async fn begin_reading(&self) -> Result<Transaction<Sqlite>, StoreError> {
+        Transaction::begin(&self.readers, "BEGIN").await
+    }
+
+    /// The connection that writes, to the file that was opened.
+    pub fn writer(&self) -> Result<&SqlitePool, StoreError> {
+        self.file.as_deref().map_or(Ok(()), DatabaseFile::check)?;
+        Ok(&self.writer)
+    }
+
+    /// Checks that the file is the one that was opened, and a database.
+    pub fn check_file(&self) -> Result<(), StoreError> {
+        self.file.as_deref().map_or(Ok(()), DatabaseFile::check_header)
+    }
 }
 
 /// Writes a database into a new file.
@@ -98,6 +122,15 @@ pub(crate) async fn copy(path: &str, file: &str) -> Result<(), StoreError> {
     let mut connection = SqliteStore::options(path).connect().await?;
     sqlx::query("VACUUM INTO $1").bind(file).execute(&mut connection).await?;
     connection.close().await?;
+    Ok(())
+}
+
+/// Brings a file up to date, inside one transaction, since the migrator itself takes no lock on SQLite.
+async fn migrate(writer: &SqlitePool) -> Result<(), StoreError> {
+    let mut connection = writer.acquire().await?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    MIGRATIONS.run(&mut *transaction).await?;
+    transaction.commit().await?;
     Ok(())
 }
 
@@ -120,13 +153,13 @@ impl Store for SqliteStore {
     }
 
     fn held(&self, lease: Lease) -> Arc<dyn Store> {
-        let (writer, readers) = (self.writer.clone(), self.readers.clone());
-        Arc::new(Self { writer, readers, lease: Some(lease), audit: self.audit.clone() })
+        let (writer, readers, file) = (self.writer.clone(), self.readers.clone(), self.file.clone());
+        Arc::new(Self { writer, readers, file, lease: Some(lease), audit: self.audit.clone() })
     }
 
     fn audited(&self, record: AuditRecord) -> Arc<dyn Store> {
-        let (writer, readers) = (self.writer.clone(), self.readers.clone());
-        Arc::new(Self { writer, readers, lease: self.lease.clone(), audit: Some(Arc::new(record)) })
+        let (writer, readers, file) = (self.writer.clone(), self.readers.clone(), self.file.clone());
+        Arc::new(Self { writer, readers, file, lease: self.lease.clone(), audit: Some(Arc::new(record)) })
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

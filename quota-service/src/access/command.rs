@@ -131,7 +131,7 @@ fn shown(token: &TokenRecord, now: UnixSeconds) -> Value {
 #[must_use]
 pub fn failed(fault: StoreError) -> Failure {
     let exit = match &fault {
-        fault if fault.is_retryable() => Exit::Unavailable,
+        fault if fault.is_retryable() || matches!(fault, StoreError::Lost { .. }) => Exit::Unavailable,
         StoreError::BadUrl { .. } => Exit::ConfigInvalid,
         StoreError::NotFound { .. } => Exit::Usage,
         _ => Exit::Failure,

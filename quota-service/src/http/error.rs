@@ -46,6 +46,10 @@ pub enum ApiError {
     NoQuotaYet {
         why: String,
     },
+    /// The database takes no writes at this moment.
+    NoWrites {
+        why: String,
+    },
     /// The pool has neither nodes nor tasks.
     NoNodes,
     UnknownTask {
@@ -191,6 +195,10 @@ impl ApiError {
                 retry_after_s: Some(RETRY_AFTER_S),
                 ..of(503, "no-quota-yet", "No quota was computed yet", why)
             },
+            Self::NoWrites { why } => Problem {
+                retry_after_s: Some(RETRY_AFTER_S),
+                ..of(503, "no-writes", "The database takes no writes", why)
+            },
             Self::NoNodes
             | Self::UnknownTask { .. }
             | Self::TaskDiffers { .. }
@@ -328,6 +336,11 @@ impl ApiError {
     fn of_store(fault: &StoreError) -> Problem {
         let detail = fault.to_string();
         match fault {
+            StoreError::Lost { reason, .. } => {
+                tracing::error!(%fault, "a request failed");
+                let detail = format!("its file is not the one that was opened: {reason}");
+                Self::plain(503, "store-lost", "The database is lost", detail)
+            }
             StoreError::Unavailable { .. } | StoreError::Busy { .. } | StoreError::Fenced { .. } => Problem {
                 retry_after_s: Some(RETRY_AFTER_S),
                 ..Self::plain(503, "store-unavailable", "The database does not answer", detail)

@@ -21,8 +21,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 use tracing::{Instrument, Span};
 
 /// Limits of the HTTP interface.
@@ -177,11 +177,16 @@ pub async fn guarded(service: &Arc<Service>, guard: &Guard, kind: Kind, request:
         };
         Ok::<_, Unfit>((response, share, place))
     };
-    let sent = match timeout(limit, answered).await {
-        Ok(Ok((response, share, place))) => guard.transit.sent(response, &asked, share, place, has_written).await,
-        Ok(Err(Unfit::Other(fault))) => Some(fault.into_response()),
-        Ok(Err(Unfit::NoRoom)) => None,
-        Err(_) => Some(ApiError::TooSlow { seconds: limit.as_secs() }.into_response()),
+    let sent = tokio::select! {
+        biased;
+        answered = answered => match answered {
+            Ok((response, share, place)) => guard.transit.sent(response, &asked, share, place, has_written).await,
+            Err(Unfit::Other(fault)) => Some(fault.into_response()),
+            Err(Unfit::NoRoom) => None,
+        },
+        () = tokio::time::sleep(limit) => Some(ApiError::TooSlow { seconds: limit.as_secs() }.into_response()),
+        // What waits for a database that is gone is answered now, and not after the limits of its connections.
+        reason = service.health.gone() => Some(ApiError::Store(StoreError::Unavailable { reason }).into_response()),
     };
     match sent {
         Some(response) => response,

@@ -10,12 +10,15 @@ pub async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Whether quotas are answered
+/// Whether quotas are answered and writes taken
 #[utoipa::path(get, path = "/readyz", tag = "service", responses(
-    (status = 200, description = "They are", body = String),
-    (status = 503, description = "None was computed yet", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "Both", body = String),
+    (status = 503, description = "None was computed yet, or the database takes no writes; the detail says why", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn readyz(State(service): State<Arc<Service>>) -> Result<&'static str, ApiError> {
+    if let Some(why) = service.health.problem() {
+        return Err(ApiError::NoWrites { why });
+    }
     let published = service.published.load();
     if published.has_quota() {
         return Ok("ready\n");

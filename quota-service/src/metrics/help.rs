@@ -2,9 +2,10 @@
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
-const GAUGES: [(&str, &str); 42] = [
+const GAUGES: [(&str, &str); 43] = [
     ("headroom_build_info", "1, with the version of the program"),
     ("headroom_database_up", "1 where the database has answered at the last beat, else 0"),
+    ("headroom_database_takes_writes", "1 where the last proof of a write succeeded, else 0"),
     ("headroom_leads", "1 where this service writes for the cluster, 0 where another one does"),
     (
         "headroom_quota_gpus",

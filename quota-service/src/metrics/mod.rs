@@ -118,6 +118,11 @@ pub fn database_is(up: bool) {
     gauge!("headroom_database_up").set(f64::from(u8::from(up)));
 }
 
+/// Whether the last proof of a write succeeded.
+pub fn database_takes_writes(does: bool) {
+    gauge!("headroom_database_takes_writes").set(f64::from(u8::from(does)));
+}
+
 /// A guarantee period that ended and was recorded.
 pub fn outcome(outcome: &Outcome) {
     counter!("headroom_outcomes_total", &of_pool_and(&outcome.pool, "kind", &outcome.kind.as_str())).increment(1);

@@ -17,6 +17,7 @@ use crate::args::Config;
 use crate::clock::Clock;
 use crate::drift::{Drifts, Ledgers, Renewed};
 use crate::engine::{Engine, Webhook};
+use crate::health::Health;
 use crate::leases::{Leases, Led};
 use crate::metrics;
 use crate::plan::{ClusterInputs, ClusterPlan, plan};
@@ -61,6 +62,8 @@ pub struct Service {
     pub leases: Arc<Leases>,
     /// The pools whose tasks are placed here.
     pub engine: Engine,
+    /// Whether the database is there and takes writes.
+    pub health: Health,
     /// What fails now, and was told.
     pub faults: Standing,
     /// Clusters that this service writes for, and whose pools have not begun yet.
@@ -115,6 +118,7 @@ impl Service {
             publications: watch::Sender::new(0),
             started_at,
             stopping: watch::Sender::new(false),
+            health: Health::default(),
             faults: Standing::new(),
             gained: Mutex::default(),
             tls: OnceLock::new(),

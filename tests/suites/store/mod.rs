@@ -4,6 +4,7 @@ mod calendars;
 mod clusters;
 mod etas;
 mod faults;
+mod full_disk;
 mod inspect;
 mod journal;
 mod leases;

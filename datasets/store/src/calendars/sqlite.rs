@@ -8,7 +8,7 @@ use vocab::CalendarName;
 #[async_trait]
 impl CalendarStore for SqliteStore {
     async fn put_calendar(&self, name: &CalendarName, days_csv: &str) -> Result<Option<i64>, StoreError> {
-        Ok(sqlx::query_scalar(PUT).bind(name.as_str()).bind(days_csv).fetch_optional(&self.writer).await?)
+        Ok(sqlx::query_scalar(PUT).bind(name.as_str()).bind(days_csv).fetch_optional(self.writer()?).await?)
     }
 
     async fn calendar(&self, name: &CalendarName) -> Result<Option<StoredCalendar>, StoreError> {

@@ -16,7 +16,7 @@ impl ClusterStore for SqliteStore {
         .bind(cluster.name.as_str())
         .bind(&cluster.time_zone)
         .bind(&cluster.calendar)
-        .execute(&self.writer)
+        .execute(self.writer()?)
         .await?;
         Ok(())
     }

@@ -35,7 +35,7 @@ impl JournalStore for PostgresStore {
         .map_err(unless_missing("cluster", &pool.cluster))?;
         transaction.commit().await?;
         // One snapshot for all statements: entries must not be read beside the number of another.
-        let mut snapshot = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        let mut snapshot = self.begin_reading().await?;
         let placed: PlacedPool =
             sqlx::query_as::<_, PlacedRow>("SELECT * FROM placed_pools WHERE cluster = $1 AND gpu_model = $2")
                 .bind(cluster)

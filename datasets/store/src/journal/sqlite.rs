@@ -35,7 +35,7 @@ impl JournalStore for SqliteStore {
         .map_err(unless_missing("cluster", &pool.cluster))?;
         transaction.commit().await?;
         // One snapshot for all statements: entries must not be read beside the number of another.
-        let mut snapshot = self.readers.begin().await?;
+        let mut snapshot = self.begin_reading().await?;
         let placed: PlacedPool =
             sqlx::query_as::<_, PlacedRow>("SELECT * FROM placed_pools WHERE cluster = $1 AND gpu_model = $2")
                 .bind(cluster)
@@ -112,7 +112,7 @@ impl JournalStore for SqliteStore {
 
     async fn task_records(&self, id: PlacedPoolId, tasks: &[TaskId]) -> Result<Vec<TaskRecord>, StoreError> {
         let mut found: Vec<TaskRow> = Vec::with_capacity(tasks.len());
-        let mut snapshot = self.readers.begin().await?;
+        let mut snapshot = self.begin_reading().await?;
         for task in tasks {
             let query = sqlx::query_as::<_, TaskRow>("SELECT * FROM tasks WHERE pool_id = $1 AND id = $2");
             found.extend(query.bind(id.0).bind(task.as_str()).fetch_optional(&mut *snapshot).await?);

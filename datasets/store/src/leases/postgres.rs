@@ -3,6 +3,7 @@ use crate::StoreError;
 use crate::error::unless_missing;
 use crate::postgres::PostgresStore;
 use crate::stored::{all, signed};
+use crate::transaction::Transaction;
 use async_trait::async_trait;
 use sqlx::PgConnection;
 use vocab::ClusterName;
@@ -48,7 +49,7 @@ impl LeaseStore for PostgresStore {
             let done = inserting.map_err(unless_missing("cluster", cluster))?.rows_affected();
             return Ok((done == 1).then(|| Lease { cluster: cluster.clone(), epoch: 1 }));
         };
-        let mut transaction = self.beats.begin().await?;
+        let mut transaction = Transaction::begin(&self.beats, "BEGIN").await?;
         // Whoever waits longer sees it again at the next beat.
         sqlx::query("SET LOCAL lock_timeout = '1s'").execute(&mut *transaction).await?;
         // Stronger than what an update takes: it waits for the writes that have proved the epoch before.

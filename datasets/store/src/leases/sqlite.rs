@@ -14,7 +14,7 @@ impl LeaseStore for SqliteStore {
     }
 
     async fn beat(&self, held: &[Lease]) -> Result<Vec<Lease>, StoreError> {
-        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+        let mut transaction = self.begin_unproved().await?;
         let mut still = Vec::with_capacity(held.len());
         for lease in held {
             let query =
@@ -41,7 +41,7 @@ impl LeaseStore for SqliteStore {
                 "INSERT INTO leases (cluster, holder, address, epoch, beat, released)
                  VALUES ($1, $2, $3, 1, 0, 0) ON CONFLICT (cluster) DO NOTHING",
             );
-            let inserting = query.bind(cluster.as_str()).bind(holder).bind(address).execute(&self.writer).await;
+            let inserting = query.bind(cluster.as_str()).bind(holder).bind(address).execute(self.writer()?).await;
             let done = inserting.map_err(unless_missing("cluster", cluster))?.rows_affected();
             return Ok((done == 1).then(|| Lease { cluster: cluster.clone(), epoch: 1 }));
         };
@@ -56,13 +56,13 @@ impl LeaseStore for SqliteStore {
         .bind(holder)
         .bind(address)
         .bind(signed("epoch", next)?)
-        .execute(&self.writer)
+        .execute(self.writer()?)
         .await?;
         Ok((done.rows_affected() == 1).then(|| Lease { cluster: cluster.clone(), epoch: next }))
     }
 
     async fn outdate_leases(&self) -> Result<(), StoreError> {
-        sqlx::query("UPDATE leases SET epoch = epoch + 1, released = 1").execute(&self.writer).await?;
+        sqlx::query("UPDATE leases SET epoch = epoch + 1, released = 1").execute(self.writer()?).await?;
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl LeaseStore for SqliteStore {
         sqlx::query("UPDATE leases SET released = 1, beat = beat + 1 WHERE cluster = $1 AND epoch = $2")
             .bind(lease.cluster.as_str())
             .bind(signed("epoch", lease.epoch)?)
-            .execute(&self.writer)
+            .execute(self.writer()?)
             .await?;
         Ok(())
     }

@@ -57,7 +57,7 @@ impl QuotaStore for SqliteStore {
     async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
         let deleting =
             sqlx::query("DELETE FROM quotas WHERE computed_at < $1 AND id NOT IN (SELECT quota_id FROM newest_quotas)");
-        Ok(deleting.bind(Stamp(before)).execute(&self.writer).await?.rows_affected())
+        Ok(deleting.bind(Stamp(before)).execute(self.writer()?).await?.rows_affected())
     }
 }
 

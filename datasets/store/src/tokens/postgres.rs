@@ -43,7 +43,7 @@ impl TokenStore for PostgresStore {
             transaction.commit().await?;
             return Ok(true);
         }
-        transaction.rollback().await?;
+        drop(transaction);
         match sqlx::query("SELECT 1 FROM tokens WHERE id = $1").bind(id).fetch_optional(&self.pool).await? {
             Some(_) => Ok(false),
             None => Err(StoreError::not_found("token", &id)),

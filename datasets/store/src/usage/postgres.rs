@@ -8,9 +8,10 @@ use crate::StoreError;
 use crate::clusters::postgres::{lock_all_clusters, lock_cluster, require_clusters};
 use crate::postgres::PostgresStore;
 use crate::stored::{Stamp, all, amount, span};
+use crate::transaction::Transaction;
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, PgConnection};
 use std::collections::BTreeMap;
 use vocab::{CapacityRow, ClusterName, HourStart, PoolId, SeriesId, UsageRow};
 
@@ -24,13 +25,12 @@ impl UsageStore for PostgresStore {
         // 1. Think: sort, name each series once, refuse contradictions.
         let batches = batch::by_cluster(rows, capacity)?;
         // 2. Write.
-        let mut connection = self.pool.acquire().await?;
+        let mut transaction = Transaction::begin(&self.pool, "BEGIN").await?;
         if rows.len() > fill::ROWS_BY_INSERT {
             // For the case that the caller gives up: a COPY that is left in the middle confuses the driver about what
             // the server says next, so such a connection must not go back to the pool.
-            connection.close_on_drop();
+            transaction.closes_unless_committed();
         }
-        let mut transaction = connection.begin().await?;
         self.insert_audit(&mut transaction).await?;
         sqlx::query(WORK_MEM).execute(&mut *transaction).await?;
         let report = append_batches(&mut transaction, &batches).await?;

@@ -48,7 +48,7 @@ impl UsageStore for SqliteStore {
         to: HourStart,
         sink: UsageSink<'_>,
     ) -> Result<(), StoreError> {
-        let mut snapshot = self.readers.begin().await?;
+        let mut snapshot = self.begin_reading().await?;
         require_cluster(&mut snapshot, cluster).await?;
         let listing = sqlx::query_as::<_, (i64, String, String)>(
             "SELECT id, gpu_model, organization FROM series WHERE cluster = $1 ORDER BY gpu_model, organization",

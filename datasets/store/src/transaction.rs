@@ -1,0 +1,95 @@
+//! Transactions: the one place that begins and ends them. A connection whose transaction did not end cleanly never returns to
+//! its pool, since nobody knows in which state it is: a COMMIT that a full disk refuses may or may not have ended it.
+
+use crate::StoreError;
+use sqlx::pool::PoolConnection;
+use sqlx::{Database, PgConnection, Pool, Postgres, Sqlite, SqliteConnection, raw_sql};
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+/// A rollback that takes longer waits for a server that is gone.
+const ROLLS_BACK_WITHIN: Duration = Duration::from_secs(10);
+
+/// A database whose transactions are begun and ended here.
+pub(crate) trait Transactional: Database {
+    /// Runs a statement without parameters, in one round trip.
+    fn run(
+        connection: &mut Self::Connection,
+        sql: &'static str,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+}
+
+impl Transactional for Postgres {
+    async fn run(connection: &mut PgConnection, sql: &'static str) -> Result<(), sqlx::Error> {
+        raw_sql(sql).execute(connection).await.map(drop)
+    }
+}
+
+impl Transactional for Sqlite {
+    async fn run(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), sqlx::Error> {
+        raw_sql(sql).execute(connection).await.map(drop)
+    }
+}
+
+/// A transaction. Dropped before its commit, it is rolled back.
+pub(crate) struct Transaction<DB: Transactional> {
+    /// `None` once it has ended.
+    connection: Option<PoolConnection<DB>>,
+    /// Whether the connection is dropped with it: while it is being committed, and after that failed.
+    closes: bool,
+}
+
+impl<DB: Transactional> Transaction<DB> {
+    /// Begins one with the statement `begin`.
+    pub async fn begin(pool: &Pool<DB>, begin: &'static str) -> Result<Self, StoreError> {
+        let connection = Some(pool.acquire().await?);
+        // Made before it begins: given up half-way, it is rolled back.
+        let mut transaction = Self { connection, closes: false };
+        DB::run(&mut transaction, begin).await?;
+        Ok(transaction)
+    }
+
+    /// Drops the connection, too, where the transaction is not committed.
+    pub fn closes_unless_committed(&mut self) {
+        self.closes = true;
+    }
+
+    /// # Errors
+    /// It was not committed, or its answer was lost; the connection is dropped.
+    pub async fn commit(mut self) -> Result<(), StoreError> {
+        self.closes = true;
+        DB::run(&mut self, "COMMIT").await?;
+        self.connection = None;
+        Ok(())
+    }
+}
+
+impl<DB: Transactional> Deref for Transaction<DB> {
+    type Target = DB::Connection;
+
+    fn deref(&self) -> &DB::Connection {
+        self.connection.as_ref().expect("it has a connection until it ends")
+    }
+}
+
+impl<DB: Transactional> DerefMut for Transaction<DB> {
+    fn deref_mut(&mut self) -> &mut DB::Connection {
+        self.connection.as_mut().expect("it has a connection until it ends")
+    }
+}
+
+impl<DB: Transactional> Drop for Transaction<DB> {
+    fn drop(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        if self.closes {
+            connection.close_on_drop();
+            return;
+        }
+        tokio::spawn(async move {
+            let rolled_back = tokio::time::timeout(ROLLS_BACK_WITHIN, DB::run(&mut connection, "ROLLBACK")).await;
+            if !matches!(rolled_back, Ok(Ok(()))) {
+                connection.close_on_drop();
+            }
+        });
+    }
+}

@@ -1,0 +1,168 @@
+//! Whether the database is there and takes writes, as known from a moment ago: what `/readyz` answers, and why a request that
+//! waits for a database that is gone is answered at once.
+
+use crate::metrics;
+use crate::refresh::Service;
+use arc_swap::ArcSwapOption;
+use serving::said::Standing;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::{Backend, StoreError};
+use tokio::sync::watch;
+
+/// A proof that takes longer waits for another writer, or for a server that is gone.
+const PROVES_WITHIN: Duration = Duration::from_secs(3);
+/// Behind other writers a proof may be late: an append of a year holds SQLite. What was proved stands so long.
+const PROOF_STANDS: Duration = Duration::from_secs(60);
+/// Between two questions whether the server of the database is there.
+const PULSE_EVERY: Duration = Duration::from_millis(250);
+/// What is answered from memory is answered by then, whether the database is there or not.
+const FROM_MEMORY_WITHIN: Duration = Duration::from_millis(200);
+
+/// What is known of the database.
+#[derive(Debug)]
+pub struct Health {
+    /// Why it takes no writes; `None` while it does.
+    refuses: ArcSwapOption<String>,
+    /// Why its server is gone; `None` while it answers.
+    gone: watch::Sender<Option<String>>,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self { refuses: ArcSwapOption::empty(), gone: watch::Sender::new(None) }
+    }
+}
+
+impl Health {
+    /// Why writes fail at this moment; `None` while they do not.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let gone = self.gone.borrow().clone();
+        gone.or_else(|| self.refuses.load().as_ref().map(|why| String::clone(why)))
+    }
+
+    /// Ends, with the reason, once the database is gone and what needs no database is answered.
+    pub async fn gone(&self) -> String {
+        let mut gone = self.gone.subscribe();
+        loop {
+            // The sender is part of this value.
+            if gone.wait_for(Option::is_some).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(FROM_MEMORY_WITHIN).await;
+            if let Some(why) = gone.borrow().clone() {
+                return why;
+            }
+        }
+    }
+
+    fn note_gone(&self, now: Option<String>) {
+        self.gone.send_if_modified(|gone| {
+            let changed = gone.is_some() != now.is_some();
+            *gone = now;
+            changed
+        });
+    }
+}
+
+/// Proves writes, and remembers what was proved.
+pub struct Prover {
+    /// The number of proofs of all services when this one looked last.
+    seen: Option<u64>,
+    proved_at: Instant,
+    standing: Standing,
+}
+
+impl Default for Prover {
+    fn default() -> Self {
+        Self { seen: None, proved_at: Instant::now(), standing: Standing::new() }
+    }
+}
+
+impl Prover {
+    /// Proves a write, and notes what came of it.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`]: the file of the database is not the one that was opened, and the service has to end.
+    pub async fn prove(&mut self, service: &Service) -> Result<(), StoreError> {
+        let late = || StoreError::Busy { reason: format!("no write in {} s", PROVES_WITHIN.as_secs()) };
+        let proved = tokio::time::timeout(PROVES_WITHIN, self.proof(service)).await.unwrap_or_else(|_| Err(late()));
+        if proved.is_ok() {
+            self.proved_at = Instant::now();
+        } else if matches!(proved, Err(StoreError::Busy { .. })) && self.proved_at.elapsed() < PROOF_STANDS {
+            return Ok(());
+        }
+        metrics::database_takes_writes(proved.is_ok());
+        service.health.refuses.store(proved.as_ref().err().map(|fault| Arc::new(shown(fault))));
+        self.standing.note(
+            "",
+            &proved,
+            |fault| tracing::error!(%fault, "the database takes no writes: /readyz answers 503 until it does"),
+            |over| tracing::info!(lasted_s = over.lasted_s, times = over.times, "the database takes writes again"),
+        );
+        match proved {
+            Err(fault @ StoreError::Lost { .. }) => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    /// A service that follows takes the proofs of the others, as long as there are new ones: on SQLite each write locks the file.
+    async fn proof(&mut self, service: &Service) -> Result<(), StoreError> {
+        let follows = service.leases.follows() && service.leases.led_clusters().is_empty();
+        if follows {
+            let proofs = service.store.proved_writes().await?;
+            if self.seen.replace(proofs).is_some_and(|seen| seen != proofs) {
+                return Ok(());
+            }
+        }
+        self.seen = Some(service.store.prove_write().await?);
+        Ok(())
+    }
+}
+
+/// What anybody may read: `/readyz` needs no token, and paths and users are no business of a stranger.
+fn shown(fault: &StoreError) -> String {
+    match fault {
+        StoreError::Unavailable { .. } | StoreError::Busy { .. } | StoreError::Full { .. } => fault.to_string(),
+        StoreError::Lost { reason, .. } => format!("the database file is not the one that was opened: {reason}"),
+        _ => "the database refuses a write: the log of the service says why".to_owned(),
+    }
+}
+
+/// Proves a write every `write_proof_s`. Returns once the service has to end: its database is lost.
+pub async fn prove(service: Arc<Service>) -> StoreError {
+    if service.clock.is_virtual() {
+        // Nothing is stored.
+        std::future::pending::<()>().await;
+    }
+    let mut prover = Prover::default();
+    let mut regular = tokio::time::interval(Duration::from_secs(service.config.write_proof_s));
+    regular.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        regular.tick().await;
+        if let Err(lost) = prover.prove(&service).await {
+            return lost;
+        }
+    }
+}
+
+/// Asks the server of the database, on a connection of its own, whether it is there. Never returns. A file is always there.
+pub async fn pulse(service: Arc<Service>) {
+    if service.store.backend() == Backend::Sqlite {
+        std::future::pending::<()>().await;
+    }
+    let limit = Duration::from_millis(service.config.database_silence_ms);
+    let silent = format!("it says nothing for {} ms", limit.as_millis());
+    loop {
+        let gone = match tokio::time::timeout(limit, service.store.ping()).await {
+            Ok(Ok(())) => None,
+            Ok(Err(StoreError::Unavailable { reason })) => Some(reason),
+            // It answers, if only to refuse.
+            Ok(Err(_)) => None,
+            Err(_) => Some(silent.clone()),
+        };
+        service.health.note_gone(gone);
+        tokio::time::sleep(PULSE_EVERY).await;
+    }
+}

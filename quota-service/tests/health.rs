@@ -1,0 +1,138 @@
+//! The program, on a database whose disk fills and whose file goes.
+#![allow(clippy::unwrap_used, reason = "in a test, what should have worked and did not is a failure of the test")]
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+struct Service {
+    child: Child,
+    address: String,
+}
+
+impl Service {
+    /// Starts it on `headroom.db` in a folder, where it proves a write every second.
+    fn start(folder: &Path) -> Self {
+        let settings = folder.join("headroom.toml");
+        fs::write(&settings, "[quota-service]\nwrite_proof_s = 1\nlog = \"error\"\n").unwrap();
+        let database = format!("sqlite://{}", folder.join("headroom.db").display());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quota-service"));
+        command.args(["--listen", "127.0.0.1:0", "--database", &database, "--json", "--config"]).arg(settings);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        Self { address: told["listening"].as_str().unwrap().to_owned(), child }
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = std::net::TcpStream::connect(&self.address).unwrap();
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
+        let head = format!("{head}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+    }
+
+    /// Asks for readiness until the answer holds a text.
+    fn is_ready_with(&self, said: &str, round: u32) {
+        let begun = Instant::now();
+        loop {
+            let (status, answer) = self.ask("GET", "/readyz", "");
+            if answer.contains(said) {
+                assert_eq!(status, 503);
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "round {round}: {answer}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// A write of some kilobytes.
+    fn write(&self, name: u32) -> u16 {
+        let nodes = format!(r#"{{"cluster": "demo", "gpu_model": "A100", "gpus": {}}}"#, 1 + name % 8);
+        self.ask("PUT", &format!("/v1/nodes/n{name}"), &nodes).0
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn fill(folder: &Path) {
+    let mut filler = File::options().create(true).append(true).open(folder.join("filler")).unwrap();
+    for size in [1 << 20, 4_096, 1] {
+        let zeros = vec![0; size];
+        while filler.write_all(&zeros).is_ok() {}
+    }
+}
+
+#[test]
+fn readiness_says_that_the_disk_is_full_and_every_write_with_room_is_taken_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(folder.path()).status();
+    if !mount.is_ok_and(|status| status.success()) {
+        eprintln!("not run: this user may not mount a small file system");
+        return;
+    }
+    let service = Service::start(folder.path());
+    for round in 0..10 {
+        service.is_ready_with("no-quota-yet", round);
+        fill(folder.path());
+        service.is_ready_with("no-writes", round);
+        let status = service.write(round);
+        assert!([503, 507].contains(&status), "round {round}: {status}");
+        assert_eq!(service.ask("GET", "/v1/pools", "").0, 200, "round {round}: reads go on");
+        fs::remove_file(folder.path().join("filler")).unwrap();
+        service.is_ready_with("no-quota-yet", round);
+        let (status, answer) = service.ask("GET", "/healthz", "");
+        assert_eq!(status, 200, "{answer}");
+    }
+    drop(service);
+    assert!(Command::new("umount").arg("--lazy").arg(folder.path()).status().unwrap().success());
+}
+
+#[test]
+fn a_service_whose_database_file_is_deleted_or_emptied_says_so_and_ends() {
+    for (lose, said) in [
+        ((|file: &Path| fs::remove_file(file)) as fn(&Path) -> std::io::Result<()>, "it was deleted or moved"),
+        (|file| fs::write(file, ""), "it was emptied"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut service = Service::start(folder.path());
+        service.is_ready_with("no-quota-yet", 0);
+        let file = folder.path().join("headroom.db");
+        lose(&file).unwrap();
+        let status = service.child.wait().unwrap();
+        let mut log = String::new();
+        service.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        assert!(status.code() == Some(5) && log.contains(said), "{status}: {log}");
+        assert!(fs::metadata(&file).map_or(0, |known| known.len()) == 0, "no ghost was made");
+    }
+}
+
+#[test]
+fn a_folder_that_is_missing_is_refused_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("headroom.toml");
+    for (lines, flags, place) in [
+        ("fallback_file = \"/nowhere/at/all/last.json\"", &[][..], "fallback_file"),
+        ("", &["--database", "sqlite:///nowhere/at/all/headroom.db"], "--database"),
+        ("database = \"sqlite:///nowhere/at/all/headroom.db\"", &[], "headroom.toml"),
+    ] {
+        fs::write(&settings, format!("[quota-service]\n{lines}\n")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quota-service"));
+        command.current_dir(folder.path()).args(["--listen", "127.0.0.1:0", "--config"]).arg(&settings).args(flags);
+        let ran = command.output().unwrap();
+        let log = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(4), "{log}");
+        assert!(log.contains(place) && log.contains("/nowhere/at/all"), "{log}");
+    }
+}
