@@ -5,6 +5,7 @@ use crate::fault::Place;
 use placement::Policy;
 use placement::fleet::{PreemptionSettings, ScoreRule, Terms, VictimRule};
 use placement::pipeline::{Part, PolicyFault};
+use placement::policy::ReservationSettings;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -23,6 +24,9 @@ pub struct PolicyBody {
     /// Who waits behind a task that does not fit: `nobody`, `class` or `everybody`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocking: Option<String>,
+    /// For whom places are kept that would starve otherwise; for blocking by `nobody`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservations: Option<ReservationsBody>,
     /// What a spot task needs to start: `quota`, or `idle` GPUs alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<String>,
@@ -39,6 +43,41 @@ pub struct PolicyBody {
     /// When what was chosen happens: `at-once`, or `lazer`, where HP that would evict waits for a moment that is learned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<String>,
+}
+
+/// For how many waiting tasks places are kept, and after which wait. What is left out is as in the policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReservationsBody {
+    /// HP tasks with a reservation at the same time, 0 to 16; 0 for none. 1 in `gfs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hp_heads: Option<u32>,
+    /// The same for spot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spot_heads: Option<u32>,
+    /// Seconds that an HP task waits before it gets one, at most a week.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hp_after_s: Option<u32>,
+    /// The same for spot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spot_after_s: Option<u32>,
+    /// A spot task that asks for more of its quota than this, in percent, gets none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_percent: Option<u32>,
+}
+
+impl ReservationsBody {
+    /// These settings, and the others as they are.
+    #[must_use]
+    pub fn over(&self, others: ReservationSettings) -> ReservationSettings {
+        ReservationSettings {
+            hp_heads: self.hp_heads.unwrap_or(others.hp_heads),
+            spot_heads: self.spot_heads.unwrap_or(others.spot_heads),
+            hp_after_s: self.hp_after_s.unwrap_or(others.hp_after_s),
+            spot_after_s: self.spot_after_s.unwrap_or(others.spot_after_s),
+            quota_percent: self.quota_percent.unwrap_or(others.quota_percent),
+        }
+    }
 }
 
 /// Which node and which GPUs.
@@ -105,9 +144,13 @@ impl PolicyBody {
         let admission = part(place, "admission", self.admission.as_deref(), base.admission)?;
         // Without limits, there are none that follow; only a file that asks for it contradicts itself.
         let follows = base.limits_follow_demand && admission == base.admission;
+        let blocking = part(place, "blocking", self.blocking.as_deref(), base.blocking)?;
+        // The same holds for reservations where others wait behind the first task as it is.
+        let inherited = if blocking == base.blocking { base.reservations } else { ReservationSettings::NONE };
         let mut policy = Policy {
             order: part(place, "order", self.order.as_deref(), base.order)?,
-            blocking: part(place, "blocking", self.blocking.as_deref(), base.blocking)?,
+            blocking,
+            reservations: self.reservations.as_ref().map_or(inherited, |body| body.over(inherited)),
             admission,
             limits_follow_demand: self.limits_follow_demand.unwrap_or(follows),
             topology: self.topology.unwrap_or(base.topology),
