@@ -48,7 +48,7 @@ pub struct ReservationSettings {
     pub hp_after_s: u32,
     /// The same for spot.
     pub spot_after_s: u32,
-    /// What the spot tasks with a reservation may ask of a quota at most, in hundredths.
+    /// A spot task that asks for more of a quota than this, in hundredths, gets none.
     pub quota_percent: u32,
 }
 
@@ -59,8 +59,8 @@ impl ReservationSettings {
     /// No reservations, as in the papers.
     pub const NONE: Self =
         Self { hp_heads: 0, spot_heads: 0, hp_after_s: 600, spot_after_s: 21_600, quota_percent: 50 };
-    /// One of each class.
-    pub const GFS: Self = Self { hp_heads: 1, spot_heads: 1, ..Self::NONE };
+    /// One for HP. One for spot costs other spot more than it brings, so that a pool has it where it asks for it.
+    pub const GFS: Self = Self { hp_heads: 1, ..Self::NONE };
 
     /// How many tasks of a class have one at the same time, and after which wait.
     #[must_use]

@@ -52,16 +52,16 @@ pub struct ReservationsBody {
     /// HP tasks with a reservation at the same time, 0 to 16; 0 for none. 1 in `gfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hp_heads: Option<u32>,
-    /// The same for spot.
+    /// The same for spot; 0 in `gfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spot_heads: Option<u32>,
-    /// Seconds that an HP task waits before it gets one, at most a week.
+    /// Seconds that an HP task waits before it gets one, at most a week; 600 in `gfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hp_after_s: Option<u32>,
-    /// The same for spot.
+    /// The same for spot; 21,600 in `gfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spot_after_s: Option<u32>,
-    /// A spot task that asks for more of its quota than this, in percent, gets none.
+    /// A spot task that asks for more of its quota than this, in percent, gets none; 50 in `gfs`, 1 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_percent: Option<u32>,
 }
@@ -260,6 +260,23 @@ mod tests {
         assert_eq!(scored(r#"{"by": "pwr-fgd", "alpha": 0.25}"#), Ok(ScoreRule::Score(mix)));
         assert_eq!(scored(r#"{"by": "pwr-fgd", "alpha": 0.25, "beside_gfs": true}"#), Ok(ScoreRule::Beside(mix)));
         assert_eq!(scored(r#"{"by": "fgd", "beside_gfs": false}"#), Ok(ScoreRule::Score(Terms::Fgd)));
+    }
+
+    #[test]
+    fn reservations_are_those_of_the_policy_where_they_are_not_named_and_stay_within_bounds() {
+        let gfs = Policy::GFS.reservations;
+        let of = |json: &str| parse(json).map(|policy| policy.reservations);
+        let two = of(r#"{"name": "m", "reservations": {"hp_heads": 2, "hp_after_s": 60}}"#);
+        assert_eq!(two, Ok(ReservationSettings { hp_heads: 2, hp_after_s: 60, ..gfs }));
+        assert_eq!(of(r#"{"name": "m", "like": "gfs-paper"}"#), Ok(ReservationSettings::NONE));
+        assert_eq!(of(r#"{"name": "m", "blocking": "class"}"#), Ok(ReservationSettings::NONE));
+        let refused = |json: &str| of(json).unwrap_err();
+        let behind = refused(r#"{"name": "m", "blocking": "class", "reservations": {"hp_heads": 1}}"#);
+        assert!(behind.starts_with("/policy_parts: reservations are for blocking by \"nobody\""), "{behind}");
+        let many = refused(r#"{"name": "m", "reservations": {"spot_heads": 17}}"#);
+        assert_eq!(many, "/policy_parts: spot_heads is 17: write a number of 0 to 16");
+        let none = refused(r#"{"name": "m", "reservations": {"quota_percent": 0}}"#);
+        assert_eq!(none, "/policy_parts: quota_percent is 0: write a number of 1 to 100");
     }
 
     #[test]

@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, UnixSeconds};
 
+/// So many of the oldest waiting tasks of a class are candidates: those that the quota has no room for cost a look each.
+const MOST_CANDIDATES: usize = 64;
 /// A sentence names so many nodes.
 const NODES_NAMED: usize = 8;
 
@@ -109,7 +111,7 @@ impl Pool {
             let share = |quota: MilliGpus| quota.milli() * u64::from(policy.reservations.quota_percent) / 100;
             limits.iter().filter(|limit| limit.hours <= hours).all(|limit| gpus.milli() <= share(limit.quota))
         };
-        for (queued, task) in queue.oldest(class) {
+        for (queued, task) in queue.oldest(class).take(MOST_CANDIDATES) {
             if left == 0 {
                 return;
             }
