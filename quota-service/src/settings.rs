@@ -4,7 +4,7 @@ use forecaster::bound::Aggregation;
 use placement::pool::PoolRules;
 use placement::{Eta, Policy, PoolSettings};
 use vocab::{HorizonHours, PlacedBy};
-use wire::{FieldFault, PolicyBody, SettingsBody};
+use wire::{FieldFault, PolicyBody, ReservationsBody, SettingsBody};
 
 /// Let the run's validation choose.
 const AUTO: &str = "auto";
@@ -16,6 +16,8 @@ pub struct PlacementSettings {
     pub policy: String,
     /// The parts of one that has no name of its own.
     pub parts: Option<PolicyBody>,
+    /// Over those of the policy.
+    pub reservations: Option<ReservationsBody>,
     /// Decide and log, and enforce nothing.
     pub shadow: bool,
     /// How long tasks that have to go may save their work.
@@ -37,6 +39,7 @@ impl Default for PlacementSettings {
         Self {
             policy: "gfs".to_owned(),
             parts: None,
+            reservations: None,
             shadow: false,
             grace_s: 30,
             resize_rest_s: seconds(resize_rest_s),
@@ -50,7 +53,9 @@ impl PlacementSettings {
     #[must_use]
     pub fn policy(&self) -> Policy {
         let of_parts = self.parts.as_ref().and_then(|parts| parts.parse("").ok());
-        of_parts.or_else(|| Policy::parse(&self.policy)).unwrap_or(Policy::GFS)
+        let policy = of_parts.or_else(|| Policy::parse(&self.policy)).unwrap_or(Policy::GFS);
+        let over = |body: &ReservationsBody| body.over(policy.reservations);
+        Policy { reservations: self.reservations.as_ref().map_or(policy.reservations, over), ..policy }
     }
 
     #[must_use]
@@ -82,9 +87,10 @@ impl PlacementSettings {
             (None, None) => default.policy,
         };
         let (parts, shadow) = (body.policy_parts.clone(), body.shadow.unwrap_or(default.shadow));
-        Ok(Self {
+        let placement = Self {
             policy,
             parts,
+            reservations: body.reservations.clone(),
             shadow,
             grace_s: body.grace_s.unwrap_or(default.grace_s),
             resize_rest_s: body.resize_rest_s.unwrap_or(default.resize_rest_s),
@@ -93,7 +99,9 @@ impl PlacementSettings {
                 Some(0) => return Err(FieldFault::new("/max_request_multiple", "0 is below 1, the least")),
                 multiple => multiple.unwrap_or(default.max_request_multiple),
             },
-        })
+        };
+        placement.policy().check().map_err(|fault| FieldFault::new("/reservations", fault))?;
+        Ok(placement)
     }
 }
 
@@ -158,6 +166,7 @@ impl ServedSettings {
             outcome_window_s: u32::try_from(pool.outcome_window_s).ok(),
             policy: Some(self.placement.policy.clone()),
             policy_parts: self.placement.parts.clone(),
+            reservations: self.placement.reservations.clone(),
             shadow: Some(self.placement.shadow),
             grace_s: Some(self.placement.grace_s),
             resize_rest_s: Some(self.placement.resize_rest_s),
@@ -183,8 +192,9 @@ mod tests {
         let default = ServedSettings::default();
         assert_eq!(ServedSettings::parse(&default.body(), None), Ok(default.clone()));
         let placement = PlacementSettings {
-            policy: "fgd".to_owned(),
+            policy: "gfs-noquota".to_owned(),
             parts: None,
+            reservations: Some(ReservationsBody { hp_heads: Some(2), ..ReservationsBody::default() }),
             shadow: true,
             grace_s: 5,
             resize_rest_s: 6,
@@ -195,8 +205,10 @@ mod tests {
         let (aggregation, placed_by) = (Some(Aggregation::Pooled), Some(PlacedBy::External));
         let set = ServedSettings { pool, aggregation, version: Some(3), placement, placed_by };
         assert_eq!(ServedSettings::parse(&set.body(), None), Ok(set.clone()));
+        assert_eq!(set.placement.policy().reservations.hp_heads, 2);
         let parts = PolicyBody { name: "mine".into(), blocking: Some("class".into()), ..PolicyBody::default() };
-        let placement = PlacementSettings { policy: "mine".into(), parts: Some(parts), ..set.placement };
+        let placement =
+            PlacementSettings { policy: "mine".into(), parts: Some(parts), reservations: None, ..set.placement };
         let of_parts = ServedSettings { placement, ..set };
         assert_eq!(of_parts.placement.policy().blocking, placement::policy::Blocking::Class);
         assert_eq!(ServedSettings::parse(&of_parts.body(), None), Ok(of_parts));
@@ -227,6 +239,9 @@ mod tests {
         let parts = PolicyBody { name: "mine".into(), ..PolicyBody::default() };
         let sent = SettingsBody { policy_parts: Some(parts), ..good.clone() };
         assert!(fault(&sent).starts_with("/policy: \"gfs\" is not the name of policy_parts, \"mine\""));
+        let two = Some(ReservationsBody { hp_heads: Some(2), ..ReservationsBody::default() });
+        let sent = SettingsBody { policy: Some("fgd".into()), reservations: two, ..good.clone() };
+        assert!(fault(&sent).starts_with("/reservations: reservations are for blocking by \"nobody\""));
         let fault = fault(&SettingsBody { policy: Some("best".into()), ..good });
         assert!(fault.starts_with("/policy: \"best\" is no policy; there are gfs, "), "{fault}");
     }

@@ -235,7 +235,7 @@ pub fn exceeded(
 }
 
 /// GPUs over all pods. More than an amount holds fits nowhere, and counts as the most there is.
-fn asked(gang: &Gang) -> MilliGpus {
+pub(crate) fn asked(gang: &Gang) -> MilliGpus {
     let milli = u64::from(gang.pod.gpus.milli()) * u64::from(gang.pods);
     MilliGpus::from_milli(milli).unwrap_or(MilliGpus::from_gpus(u32::MAX))
 }

@@ -4,7 +4,7 @@
 //! **score** (which node and GPUs) → **victims** (whom to evict) → **timing** (now or later).
 
 use crate::fleet::{PreemptionSettings, ScoreRule, Terms, VictimRule};
-use crate::policy::{Admission, Blocking, OrderRule, Policy, Timing};
+use crate::policy::{Admission, Blocking, OrderRule, Policy, ReservationSettings, Timing};
 
 /// Names of the values of one part.
 type Names<T, const N: usize> = [(&'static str, T); N];
@@ -105,6 +105,12 @@ pub enum PolicyFault {
     Unread { victims: &'static str, parameter: &'static str },
     #[error("topology = true is for victims by \"least-waste\": \"{victims}\" does not look at how GPUs lie")]
     Unaligned { victims: &'static str },
+    #[error(
+        "reservations are for blocking by \"nobody\": with \"{blocking}\" others wait behind the first task as it is"
+    )]
+    ReservesBehindHead { blocking: &'static str },
+    #[error("{parameter} is {value}: write a number of {least} to {most}")]
+    Reservations { parameter: &'static str, value: u32, least: u32, most: u32 },
     #[error("usage_weight is {0}: write a number of 0 to 1000")]
     UsageWeight(f64),
     #[error("usage_window_s is 0: Eq. 18 needs a window of at least a second")]
@@ -124,6 +130,22 @@ impl Policy {
         }
         if self.topology && self.victims != VictimRule::LeastWaste {
             return Err(PolicyFault::Unaligned { victims: self.victims.name() });
+        }
+        let ReservationSettings { hp_heads, spot_heads, hp_after_s, spot_after_s, quota_percent } = self.reservations;
+        if hp_heads.max(spot_heads) > 0 && self.blocking != Blocking::Nobody {
+            return Err(PolicyFault::ReservesBehindHead { blocking: self.blocking.name() });
+        }
+        let bounds = [
+            ("hp_heads", hp_heads, 0, ReservationSettings::MOST_HEADS),
+            ("spot_heads", spot_heads, 0, ReservationSettings::MOST_HEADS),
+            ("hp_after_s", hp_after_s, 0, ReservationSettings::MOST_AFTER_S),
+            ("spot_after_s", spot_after_s, 0, ReservationSettings::MOST_AFTER_S),
+            ("quota_percent", quota_percent, 1, 100),
+        ];
+        if let Some((parameter, value, least, most)) =
+            bounds.into_iter().find(|(_, value, least, most)| !(least..=most).contains(&value))
+        {
+            return Err(PolicyFault::Reservations { parameter, value, least, most });
         }
         if !(0.0..=1_000.0).contains(&usage_weight) {
             return Err(PolicyFault::UsageWeight(usage_weight));

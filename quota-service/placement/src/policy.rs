@@ -1,6 +1,7 @@
 //! A policy by its name: the order of tasks, what admits spot, where tasks go, and who goes for HP (DESIGN §5).
 
 use crate::fleet::{PreemptionSettings, ScoreRule, Terms, VictimRule};
+use vocab::TaskClass;
 
 /// In which order tasks are tried; HP before spot in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,43 @@ pub enum Admission {
     Idle,
 }
 
+/// For how many waiting tasks places are kept, and after which wait. The oldest of a class that cannot start gets a reservation;
+/// others of its class pass it only where that does not delay it. How long tasks run is not known, so that nobody passes on the
+/// reserved nodes but spot on those of HP, which HP evicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReservationSettings {
+    /// HP tasks with a reservation at the same time; 0 for none.
+    pub hp_heads: u32,
+    /// The same for spot.
+    pub spot_heads: u32,
+    /// Seconds that an HP task waits before it gets one.
+    pub hp_after_s: u32,
+    /// The same for spot.
+    pub spot_after_s: u32,
+    /// A spot task that asks for more of a quota than this, in hundredths, gets none.
+    pub quota_percent: u32,
+}
+
+impl ReservationSettings {
+    pub const MOST_HEADS: u32 = 16;
+    /// A week.
+    pub const MOST_AFTER_S: u32 = 604_800;
+    /// No reservations, as in the papers.
+    pub const NONE: Self =
+        Self { hp_heads: 0, spot_heads: 0, hp_after_s: 600, spot_after_s: 21_600, quota_percent: 50 };
+    /// One for HP. One for spot costs other spot more than it brings, so that a pool has it where it asks for it.
+    pub const GFS: Self = Self { hp_heads: 1, ..Self::NONE };
+
+    /// How many tasks of a class have one at the same time, and after which wait.
+    #[must_use]
+    pub const fn of(&self, class: TaskClass) -> (u32, i64) {
+        match class {
+            TaskClass::Hp => (self.hp_heads, self.hp_after_s as i64),
+            TaskClass::Spot => (self.spot_heads, self.spot_after_s as i64),
+        }
+    }
+}
+
 /// When what was chosen happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
@@ -49,6 +87,7 @@ pub enum Timing {
 pub struct Policy {
     pub order: OrderRule,
     pub blocking: Blocking,
+    pub reservations: ReservationSettings,
     pub admission: Admission,
     pub score: ScoreRule,
     pub victims: VictimRule,
@@ -68,6 +107,7 @@ impl Policy {
     pub const GFS: Self = Self {
         order: OrderRule::SmallSpotFirst,
         blocking: Blocking::Nobody,
+        reservations: ReservationSettings::GFS,
         admission: Admission::Quota,
         score: ScoreRule::Apart,
         victims: VictimRule::LeastWaste,
@@ -81,6 +121,7 @@ impl Policy {
     /// GFS as the paper prints it, where that makes sense (DESIGN §4).
     pub const PAPER: Self = Self {
         order: OrderRule::Size,
+        reservations: ReservationSettings::NONE,
         score: ScoreRule::Gfs,
         preemption: PreemptionSettings { keeps_guarantees: false, ..Self::GFS.preemption },
         limits_follow_demand: false,
@@ -122,19 +163,22 @@ impl Policy {
     #[must_use]
     pub fn parse(id: &str) -> Option<Self> {
         let gfs = Self::GFS;
-        let idle = Self { admission: Admission::Idle, limits_follow_demand: false, ..gfs };
+        // Ablations and the control are published without reservations.
+        let plain = Self { reservations: ReservationSettings::NONE, ..gfs };
+        let idle = Self { admission: Admission::Idle, limits_follow_demand: false, ..plain };
         let arrival = Self { order: OrderRule::Arrival, blocking: Blocking::Class, ..idle };
         let fair = Self { score: ScoreRule::Fullest, victims: VictimRule::Tightest, ..arrival };
         let scored = |score| Self { score, ..fair };
         Some(match id {
-            "gfs" | "gfs-e" | "gfs-d" => gfs,
+            "gfs" => gfs,
+            "gfs-e" | "gfs-d" => plain,
             "gfs-topology" => Self { topology: true, ..gfs },
             "gfs-lazer" => Self { timing: Timing::Lazer { seed: 0 }, ..gfs },
             "gfs-paper" => Self::PAPER,
             "gfs-noquota" => idle,
-            "gfs-s" => Self { score: ScoreRule::Fullest, ..gfs },
-            "gfs-p" => Self { victims: VictimRule::Random { seed: 0 }, ..gfs },
-            "gfs-sp" => Self { score: ScoreRule::Fullest, victims: VictimRule::Random { seed: 0 }, ..gfs },
+            "gfs-s" => Self { score: ScoreRule::Fullest, ..plain },
+            "gfs-p" => Self { victims: VictimRule::Random { seed: 0 }, ..plain },
+            "gfs-sp" => Self { score: ScoreRule::Fullest, victims: VictimRule::Random { seed: 0 }, ..plain },
             "yarn-cs" => Self { idle_first: false, ..fair },
             "fifo-fair" => fair,
             "fgd" => scored(ScoreRule::Score(Terms::Fgd)),
@@ -146,8 +190,8 @@ impl Policy {
             "gpu-clustering" => scored(ScoreRule::GpuClustering),
             "first-fit" => scored(ScoreRule::FirstFit),
             "random" => scored(ScoreRule::Random { seed: 0 }),
-            "gfs-fgd" => Self { score: ScoreRule::Beside(Terms::Fgd), ..gfs },
-            "gfs-pwr" => Self { score: ScoreRule::Beside(Terms::Pwr), ..gfs },
+            "gfs-fgd" => Self { score: ScoreRule::Beside(Terms::Fgd), ..plain },
+            "gfs-pwr" => Self { score: ScoreRule::Beside(Terms::Pwr), ..plain },
             "lyra" => Self {
                 blocking: Blocking::Everybody,
                 admission: Admission::Idle,

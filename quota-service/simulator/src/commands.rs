@@ -302,7 +302,23 @@ fn show(named: &[(String, Outcome)], json: bool) {
         ]
     };
     print_text(&table(&header, &named.iter().map(row).collect::<Vec<_>>()));
+    print_text(&table(&["policy", "class", "GPUs", "tasks", "queue p50 s", "p99 s", "longest s"], &by_size(named)));
     say(
         "times are means in seconds; e: evictions of runs; broken: of the guarantee periods; aligned: of pods with an affinity",
     );
+}
+
+/// How long tasks of each size waited.
+fn by_size(named: &[(String, Outcome)]) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (name, run) in named {
+        for (class, sizes) in &run.summary.queue_by_size {
+            rows.extend(sizes.iter().map(|one| {
+                let seconds = [one.p50_s, one.p99_s, one.max_s].map(|seconds| format!("{seconds:.0}"));
+                let named = [name.clone(), (*class).to_owned(), one.gpus.to_owned(), one.tasks.to_string()];
+                named.into_iter().chain(seconds).collect()
+            }));
+        }
+    }
+    rows
 }

@@ -53,9 +53,25 @@ fn figures(named: &[(String, Outcome)]) -> String {
     let mut lines = "policy,figure,value\n".to_owned();
     for (name, run) in named {
         let Ok(serde_json::Value::Object(figures)) = serde_json::to_value(&run.summary) else { continue };
-        for (figure, value) in figures {
-            let _ = writeln!(lines, "{name},{figure},{value}");
+        for (figure, value) in &figures {
+            flat(&mut lines, &format!("{name},{figure}"), value);
         }
     }
     lines
+}
+
+/// A figure within figures has their names before its own.
+fn flat(lines: &mut String, name: &str, value: &serde_json::Value) {
+    match value {
+        serde_json::Value::Object(figures) => {
+            figures.iter().for_each(|(figure, value)| flat(lines, &format!("{name}.{figure}"), value));
+        }
+        serde_json::Value::Array(sizes) => {
+            let of_size = |size: &serde_json::Value| size["gpus"].as_str().unwrap_or_default().to_owned();
+            sizes.iter().for_each(|one| flat(lines, &format!("{name}.{}", of_size(one)), one));
+        }
+        value => {
+            let _ = writeln!(lines, "{name},{value}");
+        }
+    }
 }

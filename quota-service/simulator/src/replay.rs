@@ -112,6 +112,12 @@ fn start(fact: &Fact) -> Option<(&str, String)> {
 fn why(pool: &mut Pool, task: &vocab::TaskId) -> (String, String) {
     match pool.why_it_waits(task) {
         Some(WaitReason::Rests { until }) => ("rests".to_owned(), format!("it was evicted too often; until {until}")),
+        Some(WaitReason::Reserved { refusal, reservation }) => {
+            (refusal.code().to_owned(), format!("{refusal}; {reservation}"))
+        }
+        Some(WaitReason::HeldBack { by }) => {
+            ("held_back".to_owned(), format!("held back by the reservation of task {by}"))
+        }
         Some(WaitReason::Deferred { until }) => ("deferred".to_owned(), format!("it evicts nobody until {until}")),
         Some(WaitReason::Refused(refusal)) => (refusal.code().to_owned(), refusal.to_string()),
         None => ("waits".to_owned(), "behind another task".to_owned()),

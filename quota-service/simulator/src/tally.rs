@@ -7,6 +7,7 @@ use crate::world::World;
 use placement::fleet::Fleet;
 use placement::pool::Request;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use vocab::{OutcomeKind, TaskClass, UnixSeconds};
 
@@ -19,6 +20,8 @@ pub struct Summary {
     pub hp_jct_p99_s: f64,
     pub spot_jct_mean_s: f64,
     pub spot_queue_mean_s: f64,
+    /// Waiting by the GPUs of tasks over all their pods: `hp` and `spot`, each by rising size.
+    pub queue_by_size: BTreeMap<&'static str, Vec<SizeQueue>>,
     pub evictions: u64,
     /// Evictions of runs.
     pub eviction_rate: f64,
@@ -52,6 +55,20 @@ pub struct Summary {
     pub deferrals: Option<u64>,
 }
 
+/// How long tasks of a size waited, all their waits together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SizeQueue {
+    /// Of a task: `1` for one or a share of one, `2-4` and so on.
+    pub gpus: &'static str,
+    pub tasks: u64,
+    pub p50_s: f64,
+    pub p99_s: f64,
+    pub max_s: f64,
+}
+
+/// Sizes of tasks by their GPUs over all pods, up to so many thousandths each; the last one is for all above.
+const SIZES: [(&str, u64); 5] = [("1", 1_000), ("2-4", 4_000), ("5-8", 8_000), ("9-16", 16_000), ("17+", u64::MAX)];
+
 /// A pool hour.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Sample {
@@ -73,6 +90,8 @@ pub struct Tally {
     start_s: i64,
     until_s: i64,
     queues: [Vec<i64>; 2],
+    /// The same by size.
+    queues_by_size: [[Vec<i64>; SIZES.len()]; 2],
     jcts: [Vec<i64>; 2],
     runs: u64,
     evictions: u64,
@@ -150,6 +169,8 @@ impl Tally {
     pub fn finished(&mut self, at_s: i64, request: &Request, waited_s: i64, held_milli: u64) {
         self.change(at_s, |used| used - held_milli);
         self.queues[class(request)].push(waited_s);
+        let size = SIZES.iter().position(|(_, most)| milli(request) <= *most).unwrap_or(SIZES.len() - 1);
+        self.queues_by_size[class(request)][size].push(waited_s);
         self.jcts[class(request)].push(at_s - request.submitted.get());
     }
 
@@ -197,6 +218,7 @@ impl Tally {
         self.change(self.until_s, |used| used);
         let window_s = (self.until_s - self.start_s).max(1);
         let all = u128::from(world.gpus()) * 1_000 * window_s as u128;
+        let queue_by_size = by_size(&mut self.queues_by_size);
         let [hp_queue, spot_queue] = &mut self.queues;
         let [hp_jct, spot_jct] = &mut self.jcts;
         let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
@@ -208,6 +230,7 @@ impl Tally {
             hp_jct_p99_s: percentile(hp_jct, 99),
             spot_jct_mean_s: mean(spot_jct),
             spot_queue_mean_s: mean(spot_queue),
+            queue_by_size,
             evictions: self.evictions,
             eviction_rate: share(self.evictions, self.runs),
             guarantee_eviction_rate: share(self.broken, self.kept + self.broken),
@@ -229,6 +252,17 @@ impl Tally {
         };
         Outcome { summary, course: self.course }
     }
+}
+
+/// By class and size; sizes of which there is no task are left out.
+fn by_size(queues: &mut [[Vec<i64>; SIZES.len()]; 2]) -> BTreeMap<&'static str, Vec<SizeQueue>> {
+    let of_size = |((size, _), waits): (&(&'static str, u64), &mut Vec<i64>)| {
+        let [p50_s, p99_s, max_s] = [50, 99, 100].map(|hundredths| percentile(waits, hundredths));
+        let queue = SizeQueue { gpus: *size, tasks: waits.len() as u64, p50_s, p99_s, max_s };
+        (queue.tasks > 0).then_some(queue)
+    };
+    let of_class = |waits: &mut [Vec<i64>; SIZES.len()]| SIZES.iter().zip(waits).filter_map(of_size).collect();
+    ["hp", "spot"].into_iter().zip(queues.iter_mut().map(of_class)).collect()
 }
 
 fn mean(values: &[i64]) -> f64 {

@@ -102,6 +102,12 @@ pub fn reason(why: &WaitReason) -> ReasonBody {
             let detail = format!("it would have to evict: it does so from {until} on, unless GPUs fall idle before");
             ReasonBody { code: "deferred".to_owned(), detail }
         }
+        WaitReason::Reserved { refusal, reservation } => {
+            ReasonBody { code: refusal.code().to_owned(), detail: format!("{refusal}; {reservation}") }
+        }
+        WaitReason::HeldBack { by } => {
+            ReasonBody { code: "held_back".to_owned(), detail: format!("held back by the reservation of task {by}") }
+        }
         WaitReason::Refused(refusal) => ReasonBody { code: refusal.code().to_owned(), detail: refusal.to_string() },
     }
 }

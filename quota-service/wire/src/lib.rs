@@ -50,7 +50,7 @@ pub use look::{
 pub use node::{NodeBody, NodeList};
 pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};
 pub use overrides::{OverrideBody, OverrideList, OverrideRequest};
-pub use policy::{PolicyBody, ScoreBody, VictimsBody, no_policy};
+pub use policy::{PolicyBody, ReservationsBody, ScoreBody, VictimsBody, no_policy};
 pub use pool::{PoolForecastStep, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, PoolTasks, SettingsBody};
 pub use problem::{FieldError, Problem};
 pub use snapshot::{

@@ -5,6 +5,7 @@ use crate::fault::Place;
 use placement::Policy;
 use placement::fleet::{PreemptionSettings, ScoreRule, Terms, VictimRule};
 use placement::pipeline::{Part, PolicyFault};
+use placement::policy::ReservationSettings;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -23,6 +24,9 @@ pub struct PolicyBody {
     /// Who waits behind a task that does not fit: `nobody`, `class` or `everybody`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocking: Option<String>,
+    /// For whom places are kept that would starve otherwise; for blocking by `nobody`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservations: Option<ReservationsBody>,
     /// What a spot task needs to start: `quota`, or `idle` GPUs alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<String>,
@@ -39,6 +43,41 @@ pub struct PolicyBody {
     /// When what was chosen happens: `at-once`, or `lazer`, where HP that would evict waits for a moment that is learned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<String>,
+}
+
+/// For how many waiting tasks places are kept, and after which wait. What is left out is as in the policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReservationsBody {
+    /// HP tasks with a reservation at the same time, 0 to 16; 0 for none. 1 in `gfs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hp_heads: Option<u32>,
+    /// The same for spot; 0 in `gfs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spot_heads: Option<u32>,
+    /// Seconds that an HP task waits before it gets one, at most a week; 600 in `gfs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hp_after_s: Option<u32>,
+    /// The same for spot; 21,600 in `gfs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spot_after_s: Option<u32>,
+    /// A spot task that asks for more of its quota than this, in percent, gets none; 50 in `gfs`, 1 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_percent: Option<u32>,
+}
+
+impl ReservationsBody {
+    /// These settings, and the others as they are.
+    #[must_use]
+    pub fn over(&self, others: ReservationSettings) -> ReservationSettings {
+        ReservationSettings {
+            hp_heads: self.hp_heads.unwrap_or(others.hp_heads),
+            spot_heads: self.spot_heads.unwrap_or(others.spot_heads),
+            hp_after_s: self.hp_after_s.unwrap_or(others.hp_after_s),
+            spot_after_s: self.spot_after_s.unwrap_or(others.spot_after_s),
+            quota_percent: self.quota_percent.unwrap_or(others.quota_percent),
+        }
+    }
 }
 
 /// Which node and which GPUs.
@@ -105,9 +144,13 @@ impl PolicyBody {
         let admission = part(place, "admission", self.admission.as_deref(), base.admission)?;
         // Without limits, there are none that follow; only a file that asks for it contradicts itself.
         let follows = base.limits_follow_demand && admission == base.admission;
+        let blocking = part(place, "blocking", self.blocking.as_deref(), base.blocking)?;
+        // The same holds for reservations where others wait behind the first task as it is.
+        let inherited = if blocking == base.blocking { base.reservations } else { ReservationSettings::NONE };
         let mut policy = Policy {
             order: part(place, "order", self.order.as_deref(), base.order)?,
-            blocking: part(place, "blocking", self.blocking.as_deref(), base.blocking)?,
+            blocking,
+            reservations: self.reservations.as_ref().map_or(inherited, |body| body.over(inherited)),
             admission,
             limits_follow_demand: self.limits_follow_demand.unwrap_or(follows),
             topology: self.topology.unwrap_or(base.topology),
@@ -217,6 +260,23 @@ mod tests {
         assert_eq!(scored(r#"{"by": "pwr-fgd", "alpha": 0.25}"#), Ok(ScoreRule::Score(mix)));
         assert_eq!(scored(r#"{"by": "pwr-fgd", "alpha": 0.25, "beside_gfs": true}"#), Ok(ScoreRule::Beside(mix)));
         assert_eq!(scored(r#"{"by": "fgd", "beside_gfs": false}"#), Ok(ScoreRule::Score(Terms::Fgd)));
+    }
+
+    #[test]
+    fn reservations_are_those_of_the_policy_where_they_are_not_named_and_stay_within_bounds() {
+        let gfs = Policy::GFS.reservations;
+        let of = |json: &str| parse(json).map(|policy| policy.reservations);
+        let two = of(r#"{"name": "m", "reservations": {"hp_heads": 2, "hp_after_s": 60}}"#);
+        assert_eq!(two, Ok(ReservationSettings { hp_heads: 2, hp_after_s: 60, ..gfs }));
+        assert_eq!(of(r#"{"name": "m", "like": "gfs-paper"}"#), Ok(ReservationSettings::NONE));
+        assert_eq!(of(r#"{"name": "m", "blocking": "class"}"#), Ok(ReservationSettings::NONE));
+        let refused = |json: &str| of(json).unwrap_err();
+        let behind = refused(r#"{"name": "m", "blocking": "class", "reservations": {"hp_heads": 1}}"#);
+        assert!(behind.starts_with("/policy_parts: reservations are for blocking by \"nobody\""), "{behind}");
+        let many = refused(r#"{"name": "m", "reservations": {"spot_heads": 17}}"#);
+        assert_eq!(many, "/policy_parts: spot_heads is 17: write a number of 0 to 16");
+        let none = refused(r#"{"name": "m", "reservations": {"quota_percent": 0}}"#);
+        assert_eq!(none, "/policy_parts: quota_percent is 0: write a number of 1 to 100");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use crate::bounds::{MOST_OUTCOMES, MOST_WAIT_S};
 use crate::fault::{FieldFault, Place};
-use crate::policy::PolicyBody;
+use crate::policy::{PolicyBody, ReservationsBody};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -173,6 +173,9 @@ pub struct SettingsBody {
     /// The same by its parts, instead of `policy`, which then answers its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_parts: Option<PolicyBody>,
+    /// For whom places are kept that would starve otherwise; what is left out is as in the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservations: Option<ReservationsBody>,
     /// Decide on tasks and log it, and do nothing.
     #[serde(default)]
     pub shadow: Option<bool>,

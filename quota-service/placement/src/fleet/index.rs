@@ -69,24 +69,33 @@ pub struct Key {
 pub struct Index {
     /// By class.
     buckets: [BTreeMap<Lead, Bucket>; 2],
-    /// How many nodes have so many GPUs without HP.
-    without_hp: BTreeMap<u8, u32>,
-    /// How many nodes have so many idle GPUs.
-    idle: BTreeMap<u8, u32>,
+    /// Nodes by their GPUs without HP.
+    without_hp: Rows,
+    /// Nodes by their idle GPUs.
+    idle: Rows,
 }
 
-fn count(nodes: &mut BTreeMap<u8, u32>, gpus: u8, adds: bool) {
-    let count = nodes.entry(gpus).or_default();
-    *count = if adds { *count + 1 } else { *count - 1 };
-    if *count == 0 {
-        nodes.remove(&gpus);
+/// Nodes by a number of GPUs; no row is empty.
+type Rows = BTreeMap<u8, BTreeSet<u32>>;
+
+fn enter(rows: &mut Rows, gpus: u8, node: u32) {
+    rows.entry(gpus).or_default().insert(node);
+}
+
+fn leave(rows: &mut Rows, gpus: u8, node: u32) {
+    if let Some(row) = rows.get_mut(&gpus) {
+        row.remove(&node);
+        if row.is_empty() {
+            rows.remove(&gpus);
+        }
     }
 }
 
 /// Whether so many pods of so many whole GPUs could fit, CPU and memory aside.
-fn suffices(nodes: &BTreeMap<u8, u32>, gpus: u16, pods: u32) -> bool {
+fn suffices(rows: &Rows, gpus: u16, pods: u32) -> bool {
     let pods_of = |have: u8| u64::from(u16::from(have).checked_div(gpus).unwrap_or(u16::MAX));
-    nodes.iter().map(|(have, count)| pods_of(*have) * u64::from(*count)).sum::<u64>() >= u64::from(pods)
+    rows.iter().map(|(have, row)| pods_of(*have).saturating_mul(row.len() as u64)).fold(0, u64::saturating_add)
+        >= u64::from(pods)
 }
 
 const fn number(class: TaskClass) -> usize {
@@ -120,8 +129,8 @@ impl Key {
 
 impl Index {
     pub fn insert(&mut self, key: Key) {
-        count(&mut self.without_hp, key.without_hp, true);
-        count(&mut self.idle, key.leads[1].1.gpus, true);
+        enter(&mut self.without_hp, key.without_hp, key.places[0].node);
+        enter(&mut self.idle, key.leads[1].1.gpus, key.places[0].node);
         for (buckets, (lead, place)) in self.buckets.iter_mut().zip(key.leads.into_iter().zip(key.places)) {
             let bucket = buckets.entry(lead).or_default();
             bucket.all.insert(place);
@@ -140,8 +149,8 @@ impl Index {
                 buckets.remove(&lead);
             }
         }
-        count(&mut self.without_hp, key.without_hp, false);
-        count(&mut self.idle, key.leads[1].1.gpus, false);
+        leave(&mut self.without_hp, key.without_hp, key.places[0].node);
+        leave(&mut self.idle, key.leads[1].1.gpus, key.places[0].node);
     }
 
     /// Whether whole GPUs of the pool could hold all pods of a gang: idle ones, or all that HP does not have. Where not, no
@@ -151,6 +160,16 @@ impl Index {
             GpuRequest::Whole(gpus) => suffices(if whoever_goes { &self.without_hp } else { &self.idle }, gpus, pods),
             GpuRequest::Share(_) => true,
         }
+    }
+
+    /// Nodes by the GPUs that a class could have there in the end: those without HP, or the idle ones. Most first, then by
+    /// their numbers.
+    pub fn rows(&self, class: TaskClass) -> impl Iterator<Item = (u8, &BTreeSet<u32>)> {
+        let rows = match class {
+            TaskClass::Hp => &self.without_hp,
+            TaskClass::Spot => &self.idle,
+        };
+        rows.iter().rev().map(|(gpus, row)| (*gpus, row))
     }
 
     /// The best node by `best` on which whole GPUs of a pod are idle, and of equal ones the first of Algorithm 1. Nodes for

@@ -1,5 +1,7 @@
 //! Non-preemptive placement (GFS Algorithm 1), and how a plan becomes real.
 
+mod slots;
+
 use super::lent::mask_of;
 use super::score::{ScoreRule, Workload};
 use super::{Fleet, Gang, GpuPlace, GpuRequest, Guarantee, PodPlace, Running};

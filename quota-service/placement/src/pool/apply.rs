@@ -53,6 +53,7 @@ impl Pool {
     }
 
     pub(super) fn apply_now(&mut self, fact: &Fact, then: &mut Consequences) -> Result<(), Fault> {
+        self.reservations.change(fact);
         match fact {
             Fact::NodeAdded { node, gpus, cpu_milli, memory_mib, topology } => {
                 self.fleet.add_laid_out(node.clone(), *gpus, (*cpu_milli, *memory_mib), topology.clone())?;
@@ -111,6 +112,7 @@ impl Pool {
     /// Something changed that may let waiting tasks start.
     pub(super) fn freed(&mut self, who: Stale) {
         self.stale = self.stale.max(who);
+        self.reservations.forget();
         self.grow_at = Some(self.now);
     }
 

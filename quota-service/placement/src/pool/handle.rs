@@ -15,6 +15,7 @@ impl Pool {
     /// # Errors
     /// The command does not fit the state. Time has passed all the same, and what followed from that is in the report.
     pub fn handle(&mut self, now: UnixSeconds, command: &Command) -> (Report, Result<(), Fault>) {
+        self.reserve();
         let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
         self.renew(&mut report);
         self.observe();
@@ -31,9 +32,7 @@ impl Pool {
         if let Some(task) = submitted.filter(|_| done.is_ok() && self.stale < Stale::All) {
             self.try_new(&task, &mut report);
         }
-        if self.stale > Stale::Nobody {
-            self.walk(&mut report);
-        }
+        self.walk(&mut report);
         self.grow(&mut report);
         self.newcomer = None;
         if *command == Command::Pass {
@@ -96,7 +95,9 @@ impl Pool {
         for (task, hours) in ended {
             let Some(gang) = self.requests.get(&task).map(|admitted| admitted.request.core()) else { continue };
             let is_free = self.policy.admission == Admission::Idle;
-            if is_free || over_quota(&self.fleet, &gang, hours, &self.limits_now()).is_none() {
+            self.reserve();
+            let limits = self.limits_beside_reservations(&gang);
+            if is_free || over_quota(&self.fleet, &gang, hours, &limits).is_none() {
                 let guarantee = Guarantee::from(self.now, hours);
                 // It runs: nothing can refuse it.
                 let _ = self.record(Fact::Renewed { task, guarantee }, report);
@@ -110,12 +111,15 @@ impl Pool {
     }
 
     fn decide_within(&mut self, gang: &Gang, hours: Option<HorizonHours>, may_evict: bool) -> Decision {
-        let limits = &self.limits_now();
+        self.reserve();
+        let limits = &self.limits_beside_reservations(gang);
+        let kept = self.keep_reserved(gang);
         let shielded = if may_evict { self.shield(gang) } else { Vec::new() };
         let Self { policy, history, workload, now, .. } = self;
         let on = Circumstances { now: *now, limits, history: *history, policy, workload, may_evict };
         let decision = decide(&mut self.fleet, gang, hours, &on);
         self.release(shielded);
+        self.open_again(&kept);
         decision
     }
 
@@ -133,6 +137,7 @@ impl Pool {
         // Whoever is evicted below waits again, and may fit elsewhere. It ends: only HP evicts, each time for one that waits
         // and then waits no more.
         loop {
+            self.reserve();
             match std::mem::take(&mut self.stale) {
                 Stale::Nobody => return,
                 // A task at the head of the queue may block others, of whatever class.
@@ -144,9 +149,12 @@ impl Pool {
 
     /// `blocked` classes are not tried. Of tasks that ask for the same, none fits where one does not.
     fn walk_once(&mut self, mut blocked: [bool; 2], report: &mut Report) {
-        let mut last = None;
+        let (mut last, mut class) = (None, None);
         while let Some(key) = self.queue.key_after(last) {
             last = Some(key);
+            if class.replace(key.0) != Some(key.0) && !blocked[usize::from(key.0 == TaskClass::Spot)] {
+                self.try_reserved(key.0, report);
+            }
             let is_blocked = &mut blocked[usize::from(key.0 == TaskClass::Spot)];
             let mut heads = if *is_blocked { BTreeSet::new() } else { self.queue.heads(key) };
             while let Some(((_, task), shape)) = heads.pop_first() {
@@ -166,7 +174,7 @@ impl Pool {
         }
     }
 
-    fn try_to_start(&mut self, task: &TaskId, report: &mut Report) -> bool {
+    pub(super) fn try_to_start(&mut self, task: &TaskId, report: &mut Report) -> bool {
         let Some(waiting) = self.queue.get(task) else { return false };
         let (gang, hours) = (waiting.request.core(), waiting.request.hours);
         let may_evict = waiting.deferral.is_none();

@@ -11,6 +11,7 @@ mod elastic;
 mod facts;
 mod handle;
 mod queue;
+mod reserve;
 mod resize;
 mod snapshot;
 mod state;
@@ -23,6 +24,7 @@ pub use elastic::{Elastic, ElasticFault};
 pub use facts::{
     Command, Consequences, Cut, CutReason, Ending, Fact, Fault, NodeLoss, PeriodEnd, Report, Resize, ResizeReason,
 };
+pub use reserve::Reservation;
 pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec};
 pub use state::WaitReason;
 
@@ -122,6 +124,8 @@ pub struct Pool {
     resting: BTreeSet<(UnixSeconds, TaskId)>,
     deferred: BTreeSet<(UnixSeconds, TaskId)>,
     learned: Option<Box<defer::Learned>>,
+    /// Follow from the rest.
+    reservations: reserve::Reservations,
     /// The HP task that has just come: it alone is put off, not who waited already or lost its node.
     newcomer: Option<TaskId>,
     /// Times that a task was sent to rest.
@@ -174,6 +178,7 @@ impl Pool {
             resting: BTreeSet::new(),
             deferred: BTreeSet::new(),
             learned: defer::Learned::of(policy.timing),
+            reservations: reserve::Reservations::default(),
             newcomer: None,
             rests: 0,
             stale: Stale::Nobody,

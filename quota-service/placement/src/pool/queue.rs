@@ -41,16 +41,25 @@ pub type Key = (TaskClass, Reverse<u64>, Reverse<u32>);
 pub type Head = (UnixSeconds, TaskId);
 type Group = BTreeMap<Shape, BTreeSet<Head>>;
 
+const fn number(class: TaskClass) -> usize {
+    match class {
+        TaskClass::Hp => 0,
+        TaskClass::Spot => 1,
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Queue {
     rule: OrderRule,
     groups: BTreeMap<Key, Group>,
     tasks: BTreeMap<TaskId, Waiting>,
+    /// By class: those that are tried, by the time for which they have waited.
+    ages: [BTreeSet<Head>; 2],
 }
 
 impl Queue {
     pub const fn new(rule: OrderRule) -> Self {
-        Self { rule, groups: BTreeMap::new(), tasks: BTreeMap::new() }
+        Self { rule, groups: BTreeMap::new(), tasks: BTreeMap::new(), ages: [BTreeSet::new(), BTreeSet::new()] }
     }
 
     fn key(&self, shape: &Shape) -> Key {
@@ -75,6 +84,9 @@ impl Queue {
     pub fn insert(&mut self, waiting: Waiting) {
         if waiting.rests_until.is_none() {
             let (shape, task) = (Shape::of(&waiting), waiting.request.gang.task.clone());
+            if waiting.deferral.is_none() {
+                self.ages[number(shape.class)].insert((waiting.queued, task.clone()));
+            }
             let group = self.groups.entry(self.key(&shape)).or_default();
             group.entry(shape).or_default().insert((waiting.request.submitted, task));
         }
@@ -84,6 +96,7 @@ impl Queue {
     pub fn remove(&mut self, task: &TaskId) -> Option<Waiting> {
         let waiting = self.tasks.remove(task)?;
         let shape = Shape::of(&waiting);
+        self.ages[number(shape.class)].remove(&(waiting.queued, task.clone()));
         let key = self.key(&shape);
         if let Some(group) = self.groups.get_mut(&key) {
             if let Some(tasks) = group.get_mut(&shape) {
@@ -97,6 +110,11 @@ impl Queue {
             }
         }
         Some(waiting)
+    }
+
+    /// Tasks of a class that are tried, neither at rest nor put off: since when each waits, the one that waits longest first.
+    pub fn oldest(&self, class: TaskClass) -> impl Iterator<Item = &Head> {
+        self.ages[number(class)].iter()
     }
 
     /// Whether others wait for the very same.

@@ -1,7 +1,7 @@
 //! What is asked of a pool beside decisions: why a task waits, what quota is cut from, and what may be promised when nobody
 //! knows a quota.
 
-use super::Pool;
+use super::{Pool, Reservation};
 use crate::decide::{Decision, Limit, Refusal, over_quota};
 use crate::fleet::Gang;
 use crate::policy::Admission;
@@ -19,6 +19,15 @@ pub enum WaitReason {
         until: UnixSeconds,
     },
     Refused(Refusal),
+    /// Nodes are kept for it until it fits.
+    Reserved {
+        refusal: Refusal,
+        reservation: Reservation,
+    },
+    /// It would start, but for the reservation of this task.
+    HeldBack {
+        by: TaskId,
+    },
 }
 
 impl Pool {
@@ -33,8 +42,12 @@ impl Pool {
         }
         let (gang, hours) = (waiting.request.core(), waiting.request.hours);
         match self.decide(&gang, hours) {
-            Decision::Wait(refusal) => Some(WaitReason::Refused(refusal)),
             Decision::Start { .. } => None,
+            Decision::Wait(refusal) => Some(match (self.reservation(task), self.held_back_by(&gang, hours)) {
+                (Some(reservation), _) => WaitReason::Reserved { refusal, reservation },
+                (None, Some(by)) => WaitReason::HeldBack { by },
+                (None, None) => WaitReason::Refused(refusal),
+            }),
         }
     }
 

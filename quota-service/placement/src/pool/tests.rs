@@ -2,11 +2,12 @@ mod damaged;
 mod defer;
 mod demand;
 mod elastic;
+mod reserve;
 
 use super::*;
 use crate::fleet::{GpuRequest, PodRequest};
 use crate::invariants;
-use crate::policy::{Blocking, Timing};
+use crate::policy::{Blocking, ReservationSettings, Timing};
 use proptest::prelude::*;
 use std::sync::Arc;
 use vocab::{NodeId, OutcomeKind, TaskClass, Topology};
@@ -252,6 +253,22 @@ const POLICIES: [&str; 11] = [
     "fgd",
 ];
 
+/// A policy with so many reservations of each class, where it can have any; with 0 as it is.
+fn reserving(policy: &str, heads: u32, after_s: u32) -> Policy {
+    let policy = Policy::parse(policy).unwrap();
+    if heads == 0 || policy.blocking != Blocking::Nobody {
+        return policy;
+    }
+    let reservations = ReservationSettings {
+        hp_heads: heads,
+        spot_heads: heads,
+        hp_after_s: after_s,
+        spot_after_s: after_s,
+        quota_percent: 100,
+    };
+    Policy { reservations, ..policy }
+}
+
 fn invariants_hold(pool: &Pool) {
     invariants::no_gpu_is_overused(pool.fleet());
     invariants::books_balance(pool.fleet());
@@ -277,8 +294,9 @@ proptest! {
     #[test]
     fn facts_rebuild_the_state_and_a_snapshot_stands_for_them(
         policy in prop::sample::select(&POLICIES[..]), grace_s in prop::sample::select(vec![0, 30]), steps in steps(),
+        heads in 0_u32..4, after_s in prop::sample::select(vec![0, 900]),
     ) {
-        let (policy, rules) = (Policy::parse(policy).unwrap(), PoolRules { grace_s, ..PoolRules::default() });
+        let (policy, rules) = (reserving(policy, heads, after_s), PoolRules { grace_s, ..PoolRules::default() });
         let mut pool = Pool::new(policy, rules);
         let mut rebuilt = Pool::new(policy, rules);
         let mut restored = pool.clone();
