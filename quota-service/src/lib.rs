@@ -20,6 +20,7 @@ pub mod error;
 pub mod http;
 pub mod leases;
 pub mod metrics;
+mod organizations;
 pub mod plan;
 pub mod promises;
 pub mod published;

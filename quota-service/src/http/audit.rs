@@ -90,7 +90,7 @@ fn record(service: &Service, who: &Caller, route: &str, detail: &serde_json::Val
 /// Taken whole or not at all. The audit keeps the reason and what was there before.
 #[utoipa::path(post, path = "/v1/usage/corrections", tag = "feed", request_body = UsageCorrections, responses(
     (status = 200, description = "Durable; one result for each row, in their order", body = UsageCorrectionsReceipt),
-    (status = 400, description = "Rows are refused, or there is no reason; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "Rows are refused, bring too many organizations, or there is no reason; nothing was taken", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
     (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
@@ -102,6 +102,7 @@ pub async fn correct_usage(
 ) -> Result<(Extension<Audited>, Json<UsageCorrectionsReceipt>), ApiError> {
     let (reason, rows) = body.parse()?;
     super::usage::check_over(&service, &rows)?;
+    super::usage::check_organizations(&service, &rows).await?;
     let who_asks = Who(who);
     for row in &rows {
         who_asks.of_pool(&row.series.pool)?;
