@@ -24,7 +24,6 @@ pub enum PanelError {
 pub struct Series {
     id: SeriesId,
     demand_gpus: Vec<f64>,
-    recorded: Vec<bool>,
     measured: Vec<bool>,
     first_measured: Option<usize>,
 }
@@ -41,13 +40,7 @@ impl Series {
         &self.demand_gpus
     }
 
-    /// Whether each hour has a row, be it in a recording gap.
-    #[must_use]
-    pub fn recorded(&self) -> &[bool] {
-        &self.recorded
-    }
-
-    /// Whether each hour was measured: false where there is no row, and in recording gaps.
+    /// Whether each hour was measured: it has a row, be it of zero.
     #[must_use]
     pub fn measured(&self) -> &[bool] {
         &self.measured
@@ -60,48 +53,28 @@ impl Series {
     }
 
     fn empty(id: SeriesId, hours: usize) -> Self {
-        let measured = vec![false; hours];
-        Self { id, demand_gpus: vec![0.0; hours], recorded: measured.clone(), measured, first_measured: None }
+        Self { id, demand_gpus: vec![0.0; hours], measured: vec![false; hours], first_measured: None }
     }
 
-    /// Adds an hour without a row.
-    fn push_empty(&mut self) {
-        self.demand_gpus.push(0.0);
-        self.recorded.push(false);
-        self.measured.push(false);
-    }
-
-    fn record_last(&mut self, demand_gpus: f64) {
-        if let (Some(last), Some(recorded)) = (self.demand_gpus.last_mut(), self.recorded.last_mut()) {
-            (*last, *recorded) = (demand_gpus, true);
+    /// Adds an hour, which continues the one before it where it has no row.
+    fn push(&mut self, demand_gpus: Option<f64>) {
+        if demand_gpus.is_some() {
+            self.first_measured.get_or_insert(self.demand_gpus.len());
         }
+        let before = self.demand_gpus.last().copied().filter(|_| self.first_measured.is_some());
+        self.demand_gpus.push(demand_gpus.or(before).unwrap_or(0.0));
+        self.measured.push(demand_gpus.is_some());
     }
 
-    /// [`seal`](Self::seal) for the last hour alone.
-    fn seal_last(&mut self, is_gap: bool) {
-        let Some(last) = self.demand_gpus.len().checked_sub(1) else { return };
-        self.measured[last] = self.recorded[last] && !is_gap;
-        if self.measured[last] {
-            self.first_measured.get_or_insert(last);
-        } else {
-            self.demand_gpus[last] = last
-                .checked_sub(1)
-                .filter(|_| self.first_measured.is_some())
-                .map_or(0.0, |before| self.demand_gpus[before]);
-        }
-    }
-
-    fn seal(&mut self, recording_gap: &[bool]) {
-        self.first_measured = None;
-        self.measured.clone_from(&self.recorded);
+    /// Fills the gaps forward.
+    fn seal(&mut self) {
+        self.first_measured = self.measured.iter().position(|&measured| measured);
         let mut last = 0.0;
-        for (hour, gap) in recording_gap.iter().enumerate() {
-            self.measured[hour] &= !gap;
-            if self.measured[hour] {
-                last = self.demand_gpus[hour];
-                self.first_measured.get_or_insert(hour);
+        for (demand_gpus, measured) in self.demand_gpus.iter_mut().zip(&self.measured) {
+            if *measured {
+                last = *demand_gpus;
             } else {
-                self.demand_gpus[hour] = last;
+                *demand_gpus = last;
             }
         }
     }
@@ -173,8 +146,15 @@ impl Panel {
         &self.pool_peaks
     }
 
-    /// Hours in which every organization is zero or without a row: the recorder failed, not the demand. With a single
-    /// series no such thing can be told, and nothing is marked.
+    /// The own peak of a pool (`*`), where it has rows.
+    #[must_use]
+    pub fn pool_peak_of(&self, pool: &PoolId) -> Option<&Series> {
+        let place = self.pool_peaks.binary_search_by(|series| series.id.pool.cmp(pool)).ok()?;
+        Some(&self.pool_peaks[place])
+    }
+
+    /// Hours without a row of any organization: the recorder failed, not the demand. Explicit zeros are measurements;
+    /// traces whose recorder wrote zeros where it failed lose these rows at import ([`crate::read::ReadReport::leave_out_zero_hours`]).
     #[must_use]
     pub fn recording_gap(&self) -> &[bool] {
         &self.recording_gap
@@ -207,39 +187,13 @@ impl Panel {
         if let Some((series, _)) = other.cloned() {
             return Err(PanelError::OtherCluster { series, cluster: self.cluster.clone() });
         }
-        let is_only = |one: &[Series]| one.len() < 2;
-        let was_single = is_only(&self.series);
-        for (id, _) in demand {
-            let hours = self.hours;
-            let all = if id.is_pool_peak() { &mut self.pool_peaks } else { &mut self.series };
-            if let Err(place) = all.binary_search_by(|one| one.id.cmp(id)) {
-                all.insert(place, Series::empty(id.clone(), hours));
-            }
-        }
-        for one in self.series.iter_mut().chain(&mut self.pool_peaks) {
-            one.push_empty();
-        }
-        for (id, demand_gpus) in demand {
-            let all = if id.is_pool_peak() { &mut self.pool_peaks } else { &mut self.series };
-            if let Ok(place) = all.binary_search_by(|one| one.id.cmp(id)) {
-                all[place].record_last(*demand_gpus);
-            }
-        }
+        let (pools, organizations): (Vec<_>, Vec<_>) = demand.iter().partition(|(id, _)| id.is_pool_peak());
+        self.recording_gap.push(organizations.is_empty());
+        push_rows(&mut self.series, organizations, self.hours);
+        push_rows(&mut self.pool_peaks, pools, self.hours);
         self.hours += 1;
-        let last = self.hours - 1;
-        let silent = |one: &Series| !one.recorded[last] || one.demand_gpus[last] == 0.0;
-        self.recording_gap.push(!is_only(&self.series) && self.series.iter().all(silent));
         self.features
             .push(self.calendar.at(self.start.plus_hours((self.hours + usize::from(HorizonHours::MAX)) as i64 - 1)));
-        if was_single && !is_only(&self.series) {
-            // With a second series it can be told which earlier hours were not recorded.
-            self.recording_gap = recording_gaps(&self.series, self.hours);
-            let gaps = self.recording_gap.clone();
-            self.series.iter_mut().chain(&mut self.pool_peaks).for_each(|one| one.seal(&gaps));
-            return Ok(());
-        }
-        let gap = self.recording_gap[last];
-        self.series.iter_mut().chain(&mut self.pool_peaks).for_each(|one| one.seal_last(gap));
         Ok(())
     }
 
@@ -298,7 +252,7 @@ impl PanelBuilder {
             self.add_series(id)?;
         }
         let series = self.series.get_mut(id).expect("added above");
-        if std::mem::replace(&mut series.recorded[index], true) {
+        if std::mem::replace(&mut series.measured[index], true) {
             return Err(PanelError::Twice { series: id.clone(), hour });
         }
         series.demand_gpus[index] = demand_gpus;
@@ -313,7 +267,7 @@ impl PanelBuilder {
         Ok(())
     }
 
-    /// Finds the recording gaps, fills the gaps forward and looks up the calendar.
+    /// Marks the recording gaps, fills the gaps forward and looks up the calendar.
     ///
     /// # Errors
     /// There is no organization, or no hour.
@@ -324,9 +278,7 @@ impl PanelBuilder {
             return Err(PanelError::Empty { cluster: self.cluster });
         }
         let recording_gap = recording_gaps(&series, self.hours);
-        for one in series.iter_mut().chain(&mut pool_peaks) {
-            one.seal(&recording_gap);
-        }
+        series.iter_mut().chain(&mut pool_peaks).for_each(Series::seal);
         let known = self.hours + usize::from(HorizonHours::MAX);
         let features = (0..known).map(|hour| self.calendar.at(self.start.plus_hours(hour as i64))).collect();
         Ok(Panel {
@@ -343,12 +295,32 @@ impl PanelBuilder {
 }
 
 fn recording_gaps(series: &[Series], hours: usize) -> Vec<bool> {
-    if series.len() < 2 {
-        return vec![false; hours];
+    let mut gaps = vec![true; hours];
+    for one in series {
+        gaps.iter_mut().zip(&one.measured).for_each(|(gap, measured)| *gap &= !measured);
     }
-    let silent = |one: &Series, hour: usize| !one.recorded[hour] || one.demand_gpus[hour] == 0.0;
-    (0..hours).map(|hour| series.iter().all(|one| silent(one, hour))).collect()
+    gaps
+}
+
+/// Adds an hour to series of `hours` hours, in their order. Those that are new are sorted in once, whatever their number.
+fn push_rows(series: &mut Vec<Series>, mut rows: Vec<&(SeriesId, f64)>, hours: usize) {
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
+    rows.dedup_by(|a, b| a.0 == b.0);
+    let known = series.len();
+    for (id, _) in &rows {
+        if series[..known].binary_search_by(|one| one.id.cmp(id)).is_err() {
+            series.push(Series::empty(id.clone(), hours));
+        }
+    }
+    if series.len() > known {
+        series.sort_by(|a, b| a.id.cmp(&b.id));
+    }
+    let mut rows = rows.into_iter().peekable();
+    for one in series {
+        let row = rows.next_if(|(id, _)| *id == one.id);
+        one.push(row.map(|(_, demand_gpus)| *demand_gpus));
+    }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,35 +1,59 @@
 //! The rule for an organization that has left, or stands still: nothing stays reserved for it.
 
-use datasets::{Panel, Series};
-use vocab::{DemandForecast, ForecastError, ForecastOrigin, HorizonHours, HourStart, StepForecast};
+use datasets::Panel;
+use vocab::{DemandForecast, ForecastError, ForecastOrigin, HorizonHours, HourStart, PoolId, StepForecast};
 
 /// An organization without demand for so many hours in which its pool was recorded has left. On the hours of Helios before
 /// its test week one that was at zero for 48 hours asked for anything within the next four with a chance of 1.9 % (3.0 %
 /// after 24 hours, 2.3 % after a week), so that zero is its 0.95 quantile. A gap of a day in its rows is no leaving.
 pub const LEFT_AFTER_HOURS: usize = 48;
 
-/// Whether series number `series` has neither demand nor a row in the last [`LEFT_AFTER_HOURS`] hours before `issue` in
-/// which any organization of its pool has one. Hours in which the whole pool is silent say nothing.
-pub fn has_left(panel: &Panel, series: usize, issue: HourStart) -> bool {
-    let one = &panel.series()[series];
-    let end = panel.index_of(issue).unwrap_or(0).min(panel.hours());
-    let mut pool: Option<&[Series]> = None;
-    let mut silent = 0;
-    for hour in (0..end).rev() {
-        if one.measured()[hour] {
-            if one.demand_gpus()[hour] > 0.0 {
+/// Which organizations have left by an issue hour. Whether a pool was recorded in an hour is found once for each pool, so that
+/// the cost grows with organizations × hours, however many of them have no row.
+pub struct Leaving<'a> {
+    panel: &'a Panel,
+    /// Hours of the panel before the issue hour.
+    end: usize,
+    /// The pool that was asked for last, and whether any of its organizations was measured in each hour.
+    pool: Option<(&'a PoolId, Vec<bool>)>,
+}
+
+impl<'a> Leaving<'a> {
+    pub fn at(panel: &'a Panel, issue: HourStart) -> Self {
+        let end = panel.index_of(issue).unwrap_or(0).min(panel.hours());
+        Self { panel, end, pool: None }
+    }
+
+    /// Whether series number `series` has neither demand nor a row in the last [`LEFT_AFTER_HOURS`] hours in which any
+    /// organization of its pool has one. Hours in which the whole pool is silent say nothing. Series are best asked for in
+    /// the order of the panel.
+    pub fn has_left(&mut self, series: usize) -> bool {
+        let panel = self.panel;
+        let one = &panel.series()[series];
+        let recorded = self.recorded(&one.id().pool);
+        let mut silent = 0;
+        for hour in (0..recorded.len()).rev() {
+            if one.measured()[hour] && one.demand_gpus()[hour] > 0.0 {
                 return false;
             }
-            silent += 1;
-        } else {
-            let pool = pool.get_or_insert_with(|| panel.series_of(&one.id().pool));
-            silent += usize::from(pool.iter().any(|other| other.measured()[hour]));
+            silent += usize::from(recorded[hour]);
+            if silent == LEFT_AFTER_HOURS {
+                return true;
+            }
         }
-        if silent == LEFT_AFTER_HOURS {
-            return true;
-        }
+        false
     }
-    false
+
+    fn recorded(&mut self, pool: &'a PoolId) -> &[bool] {
+        if self.pool.as_ref().is_none_or(|(known, _)| *known != pool) {
+            let mut recorded = vec![false; self.end];
+            for one in self.panel.series_of(pool) {
+                recorded.iter_mut().zip(one.measured()).for_each(|(any, measured)| *any |= measured);
+            }
+            self.pool = Some((pool, recorded));
+        }
+        self.pool.as_ref().map_or(&[], |(_, recorded)| recorded)
+    }
 }
 
 /// Zero, for sure.
@@ -48,7 +72,7 @@ pub fn left(
 mod tests {
     use super::*;
     use datasets::{Calendar, PanelBuilder};
-    use vocab::{ClusterName, Organization, PoolId, SeriesId};
+    use vocab::{ClusterName, Organization, SeriesId};
 
     const HOURS: usize = 60;
 
@@ -67,7 +91,7 @@ mod tests {
                 }
             }
         }
-        has_left(&builder.finish().unwrap(), 0, end)
+        Leaving::at(&builder.finish().unwrap(), end).has_left(0)
     }
 
     fn until(last: usize, after: Option<f64>) -> impl Fn(usize) -> Option<f64> {
@@ -80,6 +104,24 @@ mod tests {
             assert!(has_a_left(until(HOURS - LEFT_AFTER_HOURS, after), |_| Some(3.0)), "{after:?}");
             assert!(!has_a_left(until(HOURS - LEFT_AFTER_HOURS + 1, after), |_| Some(3.0)), "{after:?}");
         }
+    }
+
+    /// One hour of rows after many without any, of so many organizations that the square of their number would not end.
+    #[test]
+    fn organizations_without_history_cost_in_proportion_to_their_number() {
+        const ORGANIZATIONS: usize = 20_000;
+        let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+        let start = HourStart::from_unix_s(0).unwrap();
+        let pool = PoolId::parse("earth:V100").unwrap();
+        let earth = ClusterName::parse("earth").unwrap();
+        let mut builder = PanelBuilder::new(earth, calendar, start, start.plus_hours(200));
+        for name in 0..ORGANIZATIONS {
+            let organization = Organization::parse(&format!("o{name}")).unwrap();
+            builder.push(&SeriesId { pool: pool.clone(), organization }, start.plus_hours(199), 0.0).unwrap();
+        }
+        let panel = builder.finish().unwrap();
+        let mut leaving = Leaving::at(&panel, panel.end());
+        assert!((0..ORGANIZATIONS).all(|series| !leaving.has_left(series)));
     }
 
     #[test]

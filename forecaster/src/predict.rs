@@ -1,7 +1,7 @@
 //! The one trait behind which every model answers.
 
 use crate::cold_start::cold_start;
-use crate::left::{has_left, left};
+use crate::left::{Leaving, left};
 use datasets::window::{self, Window};
 use datasets::{HourRange, Panel};
 use vocab::{DemandForecast, ForecastError, HorizonHours, HourStart, SeriesId};
@@ -64,8 +64,9 @@ pub trait Predict: Send + Sync {
 pub fn forecast(model: &dyn Predict, panel: &Panel, issue: HourStart) -> Result<Vec<DemandForecast>, PredictError> {
     let mut windows = Vec::with_capacity(panel.series().len());
     let mut ruled = Vec::new();
+    let mut leaving = Leaving::at(panel, issue);
     for (index, series) in panel.series().iter().enumerate() {
-        if model.notices_leaving() && has_left(panel, index, issue) {
+        if model.notices_leaving() && leaving.has_left(index) {
             ruled.push((index, left(panel, index, issue, model.horizon())?));
             continue;
         }

@@ -7,7 +7,7 @@ use crate::fit::{Fit, FitError, FitProgress, fit};
 use crate::model::{Model, ModelKind, ModelSpec};
 use crate::peers::AutoEts;
 use crate::predict::{Predict, PredictError, roll};
-use crate::scores::{self, Scores};
+use crate::scores::{self, IssueLosses, Scores};
 use datasets::window::Window;
 use datasets::{HourRange, Panel};
 use std::collections::BTreeSet;
@@ -25,10 +25,13 @@ pub enum TrainError {
 }
 
 /// How a model fared on the validation part, beside the last value on the same hours.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Validation {
     pub scores: Scores,
     pub last_value: Scores,
+    /// By issue time and step.
+    pub losses: Vec<IssueLosses>,
+    pub last_value_losses: Vec<IssueLosses>,
 }
 
 impl Validation {
@@ -102,7 +105,10 @@ pub fn train(
     let rolled = roll(&model, panel, issues)?;
     let (issued, calibrator) = calibrate(what, &rolled, rate, switch);
     let forecasts: Vec<_> = issued.iter().map(|one| one.forecasts.clone()).collect();
-    let validation = Validation { scores: scored(panel, issues, &forecasts, horizon)?, last_value: last_value(what)? };
+    let (last_value, last_value_losses) = last_value(what)?;
+    let losses = scores::losses(panel, issues, &forecasts, horizon);
+    let scores = scored(panel, issues, &forecasts, horizon)?;
+    let validation = Validation { scores, last_value, losses, last_value_losses };
     let pools: BTreeSet<_> = panel.series().iter().map(|series| series.id().pool.clone()).collect();
     let calibrate = |pool| PoolCalibration::fit(pool, panel, issues, &issued, rate, horizon);
     let calibrations = pools.iter().map(calibrate).collect::<Result<_, _>>()?;
@@ -164,12 +170,13 @@ fn scored(
     scores::score(&rows).ok_or(TrainError::NothingToScore { issues })
 }
 
-fn last_value(what: &Fit<'_>) -> Result<Scores, TrainError> {
+fn last_value(what: &Fit<'_>) -> Result<(Scores, Vec<IssueLosses>), TrainError> {
     // It sees no more than the model needs, or on a short history it had nothing to measure its spread on.
     let spec = ModelSpec { kind: ModelKind::LastValue, lookback_hours: what.spec.least_hours(), ..what.spec };
     let model = fit(&Fit { spec, ..*what }, &mut |_| ())?;
     let rolled = roll(&model, what.panel, what.split.validation)?;
-    scored(what.panel, what.split.validation, &rolled, what.spec.horizon)
+    let (panel, issues, horizon) = (what.panel, what.split.validation, what.spec.horizon);
+    Ok((scored(panel, issues, &rolled, horizon)?, scores::losses(panel, issues, &rolled, horizon)))
 }
 
 /// The split of a panel's hours before `until`, for a model.

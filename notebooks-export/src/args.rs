@@ -1,7 +1,7 @@
 //! What the command line says.
 
 use chrono_tz::Tz;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,15 @@ fn zone(text: &str) -> Result<Tz, String> {
     text.parse().map_err(|_| "no time zone: use a name of the IANA database such as Asia/Shanghai or UTC".to_owned())
 }
 
+/// What an hour means in which every series of a cluster, of several, is zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ZeroHours {
+    /// The recorder failed: the hour is not scored
+    Gap,
+    /// Nothing ran: zero was the demand
+    Demand,
+}
+
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:\n  \
@@ -119,7 +128,7 @@ against a baseline likewise: skill_crps:last-value\n  \
 forecasts.parquet  the rows of the forecasts, typed; times in UTC\n  \
 forecasts.csv, pool_bounds.csv   with --run: what was played\n\n\
 Errors, quantiles and bounds are in GPUs. MAPE and nMAE are left out where there is no demand to divide by.\n\
-Target hours in which every series of a cluster is zero are recording gaps: they are counted and not scored.\n\
+With --zero-hours gap, target hours in which every series of a cluster is zero are counted and not scored.\n\
 Bounds and peaks are cut at the capacity where it is known: from the database with --run, else from --capacity.\n\n\
 Examples:\n  \
 notebooks-export report --forecasts forecasts.csv --pool-bounds pool_bounds.csv --capacity 856 --out report\n  \
@@ -146,6 +155,9 @@ pub struct Report {
     /// Model that the others are measured against in words; last-value, else the first baseline, if not given
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
+    /// Target hours in which every series of a cluster is zero: gap (not recorded, and not scored) or demand
+    #[arg(long, value_enum, default_value = "demand")]
+    pub zero_hours: ZeroHours,
     /// Heading of the page
     #[arg(long, value_name = "TEXT", default_value = "Forecast report")]
     pub title: String,

@@ -1,20 +1,23 @@
 //! What was measured, as the forecasts tell it, and where nothing was recorded.
 
+use crate::args::ZeroHours;
 use crate::error::{ExportError, RowFault};
 use crate::forecasts::{ForecastRow, Forecasts, ROUNDING_GPUS};
 use crate::table;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{ClusterName, HourStart};
 
-/// Hours in which a cluster recorded nothing: every one of its series, more than one, is zero. Not everyone stops within
-/// the same hour, but collectors do; such hours are not scored.
+/// Hours in which a cluster recorded nothing, where zeros are known to mean that: every one of its series, more than one, is
+/// zero. Such hours are not scored.
 #[derive(Debug)]
 pub struct RecordingGaps(BTreeSet<(ClusterName, HourStart)>);
 
 impl RecordingGaps {
+    /// None where zeros are demand.
+    ///
     /// # Errors
     /// Two rows state different actuals of one series and hour.
-    pub fn find(forecasts: &Forecasts) -> Result<Self, ExportError> {
+    pub fn find(forecasts: &Forecasts, zero_hours: ZeroHours) -> Result<Self, ExportError> {
         let mut actuals: BTreeMap<(usize, HourStart), &ForecastRow> = BTreeMap::new();
         for row in &forecasts.rows {
             let first = *actuals.entry((row.series, row.target())).or_insert(row);
@@ -28,6 +31,9 @@ impl RecordingGaps {
                 };
                 return Err(table::at(&forecasts.file, row.row, fault));
             }
+        }
+        if zero_hours == ZeroHours::Demand {
+            return Ok(Self(BTreeSet::new()));
         }
         let mut hours: BTreeMap<(&ClusterName, HourStart), (usize, f64)> = BTreeMap::new();
         for ((series, target), row) in &actuals {

@@ -56,7 +56,7 @@ pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), Ex
     // 1. Read.
     let source = source::read(what, config)?;
     let Source { forecasts, bounds, zone, capacities, .. } = &source;
-    let gaps = RecordingGaps::find(forecasts)?;
+    let gaps = RecordingGaps::find(forecasts, what.zero_hours)?;
     let recording_gap_rows = forecasts.rows.iter().filter(|row| gaps.holds(forecasts, row)).count();
     if recording_gap_rows == forecasts.rows.len() {
         return Err(ExportError::NothingScored { file: forecasts.file.clone(), rows: recording_gap_rows });

@@ -1,6 +1,6 @@
 //! From files to files.
 
-use crate::args::{Config, Report};
+use crate::args::{Config, Report, ZeroHours};
 use crate::metrics::Metric;
 use crate::report::{Summary, make};
 use polars::prelude::{DataFrame, ParquetReader, SerReader};
@@ -22,13 +22,14 @@ const TWO: &str = "\
 ";
 
 fn report(forecasts: &str, bounds: Option<&str>) -> (TempDir, Result<(Summary, Vec<Metric>), String>) {
-    report_with(forecasts, bounds, &[])
+    report_with(forecasts, bounds, &[], ZeroHours::Gap)
 }
 
 fn report_with(
     forecasts: &str,
     bounds: Option<&str>,
     capacity: &[&str],
+    zero_hours: ZeroHours,
 ) -> (TempDir, Result<(Summary, Vec<Metric>), String>) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, header: &str, rows: &str| {
@@ -45,6 +46,7 @@ fn report_with(
         time_zone: Some(chrono_tz::Asia::Shanghai),
         model: None,
         baseline: None,
+        zero_hours,
         title: "A <title>".to_owned(),
         out: folder.path().join("made").join("report"),
     };
@@ -86,6 +88,14 @@ fn scores_are_over_everything_by_step_and_by_series_without_recording_gaps() {
     assert_eq!(written.lines().count(), 1 + all.len());
     assert_eq!(written.lines().next(), Some("model,cluster,gpu_model,organization,step,metric,value,rows"));
     assert!(written.contains("\nm,earth,V100,b,,mae_median,6,1\n"), "{written}");
+}
+
+#[test]
+fn hours_in_which_all_are_zero_are_scored_as_demand_of_zero() {
+    let (_folder, made) = report_with(TWO, None, &[], ZeroHours::Demand);
+    let (summary, all) = made.unwrap();
+    assert_eq!(summary.recording_gap_rows, 0);
+    assert_eq!(value(&all, "", "2", "mae_median"), Some((3.0, 2)), "of 4 and 2");
 }
 
 #[test]
@@ -266,12 +276,12 @@ fn skill_is_what_is_saved_of_a_baselines_loss() {
 
 #[test]
 fn bounds_and_peaks_are_cut_at_the_capacity() {
-    let (_folder, made) = report_with(&two_days(), Some(BOUNDS), &["earth:V100=60"]);
+    let (_folder, made) = report_with(&two_days(), Some(BOUNDS), &["earth:V100=60"], ZeroHours::Demand);
     let (summary, all) = made.unwrap();
     assert_eq!(value(&all, "*", "2", "pool_over_reserved:pooled"), Some((4.0 / 3.0, 3)), "35 over 31, 60 over 60");
     let page = std::fs::read_to_string(summary.page).unwrap();
     assert!(page.contains("line capacity"));
-    let (_folder, other) = report_with(&two_days(), None, &["earth:A100=60"]);
+    let (_folder, other) = report_with(&two_days(), None, &["earth:A100=60"], ZeroHours::Demand);
     assert_eq!(
         other.unwrap_err(),
         "--capacity earth:A100=60: the bounds are of earth:V100; write --capacity POOL=GPUS for each"

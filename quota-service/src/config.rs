@@ -40,6 +40,10 @@ pub struct Config {
     pub promotion_check_s: u64,
     /// Largest body of a request. 16 MiB hold some 100,000 usage rows.
     pub max_body_bytes: usize,
+    /// Organizations that one report of usage may name; a name in two pools counts twice.
+    pub max_request_organizations: u64,
+    /// Organizations that the pools of a cluster may have, gone ones included; a report that would bring more is refused.
+    pub max_cluster_organizations: u64,
     /// Connections at once; more wait until one is closed.
     pub max_connections: usize,
     /// Tasks, reports and settings that are taken at once; more are told to come back.
@@ -132,6 +136,8 @@ impl command_line::Config for Config {
             ("refresh_s", self.refresh_s),
             ("promotion_check_s", self.promotion_check_s),
             ("max_body_bytes", self.max_body_bytes as u64),
+            ("max_request_organizations", self.max_request_organizations),
+            ("max_cluster_organizations", self.max_cluster_organizations),
             ("max_connections", self.max_connections as u64),
             ("max_writes", self.max_writes as u64),
             ("max_reads", self.max_reads as u64),
@@ -367,6 +373,8 @@ impl Default for Config {
             refresh_s: 300,
             promotion_check_s: 10,
             max_body_bytes: 16 * 1_024 * 1_024,
+            max_request_organizations: 10_000,
+            max_cluster_organizations: 20_000,
             max_connections: 16_384,
             max_writes: 1_024,
             max_reads: 16,

@@ -20,6 +20,7 @@ pub mod health;
 pub mod http;
 pub mod leases;
 pub mod metrics;
+mod organizations;
 pub mod placed_by;
 pub mod plan;
 pub mod promises;

@@ -9,6 +9,7 @@ pub mod error;
 pub mod explain;
 pub mod gate;
 pub mod history;
+pub mod losses;
 mod parameters;
 pub mod run;
 pub mod runs;

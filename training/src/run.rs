@@ -2,7 +2,8 @@
 
 use crate::args::{Config, Train};
 use crate::error::TrainingError;
-use crate::gate::{Gate, refusal};
+use crate::gate::{Contender, Gate, refusal};
+use crate::losses::{self, HourLosses, StoredScores};
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
 use crate::{history, parameters};
 use command_line::{Progress, print_json, print_text, say};
@@ -113,7 +114,6 @@ pub async fn train_cluster(
     // 1. Read.
     let panel = history::load(store, cluster, what.until).await?;
     let promoted = store.promoted(&cluster.name).await?;
-    let rival = promoted.as_ref().and_then(|run| serde_json::from_str(&run.facts.scores_json).ok());
     // 2. Learn.
     let horizon = what.horizon.expect("clap requires it without a subcommand");
     let calendar_warning = history::uncovered(&panel, horizon).inspect(|said| eprintln!("warning: {said}"));
@@ -121,17 +121,25 @@ pub async fn train_cluster(
     let started = Instant::now();
     let settings = parameters::chosen(what.settings.as_deref(), &[what.model])?;
     let lesson = Lesson { spec, settings, calibration: Switch::Auto, split, rate };
-    let (trained, scores) = learn(&panel, cluster, &lesson)?;
+    let (trained, stored) = learn(&panel, cluster, &lesson)?;
     let train_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     // 3. Keep.
     let checkpoint = checkpoint::save(&trained, CODE_VERSION).map_err(TrainingError::Save)?;
     let sha = hex(&<sha2::Sha256 as sha2::Digest>::digest(&checkpoint));
-    let facts = facts(&panel, cluster, &trained, &settings, &scores, train_ms);
+    let facts = facts(&panel, cluster, &trained, &settings, &stored, train_ms);
     let id = store.insert_run(&NewRun { facts, checkpoint }).await?;
     // 4. Promote: a cluster's first run, a later one if asked; neither where it misses a threshold of the caller's.
     let gate = Gate { max_mae_gpus: what.max_mae, min_coverage: what.min_coverage };
+    let StoredScores { kept: scores, hours } = stored;
+    let new = Contender { horizon, scores, losses: hours };
     let why = if promoted.is_none() || what.promote || gate != Gate::default() {
-        refusal(gate, &scores, rival.as_ref())
+        let rival = match &promoted {
+            Some(run) if gate == Gate::default() => {
+                losses::promoted(store, run, &panel, split.validation, rate).await?
+            }
+            _ => None,
+        };
+        refusal(gate, &new, rival.as_ref())
     } else {
         None
     };
@@ -141,7 +149,7 @@ pub async fn train_cluster(
         (None, false) => promoted.is_none() && store.promote_first(id, now(), "train").await?,
     };
     let refused = why.map(|why| TrainingError::Gate { run: id, why });
-    let report = report(id, &panel, &trained, scores, train_ms, promote, sha);
+    let report = report(id, &panel, &trained, new.scores, train_ms, promote, sha);
     Ok((RunReport { calendar_warning, ..report }, refused))
 }
 
@@ -173,7 +181,7 @@ pub struct Lesson {
 ///
 /// # Errors
 /// Nothing was measured, or training diverged.
-pub fn learn(panel: &Panel, cluster: &Cluster, lesson: &Lesson) -> Result<(Trained, KeptScores), TrainingError> {
+pub fn learn(panel: &Panel, cluster: &Cluster, lesson: &Lesson) -> Result<(Trained, StoredScores), TrainingError> {
     let &Lesson { spec, settings, calibration: switch, split, rate } = lesson;
     let epochs = spec.kind.orglinear().map_or(1, |config| config.epochs);
     let progress = Progress::new(&format!("{} {}", cluster.name, spec.kind), epochs as u64);
@@ -193,7 +201,7 @@ pub fn learn(panel: &Panel, cluster: &Cluster, lesson: &Lesson) -> Result<(Train
         last_value: (&validation.last_value).into(),
         pools: pools.collect(),
     };
-    Ok((trained, scores))
+    Ok((trained, StoredScores { kept: scores, hours: HourLosses::of_validation(&validation) }))
 }
 
 fn facts(
@@ -201,7 +209,7 @@ fn facts(
     cluster: &Cluster,
     trained: &Trained,
     settings: &Settings,
-    scores: &KeptScores,
+    scores: &StoredScores,
     train_ms: u64,
 ) -> RunFacts {
     let chosen: Vec<_> = trained.calibrations.iter().map(|one| format!("{}={}", one.pool, one.chosen)).collect();

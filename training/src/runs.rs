@@ -52,7 +52,7 @@ impl RunBody {
             series: facts.series,
             aggregation: facts.aggregation.clone(),
             parameters: json(&facts.parameters_json),
-            scores: json(&facts.scores_json),
+            scores: without_hours(json(&facts.scores_json)),
             code_version: facts.code_version.clone(),
             created_at: facts.created_at.to_string(),
             train_s: facts.train_ms as f64 / 1_000.0,
@@ -65,6 +65,14 @@ impl RunBody {
     fn scores(&self) -> Option<KeptScores> {
         serde_json::from_value(self.scores.clone()).ok()
     }
+}
+
+/// The losses by issue time are kept for the gate, and are too long to be read.
+fn without_hours(mut scores: Value) -> Value {
+    if let Some(scores) = scores.as_object_mut() {
+        scores.remove("hours");
+    }
+    scores
 }
 
 /// Runs the subcommand.

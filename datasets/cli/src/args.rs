@@ -124,6 +124,25 @@ impl InputFormat {
     }
 }
 
+/// What an hour means in which every organization of a cluster is at zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ZeroHours {
+    /// The recorder failed: the rows are left out, and the hour counts as not recorded
+    Gap,
+    /// Nothing ran: zero is the demand
+    Demand,
+}
+
+impl InputFormat {
+    /// What holds where the command line does not say: the recorder of Helios wrote zeros on 2020-05-10.
+    pub const fn zero_hours(self) -> ZeroHours {
+        match self {
+            Self::Helios => ZeroHours::Gap,
+            Self::Usage | Self::GfsJobs | Self::AlibabaHourly | Self::Philly | Self::Prometheus => ZeroHours::Demand,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
     datasets ingest --format usage usage.csv --time-zone Europe/Berlin --capacity 856\n  \
@@ -170,6 +189,10 @@ pub struct Ingest {
     /// Node list (node_name,gpu_model,gpu_capacity_num,cpu_num) of gfs-jobs or philly: the capacity of each GPU model
     #[arg(long, value_name = "FILE")]
     pub nodes: Option<PathBuf>,
+    /// Hours in which every organization of a cluster is at zero: gap (not recorded) or demand; gap for helios, demand for
+    /// the others if not given
+    #[arg(long, value_enum)]
+    pub zero_hours: Option<ZeroHours>,
     /// Leave out bad rows and list them, instead of refusing the file
     #[arg(long)]
     pub skip_bad_rows: bool,

@@ -26,7 +26,7 @@ struct ClusterDescription {
     /// The last hour.
     to: String,
     hours: usize,
-    /// Hours in which every organization is zero or without a row.
+    /// Hours without a row of any organization.
     recording_gap_hours: Vec<String>,
     pools: Vec<PoolDescription>,
 }
@@ -97,7 +97,7 @@ async fn describe(store: &dyn Store, cluster: &Cluster, panel: &Panel) -> Result
 
 fn describe_pool(panel: &Panel, pool: &PoolId, capacity_gpus: Option<f64>) -> PoolDescription {
     let own = panel.pool_peaks().iter().find(|series| series.id().pool == *pool);
-    let members: Vec<&Series> = panel.series().iter().filter(|series| series.id().pool == *pool).collect();
+    let members = panel.series_of(pool);
     let total: Vec<f64> = match own {
         Some(peak) => measured(peak).collect(),
         None => (0..panel.hours())
@@ -112,7 +112,7 @@ fn describe_pool(panel: &Panel, pool: &PoolId, capacity_gpus: Option<f64>) -> Po
         capacity_gpus,
         mean_demand_gpus: mean(&total),
         peak_demand_gpus: total.iter().copied().fold(0.0, f64::max),
-        series: members.iter().map(|series| describe_series(series)).collect(),
+        series: members.iter().map(describe_series).collect(),
     }
 }
 
@@ -121,7 +121,7 @@ fn describe_series(series: &Series) -> SeriesDescription {
     SeriesDescription {
         organization: series.id().organization.to_string(),
         measured_hours: demand.len(),
-        missing_hours: series.recorded().iter().filter(|recorded| !**recorded).count(),
+        missing_hours: series.measured().iter().filter(|measured| !**measured).count(),
         mean_gpus: mean(&demand),
         peak_gpus: demand.iter().copied().fold(0.0, f64::max),
     }

@@ -1,6 +1,6 @@
 //! `datasets ingest`: read, check, store in one transaction, say what happened.
 
-use crate::args::{Ingest, InputFormat};
+use crate::args::{Ingest, InputFormat, ZeroHours};
 use crate::calendar::{self, Named, StoredDays};
 use crate::error::CliError;
 use crate::source::{self, SourceSummary};
@@ -31,6 +31,8 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     } else {
         (read(what, &default, of_default)?, None)
     };
+    let is_gap = what.zero_hours.unwrap_or(what.format.zero_hours()) == ZeroHours::Gap;
+    let zero_hours = if is_gap { report.leave_out_zero_hours() } else { 0 };
     if report.rows.is_empty() {
         return Err(CliError::NoGoodRow { file: what.path.clone(), bad: report.skipped.len() });
     }
@@ -52,7 +54,7 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     let appended = store.append(&report.rows, &report.capacity).await?;
     store.close().await;
     // 3. Tell.
-    let summary = Summary { source, ..Summary::of(&report, &appended, told, own_calendar) };
+    let summary = Summary { source, zero_hours, ..Summary::of(&report, &appended, told, own_calendar) };
     tell(&summary, &report.skipped, json);
     Ok(())
 }
@@ -74,6 +76,7 @@ fn check_flags(what: &Ingest) -> Result<(), CliError> {
         ("--nodes", what.nodes.is_some(), format.is_job_list()),
         ("--gpu-model", what.gpu_model.is_some(), format.names_no_gpu_model()),
         ("--skip-bad-rows", what.skip_bad_rows, format != InputFormat::Prometheus),
+        ("--zero-hours", what.zero_hours.is_some(), format != InputFormat::Prometheus),
     ];
     if let Some((flag, ..)) = given.into_iter().find(|(_, is_given, has_meaning)| *is_given && !has_meaning) {
         return Err(CliError::FlagWithoutMeaning { flag, format: format.as_str() });
@@ -223,6 +226,8 @@ struct Summary {
     /// Jobs that ask for no GPU and are left out.
     jobs_without_gpus: u64,
     capacity_rows: usize,
+    /// Hours in which every organization of a cluster was at zero and that were left out as not recorded.
+    zero_hours: usize,
     skipped: Vec<String>,
     /// Pools of which the file holds no organization.
     pools_of_peaks_only: Vec<String>,
@@ -284,6 +289,7 @@ impl Summary {
             equal_duplicates: report.equal_duplicates,
             jobs_without_gpus: report.jobs_without_gpus,
             capacity_rows: report.capacity.len(),
+            zero_hours: 0,
             skipped: report.skipped.iter().map(skipped_line).collect(),
             pools_of_peaks_only: pools_of_peaks_only.map(ToString::to_string).collect(),
             source: None,
@@ -330,6 +336,12 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     }
     if summary.jobs_without_gpus > 0 {
         say(format_args!("jobs that ask for no GPU: {} left out", summary.jobs_without_gpus));
+    }
+    if summary.zero_hours > 0 {
+        let hours = summary.zero_hours;
+        say(format_args!(
+            "hours in which all are at zero: {hours} left out as not recorded (--zero-hours demand keeps them)"
+        ));
     }
     say(format_args!("capacity: {capacity_rows} rows"));
     for cluster in &summary.clusters {

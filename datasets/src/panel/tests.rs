@@ -32,18 +32,20 @@ fn a_gap_is_filled_from_the_past_only_and_stays_marked() {
 }
 
 #[test]
-fn an_hour_in_which_all_are_zero_is_a_recording_gap_and_not_a_demand_of_zero() {
-    let panel = panel("a 3 0 0\nb 2 0 1\n* 4 0 1");
-    assert_eq!(panel.recording_gap(), [false, true, false]);
-    assert_eq!(panel.series()[0].demand_gpus(), [3.0, 3.0, 0.0]);
-    assert_eq!(panel.series()[0].measured(), [true, false, true]);
-    assert_eq!(panel.pool_peaks()[0].demand_gpus(), [4.0, 4.0, 1.0]);
+fn an_hour_in_which_all_are_zero_was_measured_and_one_without_rows_is_a_recording_gap() {
+    let panel = panel("a 3 0 . 0\nb 2 0 . 1\n* 4 0 . 1");
+    assert_eq!(panel.recording_gap(), [false, false, true, false]);
+    assert_eq!(panel.series()[0].demand_gpus(), [3.0, 0.0, 0.0, 0.0]);
+    assert_eq!(panel.series()[0].measured(), [true, true, false, true]);
+    assert_eq!(panel.pool_peaks()[0].demand_gpus(), [4.0, 0.0, 0.0, 1.0]);
     assert_eq!(panel.series().len(), 2, "the pool's own peak is no organization");
 }
 
 #[test]
-fn a_single_series_may_be_zero() {
-    assert_eq!(panel("a 3 0 1").recording_gap(), [false; 3]);
+fn the_pools_own_peak_is_measured_where_no_organization_has_a_row() {
+    let panel = panel("a 3 . 1\n* 3 0 1");
+    assert_eq!(panel.recording_gap(), [false, true, false]);
+    assert_eq!(panel.pool_peaks()[0].measured(), [true; 3]);
 }
 
 #[test]
@@ -76,6 +78,6 @@ fn a_panel_that_grows_hour_by_hour_is_the_one_that_is_built_at_once() {
 }
 
 #[test]
-fn the_newest_hour_does_not_count_a_recording_gap() {
-    assert_eq!(panel("a 3 2 0\nb 2 0 0").newest_measured().unwrap().unix_s(), 3_600);
+fn the_newest_hour_may_be_one_of_zeros() {
+    assert_eq!(panel("a 3 2 0\nb 2 0 0").newest_measured().unwrap().unix_s(), 7_200);
 }

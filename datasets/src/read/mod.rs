@@ -19,6 +19,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod usage;
+mod zero_hours;
 
 pub use alibaba_hourly::{ALIBABA_EPOCH, alibaba_hourly};
 pub use days::{DayFault, ReadDays, days, days_csv};

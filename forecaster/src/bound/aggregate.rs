@@ -1,6 +1,6 @@
 //! B_H from the forecasts of a pool's organizations.
 
-use super::{Aggregation, PoolCalibration, max_of_steps};
+use super::{Aggregation, Correlations, PoolCalibration, max_of_steps};
 use crate::calibration::{Conformal, ConformalHours};
 use crate::gaussian;
 use vocab::{
@@ -104,7 +104,7 @@ fn correlation(
     forecasts: &[&DemandForecast],
     aggregation: Aggregation,
     calibration: Option<&PoolCalibration>,
-) -> Option<Vec<f64>> {
+) -> Option<Correlations> {
     let names: Vec<_> = forecasts.iter().map(|forecast| &forecast.series().organization).collect();
     let is_pooled = matches!(aggregation, Aggregation::Pooled | Aggregation::Conformal);
     calibration.filter(|_| is_pooled).map(|known| known.among(&names))
@@ -117,7 +117,7 @@ struct Aggregator<'a> {
     conformal: Option<&'a Conformal>,
     rate: GuaranteeRate,
     /// Among the organizations, for `pooled` and `conformal`; none stands for independence.
-    correlation: Option<Vec<f64>>,
+    correlation: Option<Correlations>,
 }
 
 impl Aggregator<'_> {
@@ -157,14 +157,7 @@ impl Aggregator<'_> {
         let steps: Vec<StepForecast> = self.forecasts.iter().map(|forecast| forecast.steps()[step]).collect();
         let variance: f64 = match &self.correlation {
             None => steps.iter().map(|one| one.stddev_gpus.powi(2)).sum(),
-            Some(matrix) => {
-                let row = |(k, one): (usize, &StepForecast)| {
-                    let row = &matrix[k * steps.len()..(k + 1) * steps.len()];
-                    let with_all: f64 = row.iter().zip(&steps).map(|(r, other)| r * other.stddev_gpus).sum();
-                    one.stddev_gpus * with_all
-                };
-                steps.iter().enumerate().map(row).sum()
-            }
+            Some(known) => known.variance(&steps.iter().map(|one| one.stddev_gpus).collect::<Vec<_>>()),
         };
         let mean_gpus = steps.iter().map(|one| one.mean_gpus).sum();
         StepTotal { mean_gpus, stddev_gpus: variance.max(0.0).sqrt() }
@@ -257,8 +250,23 @@ mod tests {
     fn a_new_organization_is_taken_to_correlate_as_the_others_do_on_average() {
         let known = calibration();
         let (a, new) = (Organization::parse("a").unwrap(), Organization::parse("new").unwrap());
-        assert_eq!(known.among(&[&a, &new]), [1.0, 0.5, 0.5, 1.0]);
+        assert_eq!(known.among(&[&a, &new]).variance(&[2.0, 4.0]), 4.0 + 16.0 + 2.0 * 0.5 * 2.0 * 4.0);
         assert_eq!((known.between(&a, &new), known.between(&new, &new)), (0.5, 1.0));
+    }
+
+    #[test]
+    fn organizations_that_training_did_not_know_cost_no_matrix() {
+        let known = calibration();
+        let names: Vec<_> = (0..6).map(|n| Organization::parse(["x", "b", "y", "a", "z", "w"][n]).unwrap()).collect();
+        let names: Vec<&Organization> = names.iter().collect();
+        let stddevs = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let pairs = names.iter().zip(stddevs);
+        let of_all: f64 = pairs
+            .clone()
+            .flat_map(|one| pairs.clone().map(move |other| (one, other)))
+            .map(|((a, x), (b, y))| known.between(a, b) * x * y)
+            .sum();
+        assert!((known.among(&names).variance(&stddevs) - of_all).abs() < 1e-9);
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl PoolCalibration {
         rate: GuaranteeRate,
         horizon: HorizonHours,
     ) -> Result<Self, PredictError> {
-        let members = members(panel, pool, issues, horizon);
+        let members = correlated(members(panel, pool, issues, horizon));
         let residuals = Residuals::of(panel, issues, issued, &members, horizon);
         let samples: Vec<Vec<f64>> = residuals.standardised.iter().map(|steps| steps.concat()).collect();
         let independent = residuals.issues as f64 / horizon.steps() as f64;
@@ -74,22 +74,67 @@ impl PoolCalibration {
         }
     }
 
-    /// Correlations among `organizations`, row-major: one lookup for many bounds.
+    /// Correlations among `organizations`: one lookup for many bounds. Those that training did not know correlate alike, so
+    /// that they cost no matrix.
     #[must_use]
-    pub fn among(&self, organizations: &[&Organization]) -> Vec<f64> {
+    pub fn among(&self, organizations: &[&Organization]) -> Correlations {
         let places: BTreeMap<&Organization, usize> =
             self.organizations.iter().enumerate().map(|(place, name)| (name, place)).collect();
-        let known: Vec<Option<usize>> = organizations.iter().map(|name| places.get(name).copied()).collect();
-        let size = organizations.len();
-        let at = |k: usize| match (k / size, k % size) {
-            (row, column) if row == column => 1.0,
-            (row, column) => match (known[row], known[column]) {
-                (Some(one), Some(other)) => self.correlation[one * self.organizations.len() + other],
-                _ => self.mean_correlation,
-            },
+        let in_training = |(place, name): (usize, &&Organization)| Some((place, *places.get(*name)?));
+        let known: Vec<(usize, usize)> = organizations.iter().enumerate().filter_map(in_training).collect();
+        let mut is_known = vec![false; organizations.len()];
+        known.iter().for_each(|(place, _)| is_known[*place] = true);
+        let between = |row: usize, column: usize| {
+            if row == column { 1.0 } else { self.correlation[row * self.organizations.len() + column] }
         };
-        (0..size * size).map(at).collect()
+        Correlations {
+            matrix: known.iter().flat_map(|(_, row)| known.iter().map(|(_, column)| between(*row, *column))).collect(),
+            known: known.into_iter().map(|(place, _)| place).collect(),
+            unknown: (0..organizations.len()).filter(|place| !is_known[*place]).collect(),
+            mean: self.mean_correlation,
+        }
     }
+}
+
+/// Correlations among the organizations of a pool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Correlations {
+    /// Places of those that were there in training.
+    known: Vec<usize>,
+    /// Among those, row-major, ones on the diagonal.
+    matrix: Vec<f64>,
+    /// Places of the others, each of which correlates with every one as they do on average.
+    unknown: Vec<usize>,
+    mean: f64,
+}
+
+impl Correlations {
+    /// The variance of the sum of values with these deviations.
+    #[must_use]
+    pub fn variance(&self, stddevs: &[f64]) -> f64 {
+        let size = self.known.len();
+        let row = |(k, place): (usize, &usize)| {
+            let row = self.matrix[k * size..(k + 1) * size].iter();
+            stddevs[*place] * row.zip(&self.known).map(|(r, other)| r * stddevs[*other]).sum::<f64>()
+        };
+        let among_known: f64 = self.known.iter().enumerate().map(row).sum();
+        if self.unknown.is_empty() {
+            return among_known;
+        }
+        let sum = |places: &[usize]| places.iter().map(|place| stddevs[*place]).sum::<f64>();
+        let squares: f64 = self.unknown.iter().map(|place| stddevs[*place].powi(2)).sum();
+        let new = sum(&self.unknown);
+        among_known + squares + self.mean * (new.powi(2) - squares) + 2.0 * self.mean * new * sum(&self.known)
+    }
+}
+
+/// Of a pool with more organizations than this only so many, evenly spaced, are correlated, and the others are taken to do as
+/// these do on average: a matrix of all of them would grow with their square. 32 MB hold one of so many.
+const MOST_CORRELATED: usize = 2_000;
+
+fn correlated(members: Vec<usize>) -> Vec<usize> {
+    let every = members.len().div_ceil(MOST_CORRELATED).max(1);
+    members.into_iter().step_by(every).collect()
 }
 
 /// Places in the panel of a pool's organizations that were measured in any hour that was forecast: one that had left

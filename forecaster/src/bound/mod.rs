@@ -7,7 +7,7 @@ mod max_of_steps;
 mod shrinkage;
 
 pub use aggregate::{BoundError, OrganizationShare, PoolBound, StepTotal, bounds};
-pub use calibration::PoolCalibration;
+pub use calibration::{Correlations, PoolCalibration};
 pub use choose::{AggregationScore, choose, score};
 
 use std::fmt;

@@ -91,7 +91,7 @@ fn what_was_corrected_is_held_to_what_was_issued() {
 
 #[test]
 fn recording_gaps_and_series_that_are_gone_are_not_scored() {
-    let panel = panel("a 4 0 9 1\nb 2 0 2 1");
+    let panel = panel("a 4 . 9 1\nb 2 . 2 1");
     let forecasts = vec![said("a", 1, 6.0, 9.0), said("gone", 1, 3.0, 3.0)];
     let corrected_gpus = vec![Vec::new(); 2];
     let issued =

@@ -60,7 +60,7 @@ impl Samples {
         let (steps, features) = (what.spec.horizon.steps(), plan.count());
         let targets = vec![Vec::new(); steps];
         let mut samples = Self { rows: Vec::new(), targets, scales: Vec::new(), series: series.len(), features };
-        let in_panel = |id: &SeriesId| what.panel.series().iter().position(|one| one.id() == id);
+        let in_panel = |id: &SeriesId| what.panel.series().binary_search_by(|one| one.id().cmp(id)).ok();
         let places: Vec<Option<usize>> = series.iter().map(|(id, _)| in_panel(id)).collect();
         let every = (issues.hours() * series.len()).div_ceil(ROWS_MOST).max(1);
         for (number, issue) in issues.iter().enumerate() {

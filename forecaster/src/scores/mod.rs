@@ -1,8 +1,10 @@
 //! How good forecasts were. Definitions are the project's (DESIGN §5); units are GPUs where nothing else is said.
 
+mod losses;
 mod pool;
 mod series;
 
+pub use losses::{IssueLosses, StepLoss, losses};
 pub use pool::{PoolPair, PoolScores, actual_peak_gpus, score_pool, share_interval};
 pub use series::{Coverage, Scored, Scores, collect, pinball, score};
 

@@ -43,24 +43,28 @@ pub struct PoolScores {
 
 /// The largest demand of the pool over the hours from `issue`: of its own hourly peak (`*`) where the pool has one, else
 /// of the sum over its organizations. `None` where an hour was not measured whole. An organization that was not measured
-/// for two days before, nor in these hours, has left, or has not come yet: it does not count.
+/// from two days before these hours on has left, or has not come yet: up to its first row it counts as zero.
 #[must_use]
-pub fn actual_peak_gpus(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Option<f64> {
+pub fn actual_peak_gpus<'a>(panel: &'a Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Option<f64> {
     let start = panel.index_of(issue)?;
     let hours = start..start + horizon.steps();
     if hours.end > panel.hours() {
         return None;
     }
-    let own = panel.pool_peaks().iter().find(|series| series.id().pool == *pool);
+    let own = panel.pool_peak_of(pool);
     let lately = start.saturating_sub(LEFT_AFTER_HOURS)..hours.end;
-    let is_there = |series: &&Series| series.measured()[lately.clone()].contains(&true);
-    let members: Vec<_> =
-        own.map_or_else(|| panel.series_of(pool).iter().filter(is_there).collect(), |peak| vec![peak]);
-    if members.is_empty() {
-        return None;
-    }
+    // Each with the hour from which on it is there.
+    let since = |series: &'a Series| {
+        let first = series.measured()[lately.clone()].iter().position(|&measured| measured)?;
+        Some((series, lately.start + first))
+    };
+    let members: Vec<(&Series, usize)> =
+        own.map_or_else(|| panel.series_of(pool).iter().filter_map(since).collect(), |peak| vec![(peak, 0)]);
     let at = |hour: usize| -> Option<f64> {
-        members.iter().map(|one| one.measured()[hour].then(|| one.demand_gpus()[hour])).sum()
+        let there = || members.iter().filter(|(_, since)| *since <= hour);
+        // An hour in which nobody is there yet was not recorded.
+        there().next()?;
+        there().map(|(one, _)| one.measured()[hour].then(|| one.demand_gpus()[hour])).sum()
     };
     hours.map(at).try_fold(0.0, |peak: f64, demand| Some(peak.max(demand?)))
 }
@@ -172,6 +176,30 @@ mod tests {
             None,
             "nobody's peak is no peak of zero"
         );
+    }
+
+    #[test]
+    fn hours_before_the_first_row_of_a_new_organization_and_after_it_are_scored_together() {
+        let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+        let start = HourStart::from_unix_s(0).unwrap();
+        let pool = PoolId::parse("earth:V100").unwrap();
+        let id = |name: &str| SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+        let peaks = |stays: &dyn Fn(i64) -> bool| {
+            let earth = ClusterName::parse("earth").unwrap();
+            let mut builder = PanelBuilder::new(earth, calendar.clone(), start, start.plus_hours(100));
+            for hour in (0..100).filter(|hour| stays(*hour)) {
+                builder.push(&id("stays"), start.plus_hours(hour), 5.0).unwrap();
+            }
+            for hour in 90..100 {
+                builder.push(&id("new"), start.plus_hours(hour), 3.0).unwrap();
+            }
+            let panel = builder.finish().unwrap();
+            [86, 88, 90]
+                .map(|hour| actual_peak_gpus(&panel, &pool, start.plus_hours(hour), HorizonHours::new(4).unwrap()))
+        };
+        assert_eq!(peaks(&|_| true), [Some(5.0), Some(8.0), Some(8.0)]);
+        assert_eq!(peaks(&|hour| hour != 89), [None, None, Some(8.0)], "a row is missing");
+        assert_eq!(peaks(&|hour| hour < 20), [None, None, Some(3.0)], "an hour without a row of anybody");
     }
 
     #[test]

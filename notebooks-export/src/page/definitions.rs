@@ -53,7 +53,7 @@ pub fn section(view: &View<'_>) -> Markup {
             @if !view.pools.is_empty() { div { dt { "Aggregations" } dd { (aggregations) } } }
         }
         p class="how" {
-            "Recording gaps, hours in which every series of a cluster is zero, are not scored. The scores of this page are in \
+            "Hours that were not recorded are not scored. The scores of this page are in \
              metrics.csv, every forecast is in forecasts.parquet; report.ipynb computes the scores again from there."
         }
     };

@@ -68,7 +68,7 @@ async fn calendar(store: &dyn Store, cluster: &Cluster, now: UnixSeconds) -> Res
     Ok(Check::warn(label, found, format!("install a newer program, or {own}")))
 }
 
-/// Hours of the last week in which an organization had demand: others count as not recorded, as they do in the service.
+/// Hours of the last week that have a row of an organization.
 struct Recorded {
     from: HourStart,
     hours: BTreeSet<HourStart>,
@@ -82,9 +82,9 @@ async fn recorded(store: &dyn Store, cluster: &ClusterName, present: HourStart) 
     let week = present.plus_hours(-LOOKED_AT_HOURS);
     let from = range.map_or(week, |(first, _)| first.max(week));
     let (mut hours, mut newest) = (BTreeSet::new(), BTreeMap::new());
-    let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
+    let sink = &mut |series: &SeriesId, hour: HourStart, _: MilliGpus| {
         let known: &mut Option<HourStart> = newest.entry(series.pool.clone()).or_default();
-        if demand > MilliGpus::ZERO && !series.is_pool_peak() {
+        if !series.is_pool_peak() {
             hours.insert(hour);
             *known = (*known).max(Some(hour));
         }

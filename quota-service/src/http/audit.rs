@@ -78,7 +78,7 @@ fn entry(entry: store::AuditEntry) -> AuditEntryBody {
 /// Taken whole or not at all. The audit keeps the reason and what was there before.
 #[utoipa::path(post, path = "/v1/usage/corrections", tag = "feed", request_body = UsageCorrections, responses(
     (status = 200, description = "Durable; one result for each row, in their order", body = UsageCorrectionsReceipt),
-    (status = 400, description = "Rows are refused, or there is no reason; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "Rows are refused, bring too many organizations, or there is no reason; nothing was taken", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
     (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
@@ -91,6 +91,7 @@ pub async fn correct_usage(
     let now = service.clock.now();
     let (reason, rows) = body.parse()?;
     super::usage::check_over(&service, &rows)?;
+    super::usage::check_organizations(&service, &rows).await?;
     for row in &rows {
         write.of_pool(&row.series.pool)?;
         write.of_organization(&row.series.organization)?;

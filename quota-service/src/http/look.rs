@@ -216,9 +216,17 @@ fn run_body(run: &RunRecord, promoted: bool) -> RunBody {
         train_ms: facts.train_ms,
         code_version: facts.code_version.clone(),
         promoted,
-        scores: json(&facts.scores_json),
+        scores: without_hours(json(&facts.scores_json)),
         parameters: json(&facts.parameters_json),
     }
+}
+
+/// The losses by issue time are kept for the gate of `train`, and are too long to be read.
+fn without_hours(mut scores: serde_json::Value) -> serde_json::Value {
+    if let Some(scores) = scores.as_object_mut() {
+        scores.remove("hours");
+    }
+    scores
 }
 
 /// A misspelt change would be answered with no change.

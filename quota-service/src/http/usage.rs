@@ -1,6 +1,7 @@
 use super::ApiError;
 use super::access::{Write, batch};
 use super::extract::Json as Body;
+use crate::organizations;
 use crate::refresh::Service;
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +16,7 @@ use wire::{FieldFault, Problem, UsageBatch, UsageReceipt};
 /// changes nothing. The cluster has to be known: `datasets ingest` creates it with its time zone.
 #[utoipa::path(post, path = "/v1/usage", tag = "feed", request_body = UsageBatch, responses(
     (status = 200, description = "Durable", body = UsageReceipt),
-    (status = 400, description = "Rows are refused; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "Rows are refused, or they bring more organizations than one request or the cluster may; nothing was taken", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
     (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
@@ -33,10 +34,17 @@ pub async fn append(
         write.of_organization(&row.series.organization)?;
     }
     check_over(&service, &rows)?;
+    check_organizations(&service, &rows).await?;
     let report = write.store(&service, StatusCode::OK, &asked).append(&rows, &[]).await?;
     service.request_refresh();
     let usage = report.usage;
     Ok(Json(UsageReceipt { inserted: usage.inserted, changed: usage.changed, unchanged: usage.unchanged }))
+}
+
+/// A report may bring no more organizations than the settings say.
+pub async fn check_organizations(service: &Service, rows: &[UsageRow]) -> Result<(), ApiError> {
+    let fault = organizations::too_many(service.store.as_ref(), rows, &service.config).await?;
+    fault.map_or(Ok(()), |fault| Err(vec![FieldFault::new("/rows", fault)].into()))
 }
 
 /// The peak of an hour is known when the hour is over.

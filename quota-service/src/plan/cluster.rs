@@ -62,10 +62,7 @@ pub struct ClusterInputs {
 pub enum NoQuota {
     #[error("the cluster has no promoted run: train --horizon 4h")]
     NoRun,
-    #[error(
-        "the newest usage ends at {newest_end}, more than two hours ago; hours in which every organization of the cluster \
-         is zero count as not recorded"
-    )]
+    #[error("the newest usage ends at {newest_end}, more than two hours ago: report the hours since, zeros included")]
     OldUsage { newest_end: UnixSeconds },
     #[error("no hour of its organizations' usage was measured: ingest or report it")]
     NoUsage,

@@ -9,7 +9,9 @@ mod schedule;
 
 pub use file::read;
 
+use crate::args::Config;
 use crate::leases::Led;
+use crate::organizations;
 use crate::refresh::Service;
 use futures_util::future::join_all;
 use prometheus::{Client, KNOWN_HOURS, Reading, Source, SourceError, Why};
@@ -121,7 +123,7 @@ impl Feed {
         }
         // 2. Write.
         let new_from = self.schedule.next().unwrap_or(asked.span.from);
-        let written = self.write(&led, &placed, &reading).await?;
+        let written = self.write(&led, &placed, &reading, &service.config).await?;
         // 3. Tell.
         match unanswered(&reading).filter(|_| reading.may_pass && self.schedule.may_repeat()) {
             // A server that was starting anew would cost more hours than are read again anyway.
@@ -181,6 +183,7 @@ impl Feed {
         led: &Led,
         placed: &BTreeSet<PoolId>,
         reading: &Reading,
+        config: &Config,
     ) -> Result<AppendReport, StoreError> {
         let mine: BTreeSet<PoolId> =
             reading.rows.iter().map(|row| &row.series.pool).filter(|pool| placed.contains(pool)).cloned().collect();
@@ -189,6 +192,10 @@ impl Feed {
         }
         self.placed_here = mine;
         let rows: Vec<_> = reading.rows.iter().filter(|row| !placed.contains(&row.series.pool)).cloned().collect();
+        let (rows, fault) = organizations::within(led.store.as_ref(), &self.source.cluster, rows, config).await?;
+        if let Some(fault) = fault {
+            tracing::warn!(cluster = %self.source.cluster, %fault, "new organizations of Prometheus are left out");
+        }
         let (mut capacity, mut last) = (Vec::new(), None);
         for row in &reading.capacity {
             // Only of the first row of a pool may what holds already be stored.

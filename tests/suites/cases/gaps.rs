@@ -4,20 +4,20 @@ use super::played::{Said, play};
 use super::{AT, END, LARGE, LEARNED, Made, learned, nothing_happens, usual};
 use std::ops::Range;
 
-const ALL_ZERO: Range<usize> = AT + 72..AT + 78;
+const ALL_MISSING: Range<usize> = AT + 72..AT + 78;
 const DAY_WITHOUT_ROWS: Range<usize> = AT + 120..AT + 144;
 const ONE_WITHOUT_ROWS: Range<usize> = AT + 200..AT + 210;
 
 fn with_gaps(in_all: f64) -> Made {
-    let made = usual().change_all(&ALL_ZERO, |_| in_all).change_all(&DAY_WITHOUT_ROWS, |_| f64::NAN);
+    let made = usual().change_all(&ALL_MISSING, |_| in_all).change_all(&DAY_WITHOUT_ROWS, |_| f64::NAN);
     made.change(LARGE, ONE_WITHOUT_ROWS, |_| f64::NAN)
 }
 
 #[test]
 fn gaps_are_not_scored_and_the_forecasts_in_them_and_after_them_stay_sane() {
-    let (played, usual) = (play(learned(), &with_gaps(0.0)), nothing_happens());
+    let (played, usual) = (play(learned(), &with_gaps(f64::NAN)), nothing_happens());
     // The last three issue hours of a gap reach one, two and three hours past it.
-    assert_eq!([ALL_ZERO, ONE_WITHOUT_ROWS].map(|gap| played.scored_hours(LARGE, gap)), [6, 6]);
+    assert_eq!([ALL_MISSING, ONE_WITHOUT_ROWS].map(|gap| played.scored_hours(LARGE, gap)), [6, 6]);
     let most = (LEARNED..END).map(|hour| usual.reserved_gpus(LARGE, hour)).fold(0.0, f64::max);
     for hour in LEARNED..END {
         let reserved = played.reserved_gpus(LARGE, hour);
@@ -34,8 +34,8 @@ fn gaps_are_not_scored_and_the_forecasts_in_them_and_after_them_stay_sane() {
 }
 
 #[test]
-fn hours_in_which_all_are_zero_teach_as_little_as_hours_without_rows() {
+fn hours_in_which_all_are_zero_are_scored_and_taught_and_hours_without_rows_are_not() {
     let [zero, missing] = [0.0, f64::NAN].map(|in_all| play(learned(), &with_gaps(in_all)));
-    assert_eq!(zero.bounds_gpus, missing.bounds_gpus);
-    assert_ne!(zero.bounds_gpus, nothing_happens().bounds_gpus);
+    assert_eq!([&zero, &missing].map(|played| played.scored_hours(LARGE, ALL_MISSING)), [24, 6]);
+    assert_ne!(zero.bounds_gpus, missing.bounds_gpus);
 }

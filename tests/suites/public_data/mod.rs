@@ -23,8 +23,11 @@ fn options(cluster: &str) -> ReadOptions {
     }
 }
 
+/// As `datasets ingest` takes it: without the hours in which the recorder wrote zeros.
 fn helios(folder: &Path) -> ReadReport {
-    read::helios(folder, &options("earth")).unwrap()
+    let mut report = read::helios(folder, &options("earth")).unwrap();
+    report.leave_out_zero_hours();
+    report
 }
 
 fn alibaba(file: &Path) -> ReadReport {

@@ -3,7 +3,7 @@
 use super::play::Played;
 use crate::error::TrainingError;
 use command_line::OutputFile;
-use datasets::{HourRange, Panel, Series};
+use datasets::{HourRange, Panel};
 use std::path::{Path, PathBuf};
 use vocab::HorizonHours;
 
@@ -75,8 +75,7 @@ impl Files {
         })
     }
 
-    /// Hours without a row in the history are left out: there is nothing to compare with. Hours of a recording gap are
-    /// written as they were recorded, as zero.
+    /// Hours without a row in the history are left out: there is nothing to compare with.
     pub fn write(
         &mut self,
         panel: &Panel,
@@ -88,7 +87,10 @@ impl Files {
             let first = panel.index_of(issue).expect("issue times lie inside the panel");
             for (series, forecast) in panel.series().iter().zip(forecasts) {
                 for (index, step) in forecast.steps().iter().enumerate() {
-                    let Some(actual) = actual_gpus(panel, series, first + index) else { continue };
+                    if !series.measured()[first + index] {
+                        continue;
+                    }
+                    let actual = series.demand_gpus()[first + index];
                     let [q50, q90, q95] = step.quantiles_gpus;
                     let numbers = [step.mean_gpus, step.stddev_gpus, q50, q90, q95, actual];
                     let target = issue.plus_hours(index as i64).to_string();
@@ -127,14 +129,6 @@ impl Files {
         self.forecasts.finish()?;
         self.pools.map_or(Ok(()), Output::finish)
     }
-}
-
-/// What was recorded; `None` without a row.
-fn actual_gpus(panel: &Panel, series: &Series, hour: usize) -> Option<f64> {
-    if !series.recorded()[hour] {
-        return None;
-    }
-    Some(if panel.recording_gap()[hour] { 0.0 } else { series.demand_gpus()[hour] })
 }
 
 #[cfg(test)]

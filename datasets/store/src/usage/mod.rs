@@ -80,6 +80,12 @@ pub trait UsageStore {
     /// [`StoreError::NotFound`].
     async fn usage_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError>;
 
+    /// How many organizations of the cluster's pools ever had a row; a name in two pools counts twice, `*` does not.
+    async fn organization_count(&self, cluster: &ClusterName) -> Result<u64, StoreError>;
+
+    /// Those organizations, in order.
+    async fn organizations(&self, cluster: &ClusterName) -> Result<Vec<SeriesId>, StoreError>;
+
     /// Every series of the cluster that has rows, in order. Counts rows, so it reads all of them.
     ///
     /// # Errors
@@ -138,6 +144,15 @@ impl TryFrom<SummaryRow> for SeriesSummary {
             changed_at: row.changed_at.0,
         })
     }
+}
+
+const COUNT_ORGANIZATIONS: &str = "SELECT count(*) FROM series WHERE cluster = $1 AND organization <> '*'";
+const LIST_ORGANIZATIONS: &str = "SELECT gpu_model, organization FROM series WHERE cluster = $1 AND organization <> '*'
+     ORDER BY gpu_model, organization";
+
+/// The organizations of a cluster, as [`LIST_ORGANIZATIONS`] lists them.
+fn listed(cluster: &ClusterName, rows: &[(String, String)]) -> Result<Vec<SeriesId>, StoreError> {
+    rows.iter().map(|(gpu_model, organization)| series(cluster.as_str(), gpu_model, organization)).collect()
 }
 
 fn series(cluster: &str, gpu_model: &str, organization: &str) -> Result<SeriesId, StoreError> {

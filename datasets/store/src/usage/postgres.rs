@@ -3,11 +3,14 @@ mod fill;
 mod partitions;
 
 use super::batch::Batch;
-use super::{AppendReport, SeriesSummary, SummaryRow, UsageSink, UsageStore, batch, series};
+use super::{
+    AppendReport, COUNT_ORGANIZATIONS, LIST_ORGANIZATIONS, SeriesSummary, SummaryRow, UsageSink, UsageStore, batch,
+    listed, series,
+};
 use crate::StoreError;
 use crate::clusters::postgres::{lock_all_clusters, lock_cluster, require_clusters};
 use crate::postgres::PostgresStore;
-use crate::stored::{Stamp, all, amount, span};
+use crate::stored::{Stamp, all, amount, span, whole};
 use crate::transaction::Transaction;
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
@@ -103,6 +106,16 @@ impl UsageStore for PostgresStore {
             .await?
             .map(span)
             .ok_or_else(|| StoreError::not_found("cluster", cluster))?
+    }
+
+    async fn organization_count(&self, cluster: &ClusterName) -> Result<u64, StoreError> {
+        let counting = sqlx::query_scalar::<_, i64>(COUNT_ORGANIZATIONS).bind(cluster.as_str());
+        whole("number of organizations", counting.fetch_one(&self.pool).await?)
+    }
+
+    async fn organizations(&self, cluster: &ClusterName) -> Result<Vec<SeriesId>, StoreError> {
+        let listing = sqlx::query_as::<_, (String, String)>(LIST_ORGANIZATIONS).bind(cluster.as_str());
+        listed(cluster, &listing.fetch_all(&self.pool).await?)
     }
 
     async fn describe_usage(&self, cluster: &ClusterName) -> Result<Vec<SeriesSummary>, StoreError> {

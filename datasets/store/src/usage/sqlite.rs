@@ -1,16 +1,19 @@
 mod append;
 
 use super::batch::Batch;
-use super::{AppendReport, SeriesSummary, SummaryRow, UsageSink, UsageStore, batch, series};
+use super::{
+    AppendReport, COUNT_ORGANIZATIONS, LIST_ORGANIZATIONS, SeriesSummary, SummaryRow, UsageSink, UsageStore, batch,
+    listed, series,
+};
 use crate::StoreError;
 use crate::clusters::sqlite::require_cluster;
 use crate::sqlite::SqliteStore;
-use crate::stored::{Stamp, all, amount, span};
+use crate::stored::{Stamp, all, amount, span, whole};
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
-use vocab::{CapacityRow, ClusterName, HourStart, PoolId, UsageRow};
+use vocab::{CapacityRow, ClusterName, HourStart, PoolId, SeriesId, UsageRow};
 
 /// Appends rows within a transaction of somebody else.
 pub(crate) async fn append_in(connection: &mut SqliteConnection, rows: &[UsageRow]) -> Result<(), StoreError> {
@@ -96,6 +99,16 @@ impl UsageStore for SqliteStore {
             .await?
             .map(span)
             .ok_or_else(|| StoreError::not_found("cluster", cluster))?
+    }
+
+    async fn organization_count(&self, cluster: &ClusterName) -> Result<u64, StoreError> {
+        let counting = sqlx::query_scalar::<_, i64>(COUNT_ORGANIZATIONS).bind(cluster.as_str());
+        whole("number of organizations", counting.fetch_one(&self.readers).await?)
+    }
+
+    async fn organizations(&self, cluster: &ClusterName) -> Result<Vec<SeriesId>, StoreError> {
+        let listing = sqlx::query_as::<_, (String, String)>(LIST_ORGANIZATIONS).bind(cluster.as_str());
+        listed(cluster, &listing.fetch_all(&self.readers).await?)
     }
 
     async fn describe_usage(&self, cluster: &ClusterName) -> Result<Vec<SeriesSummary>, StoreError> {
