@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
 use crate::trace::{self, Traces};
-use crate::{http, metrics, retrain, source, wait};
+use crate::{http, metrics, retention, retrain, source, wait};
 use command_line::{colours, say};
 use serving::signals::{reloads, stopped};
 use serving::tls::Tls;
@@ -106,6 +106,7 @@ struct Working {
     renewing: JoinHandle<()>,
     retraining: JoinHandle<()>,
     feeding: JoinHandle<()>,
+    retaining: JoinHandle<()>,
 }
 
 /// Reads who may ask, takes the leases that are free, and begins to work.
@@ -129,6 +130,7 @@ async fn begin(
         renewing: tokio::spawn(refresh::run(service.clone())),
         retraining: tokio::spawn(retrain::run(service.clone(), settings_file)),
         feeding: tokio::spawn(source::run(service.clone(), sources)),
+        retaining: tokio::spawn(retention::run(service.clone())),
     })
 }
 
@@ -140,6 +142,7 @@ impl Working {
         let _ = self.renewing.await;
         // It ends by itself, and writes nothing after.
         let _ = self.feeding.await;
+        let _ = self.retaining.await;
         self.watching.abort();
         let _ = self.watching.await;
         service.engine.stop().await;

@@ -3,7 +3,7 @@ use crate::sqlite::SqliteStore;
 use crate::{
     AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, Inspected, JournalStore, Lease,
     LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore, PoolStateStore, QuotaStore,
-    RunStore, SettingsStore, StoreError, TokenStore, UsageStore,
+    RunStore, SettingsStore, SizeStore, StoreError, TokenStore, UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -50,6 +50,7 @@ pub trait Store:
     + CorrectionStore
     + OverrideStore
     + NodeHourStore
+    + SizeStore
     + Send
     + Sync
 {

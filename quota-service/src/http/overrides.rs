@@ -6,6 +6,7 @@ use super::extract::{Json as Body, Query, published_pool, written_here};
 use crate::access::Caller;
 use crate::plan::override_body;
 use crate::refresh::Service;
+use crate::refresh::pace::Haste;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -80,7 +81,7 @@ pub async fn create(
     }
     let asked = NewOverride { what, reason, by: who.name.clone(), at: now };
     let (record, is_new) = service.store.put_override(&asked, &audit(&who, &body, now)).await?;
-    service.request_refresh();
+    service.request_renewal(&pool.cluster, Haste::Urgent);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Extension(Audited), Json(override_body(&record, now))))
 }
@@ -130,7 +131,7 @@ pub async fn delete(
     real_time(&service)?;
     written_here(&service, &pool.cluster)?;
     service.store.withdraw_override(record.id, service.clock.now(), &who.name).await?;
-    service.request_refresh();
+    service.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(StatusCode::NO_CONTENT)
 }
 

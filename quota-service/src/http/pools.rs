@@ -7,6 +7,7 @@ use crate::engine::{Ask, Reply};
 use crate::plan;
 use crate::published::{Answer, PublishedPool};
 use crate::refresh::Service;
+use crate::refresh::pace::Haste;
 use crate::settings::ServedSettings;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -82,7 +83,8 @@ pub async fn get_state(
 
 /// Report capacity, idle GPUs, spot GPUs and waiting, as a scheduler sees them
 ///
-/// An older report does not overwrite a newer one. Quotas follow at once.
+/// An older report does not overwrite a newer one. What leaves less than a quota lowers it at once; a raise follows with the next
+/// renewal, at most `report_refresh_s` later.
 #[utoipa::path(put, path = "/v1/pools/{id}/state", tag = "pools", request_body = PoolStateBody,
     params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
     (status = 200, description = "Durable, unless a newer one was there", body = PoolStateReceipt),
@@ -100,7 +102,10 @@ pub async fn put_state(
     written_here(&service, &state.pool.cluster)?;
     not_ahead("/as_of", state.as_of, now)?;
     let taken = service.store.put_pool_state(&state, now).await?;
-    service.request_refresh();
+    if taken {
+        service.lower(&state);
+    }
+    service.request_renewal(&state.pool.cluster, Haste::Report);
     Ok(Json(PoolStateReceipt { taken }))
 }
 
@@ -116,7 +121,7 @@ pub async fn delete_state(State(service): State<Arc<Service>>, Path(id): Path<St
     let pool = known(&service, &id)?;
     written_here(&service, &pool.cluster)?;
     service.store.delete_pool_state(&pool).await?;
-    service.request_refresh();
+    service.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -160,7 +165,7 @@ pub async fn put_settings(
         .expect("settings have finite numbers under string keys");
     let version = service.store.put_settings(&pool, &text, body.version).await?;
     service.engine.ask_if_running(&pool, Ask::Settings(Box::new(settings.placement.clone()))).await?;
-    service.request_refresh();
+    service.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(Json(ServedSettings { version: Some(version), ..settings }.body()))
 }
 

@@ -2,8 +2,10 @@ use super::ApiError;
 use super::access::Who;
 use super::extract::Json as Body;
 use crate::refresh::Service;
+use crate::refresh::pace::Haste;
 use axum::Json;
 use axum::extract::State;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use vocab::UsageRow;
 use wire::{FieldFault, Problem, UsageBatch, UsageReceipt};
@@ -32,7 +34,9 @@ pub async fn append(
     }
     check_over(&service, &rows)?;
     let report = service.store.append(&rows, &[]).await?;
-    service.request_refresh();
+    for cluster in rows.iter().map(|row| &row.series.pool.cluster).collect::<BTreeSet<_>>() {
+        service.request_renewal(cluster, Haste::Report);
+    }
     let usage = report.usage;
     Ok(Json(UsageReceipt { inserted: usage.inserted, changed: usage.changed, unchanged: usage.unchanged }))
 }

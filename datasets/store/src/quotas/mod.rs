@@ -18,6 +18,9 @@ pub struct StoredQuota {
     pub run_id: Option<RunId>,
     pub answer_json: String,
     pub explanation_json: String,
+    /// Whether the history keeps the answer and its explanation, too, and not the amount alone. The last quota of a pool and
+    /// horizon has both in any case; an entry of the history without them has empty texts.
+    pub is_explained: bool,
 }
 
 #[async_trait]
@@ -44,7 +47,7 @@ pub trait QuotaStore {
     ) -> Result<Vec<StoredQuota>, StoreError>;
 
     /// Forgets those computed before `before`, except the last one stored for each pool and horizon, which is what a
-    /// service falls back on. Answers how many.
+    /// service falls back on; in batches, so that writers wait for none of them for long. Answers how many.
     async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
 }
 
@@ -71,9 +74,15 @@ impl TryFrom<QuotaRow> for StoredQuota {
             quota: amount("quota", row.quota_milli)?,
             run_id: row.run_id.map(RunId::new),
             answer_json: row.answer_json,
+            is_explained: !row.explanation_json.is_empty(),
             explanation_json: row.explanation_json,
         })
     }
+}
+
+/// Answer and explanation as the history keeps them.
+fn kept(quota: &StoredQuota) -> (&str, &str) {
+    if quota.is_explained { (&quota.answer_json, &quota.explanation_json) } else { ("", "") }
 }
 
 /// In the order of pools and hours, so that two writers cannot wait for each other; what is stored for the same pool
