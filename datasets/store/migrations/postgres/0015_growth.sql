@@ -1,18 +1,9 @@
--- The last quota of each pool and horizon stands here whole, and is overwritten by the next one; the history keeps amounts, and the
--- answer and its explanation only where they say something new ('' elsewhere).
-ALTER TABLE newest_quotas ADD COLUMN computed_at timestamptz;
-ALTER TABLE newest_quotas ADD COLUMN quota_milli bigint;
-ALTER TABLE newest_quotas ADD COLUMN run_id bigint;
+-- Answer and explanation of the last quota of each pool and horizon stand here, and are overwritten by the next one; the history keeps
+-- amounts, and those two only where they say something new ('' elsewhere).
+-- whole_id says which quota that is: a program of the version before moves quota_id alone, and stores quotas whole.
+ALTER TABLE newest_quotas ADD COLUMN whole_id bigint;
 ALTER TABLE newest_quotas ADD COLUMN answer_json text;
 ALTER TABLE newest_quotas ADD COLUMN explanation_json text;
-UPDATE newest_quotas
-    SET computed_at = quotas.computed_at, quota_milli = quotas.quota_milli, run_id = quotas.run_id,
-        answer_json = quotas.answer_json, explanation_json = quotas.explanation_json
-    FROM quotas WHERE quotas.id = newest_quotas.quota_id;
-ALTER TABLE newest_quotas ALTER COLUMN computed_at SET NOT NULL;
-ALTER TABLE newest_quotas ALTER COLUMN quota_milli SET NOT NULL;
-ALTER TABLE newest_quotas ALTER COLUMN answer_json SET NOT NULL;
-ALTER TABLE newest_quotas ALTER COLUMN explanation_json SET NOT NULL;
 -- Few rows, each overwritten at every renewal: the space of old versions is taken again soon.
 ALTER TABLE newest_quotas SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
@@ -22,5 +13,6 @@ CREATE TABLE sizes (
     bytes bigint NOT NULL
 );
 
--- Checksum of the text of a snapshot; NULL of those that were stored before there was one.
+-- Checksum of the text of a snapshot, and the entry of that snapshot: a program of the version before replaces the text alone.
 ALTER TABLE pool_snapshots ADD COLUMN sha256 bytea;
+ALTER TABLE pool_snapshots ADD COLUMN sha256_seq bigint;

@@ -212,7 +212,7 @@ impl TryFrom<EntryRow> for JournalEntry {
 struct SnapshotRow {
     seq: i64,
     snapshot_json: String,
-    /// `None` of those that were stored before there were checksums.
+    /// `None` of those that programs without checksums have stored.
     sha256: Option<Vec<u8>>,
 }
 

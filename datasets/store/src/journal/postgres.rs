@@ -42,7 +42,7 @@ impl JournalStore for PostgresStore {
                 .await?
                 .try_into()?;
         let stored: Option<PoolSnapshot> = sqlx::query_as::<_, SnapshotRow>(
-            "SELECT seq, snapshot_json, sha256 FROM pool_snapshots WHERE pool_id = $1",
+            "SELECT seq, snapshot_json, CASE WHEN sha256_seq = seq THEN sha256 END AS sha256 FROM pool_snapshots WHERE pool_id = $1",
         )
         .bind(placed.id.0)
         .fetch_optional(&mut *snapshot)
@@ -93,9 +93,10 @@ impl JournalStore for PostgresStore {
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
         sqlx::query(
-            "INSERT INTO pool_snapshots (pool_id, seq, snapshot_json, sha256) VALUES ($1, $2, $3, $4)
+            "INSERT INTO pool_snapshots (pool_id, seq, snapshot_json, sha256, sha256_seq) VALUES ($1, $2, $3, $4, $2)
              ON CONFLICT (pool_id) DO UPDATE
-             SET seq = excluded.seq, snapshot_json = excluded.snapshot_json, sha256 = excluded.sha256",
+             SET seq = excluded.seq, snapshot_json = excluded.snapshot_json, sha256 = excluded.sha256,
+                 sha256_seq = excluded.sha256_seq",
         )
         .bind(id.0)
         .bind(signed("number of an entry", snapshot.seq)?)
@@ -112,7 +113,7 @@ impl JournalStore for PostgresStore {
 
     async fn pool_snapshot(&self, id: PlacedPoolId) -> Result<Option<PoolSnapshot>, StoreError> {
         let query = sqlx::query_as::<_, SnapshotRow>(
-            "SELECT seq, snapshot_json, sha256 FROM pool_snapshots WHERE pool_id = $1",
+            "SELECT seq, snapshot_json, CASE WHEN sha256_seq = seq THEN sha256 END AS sha256 FROM pool_snapshots WHERE pool_id = $1",
         );
         query.bind(id.0).fetch_optional(&self.pool).await?.map(TryInto::try_into).transpose()
     }

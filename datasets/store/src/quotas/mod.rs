@@ -51,6 +51,17 @@ pub trait QuotaStore {
     async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
 }
 
+/// The last quotas: from beside their pointer, or, where a program of another version moved it, from the history, in which that one
+/// stores them whole.
+const LATEST: &str =
+    "SELECT quotas.cluster, quotas.gpu_model, quotas.hours, quotas.computed_at, quotas.quota_milli, quotas.run_id,
+         CASE WHEN whole_id = quota_id THEN newest_quotas.answer_json ELSE quotas.answer_json END AS answer_json,
+         CASE WHEN whole_id = quota_id THEN newest_quotas.explanation_json ELSE quotas.explanation_json END
+             AS explanation_json
+     FROM newest_quotas JOIN quotas ON quotas.id = newest_quotas.quota_id
+     WHERE $1 IS NULL OR newest_quotas.cluster = $1
+     ORDER BY newest_quotas.cluster, newest_quotas.gpu_model, newest_quotas.hours";
+
 #[derive(sqlx::FromRow)]
 struct QuotaRow {
     cluster: String,

@@ -1,4 +1,4 @@
-use super::{QuotaRow, QuotaStore, StoredQuota, in_order, kept, owners};
+use super::{LATEST, QuotaRow, QuotaStore, StoredQuota, in_order, kept, owners};
 use crate::error::unless_missing;
 use crate::sqlite::SqliteStore;
 use crate::stored::{BATCH, Stamp, all, milli};
@@ -20,9 +20,7 @@ impl QuotaStore for SqliteStore {
     }
 
     async fn latest_quotas(&self, cluster: Option<&ClusterName>) -> Result<Vec<StoredQuota>, StoreError> {
-        let query = sqlx::query_as::<_, QuotaRow>(
-            "SELECT * FROM newest_quotas WHERE $1 IS NULL OR cluster = $1 ORDER BY cluster, gpu_model, hours",
-        );
+        let query = sqlx::query_as::<_, QuotaRow>(LATEST);
         all(query.bind(cluster.map(ClusterName::as_str)).fetch_all(&self.readers).await?)
     }
 
@@ -96,19 +94,16 @@ async fn insert(connection: &mut SqliteConnection, quota: &StoredQuota) -> Resul
 async fn point_to_newest(connection: &mut SqliteConnection, quota: &StoredQuota, id: i64) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO newest_quotas
-             (cluster, gpu_model, hours, quota_id, computed_at, quota_milli, run_id, answer_json, explanation_json)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             (cluster, gpu_model, hours, quota_id, whole_id, answer_json, explanation_json)
+         VALUES ($1, $2, $3, $4, $4, $5, $6)
          ON CONFLICT (cluster, gpu_model, hours) DO UPDATE
-         SET quota_id = excluded.quota_id, computed_at = excluded.computed_at, quota_milli = excluded.quota_milli,
-             run_id = excluded.run_id, answer_json = excluded.answer_json, explanation_json = excluded.explanation_json",
+         SET quota_id = excluded.quota_id, whole_id = excluded.whole_id, answer_json = excluded.answer_json,
+             explanation_json = excluded.explanation_json",
     )
     .bind(quota.pool.cluster.as_str())
     .bind(quota.pool.gpu_model.as_str())
     .bind(i64::from(quota.hours.get()))
     .bind(id)
-    .bind(Stamp(quota.computed_at))
-    .bind(milli(quota.quota))
-    .bind(quota.run_id.map(RunId::get))
     .bind(&quota.answer_json)
     .bind(&quota.explanation_json)
     .execute(connection)
