@@ -75,7 +75,8 @@ pub struct PromisesFlags {
 #[command(after_long_help = "Examples:\n  \
     quota-service doctor\n  \
     quota-service doctor --database postgres://headroom@localhost/headroom --json\n  \
-    quota-service doctor --listen 0.0.0.0:8080 --strict\n\n\
+    quota-service doctor --listen 0.0.0.0:8080 --strict\n  \
+    quota-service doctor --deep\n\n\
     It changes nothing: a database that is missing is not made, and an old one not brought up to date. One line for each check: \
     ok, warn or fail, what was found, and the command or the setting that mends it. Exit code 0 where nothing fails, 1 where \
     something does, 4 where the settings are invalid, 5 where the database cannot be reached.")]
@@ -83,6 +84,9 @@ pub struct DoctorFlags {
     /// End with exit code 1 where there is anything to be warned of, too
     #[arg(long)]
     pub strict: bool,
+    /// Read the whole database, too: its integrity, and the checksum of every run and snapshot
+    #[arg(long)]
+    pub deep: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -115,7 +119,8 @@ pub enum DatabaseCommand {
     #[command(after_long_help = "Examples:\n  \
         quota-service database retain --usage-days 730 --history-days 90 --dry-run\n  \
         quota-service database retain --usage-days 730 --history-days 90 --tasks-days 30 --audit-days 400\n\n\
-        What is not named is kept. The last quota of each pool stays whatever its age.")]
+        What is not named is kept. The last quota of each pool stays whatever its age. Services do the same by themselves, by the \
+        settings retain_usage_days and so on.")]
     Retain(RetainFlags),
 }
 

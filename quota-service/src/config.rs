@@ -3,6 +3,7 @@
 use crate::args::as_of;
 use crate::engine::Webhook;
 use crate::http::Limits;
+use crate::retention;
 use crate::retrain::{self, Period};
 use crate::source;
 use crate::trace;
@@ -36,6 +37,18 @@ pub struct Config {
     pub as_of: String,
     /// 300 s, GFS table 4.
     pub refresh_s: u64,
+    /// Reports renew the quotas of a cluster at most once in so many seconds; what of them lowers a quota does so at once.
+    pub report_refresh_s: u64,
+    /// The history keeps a quota's explanation when it says something new, and otherwise once in so many seconds.
+    pub explanation_s: u64,
+    /// Days for which usage is kept, at least 36; 0 for ever.
+    pub retain_usage_days: u32,
+    /// Days for which the history of quotas is kept; 0 for ever. So in the next two.
+    pub retain_history_days: u32,
+    /// Tasks that have ended.
+    pub retain_tasks_days: u32,
+    /// The audit.
+    pub retain_audit_days: u32,
     /// How often promoted runs are looked for. 10 s, DESIGN §5.
     pub promotion_check_s: u64,
     /// Largest body of a request. 16 MiB hold some 100,000 usage rows.
@@ -134,6 +147,8 @@ impl command_line::Config for Config {
         }
         let positive = [
             ("refresh_s", self.refresh_s),
+            ("report_refresh_s", self.report_refresh_s),
+            ("explanation_s", self.explanation_s),
             ("promotion_check_s", self.promotion_check_s),
             ("max_body_bytes", self.max_body_bytes as u64),
             ("max_request_organizations", self.max_request_organizations),
@@ -155,6 +170,9 @@ impl command_line::Config for Config {
         ];
         if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
             return Err(BadValue::new(key, "0 is below 1, the least"));
+        }
+        if let Some(why) = retention::refused(self.retain_usage_days) {
+            return Err(BadValue::new("retain_usage_days", why));
         }
         self.check_replica()?;
         self.check_retraining()?;
@@ -371,6 +389,12 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8_080)),
             as_of: String::new(),
             refresh_s: 300,
+            report_refresh_s: 30,
+            explanation_s: 3_600,
+            retain_usage_days: 0,
+            retain_history_days: 28,
+            retain_tasks_days: 28,
+            retain_audit_days: 90,
             promotion_check_s: 10,
             max_body_bytes: 16 * 1_024 * 1_024,
             max_request_organizations: 10_000,

@@ -5,14 +5,12 @@ use crate::args::{DatabaseCommand, RetainFlags};
 use crate::clock::Clock;
 use crate::engine::rebuild;
 use crate::refresh::settings;
+use crate::retention::{self, Kind};
 use command_line::{Exit, Failure, print_json, say};
 use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use store::{AuditRecord, Backend, Schema, Store, StoreError};
-use vocab::UnixSeconds;
-
-const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Does what was asked, and prints it.
 ///
@@ -141,20 +139,20 @@ async fn schema(database: &str) -> Result<Schema, StoreError> {
 async fn retain(database: &str, flags: &RetainFlags, json: bool) -> Result<(), Failure> {
     let store = store::connect(database).await.map_err(failed)?;
     let now = Clock::real().now();
-    let before = |days: Option<u32>| days.map(|days| now.plus_s(-i64::from(days) * SECONDS_PER_DAY));
     let wanted = [
-        ("usage", before(flags.usage_days)),
-        ("history", before(flags.history_days)),
-        ("tasks", before(flags.tasks_days)),
-        ("audit", before(flags.audit_days)),
+        (Kind::Usage, flags.usage_days),
+        (Kind::History, flags.history_days),
+        (Kind::Tasks, flags.tasks_days),
+        (Kind::Audit, flags.audit_days),
     ];
-    if wanted.iter().all(|(_, before)| before.is_none()) {
+    if wanted.iter().all(|(_, days)| days.is_none()) {
         return Err(wrong("say what to forget: --usage-days, --history-days, --tasks-days or --audit-days"));
     }
     let mut forgotten = serde_json::Map::new();
-    for (what, before) in wanted {
-        let Some(before) = before else { continue };
-        let count = if flags.dry_run { None } else { Some(forget(store.as_ref(), what, before).await?) };
+    for (kind, days) in wanted {
+        let Some(days) = days else { continue };
+        let (what, before) = (kind.as_str(), retention::before(now, days));
+        let count = if flags.dry_run { None } else { Some(kind.forget(store.as_ref(), before).await.map_err(failed)?) };
         let count = count.map_or(serde_json::Value::Null, Into::into);
         if !json {
             let rows =
@@ -170,19 +168,6 @@ async fn retain(database: &str, flags: &RetainFlags, json: bool) -> Result<(), F
         print_json(&forgotten);
     }
     Ok(())
-}
-
-async fn forget(store: &dyn Store, what: &str, before: UnixSeconds) -> Result<u64, Failure> {
-    let done = match what {
-        "usage" => {
-            let hour = before.hour().map_err(|fault| wrong(fault.to_string()))?;
-            store.delete_usage_before(hour).await
-        }
-        "history" => store.delete_quotas_before(before).await,
-        "tasks" => store.delete_ended_tasks_before(before).await,
-        _ => store.delete_audit_before(before).await,
-    };
-    done.map_err(failed)
 }
 
 async fn note(store: &dyn Store, action: &str, target: &str) -> Result<(), Failure> {

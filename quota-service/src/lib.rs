@@ -26,6 +26,7 @@ pub mod plan;
 pub mod promises;
 pub mod published;
 pub mod refresh;
+pub mod retention;
 pub mod retrain;
 pub mod serve;
 pub mod settings;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use store::EtaMove;
-use vocab::{MilliGpus, OutcomeKind, PlacedBy, PoolId, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, OutcomeKind, PlacedBy, PoolId, PoolState, UnixSeconds};
 use wire::{Explanation, QuotaAnswer};
 
 /// Everything that is answered, by cluster and GPU model.
@@ -152,6 +152,43 @@ impl PublishedPool {
             problem,
             glance: self.glance.clone(),
         }
+    }
+
+    /// The same answers, none above what a reported state leaves; `None` where none of them is. The newest answers stay what a
+    /// restart finds: these are never larger.
+    #[must_use]
+    pub fn lowered(&self, state: &PoolState) -> Option<Self> {
+        let mut least = state.idle;
+        let mut has_lowered = false;
+        let mut lowered = |answer: &Answer| {
+            let Ok(hours) = HorizonHours::new(u64::from(answer.hours())) else { return answer.clone() };
+            let spot = state.spot(hours);
+            let before = plan::amount(answer.fresh.quota_gpus);
+            let quota = before.min(state.idle.saturating_add(spot));
+            least = least.min(answer.held.available).min(quota.left_after(spot));
+            if quota == before && least == answer.held.available {
+                return answer.clone();
+            }
+            has_lowered = true;
+            let mut fresh = answer.fresh.clone();
+            if quota < before {
+                fresh.quota_gpus = quota.as_gpus();
+                fresh.reasons.push(plan::lowered_reason(state, spot));
+            }
+            fresh.available_gpus = least.as_gpus();
+            fresh.idle_gpus = fresh.idle_gpus.min(state.idle.as_gpus());
+            Answer::new(fresh, answer.computed_at, Held { spot, available: least }, self.problem.as_deref())
+        };
+        let answers = self.answers.iter().map(&mut lowered).collect();
+        has_lowered.then(|| Self {
+            id: self.id.clone(),
+            answers,
+            made_of: self.made_of.clone(),
+            eta_moves: self.eta_moves.clone(),
+            stored_explanations: self.stored_explanations.clone(),
+            problem: self.problem.clone(),
+            glance: self.glance.clone(),
+        })
     }
 
     /// A pool without a quota.

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
 use crate::trace::{self, Traces};
-use crate::{health, http, metrics, retrain, source, wait};
+use crate::{health, http, metrics, retention, retrain, source, wait};
 use command_line::{colours, say};
 use serving::signals::{reloads, stop_within};
 use serving::tls::Tls;
@@ -172,6 +172,7 @@ struct Working {
     renewing: JoinHandle<()>,
     retraining: JoinHandle<()>,
     feeding: JoinHandle<()>,
+    retaining: JoinHandle<()>,
 }
 
 /// Reads who may ask, takes the leases that are free, and begins to work.
@@ -197,6 +198,7 @@ async fn begin(
         renewing: tokio::spawn(refresh::run(service.clone())),
         retraining: tokio::spawn(retrain::run(service.clone(), settings_file)),
         feeding: tokio::spawn(source::run(service.clone(), sources)),
+        retaining: tokio::spawn(retention::run(service.clone())),
     })
 }
 
@@ -205,14 +207,17 @@ impl Working {
     /// service has taken over.
     async fn end(self, service: &Service) {
         let part = ENDS_WITHIN / 4;
-        let Self { watching, pulse, proving, renewing, retraining, feeding } = self;
+        let Self { watching, pulse, proving, renewing, retraining, feeding, retaining } = self;
         pulse.abort();
         proving.abort();
         renewing.abort();
         watching.abort();
         let giving_up = feeding.abort_handle();
-        ended("what renews and reads usage", part, async { (renewing.await, watching.await, feeding.await) }).await;
+        let giving_up_retention = retaining.abort_handle();
+        let ending = async { (renewing.await, watching.await, feeding.await, retaining.await) };
+        ended("what renews, reads usage and deletes what is old", part, ending).await;
         giving_up.abort();
+        giving_up_retention.abort();
         ended("what places tasks", part, service.engine.stop()).await;
         ended("giving leases back", part, service.leases.release(service.store.as_ref())).await;
         // A training that is under way ends with the service. One that broke off has nothing more to end.

@@ -3,7 +3,7 @@ use crate::sqlite::SqliteStore;
 use crate::{
     AuditRecord, AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, Inspected,
     JournalStore, Lease, LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore,
-    PoolStateStore, ProofStore, QuotaStore, RunStore, SettingsStore, StoreError, TokenStore, UsageStore,
+    PoolStateStore, ProofStore, QuotaStore, RunStore, SettingsStore, SizeStore, StoreError, TokenStore, UsageStore,
 };
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -51,6 +51,7 @@ pub trait Store:
     + OverrideStore
     + NodeHourStore
     + ProofStore
+    + SizeStore
     + Send
     + Sync
 {

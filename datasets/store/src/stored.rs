@@ -1,6 +1,7 @@
 //! Values as the databases hold them, checked in both directions.
 
 use crate::StoreError;
+use sha2::{Digest, Sha256};
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::types::Oid;
@@ -90,6 +91,14 @@ impl<'r> Decode<'r, Sqlite> for Stamp {
         Ok(Self(UnixSeconds::new(<i64 as Decode<Sqlite>>::decode(value)?)))
     }
 }
+
+/// The checksum that is stored beside bytes, and verified when they are read.
+pub(crate) fn hash(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+/// Rows that retention deletes in one transaction: of SQLite's one writer some ten milliseconds.
+pub(crate) const BATCH: i64 = 5_000;
 
 /// A value that was read and that this program would not have written is damage.
 pub(crate) fn valid<T, E: Display>(what: &'static str, read: Result<T, E>) -> Result<T, StoreError> {

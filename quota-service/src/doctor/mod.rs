@@ -6,7 +6,9 @@ mod access;
 mod clusters;
 mod collector;
 mod database;
+mod deep;
 mod files;
+mod growth;
 mod holder;
 mod leases;
 mod listen;
@@ -38,7 +40,7 @@ pub async fn run(
         settings.values().map(|config| (config, entries))
     });
     let (report, exit) = match known {
-        Ok((config, entries)) => examine(&config, &entries).await,
+        Ok((config, entries)) => examine(&config, &entries, flags.deep).await,
         Err(fault) => {
             let mend = "correct it; quota-service config show --origin says where each setting comes from";
             (Report::of(vec![Check::fail("settings", fault, mend)]), Exit::ConfigInvalid)
@@ -52,7 +54,7 @@ pub async fn run(
 }
 
 /// Every check, and how the program ends where one fails.
-async fn examine(config: &Config, entries: &[Entry]) -> (Report, Exit) {
+async fn examine(config: &Config, entries: &[Entry], is_deep: bool) -> (Report, Exit) {
     // 1. The machine: what needs no database.
     let mut checks = vec![Check::settings(entries), machine::clock(SystemTime::now())];
     checks.extend(machine::folders(config));
@@ -72,7 +74,11 @@ async fn examine(config: &Config, entries: &[Entry]) -> (Report, Exit) {
     // 3. What is in it.
     if inspected.schema.fits() {
         let store = inspected.store.as_ref();
-        if let Err(fault) = stored(store, config, &mut checks).await {
+        let mut found = stored(store, config, &mut checks).await;
+        if is_deep && found.is_ok() {
+            found = deep::checks(store).await.map(|deep| checks.extend(deep));
+        }
+        if let Err(fault) = found {
             checks.push(Check::fail("database content", &fault, database::mend(&fault)));
         }
     }
@@ -88,6 +94,7 @@ async fn stored(store: &dyn Store, config: &Config, checks: &mut Vec<Check>) -> 
             Clock::real()
         }
     };
+    checks.push(growth::check(store, &config.database).await?);
     checks.extend(access::tokens(&store.tokens().await?, config, Clock::real().now()));
     let clusters = store.clusters().await?;
     if clusters.is_empty() {

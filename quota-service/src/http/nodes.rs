@@ -3,6 +3,7 @@ use super::access::Write;
 use super::extract::{Json as Body, Query, written_here};
 use crate::engine::Ask;
 use crate::refresh::Service;
+use crate::refresh::pace::Haste;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -103,7 +104,9 @@ pub async fn put(
     for pool in before.iter().filter(|pool| **pool != node.pool).chain([&node.pool]) {
         service.engine.ask_if_running(pool, Ask::TakeInNodes).await?;
     }
-    service.request_refresh();
+    for pool in before.iter().filter(|pool| pool.cluster != node.pool.cluster).chain([&node.pool]) {
+        service.request_renewal(&pool.cluster, Haste::Urgent);
+    }
     Ok(Json(NodeBody::from(&node)))
 }
 
@@ -133,6 +136,6 @@ pub async fn delete(
     if let Some(node) = before {
         service.engine.ask_if_running(&node.pool, Ask::RemoveNode(id, cause)).await?;
     }
-    service.request_refresh();
+    service.request_renewal(&cluster, Haste::Urgent);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -3,9 +3,11 @@ use super::access::{Write, batch};
 use super::extract::{Json as Body, not_ahead, published_pool};
 use crate::metrics;
 use crate::refresh::Service;
+use crate::refresh::pace::Haste;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Recorded;
 use vocab::Outcome;
@@ -46,7 +48,9 @@ pub async fn record(
     for (outcome, _) in outcomes.iter().zip(&recorded).filter(|(_, recorded)| **recorded == Recorded::New) {
         metrics::outcome(outcome);
     }
-    service.request_refresh();
+    for cluster in outcomes.iter().map(|outcome| &outcome.pool.cluster).collect::<BTreeSet<_>>() {
+        service.request_renewal(cluster, Haste::Report);
+    }
     let result = |(outcome, recorded): (&Outcome, &Recorded)| {
         let result = match recorded {
             Recorded::New => "recorded",

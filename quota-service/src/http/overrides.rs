@@ -5,6 +5,7 @@ use super::access::Write;
 use super::extract::{Json as Body, Query, published_pool, written_here};
 use crate::plan::override_body;
 use crate::refresh::Service;
+use crate::refresh::pace::Haste;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -80,7 +81,7 @@ pub async fn create(
     let asked = NewOverride { what, reason, by: write.0.name.clone(), at: now };
     let entry = write.entry(now, StatusCode::CREATED, &json!(body));
     let (record, is_new) = service.store.put_override(&asked, &entry).await?;
-    service.request_refresh();
+    service.request_renewal(&pool.cluster, Haste::Urgent);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(override_body(&record, now))))
 }
@@ -120,7 +121,7 @@ pub async fn delete(
     let now = service.clock.now();
     let store = write.store(&service, StatusCode::NO_CONTENT, &json!({ "before": override_body(&record, now) }));
     store.withdraw_override(record.id, now, &write.0.name).await?;
-    service.request_refresh();
+    service.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -10,6 +10,7 @@ use crate::placed_by::{self, Decision};
 use crate::plan;
 use crate::published::{Answer, PublishedPool};
 use crate::refresh::Service;
+use crate::refresh::pace::Haste;
 use crate::settings::ServedSettings;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -89,7 +90,8 @@ pub async fn get_state(
 /// Report capacity, idle GPUs, spot GPUs and waiting, as a scheduler sees them
 ///
 /// An older report does not overwrite a newer one. A report from more than `clock_skew_s` ahead of the service is refused; within
-/// it counts as of now. Quotas follow at once.
+/// it counts as of now. What leaves less than a quota lowers it at once; a raise follows with the next renewal, at most
+/// `report_refresh_s` later.
 #[utoipa::path(put, path = "/v1/pools/{id}/state", tag = "pools", request_body = PoolStateBody,
     params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
     (status = 200, description = "Durable, unless a newer one was there", body = PoolStateReceipt),
@@ -113,7 +115,10 @@ pub async fn put_state(
     listens_to_reports(&service, &write.0, &state.pool).await?;
     let store = write.store(&service, StatusCode::OK, &json!({ "state": body }));
     let taken = store.put_pool_state(&state, now).await?;
-    service.request_refresh();
+    if taken {
+        service.lower(&state);
+    }
+    service.request_renewal(&state.pool.cluster, Haste::Report);
     Ok(Json(PoolStateReceipt { taken }))
 }
 
@@ -154,7 +159,7 @@ pub async fn delete_state(
     let before = service.store.pool_state(&pool).await?;
     let detail = json!({ "before": before.map(|received| PoolStateBody::from(&received.state)) });
     write.store(&service, StatusCode::NO_CONTENT, &detail).delete_pool_state(&pool).await?;
-    service.request_refresh();
+    service.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -199,7 +204,7 @@ pub async fn put_settings(
     let placement = Box::new(settings.placement.clone());
     let body = put(&service, &write, &pool, settings).await?;
     service.engine.ask_if_running(&pool, Ask::Settings(placement)).await?;
-    service.request_refresh();
+    service.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(Json(body))
 }
 

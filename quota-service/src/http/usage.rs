@@ -3,9 +3,11 @@ use super::access::{Write, batch};
 use super::extract::Json as Body;
 use crate::organizations;
 use crate::refresh::Service;
+use crate::refresh::pace::Haste;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use vocab::UsageRow;
 use wire::{FieldFault, Problem, UsageBatch, UsageReceipt};
@@ -36,7 +38,9 @@ pub async fn append(
     check_over(&service, &rows)?;
     check_organizations(&service, &rows).await?;
     let report = write.store(&service, StatusCode::OK, &asked).append(&rows, &[]).await?;
-    service.request_refresh();
+    for cluster in rows.iter().map(|row| &row.series.pool.cluster).collect::<BTreeSet<_>>() {
+        service.request_renewal(cluster, Haste::Report);
+    }
     let usage = report.usage;
     Ok(Json(UsageReceipt { inserted: usage.inserted, changed: usage.changed, unchanged: usage.unchanged }))
 }

@@ -9,7 +9,7 @@ use placement::eta::EtaDecision;
 use placement::staleness::{Answered, Stage, VALID_S, answered};
 use placement::{Quota, Reason};
 use store::EtaMove;
-use vocab::{DemandForecast, MilliGpus, UnixSeconds};
+use vocab::{DemandForecast, MilliGpus, PoolState, UnixSeconds};
 use wire::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
     ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer, ForecastExplanation,
@@ -90,6 +90,16 @@ pub fn at_stage(fresh: &QuotaAnswer, stage: Stage, held: Held, problem: Option<&
         answer.reasons.push(reason(&Reason::Conservative { held: held.spot }));
     }
     answer
+}
+
+/// Why an answer is lower than the quota that was computed: a state that came since leaves less.
+#[must_use]
+pub fn lowered_reason(state: &PoolState, spot: MilliGpus) -> ReasonBody {
+    let detail = format!(
+        "lowered to idle {} + spot {} GPUs, as reported at {}; the next renewal computes it anew",
+        state.idle, spot, state.as_of
+    );
+    ReasonBody { code: "lowered_by_report".to_owned(), detail }
 }
 
 /// An amount of an answer. Whoever wrote the number read it from an amount.

@@ -9,7 +9,9 @@ mod what_if;
 pub use cluster::{
     ClusterInputs, ClusterPlan, Corrected, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, Said, plan,
 };
-pub use explain::{Held, amount, answer, at_stage, calibration, explanation, forecast_answer, pool_forecast};
+pub use explain::{
+    Held, amount, answer, at_stage, calibration, explanation, forecast_answer, lowered_reason, pool_forecast,
+};
 pub use live::Live;
 pub use overrides::{has_its_time, override_body, overrides_at};
 pub use what_if::{Changes, what_if};

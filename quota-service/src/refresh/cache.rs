@@ -1,6 +1,7 @@
 //! What need not be read again: panels of unchanged usage, models of unchanged runs.
 
 use super::Service;
+use super::pace::Haste;
 use crate::plan::Run;
 use datasets::Panel;
 use forecaster::checkpoint;
@@ -42,25 +43,27 @@ impl Cache {
         self.clusters.entry(cluster.clone()).or_default()
     }
 
-    /// Whether a cluster that this service writes for has another promoted run than the one that serves, or other usage than
+    /// The clusters that this service writes for which have another promoted run than the one that serves, or other usage than
     /// was read: other programs write it, too. A database that does not answer has no news.
-    pub async fn has_news(&self, service: &Service) -> bool {
+    pub async fn news(&self, service: &Service) -> Vec<(ClusterName, Haste)> {
         let store = service.store.as_ref();
-        let Ok(clusters) = store.clusters().await else { return false };
+        let mut news = Vec::new();
+        let Ok(clusters) = store.clusters().await else { return news };
         for cluster in clusters.iter().filter(|cluster| service.leases.led(&cluster.name).is_some()) {
             let Ok(promoted) = store.promoted(&cluster.name).await else { continue };
             let promoted = promoted.map(|run| run.id);
             let cached = self.clusters.get(&cluster.name);
             if promoted != cached.and_then(Cached::tried) {
-                return true;
+                news.push((cluster.name.clone(), Haste::Urgent));
+                continue;
             }
             let read = cached.and_then(|cached| cached.panel.as_ref()).map(|panel| panel.usage_version);
             let Ok(stored) = store.usage_version(&cluster.name).await else { continue };
             if read.is_some_and(|read| read != stored) {
-                return true;
+                news.push((cluster.name.clone(), Haste::Report));
             }
         }
-        false
+        news
     }
 }
 

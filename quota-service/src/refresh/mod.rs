@@ -4,13 +4,17 @@ mod cache;
 pub mod fallback;
 mod follow;
 pub mod heat;
+mod history;
 pub mod limits;
 mod live;
+pub mod pace;
 mod read;
+mod rounds;
 mod told;
 mod write;
 
 pub use read::{own_calendar, settings};
+pub use rounds::{run, watch};
 
 use crate::access::Tokens;
 use crate::args::Config;
@@ -29,6 +33,8 @@ use cache::Cache;
 pub use follow::Follower;
 use forecaster::live::LiveBound;
 use heat::Heat;
+use history::History;
+use pace::{Haste, Pace};
 use serving::said::Standing;
 use serving::tls::Tls;
 use std::collections::BTreeMap;
@@ -38,7 +44,7 @@ use std::time::{Duration, Instant};
 use store::{Cluster, Store, StoreError};
 use tokio::sync::{Notify, watch};
 use tracing::{Instrument, field};
-use vocab::{ClusterName, HorizonHours, PoolId, UnixSeconds};
+use vocab::{ClusterName, HorizonHours, PoolId, PoolState, UnixSeconds};
 
 /// What every part of the service shares.
 pub struct Service {
@@ -71,6 +77,8 @@ pub struct Service {
     /// What this service shows to others.
     tls: OnceLock<Arc<Tls>>,
     wanted: Notify,
+    /// When the renewals begin that reports ask for.
+    pace: Pace,
     /// Whether the pools of the database were read once.
     looked: AtomicBool,
 }
@@ -103,6 +111,7 @@ impl Service {
         webhook: Option<Webhook>,
         leases: Leases,
     ) -> Arc<Self> {
+        let pace = Pace::new(Duration::from_secs(config.report_refresh_s));
         let (started_at, clock, leases) = (clock.now(), Arc::new(clock), Arc::new(leases));
         let engine = Engine::new(store.clone(), leases.clone(), clock.clone(), &config, webhook);
         Arc::new(Self {
@@ -123,6 +132,7 @@ impl Service {
             gained: Mutex::default(),
             tls: OnceLock::new(),
             wanted: Notify::new(),
+            pace,
             looked: AtomicBool::new(false),
         })
     }
@@ -180,9 +190,24 @@ impl Service {
         self.tokens.read(self.store.as_ref(), from_afar, self.clock.now()).await
     }
 
-    /// Asks for a renewal soon; several requests become one.
+    /// Asks for a renewal of every cluster; several requests become one.
     pub fn request_refresh(&self) {
         self.wanted.notify_one();
+    }
+
+    /// Asks for a renewal of a cluster, after the least interval of its haste.
+    pub fn request_renewal(&self, cluster: &ClusterName, haste: Haste) {
+        self.pace.want(cluster, haste);
+    }
+
+    /// Lowers the published quotas of a pool at once where its reported state leaves less than they say. A raise waits for
+    /// the next renewal.
+    pub fn lower(&self, state: &PoolState) {
+        let (cluster, gpu_model) = (state.pool.cluster.as_str(), state.pool.gpu_model.as_str());
+        let lowered = self.published.load().pool(cluster, gpu_model).and_then(|pool| pool.lowered(state));
+        if let Some(pool) = lowered {
+            self.publish(vec![pool]);
+        }
     }
 
     /// Puts pools in place of those of the same id.
@@ -192,60 +217,12 @@ impl Service {
     }
 }
 
-/// Renews the quotas every `refresh_s`, when a run is promoted, and when asked. Never returns.
-pub async fn run(service: Arc<Service>) {
-    let mut renewer = Renewer::default();
-    let config = &service.config;
-    let mut regular = tokio::time::interval(Duration::from_secs(config.refresh_s));
-    let mut promotions = tokio::time::interval(Duration::from_secs(config.promotion_check_s));
-    regular.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    promotions.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = regular.tick() => {}
-            () = service.wanted.notified() => {}
-            _ = promotions.tick() => {
-                if !renewer.sees_news(&service).await {
-                    continue;
-                }
-            }
-        }
-        let renewing = renewer.renew(&service).instrument(span!("renewal"));
-        if tokio::time::timeout(RENEWS_WITHIN, renewing).await.is_err() {
-            let reason = format!("a renewal was given up after {} s", RENEWS_WITHIN.as_secs());
-            told::all(&service, &Err(StoreError::Unavailable { reason }));
-        }
-    }
-}
-
-/// A renewal that takes longer waits for a database that says nothing.
-const RENEWS_WITHIN: Duration = Duration::from_mins(10);
-
-/// Looks at the leases at every beat, and publishes what other services compute. Never returns.
-pub async fn watch(service: Arc<Service>) {
-    let mut follower = Follower::default();
-    let mut beats = tokio::time::interval(service.leases.beat_every());
-    beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        beats.tick().await;
-        // A database that says nothing holds up one beat, not all of them.
-        let patience = service.config.patience();
-        match tokio::time::timeout(patience, service.look_at_leases()).await {
-            Ok(Ok(())) => metrics::database_is(true),
-            Ok(Err(fault)) => {
-                metrics::database_is(false);
-                tracing::debug!(%fault, "who writes is not known at this moment");
-            }
-            Err(_) => {
-                metrics::database_is(false);
-                tracing::debug!("the database says nothing");
-            }
-        }
-        let _ = tokio::time::timeout(patience, follower.follow(&service)).await;
-        if let Ok(Err(fault)) = tokio::time::timeout(patience, service.read_tokens()).await {
-            tracing::debug!(%fault, "the tokens were not read again");
-        }
-    }
+/// Which clusters are renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    All,
+    /// Those whose reports have waited for the least interval.
+    Due,
 }
 
 /// Renews quotas, and remembers what need not be read again.
@@ -256,6 +233,7 @@ pub struct Renewer {
     /// Of pools whose tasks are placed here. They begin anew with the service, and count after an hour and a bit.
     live: BTreeMap<PoolId, LiveBound>,
     heat: Heat,
+    history: History,
     /// The epoch in which each cluster was renewed last: what was known before another one is of no use.
     epochs: BTreeMap<ClusterName, u64>,
 }
@@ -264,12 +242,21 @@ impl Renewer {
     /// Whether a cluster that this service writes for has another promoted run than the one that was last tried, or other
     /// usage than was last read.
     pub async fn sees_news(&self, service: &Service) -> bool {
-        self.cache.has_news(service).await
+        !self.news(service).await.is_empty()
+    }
+
+    /// The clusters of [`sees_news`](Self::sees_news), and how soon they are to be renewed.
+    async fn news(&self, service: &Service) -> Vec<(ClusterName, Haste)> {
+        self.cache.news(service).await
     }
 
     /// Renews the quotas of every cluster that this service writes for once. What fails is logged, counted, and said in the
     /// answers, which age.
     pub async fn renew(&mut self, service: &Service) {
+        self.renew_of(service, Of::All).await;
+    }
+
+    async fn renew_of(&mut self, service: &Service, of: Of) {
         let started = Instant::now();
         let clusters = match service.store.clusters().await {
             Ok(clusters) => clusters,
@@ -277,11 +264,16 @@ impl Renewer {
         };
         told::all(service, &Ok(()));
         let mut knows_all = true;
+        service.pace.keep(|cluster| service.leases.led(cluster).is_some());
         for cluster in clusters {
             let Some(led) = service.leases.led(&cluster.name) else {
                 knows_all = false;
                 continue;
             };
+            if of == Of::Due && !service.pace.is_due(&cluster.name) {
+                continue;
+            }
+            service.pace.begins(&cluster.name);
             self.notice(&cluster.name, &led);
             let span = span!("cluster", cluster = %cluster.name, otel.status_code = field::Empty);
             let renewed = self.renew_cluster(service, &led, &cluster).instrument(span.clone()).await;
@@ -291,7 +283,7 @@ impl Renewer {
             told::cluster(service, &cluster.name, &renewed);
         }
         limits::push(service).await;
-        if knows_all {
+        if knows_all && of == Of::All {
             service.looked.store(true, Ordering::Release);
         }
         metrics::refreshed(started.elapsed());
@@ -303,6 +295,7 @@ impl Renewer {
             self.ledgers.forget(cluster);
             self.live.retain(|pool, _| pool.cluster != *cluster);
             self.heat.forget(|pool| pool.cluster == *cluster);
+            self.history.forget(|pool| pool.cluster == *cluster);
         }
     }
 
@@ -338,7 +331,9 @@ impl Renewer {
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
         live::remember(&mut self.live, &plan);
         // 4. Write, then publish: an answer may only say what a restart would find again.
-        let published = write::write(service, held, &inputs, &placed, plan.pools).instrument(span!("write")).await?;
+        let published = write::write(service, held, &inputs, &placed, plan.pools, &mut self.history)
+            .instrument(span!("write"))
+            .await?;
         if service.leases.led(&cluster.name).is_some_and(|led| led.epoch == epoch) {
             span!("publish", pools = published.len()).in_scope(|| service.publish(published));
         }

@@ -1,5 +1,6 @@
 //! Writes what was planned, and turns it into answers.
 
+use super::history::{History, news};
 use super::{Service, horizon};
 use crate::engine::Placed;
 use crate::metrics;
@@ -22,6 +23,7 @@ pub async fn write(
     inputs: &ClusterInputs,
     placed: &BTreeMap<PoolId, Placed>,
     plans: Vec<PoolPlan>,
+    history: &mut History,
 ) -> Result<Vec<PublishedPool>, StoreError> {
     let mut published = Vec::with_capacity(plans.len());
     let mut stored = Vec::new();
@@ -37,7 +39,7 @@ pub async fn write(
                 let mut glance = glance(service, &plan.id, placed.get(&plan.id), inputs.now).await?;
                 glance.placed_by = pool.settings.placed_by;
                 let ready = PublishedPool { glance, ..PublishedPool::of(quota, moves, service.clock.is_virtual()) };
-                stored.extend(to_store(&ready));
+                stored.extend(to_store(&ready, history, service.config.explanation_s));
                 published.push(ready);
             }
             Err(why) => {
@@ -48,7 +50,9 @@ pub async fn write(
         }
     }
     if !service.clock.is_virtual() {
-        held.insert_quotas(&stored).await?;
+        let quotas: Vec<_> = stored.iter().map(|(quota, _)| quota.clone()).collect();
+        held.insert_quotas(&quotas).await?;
+        history.note(&stored);
     }
     Ok(published)
 }
@@ -88,14 +92,15 @@ async fn apply(held: &dyn Store, pool: &PoolId, moved: &EtaMoved, now: UnixSecon
 }
 
 /// The rows of a pool's new quotas. Their explanations leave out the forecasts of single organizations, which the run and
-/// the usage give again.
-fn to_store(pool: &PublishedPool) -> Vec<StoredQuota> {
+/// the usage give again. Each with its news.
+fn to_store(pool: &PublishedPool, history: &History, every_s: u64) -> Vec<(StoredQuota, String)> {
     let Some(made_of) = &pool.made_of else { return Vec::new() };
     let row = |quota: &placement::Quota| {
         let answer = pool.answer(quota.hours.get())?;
         let mut explanation = plan::explanation(made_of, quota, answer.fresh.clone(), &pool.eta_moves);
         explanation.forecast.organizations.clear();
-        Some(StoredQuota {
+        let news = news(&answer.fresh, &explanation);
+        let row = StoredQuota {
             pool: pool.id.clone(),
             hours: quota.hours,
             computed_at: made_of.computed_at,
@@ -103,7 +108,10 @@ fn to_store(pool: &PublishedPool) -> Vec<StoredQuota> {
             run_id: Some(made_of.run.id),
             answer_json: json(&answer.fresh),
             explanation_json: json(&explanation),
-        })
+            is_explained: true,
+        };
+        let is_explained = history.is_new(&row, &news, every_s);
+        Some((StoredQuota { is_explained, ..row }, news))
     };
     made_of.quotas.iter().filter_map(row).collect()
 }

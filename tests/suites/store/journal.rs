@@ -8,6 +8,7 @@ on_both_databases![
     a_turn_is_written_whole_or_not_at_all,
     only_who_knows_the_last_entry_may_append,
     a_snapshot_stands_for_the_entries_before_it,
+    a_snapshot_whose_text_has_changed_is_refused_as_damaged,
     events_are_read_on_from_where_they_were_left,
     a_journal_hangs_on_its_cluster,
 ];
@@ -148,4 +149,19 @@ async fn a_journal_hangs_on_its_cluster(database: TestDatabase) {
     let fault = store.open_journal(&pool("earth:A100")).await.unwrap_err();
     assert_eq!(fault.to_string(), "there is no cluster earth");
     assert_eq!(store.task_record(&pool("earth:A100"), &TaskId::parse("a").unwrap()).await.unwrap(), None);
+}
+
+async fn a_snapshot_whose_text_has_changed_is_refused_as_damaged(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let placed = store.open_journal(&pool("earth:A100")).await.unwrap().placed;
+    let snapshot = PoolSnapshot { seq: 0, snapshot_json: "{\"at\": 12}".to_owned() };
+    store.put_pool_snapshot(placed.id, &snapshot, 0).await.unwrap();
+    assert_eq!(store.pool_snapshot(placed.id).await.unwrap(), Some(snapshot));
+    database.execute("UPDATE pool_snapshots SET snapshot_json = '{\"at\": 13}'").await;
+    for fault in
+        [store.pool_snapshot(placed.id).await.unwrap_err(), store.open_journal(&placed.pool).await.unwrap_err()]
+    {
+        assert!(matches!(&fault, StoreError::Corrupt { .. }) && fault.to_string().contains("checksum"), "{fault}");
+    }
 }

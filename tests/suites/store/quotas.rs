@@ -7,6 +7,7 @@ on_both_databases![
     the_history_comes_newest_first_and_ends_at_the_limit,
     retention_keeps_the_quota_that_a_service_falls_back_on,
     a_quota_of_an_unknown_run_keeps_the_others_out,
+    the_history_keeps_every_amount_and_the_explanations_that_say_something_new,
 ];
 
 fn quota(pool_text: &str, h: u64, computed_at: i64, amount: &str) -> StoredQuota {
@@ -18,6 +19,7 @@ fn quota(pool_text: &str, h: u64, computed_at: i64, amount: &str) -> StoredQuota
         run_id: None,
         answer_json: format!("{{\"quota_gpus\": {amount}}}"),
         explanation_json: "{}".to_owned(),
+        is_explained: true,
     }
 }
 
@@ -64,4 +66,29 @@ async fn a_quota_of_an_unknown_run_keeps_the_others_out(database: TestDatabase) 
     assert!(matches!(&fault, StoreError::NotFound { .. }) && fault.to_string().contains("run-12"), "{fault}");
     assert!(store.latest_quotas(None).await.unwrap().is_empty());
     store.insert_quotas(&[]).await.unwrap();
+}
+
+async fn the_history_keeps_every_amount_and_the_explanations_that_say_something_new(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let explained = quota("earth:A100", 4, 100, "1");
+    let plain = StoredQuota { is_explained: false, ..quota("earth:A100", 4, 200, "2") };
+    for one in [&explained, &plain] {
+        store.insert_quotas(std::slice::from_ref(one)).await.unwrap();
+    }
+    let history = store.quota_history(&pool("earth:A100"), hours(4), at(0), at(1_000), 10).await.unwrap();
+    let of = |one: &StoredQuota| (one.computed_at, one.quota, one.is_explained, one.explanation_json.clone());
+    let shown: Vec<_> = history.iter().map(of).collect();
+    assert_eq!(shown, [(at(200), gpus("2"), false, String::new()), (at(100), gpus("1"), true, "{}".to_owned())]);
+    let latest = store.latest_quotas(None).await.unwrap();
+    assert_eq!(latest[0].answer_json, plain.answer_json, "a restart finds the last one whole");
+    assert_eq!(latest[0].explanation_json, "{}");
+    assert!(store.size_bytes().await.unwrap() > 10_000);
+    let note = |hour: i64| store::Size { at: at(hour * 3_600), bytes: 1_000 };
+    store.note_size(note(1), at(0)).await.unwrap();
+    store.note_size(note(9), at(2 * 3_600)).await.unwrap();
+    assert_eq!(store.sizes().await.unwrap(), [note(9)]);
+    for checked in store.integrity().await.unwrap() {
+        assert!(checked.faults.is_empty(), "{checked:?}");
+    }
 }

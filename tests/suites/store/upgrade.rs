@@ -74,9 +74,9 @@ pub async fn at_version(database: &TestDatabase, version: i64) {
 }
 
 async fn a_database_of_every_version_is_brought_up_to_date_with_what_is_in_it(database: TestDatabase) {
-    let last = migrator(database.backend).await.iter().map(|one| one.version).max().unwrap();
-    assert!(last >= 8, "{last} versions");
-    for version in 1..=last {
+    let versions: Vec<i64> = migrator(database.backend).await.iter().map(|one| one.version).collect();
+    assert!(versions.len() >= 8, "{versions:?}");
+    for &version in &versions {
         let old = tests::fresh_database(database.backend).await;
         at_version(&old, version).await;
         let store = old.store().await;
@@ -92,7 +92,7 @@ async fn a_database_of_every_version_is_brought_up_to_date_with_what_is_in_it(da
         let record = store.task_record(&pool("earth:A100"), &task).await.unwrap();
         assert_eq!(record.map(|record| record.status.as_str()), (version >= 4).then_some("running"));
         let applied = old.numbers("SELECT version FROM _sqlx_migrations ORDER BY version").await;
-        assert_eq!(applied, (1..=last).collect::<Vec<i64>>());
+        assert_eq!(applied, versions);
         store.close().await;
     }
 }

@@ -1,7 +1,7 @@
 use super::{AuditEntry, AuditRecord, AuditRow, AuditStore};
 use crate::StoreError;
 use crate::postgres::PostgresStore;
-use crate::stored::{Stamp, all};
+use crate::stored::{BATCH, Stamp, all};
 use async_trait::async_trait;
 use sqlx::PgConnection;
 use std::borrow::Borrow;
@@ -24,11 +24,19 @@ impl AuditStore for PostgresStore {
     }
 
     async fn delete_audit_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
-        let mut transaction = self.begin().await?;
-        let deleting = sqlx::query("DELETE FROM audit WHERE at < $1").bind(Stamp(before));
-        let deleted = deleting.execute(&mut *transaction).await?.rows_affected();
-        transaction.commit().await?;
-        Ok(deleted)
+        let mut deleted = 0;
+        loop {
+            let deleting = sqlx::query(
+                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at, id LIMIT $2)",
+            );
+            let mut transaction = self.begin().await?;
+            let batch = deleting.bind(Stamp(before)).bind(BATCH).execute(&mut *transaction).await?.rows_affected();
+            transaction.commit().await?;
+            deleted += batch;
+            if batch < BATCH.unsigned_abs() {
+                return Ok(deleted);
+            }
+        }
     }
 }
 

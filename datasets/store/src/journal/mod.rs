@@ -3,7 +3,7 @@
 mod postgres;
 mod sqlite;
 
-use crate::stored::{Stamp, amount, horizon, pool, signed, valid, whole};
+use crate::stored::{Stamp, amount, hash, horizon, pool, signed, valid, whole};
 use crate::{AuditRecord, StoreError};
 use async_trait::async_trait;
 use vocab::{
@@ -141,6 +141,12 @@ pub trait JournalStore {
         forget_to: u64,
     ) -> Result<(), StoreError>;
 
+    /// The last snapshot of a pool; its journal stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] where its text does not have the checksum that was stored with it.
+    async fn pool_snapshot(&self, id: PlacedPoolId) -> Result<Option<PoolSnapshot>, StoreError>;
+
     /// Those of the tasks that the pool has, or had, by name.
     async fn task_records(&self, id: PlacedPoolId, tasks: &[TaskId]) -> Result<Vec<TaskRecord>, StoreError>;
 
@@ -158,7 +164,7 @@ pub trait JournalStore {
         limit: u32,
     ) -> Result<Vec<JournalEntry>, StoreError>;
 
-    /// Forgets tasks that ended before `before`. Answers how many. Who submits one of them again has a new task.
+    /// Forgets tasks that ended before `before`, in batches. Answers how many. Who submits one of them again has a new task.
     async fn delete_ended_tasks_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
 
     /// Notes that the webhook has taken all events up to an entry.
@@ -208,12 +214,18 @@ impl TryFrom<EntryRow> for JournalEntry {
 struct SnapshotRow {
     seq: i64,
     snapshot_json: String,
+    /// `None` of those that programs without checksums have stored.
+    sha256: Option<Vec<u8>>,
 }
 
 impl TryFrom<SnapshotRow> for PoolSnapshot {
     type Error = StoreError;
 
     fn try_from(row: SnapshotRow) -> Result<Self, StoreError> {
+        if row.sha256.is_some_and(|expected| hash(row.snapshot_json.as_bytes())[..] != expected[..]) {
+            let what = format!("the snapshot of entry {}", row.seq);
+            return Err(StoreError::corrupt(what, &"its text does not have the checksum that was stored with it"));
+        }
         Ok(Self { seq: whole("number of an entry", row.seq)?, snapshot_json: row.snapshot_json })
     }
 }

@@ -8,7 +8,7 @@ use crate::audit::sqlite::insert_all as insert_audit;
 use crate::error::unless_missing;
 use crate::outcomes::sqlite::insert as insert_outcome;
 use crate::sqlite::SqliteStore;
-use crate::stored::{Stamp, all, milli, signed};
+use crate::stored::{BATCH, Stamp, all, hash, milli, signed};
 use crate::usage::sqlite::append_in;
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
@@ -43,13 +43,14 @@ impl JournalStore for SqliteStore {
                 .fetch_one(&mut *snapshot)
                 .await?
                 .try_into()?;
-        let stored: Option<PoolSnapshot> =
-            sqlx::query_as::<_, SnapshotRow>("SELECT seq, snapshot_json FROM pool_snapshots WHERE pool_id = $1")
-                .bind(placed.id.0)
-                .fetch_optional(&mut *snapshot)
-                .await?
-                .map(TryInto::try_into)
-                .transpose()?;
+        let stored: Option<PoolSnapshot> = sqlx::query_as::<_, SnapshotRow>(
+            "SELECT seq, snapshot_json, CASE WHEN sha256_seq = seq THEN sha256 END AS sha256 FROM pool_snapshots WHERE pool_id = $1",
+        )
+        .bind(placed.id.0)
+        .fetch_optional(&mut *snapshot)
+        .await?
+        .map(TryInto::try_into)
+        .transpose()?;
         let after = signed("number of an entry", stored.as_ref().map_or(0, |stored| stored.seq))?;
         let entries = sqlx::query_as::<_, EntryRow>(
             "SELECT seq, at, facts_json, events_json FROM journal WHERE pool_id = $1 AND seq > $2 ORDER BY seq",
@@ -95,12 +96,15 @@ impl JournalStore for SqliteStore {
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
         sqlx::query(
-            "INSERT INTO pool_snapshots (pool_id, seq, snapshot_json) VALUES ($1, $2, $3)
-             ON CONFLICT (pool_id) DO UPDATE SET seq = excluded.seq, snapshot_json = excluded.snapshot_json",
+            "INSERT INTO pool_snapshots (pool_id, seq, snapshot_json, sha256, sha256_seq) VALUES ($1, $2, $3, $4, $2)
+             ON CONFLICT (pool_id) DO UPDATE
+             SET seq = excluded.seq, snapshot_json = excluded.snapshot_json, sha256 = excluded.sha256,
+                 sha256_seq = excluded.sha256_seq",
         )
         .bind(id.0)
         .bind(signed("number of an entry", snapshot.seq)?)
         .bind(&snapshot.snapshot_json)
+        .bind(&hash(snapshot.snapshot_json.as_bytes())[..])
         .execute(&mut *transaction)
         .await?;
         let forgetting = sqlx::query("DELETE FROM journal WHERE pool_id = $1 AND seq <= $2");
@@ -108,6 +112,13 @@ impl JournalStore for SqliteStore {
         forgetting.bind(id.0).bind(forget_to).execute(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(())
+    }
+
+    async fn pool_snapshot(&self, id: PlacedPoolId) -> Result<Option<PoolSnapshot>, StoreError> {
+        let query = sqlx::query_as::<_, SnapshotRow>(
+            "SELECT seq, snapshot_json, CASE WHEN sha256_seq = seq THEN sha256 END AS sha256 FROM pool_snapshots WHERE pool_id = $1",
+        );
+        query.bind(id.0).fetch_optional(&self.readers).await?.map(TryInto::try_into).transpose()
     }
 
     async fn task_records(&self, id: PlacedPoolId, tasks: &[TaskId]) -> Result<Vec<TaskRecord>, StoreError> {
@@ -157,11 +168,21 @@ impl JournalStore for SqliteStore {
     }
 
     async fn delete_ended_tasks_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
-        let mut transaction = self.begin().await?;
-        let deleting = sqlx::query("DELETE FROM tasks WHERE status IN ('finished', 'deleted') AND updated < $1");
-        let deleted = deleting.bind(Stamp(before)).execute(&mut *transaction).await?.rows_affected();
-        transaction.commit().await?;
-        Ok(deleted)
+        let mut deleted = 0;
+        loop {
+            let deleting = sqlx::query(
+                "DELETE FROM tasks WHERE (pool_id, id) IN (
+                     SELECT pool_id, id FROM tasks WHERE status IN ('finished', 'deleted') AND updated < $1 LIMIT $2
+                 )",
+            );
+            let mut transaction = self.begin().await?;
+            let batch = deleting.bind(Stamp(before)).bind(BATCH).execute(&mut *transaction).await?.rows_affected();
+            transaction.commit().await?;
+            deleted += batch;
+            if batch < BATCH.unsigned_abs() {
+                return Ok(deleted);
+            }
+        }
     }
 
     async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError> {

@@ -18,6 +18,9 @@ pub struct StoredQuota {
     pub run_id: Option<RunId>,
     pub answer_json: String,
     pub explanation_json: String,
+    /// Whether the history keeps the answer and its explanation, too, and not the amount alone. The last quota of a pool and
+    /// horizon has both in any case; an entry of the history without them has empty texts.
+    pub is_explained: bool,
 }
 
 #[async_trait]
@@ -44,9 +47,20 @@ pub trait QuotaStore {
     ) -> Result<Vec<StoredQuota>, StoreError>;
 
     /// Forgets those computed before `before`, except the last one stored for each pool and horizon, which is what a
-    /// service falls back on. Answers how many.
+    /// service falls back on; in batches, so that writers wait for none of them for long. Answers how many.
     async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
 }
+
+/// The last quotas: from beside their pointer, or, where a program of another version moved it, from the history, in which that one
+/// stores them whole.
+const LATEST: &str =
+    "SELECT quotas.cluster, quotas.gpu_model, quotas.hours, quotas.computed_at, quotas.quota_milli, quotas.run_id,
+         CASE WHEN whole_id = quota_id THEN newest_quotas.answer_json ELSE quotas.answer_json END AS answer_json,
+         CASE WHEN whole_id = quota_id THEN newest_quotas.explanation_json ELSE quotas.explanation_json END
+             AS explanation_json
+     FROM newest_quotas JOIN quotas ON quotas.id = newest_quotas.quota_id
+     WHERE $1 IS NULL OR newest_quotas.cluster = $1
+     ORDER BY newest_quotas.cluster, newest_quotas.gpu_model, newest_quotas.hours";
 
 #[derive(sqlx::FromRow)]
 struct QuotaRow {
@@ -71,9 +85,15 @@ impl TryFrom<QuotaRow> for StoredQuota {
             quota: amount("quota", row.quota_milli)?,
             run_id: row.run_id.map(RunId::new),
             answer_json: row.answer_json,
+            is_explained: !row.explanation_json.is_empty(),
             explanation_json: row.explanation_json,
         })
     }
+}
+
+/// Answer and explanation as the history keeps them.
+fn kept(quota: &StoredQuota) -> (&str, &str) {
+    if quota.is_explained { (&quota.answer_json, &quota.explanation_json) } else { ("", "") }
 }
 
 /// In the order of pools and hours, so that two writers cannot wait for each other; what is stored for the same pool

@@ -1,7 +1,7 @@
-use super::{QuotaRow, QuotaStore, StoredQuota, in_order, owners};
+use super::{LATEST, QuotaRow, QuotaStore, StoredQuota, in_order, kept, owners};
 use crate::error::unless_missing;
 use crate::sqlite::SqliteStore;
-use crate::stored::{Stamp, all, milli};
+use crate::stored::{BATCH, Stamp, all, milli};
 use crate::{RunId, StoreError};
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
@@ -20,11 +20,7 @@ impl QuotaStore for SqliteStore {
     }
 
     async fn latest_quotas(&self, cluster: Option<&ClusterName>) -> Result<Vec<StoredQuota>, StoreError> {
-        let query = sqlx::query_as::<_, QuotaRow>(
-            "SELECT quotas.* FROM newest_quotas JOIN quotas ON quotas.id = newest_quotas.quota_id
-             WHERE $1 IS NULL OR newest_quotas.cluster = $1
-             ORDER BY newest_quotas.cluster, newest_quotas.gpu_model, newest_quotas.hours",
-        );
+        let query = sqlx::query_as::<_, QuotaRow>(LATEST);
         all(query.bind(cluster.map(ClusterName::as_str)).fetch_all(&self.readers).await?)
     }
 
@@ -55,13 +51,27 @@ impl QuotaStore for SqliteStore {
     }
 
     async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
-        let deleting =
-            sqlx::query("DELETE FROM quotas WHERE computed_at < $1 AND id NOT IN (SELECT quota_id FROM newest_quotas)");
-        Ok(deleting.bind(Stamp(before)).execute(self.writer()?).await?.rows_affected())
+        let mut deleted = 0;
+        loop {
+            let deleting = sqlx::query(
+                "DELETE FROM quotas WHERE id IN (
+                     SELECT id FROM quotas
+                     WHERE computed_at < $1 AND id NOT IN (SELECT quota_id FROM newest_quotas) ORDER BY id LIMIT $2
+                 )",
+            );
+            let mut transaction = self.begin().await?;
+            let batch = deleting.bind(Stamp(before)).bind(BATCH).execute(&mut *transaction).await?.rows_affected();
+            transaction.commit().await?;
+            deleted += batch;
+            if batch < BATCH.unsigned_abs() {
+                return Ok(deleted);
+            }
+        }
     }
 }
 
 async fn insert(connection: &mut SqliteConnection, quota: &StoredQuota) -> Result<i64, StoreError> {
+    let (answer, explanation) = kept(quota);
     sqlx::query_scalar(
         "INSERT INTO quotas
              (cluster, gpu_model, hours, computed_at, quota_milli, run_id, answer_json, explanation_json)
@@ -73,22 +83,29 @@ async fn insert(connection: &mut SqliteConnection, quota: &StoredQuota) -> Resul
     .bind(Stamp(quota.computed_at))
     .bind(milli(quota.quota))
     .bind(quota.run_id.map(RunId::get))
-    .bind(&quota.answer_json)
-    .bind(&quota.explanation_json)
+    .bind(answer)
+    .bind(explanation)
     .fetch_one(connection)
     .await
     .map_err(unless_missing("cluster", owners(quota)))
 }
 
+/// Puts it in the place of the one before.
 async fn point_to_newest(connection: &mut SqliteConnection, quota: &StoredQuota, id: i64) -> Result<(), StoreError> {
     sqlx::query(
-        "INSERT INTO newest_quotas (cluster, gpu_model, hours, quota_id) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (cluster, gpu_model, hours) DO UPDATE SET quota_id = excluded.quota_id",
+        "INSERT INTO newest_quotas
+             (cluster, gpu_model, hours, quota_id, whole_id, answer_json, explanation_json)
+         VALUES ($1, $2, $3, $4, $4, $5, $6)
+         ON CONFLICT (cluster, gpu_model, hours) DO UPDATE
+         SET quota_id = excluded.quota_id, whole_id = excluded.whole_id, answer_json = excluded.answer_json,
+             explanation_json = excluded.explanation_json",
     )
     .bind(quota.pool.cluster.as_str())
     .bind(quota.pool.gpu_model.as_str())
     .bind(i64::from(quota.hours.get()))
     .bind(id)
+    .bind(&quota.answer_json)
+    .bind(&quota.explanation_json)
     .execute(connection)
     .await?;
     Ok(())

@@ -4,9 +4,8 @@ mod postgres;
 mod sqlite;
 
 use crate::StoreError;
-use crate::stored::{Stamp, horizon, valid, whole};
+use crate::stored::{Stamp, hash, horizon, valid, whole};
 use async_trait::async_trait;
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
 use vocab::{ClusterName, HorizonHours, HourStart, UnixSeconds};
@@ -223,10 +222,6 @@ struct NextPromotion<'a> {
 
 fn sha256(what: &'static str, read: &[u8]) -> Result<[u8; 32], StoreError> {
     valid(what, read.try_into())
-}
-
-fn hash(bytes: &[u8]) -> [u8; 32] {
-    Sha256::digest(bytes).into()
 }
 
 /// The bytes, if they still have the checksum that was stored with them.

@@ -47,12 +47,17 @@ impl Seen {
 
     /// Nobody was told more than what was stored, and nothing old was called fresh.
     pub async fn check(&self, database: &TestDatabase) {
-        let sql = "SELECT answer_json FROM quotas WHERE hours = 1";
+        // Answers are in thousandths of a GPU.
+        let seconds = match database.backend {
+            tests::Backend::Postgres => "extract(epoch FROM computed_at)::bigint",
+            tests::Backend::Sqlite => "computed_at",
+        };
         let mut stored: BTreeMap<String, f64> = BTreeMap::new();
-        for row in database.rows(sql).await {
-            let answer: serde_json::Value = serde_json::from_str(&row).unwrap();
-            let most = stored.entry(answer["computed_at"].as_str().unwrap().to_owned()).or_default();
-            *most = most.max(answer["quota_gpus"].as_f64().unwrap());
+        let times = database.numbers(&format!("SELECT {seconds} FROM quotas WHERE hours = 1 ORDER BY id")).await;
+        let amounts = database.numbers("SELECT quota_milli FROM quotas WHERE hours = 1 ORDER BY id").await;
+        for (computed_at, milli) in times.into_iter().zip(amounts) {
+            let most = stored.entry(UnixSeconds::new(computed_at).to_string()).or_default();
+            *most = most.max(milli as f64 / 1_000.0);
         }
         assert!(!self.answers.is_empty(), "nobody saw a quota");
         for (computed_at, quotas) in &self.answers {

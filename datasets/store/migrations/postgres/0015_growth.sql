@@ -1,0 +1,18 @@
+-- Answer and explanation of the last quota of each pool and horizon stand here, and are overwritten by the next one; the history keeps
+-- amounts, and those two only where they say something new ('' elsewhere).
+-- whole_id says which quota that is: a program of the version before moves quota_id alone, and stores quotas whole.
+ALTER TABLE newest_quotas ADD COLUMN whole_id bigint;
+ALTER TABLE newest_quotas ADD COLUMN answer_json text;
+ALTER TABLE newest_quotas ADD COLUMN explanation_json text;
+-- Few rows, each overwritten at every renewal: the space of old versions is taken again soon.
+ALTER TABLE newest_quotas SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- How much the database held, hour by hour: what the days until its disk is full are reckoned from.
+CREATE TABLE sizes (
+    at timestamptz PRIMARY KEY,
+    bytes bigint NOT NULL
+);
+
+-- Checksum of the text of a snapshot, and the entry of that snapshot: a program of the version before replaces the text alone.
+ALTER TABLE pool_snapshots ADD COLUMN sha256 bytea;
+ALTER TABLE pool_snapshots ADD COLUMN sha256_seq bigint;
