@@ -52,7 +52,9 @@ impl Request {
         let mut head =
             format!("{} {} HTTP/1.1\r\nhost: {host}\r\naccept: application/json\r\n", self.method, self.target);
         if let Some(body) = &self.body {
-            head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
+            head.push_str("content-type: application/json\r\ncontent-length: ");
+            head.push_str(&body.len().to_string());
+            head.push_str("\r\n");
         }
         head += "\r\n";
         let mut bytes = head.into_bytes();
@@ -183,7 +185,8 @@ pub fn encoded(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            encoded += &format!("%{byte:02X}");
+            let digit = |half: u8| char::from(b"0123456789ABCDEF"[usize::from(half)]);
+            encoded.extend(['%', digit(byte >> 4), digit(byte & 15)]);
         }
     }
     encoded

@@ -45,7 +45,7 @@ fn carry_out(options: &Options, database: &'static str) -> u8 {
     let report = Report::default();
     let carried_out = campaigns::run(options, database, &report);
     let published = report.publish(options, database);
-    for fault in [carried_out, published].into_iter().filter_map(Result::err) {
+    if let Err(fault) = carried_out.and(published) {
         eprintln!("outside: {} on {database}: {fault}", options.campaign);
         return 3;
     }

@@ -40,7 +40,7 @@ impl World {
         let usage = usage.to_string_lossy().into_owned();
         let ingest = ["ingest", "--format", "usage", &usage, "--time-zone", "UTC", "--capacity", "128"];
         run(&mut world.program("datasets", &ingest))?;
-        run(&mut world.program("train", &["--horizon", "4h", "--model", "seasonal-24h"]))?;
+        run(&mut world.program("train", &["--horizon", "4h"]))?;
         Ok(world)
     }
 
@@ -154,10 +154,24 @@ impl Service {
     }
 
     pub fn rss_mib(&self) -> f64 {
+        self.memory_mib("VmRSS:")
+    }
+
+    /// The most that it was.
+    pub fn peak_mib(&self) -> f64 {
+        self.memory_mib("VmHWM:")
+    }
+
+    fn memory_mib(&self, name: &str) -> f64 {
         let status = self.proc("status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
         let kib = line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok());
         kib.unwrap_or(0.0) / 1024.0
+    }
+
+    /// Ended by itself: what has ended holds no memory.
+    pub fn is_gone(&self) -> bool {
+        self.rss_mib() == 0.0
     }
 
     /// Seconds that the service has computed.
@@ -204,7 +218,11 @@ impl Service {
 
     pub fn log_end(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().rev().take(5).collect();
+        let is_end = |line: &&str| line.contains("panicked at") || line.contains("memory allocation of");
+        if let Some(end) = log.lines().find(is_end) {
+            return end.to_owned();
+        }
+        let lines: Vec<&str> = log.lines().rev().take(3).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
     }
 }

@@ -56,7 +56,7 @@ fn a_disk_that_is_full_and_has_room_again_loses_nothing_and_needs_no_restart() {
 
 #[test]
 fn new_organizations_by_the_thousand_cost_no_more_each_and_sigterm_ends_in_the_middle() {
-    for line in attack(&["organizations", "--seconds", "60", "--sizes", "1000,8000"]) {
+    for line in attack(&["organizations", "--seconds", "60", "--sizes", "2000,16000"]) {
         assert!(line["figures"]["ended_after_sigterm_s"].is_f64(), "{line:#}");
     }
 }

@@ -131,7 +131,7 @@ fn fill_and_empty(
     let is_full = service.wait_for(READY_LIMIT, |_| report.counted("refused") > refused + 4).is_some();
     if is_full {
         report.count("times_full");
-        let told = service.wait_for(READY_LIMIT, |client| is_unready(client));
+        let told = service.wait_for(READY_LIMIT, is_unready);
         if told.is_none() {
             report.violation("/readyz is 503 while no write can be taken", format!("for {READY_LIMIT:?}"));
         }
@@ -156,7 +156,7 @@ fn is_unready(client: &mut Client) -> bool {
     client.get("/readyz").is_ok_and(|answer| answer.status == 503)
 }
 
-/// Tasks come and finish; what is acknowledged is noted.
+/// Tasks come and go; what is acknowledged is noted.
 fn write(mut client: Client, name: &str, ledger: &Ledger, stop: &AtomicBool, report: &Report) {
     let (mut number, mut open) = (0, Vec::new());
     while !stop.load(Ordering::Relaxed) {
@@ -167,9 +167,9 @@ fn write(mut client: Client, name: &str, ledger: &Ledger, stop: &AtomicBool, rep
             open.push(id);
         }
         if open.len() > OPEN_TASKS {
-            let id = open.remove(0);
-            let finish = Request::new("POST", format!("/v1/tasks/{id}/finish?{POOL}"));
-            if acknowledged(&mut client, &finish, report) {
+            let id: String = open.remove(0);
+            let delete = Request::new("DELETE", format!("/v1/tasks/{id}?{POOL}"));
+            if acknowledged(&mut client, &delete, report) {
                 ledger.note(&id, true);
             }
         }
@@ -218,7 +218,7 @@ fn check(service: &Service, ledger: &Ledger, when: &str, report: &Report) -> Out
         }
         let status = answer.json()["status"].as_str().unwrap_or_default().to_owned();
         if has_ended && ["running", "waiting"].contains(&status.as_str()) {
-            report.violation(&format!("a finish that was acknowledged holds{when}"), format!("{task}: {status}"));
+            report.violation(&format!("a deletion that was acknowledged holds{when}"), format!("{task}: {status}"));
         }
     }
     Ok(())

@@ -38,9 +38,9 @@ pub fn run(options: &Options, database: &'static str, report: &Report) -> Outcom
     let (held, watched) = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| watch(&service, &stop));
         let held = hold(&service, &targets, options, report);
-        let closed = wait_for_places(&service, files_before, has_timeout, report);
+        wait_for_places(&service, files_before, has_timeout, report);
         stop.store(true, Ordering::Relaxed);
-        (closed.and(Some(held)).unwrap_or_default(), watcher.join().unwrap_or_default())
+        (held, watcher.join().unwrap_or_default())
     });
     places_are_free(&service, &targets[0], report);
     drop(held);
@@ -146,8 +146,8 @@ fn watch(service: &Service, stop: &AtomicBool) -> (f64, Vec<f64>, u64) {
     (peak_mib, times_ms, failed)
 }
 
-/// Connections that nobody reads are ended once the write timeout is over. `Some` in any case: the connections stay held.
-fn wait_for_places(service: &Service, before: usize, has_timeout: bool, report: &Report) -> Option<()> {
+/// Connections that nobody reads are ended once the write timeout is over.
+fn wait_for_places(service: &Service, before: usize, has_timeout: bool, report: &Report) {
     let timeout_s = if has_timeout { WRITE_TIMEOUT_S.parse().unwrap_or(PATIENCE_S) } else { PATIENCE_S };
     let limit = Duration::from_secs(timeout_s + MARGIN_S);
     // What the kernel took is gone; 40 files are those of the clients that read, and of the database.
@@ -158,7 +158,6 @@ fn wait_for_places(service: &Service, before: usize, has_timeout: bool, report: 
         let example = format!("{open} connections more than before are open after {} s", limit.as_secs());
         report.violation("a response that nobody reads ends with its write timeout", example);
     }
-    Some(())
 }
 
 /// While those that read nothing are connected still, others are answered whole.

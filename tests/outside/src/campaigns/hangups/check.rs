@@ -141,7 +141,7 @@ pub fn is_whole(state: &State, report: &Report) {
             report.violation("a batch of usage is there whole or not at all", example);
         }
     }
-    if state.outcomes % BATCH_OUTCOMES as u64 != 0 {
+    if !state.outcomes.is_multiple_of(BATCH_OUTCOMES as u64) {
         let example = format!("{} outcomes of batches of {BATCH_OUTCOMES}", state.outcomes);
         report.violation("a batch of outcomes is there whole or not at all", example);
     }
