@@ -9,14 +9,15 @@ use crate::{Outcome, options::Options, report::Report};
 use document::{Document, Field, Kind, MARK};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const HONEST: u64 = 8;
 /// Seconds with and without poison take turns, so that whatever else runs on the machine slows both.
 const WINDOW: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
-/// A client that is answered "try again" does, at once.
-const REPEATS: usize = 200;
+/// Poison that was answered "try again", and is sent again without end.
+const MOST_REPEATED: usize = 8;
 const NUMBERS: [&str; 11] = [
     "2147483648",
     "9007199254740992",
@@ -42,14 +43,20 @@ pub fn run(options: &Options, database: &'static str, report: &Report) -> Outcom
     let document = Document::new(service.client(30).get_json("/openapi.json")?);
     let fields = document.fields();
     report.figure("fields", fields.len());
-    let race =
-        Race { poisoned: AtomicBool::new(false), stop: AtomicBool::new(false), with: [const { AtomicU64::new(0) }; 2] };
+    let race = Race {
+        poisoned: AtomicBool::new(false),
+        stop: AtomicBool::new(false),
+        again: Mutex::default(),
+        with: [const { AtomicU64::new(0) }; 2],
+    };
     let mut windows = [0_u32; 2];
     std::thread::scope(|scope| {
         for honest in 0..HONEST {
             let (race, client) = (&race, service.client(30));
             scope.spawn(move || be_honest(client, honest, race, report));
         }
+        let client = service.client(30);
+        scope.spawn(|| repeat(client, &race, report));
         scope.spawn(|| poison(&service, &fields, options.seed, &race, report));
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(options.seconds) {
@@ -70,6 +77,7 @@ pub fn run(options: &Options, database: &'static str, report: &Report) -> Outcom
 struct Race {
     poisoned: AtomicBool,
     stop: AtomicBool,
+    again: Mutex<Vec<Request>>,
     /// Honest requests that were answered 2xx, without and with poison.
     with: [AtomicU64; 2],
 }
@@ -113,17 +121,35 @@ fn poison(service: &Service, fields: &[Field], seed: u64, race: &Race, report: &
         let few = if random.in_percent(50) && !tasks.is_empty() { &tasks } else { &others };
         let field = few[random.below(few.len())];
         let (value, request) = request(field, number, &mut random);
-        for _ in 0..REPEATS {
-            report.count("poison_sent");
-            let answer = client.send(&request);
-            let is_fault = !answer.as_ref().is_ok_and(|answer| answer.status < 500);
-            judge_poison(field, &value, &request, answer, report);
-            if !is_fault || !race.poisoned.load(Ordering::Relaxed) || race.stop.load(Ordering::Relaxed) {
-                break;
+        report.count("poison_sent");
+        let answer = client.send(&request);
+        if answer.as_ref().is_ok_and(|answer| answer.status >= 500) {
+            let mut again = race.again.lock().unwrap_or_else(PoisonError::into_inner);
+            if again.len() < MOST_REPEATED {
+                again.push(request.clone());
             }
         }
+        judge_poison(field, &value, &request, answer, report);
         clean_up(&mut client, &request, number);
         std::thread::sleep(PAUSE);
+    }
+}
+
+/// A client that is answered "the same request again is safe" sends it again, at once.
+fn repeat(mut client: Client, race: &Race, report: &Report) {
+    let mut number = 0;
+    while !race.stop.load(Ordering::Relaxed) {
+        number += 1;
+        let again = race.again.lock().unwrap_or_else(PoisonError::into_inner);
+        let request = (!again.is_empty()).then(|| again[number % again.len()].clone());
+        drop(again);
+        match request.filter(|_| race.poisoned.load(Ordering::Relaxed)) {
+            Some(request) => {
+                report.count("poison_repeated");
+                drop(client.send(&request));
+            }
+            None => std::thread::sleep(PAUSE),
+        }
     }
 }
 
