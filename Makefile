@@ -8,7 +8,8 @@ help:
 	@echo 'make test   every test, on SQLite and on a Postgres of its own, in a browser and against a Prometheus'
 	@echo 'make lint   formatting, and clippy with warnings as errors'
 	@echo 'make bench  quota answers, refresh, append and decisions, durable ones too, each beside a peer or a bound'
-	@echo 'make soak   SOAK_CASES random histories of a pool (1000000), SOAK_HISTORIES of faults (100), SOAK_KILLS of services (200); figures in SOAK_OUT'
+	@echo 'make soak   SOAK_CASES random histories of a pool (1000000), SOAK_HISTORIES of faults (100), SOAK_KILLS of services (200),'
+	@echo '            then attacks from outside of SOAK_SECONDS each (600); figures in SOAK_OUT'
 	@echo 'make fuzz   each parser for FUZZ_SECONDS (120) from FUZZ_SEED (1), figures in FUZZ_OUT; needs cargo-fuzz'
 	@echo 'make schemathesis  a service against its OpenAPI document, figures in SCHEMATHESIS_OUT; needs Python and PyPI'
 	@echo 'make deny   licences, bans and sources of what is built in; needs cargo-deny'
@@ -34,6 +35,7 @@ bench:
 
 SOAK_KILLS ?= 200
 SOAK_HISTORIES ?= 100
+SOAK_SECONDS ?= 600
 SOAK_SEED ?= 1
 SOAK_OUT ?= soak.json
 
@@ -49,6 +51,8 @@ soak:
 		tests/with-postgres.sh $(CARGO) test --workspace --locked -- service::harness
 	HEADROOM_SOAK_KILLS=$(SOAK_KILLS) HEADROOM_SOAK_SEED=$(SOAK_SEED) HEADROOM_SOAK_OUT=$(abspath $(SOAK_OUT)) \
 		tests/with-postgres.sh $(CARGO) test --workspace --locked -- engine::killed
+	tests/with-postgres.sh $(or $(CARGO_TARGET_DIR),target)/debug/outside all \
+		--seconds $(SOAK_SECONDS) --seed $(SOAK_SEED) --out $(SOAK_OUT)
 
 FUZZ_SECONDS ?= 120
 FUZZ_SEED ?= 1

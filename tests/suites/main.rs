@@ -16,6 +16,7 @@ mod main_job;
 mod manners;
 mod of_models;
 mod operator;
+mod outside;
 mod peers;
 mod prometheus;
 mod public_data;
