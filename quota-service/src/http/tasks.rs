@@ -1,13 +1,15 @@
 //! Tasks: submitted, ended, explained. A decision is durable before it is answered; a refusal is an answer.
 
-use super::ApiError;
 use super::access::{Who, Write};
 use super::extract::{Json as Body, Query};
+use super::{ApiError, names};
+use crate::access::Caller;
 use crate::engine::{Ask, Decided, Reply, Wanted, answer};
 use crate::refresh::{Service, limits};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use placement::pool::Request;
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -33,6 +35,12 @@ impl PoolQuery {
     }
 }
 
+/// The request under the name that is kept.
+async fn named(service: &Service, caller: &Caller, pool: &PoolId, mut request: Request) -> Result<Request, ApiError> {
+    request.gang.task = names::kept(service, caller, pool, request.gang.task).await?;
+    Ok(request)
+}
+
 fn task_id(text: &str) -> Result<TaskId, ApiError> {
     TaskId::parse(text).map_err(|fault| ApiError::Query { detail: format!("task: {fault}") })
 }
@@ -42,6 +50,7 @@ async fn decided(
     service: &Service,
     pool: &PoolId,
     ask: Ask,
+    who: &Who,
     write: Option<&Write>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     if !service.engine.is_running(pool) {
@@ -51,7 +60,7 @@ async fn decided(
     }
     let entry = write.map(|write| write.entry(service.clock.now(), StatusCode::OK, &Value::Null));
     match service.engine.order(pool, ask, entry).await? {
-        Reply::Task(decided) => Ok(Json(answer(pool, &decided))),
+        Reply::Task(decided) => Ok(Json(names::shown(&who.0, answer(pool, &decided)))),
         other => unreachable!("a task is answered with one, not {other:?}"),
     }
 }
@@ -97,7 +106,7 @@ pub async fn list(
         Reply::Tasks(records, total) => (records, total),
         other => unreachable!("tasks are answered with tasks, not {other:?}"),
     };
-    let one = |record| answer(&pool, &Decided { record, is_shadow: false });
+    let one = |record| names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }));
     Ok(Json(TaskList { tasks: records.into_iter().map(one).collect(), total }))
 }
 
@@ -120,7 +129,8 @@ pub async fn submit(
     let (pool, request) = body.parse(service.clock.now())?;
     write.of_pool(&pool)?;
     write.of_organization(&request.organization)?;
-    decided(&service, &pool, Ask::Submit(request), Some(&write)).await
+    let request = named(&service, &write.0, &pool, request).await?;
+    decided(&service, &pool, Ask::Submit(request), &write, Some(&write)).await
 }
 
 /// What would become of a task now
@@ -141,7 +151,8 @@ pub async fn dry_run(
     let (pool, request) = body.parse(service.clock.now())?;
     who.of_pool(&pool)?;
     who.of_organization(&request.organization)?;
-    decided(&service, &pool, Ask::Try(request), None).await
+    let request = named(&service, &who.0, &pool, request).await?;
+    decided(&service, &pool, Ask::Try(request), &who, None).await
 }
 
 /// A task as it is, or was when it ended
@@ -153,12 +164,14 @@ pub async fn dry_run(
 ))]
 pub async fn get(
     State(service): State<Arc<Service>>,
+    Who(who): Who,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    let (pool, id) = (query.pool()?, task_id(&id)?);
+    let pool = query.pool()?;
+    let id = names::kept(&service, &who, &pool, task_id(&id)?).await?;
     if let Some(record) = service.store.task_record(&pool, &id).await? {
-        return Ok(Json(answer(&pool, &Decided { record, is_shadow: false })));
+        return Ok(Json(names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }))));
     }
     match service.engine.ask_if_running(&pool, Ask::Shadow(id.clone())).await? {
         Some(Reply::Task(decided)) => Ok(Json(answer(&pool, &decided))),
@@ -181,7 +194,9 @@ pub async fn delete(
     Query(query): Query<PoolQuery>,
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Delete(task_id(&id)?), Some(&write)).await
+    let pool = query.pool()?;
+    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
+    decided(&service, &pool, Ask::Delete(id), &write, Some(&write)).await
 }
 
 /// A running task came to its end
@@ -199,7 +214,9 @@ pub async fn finish(
     Query(query): Query<PoolQuery>,
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Finish(task_id(&id)?), Some(&write)).await
+    let pool = query.pool()?;
+    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
+    decided(&service, &pool, Ask::Finish(id), &write, Some(&write)).await
 }
 
 /// A running task has saved its work
@@ -219,7 +236,9 @@ pub async fn checkpoint(
     Query(query): Query<PoolQuery>,
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Save(task_id(&id)?), Some(&write)).await
+    let pool = query.pool()?;
+    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
+    decided(&service, &pool, Ask::Save(id), &write, Some(&write)).await
 }
 
 /// How fast an elastic task is on the pods that it has
@@ -242,8 +261,9 @@ pub async fn speed(
     Body(body): Body<SpeedBody>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let (pods, speed_thousandths) = body.parse()?;
-    let measure = Ask::Measure(task_id(&id)?, pods, speed_thousandths);
-    decided(&service, &query.pool()?, measure, Some(&write)).await
+    let pool = query.pool()?;
+    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
+    decided(&service, &pool, Ask::Measure(id, pods, speed_thousandths), &write, Some(&write)).await
 }
 
 /// Why a task waits, or stands as it does
@@ -256,11 +276,14 @@ pub async fn speed(
 ))]
 pub async fn explain(
     State(service): State<Arc<Service>>,
+    Who(who): Who,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
 ) -> Result<Json<TaskExplanation>, ApiError> {
-    match service.engine.ask(&query.pool()?, Ask::Explain(task_id(&id)?)).await? {
-        Reply::Explanation(explanation) => Ok(Json(*explanation)),
+    let pool = query.pool()?;
+    let id = names::kept(&service, &who, &pool, task_id(&id)?).await?;
+    match service.engine.ask(&pool, Ask::Explain(id)).await? {
+        Reply::Explanation(told) => Ok(Json(TaskExplanation { task: names::shown(&who, told.task), ..*told })),
         other => unreachable!("a task is explained, not {other:?}"),
     }
 }
