@@ -167,7 +167,7 @@ impl Writer {
         let mut thought =
             Thought { now, draft: Draft::new(&self.pool, state.seq), tally: Tally::default(), state, looked };
         let answers =
-            catch_unwind(AssertUnwindSafe(|| thought.answers(asked))).map_err(|panic| TurnFault::of(&panic))?;
+            catch_unwind(AssertUnwindSafe(|| thought.answers(asked))).map_err(|panic| TurnFault::of(panic.as_ref()))?;
         let Thought { tally, draft, .. } = thought;
         let (turn, facts) = draft.finish();
         // 3. Write.
@@ -201,7 +201,7 @@ enum TurnFault {
 }
 
 impl TurnFault {
-    fn of(panic: &Box<dyn Any + Send>) -> Self {
+    fn of(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);
         Self::Panicked(text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default())
     }

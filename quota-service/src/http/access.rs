@@ -1,6 +1,6 @@
 //! Lets in who may ask, and says who writes what.
 
-use super::ApiError;
+use super::{ApiError, names};
 use crate::access::{Caller, Need, Refused, Scoped, need, path_segment, queried, scoped_pool};
 use crate::refresh::Service;
 use axum::extract::{FromRequestParts, MatchedPath};
@@ -90,16 +90,25 @@ async fn in_scope(
             _,
         ) => true,
         ("/v1/forecast", _) => queried(uri, "organization").is_some_and(|asked| asked == mine.as_str()),
-        (route, Some(pool)) if route.starts_with("/v1/tasks/{id}") => is_task_of(service, &pool, uri, mine).await?,
+        (route, Some(pool)) if route.starts_with("/v1/tasks/{id}") => {
+            is_task_of(service, caller, &pool, uri, mine).await?
+        }
         _ => false,
     };
     if is_mine { Ok(()) } else { Err(out_of_scope(&"what other organizations have")) }
 }
 
 /// Whether a task is of an organization. One that is not there is of nobody.
-async fn is_task_of(service: &Service, pool: &PoolId, uri: &Uri, mine: &Organization) -> Result<bool, ApiError> {
+async fn is_task_of(
+    service: &Service,
+    caller: &Caller,
+    pool: &PoolId,
+    uri: &Uri,
+    mine: &Organization,
+) -> Result<bool, ApiError> {
     let id = path_segment(uri, 3).and_then(|id| TaskId::parse(&id).ok());
     let Some(id) = id else { return Ok(false) };
+    let Ok(id) = names::kept(service, caller, pool, id).await else { return Ok(false) };
     let record = service.store.task_record(pool, &id).await?;
     Ok(record.is_some_and(|record| record.organization == *mine))
 }

@@ -1,14 +1,16 @@
 //! Tasks: submitted, ended, explained. A decision is durable before it is answered; a refusal is an answer.
 
-use super::ApiError;
 use super::access::{Who, Write};
 use super::extract::{Json as Body, Query};
+use super::{ApiError, names};
+use crate::access::Caller;
 use crate::engine::{Ask, Decided, EngineError, Reply, Wanted, answer};
 use crate::placed_by::{self, Decision};
 use crate::refresh::{Service, limits};
 use axum::extract::{Path, State};
 use axum::Json;
 use axum::http::StatusCode;
+use placement::pool::Request;
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -34,6 +36,12 @@ impl PoolQuery {
     }
 }
 
+/// The request under the name that is kept.
+async fn named(service: &Service, caller: &Caller, pool: &PoolId, mut request: Request) -> Result<Request, ApiError> {
+    request.gang.task = names::kept(service, caller, pool, request.gang.task).await?;
+    Ok(request)
+}
+
 fn task_id(text: &str) -> Result<TaskId, ApiError> {
     TaskId::parse(text).map_err(|fault| ApiError::Query { detail: format!("task: {fault}") })
 }
@@ -43,15 +51,17 @@ async fn decided(
     service: &Service,
     pool: &PoolId,
     ask: Ask,
+    who: &Who,
     write: Option<&Write>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    Ok(asked(service, pool, ask, write).await?)
+    Ok(asked(service, pool, ask, who, write).await?)
 }
 
 async fn asked(
     service: &Service,
     pool: &PoolId,
     ask: Ask,
+    who: &Who,
     write: Option<&Write>,
 ) -> Result<Json<TaskAnswer>, EngineError> {
     if !service.engine.is_running(pool) {
@@ -61,7 +71,7 @@ async fn asked(
     }
     let entry = write.map(|write| write.entry(service.clock.now(), StatusCode::OK, &Value::Null));
     match service.engine.order(pool, ask, entry).await? {
-        Reply::Task(decided) => Ok(Json(answer(pool, &decided))),
+        Reply::Task(decided) => Ok(Json(names::shown(&who.0, answer(pool, &decided)))),
         other => unreachable!("a task is answered with one, not {other:?}"),
     }
 }
@@ -107,7 +117,7 @@ pub async fn list(
         Reply::Tasks(records, total) => (records, total),
         other => unreachable!("tasks are answered with tasks, not {other:?}"),
     };
-    let one = |record| answer(&pool, &Decided { record, is_shadow: false });
+    let one = |record| names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }));
     Ok(Json(TaskList { tasks: records.into_iter().map(one).collect(), total }))
 }
 
@@ -130,15 +140,16 @@ pub async fn submit(
     let (pool, request) = body.parse(service.clock.now())?;
     write.of_pool(&pool)?;
     write.of_organization(&request.organization)?;
-    match asked(&service, &pool, Ask::Submit(request.clone()), Some(&write)).await {
+    let request = named(&service, &write.0, &pool, request).await?;
+    match asked(&service, &pool, Ask::Submit(request.clone()), &write, Some(&write)).await {
         Err(EngineError::Undecided) => {
             // A task that is refused decides nothing.
-            let _ = decided(&service, &pool, Ask::Try(request.clone()), None).await?;
+            let _ = decided(&service, &pool, Ask::Try(request.clone()), &write, None).await?;
             let (before, after, reason) = (None, PlacedBy::Headroom, "first task");
             let (action, target) = ("POST /v1/tasks", "/v1/tasks");
             let decision = Decision { pool: &pool, before, after, reason, action, target };
             placed_by::decide(&service, &write.0, decision).await?;
-            decided(&service, &pool, Ask::Submit(request), Some(&write)).await
+            decided(&service, &pool, Ask::Submit(request), &write, Some(&write)).await
         }
         decision => Ok(decision?),
     }
@@ -163,7 +174,8 @@ pub async fn dry_run(
     let (pool, request) = body.parse(service.clock.now())?;
     who.of_pool(&pool)?;
     who.of_organization(&request.organization)?;
-    decided(&service, &pool, Ask::Try(request), None).await
+    let request = named(&service, &who.0, &pool, request).await?;
+    decided(&service, &pool, Ask::Try(request), &who, None).await
 }
 
 /// A task as it is, or was when it ended
@@ -175,12 +187,14 @@ pub async fn dry_run(
 ))]
 pub async fn get(
     State(service): State<Arc<Service>>,
+    Who(who): Who,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    let (pool, id) = (query.pool()?, task_id(&id)?);
+    let pool = query.pool()?;
+    let id = names::kept(&service, &who, &pool, task_id(&id)?).await?;
     if let Some(record) = service.store.task_record(&pool, &id).await? {
-        return Ok(Json(answer(&pool, &Decided { record, is_shadow: false })));
+        return Ok(Json(names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }))));
     }
     match service.engine.ask_if_running(&pool, Ask::Shadow(id.clone())).await? {
         Some(Reply::Task(decided)) => Ok(Json(answer(&pool, &decided))),
@@ -203,7 +217,9 @@ pub async fn delete(
     Query(query): Query<PoolQuery>,
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Delete(task_id(&id)?), Some(&write)).await
+    let pool = query.pool()?;
+    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
+    decided(&service, &pool, Ask::Delete(id), &write, Some(&write)).await
 }
 
 /// A running task came to its end
@@ -221,7 +237,9 @@ pub async fn finish(
     Query(query): Query<PoolQuery>,
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Finish(task_id(&id)?), Some(&write)).await
+    let pool = query.pool()?;
+    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
+    decided(&service, &pool, Ask::Finish(id), &write, Some(&write)).await
 }
 
 /// A running task has saved its work
@@ -241,7 +259,9 @@ pub async fn checkpoint(
     Query(query): Query<PoolQuery>,
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    decided(&service, &query.pool()?, Ask::Save(task_id(&id)?), Some(&write)).await
+    let pool = query.pool()?;
+    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
+    decided(&service, &pool, Ask::Save(id), &write, Some(&write)).await
 }
 
 /// How fast an elastic task is on the pods that it has
@@ -264,8 +284,9 @@ pub async fn speed(
     Body(body): Body<SpeedBody>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let (pods, speed_thousandths) = body.parse()?;
-    let measure = Ask::Measure(task_id(&id)?, pods, speed_thousandths);
-    decided(&service, &query.pool()?, measure, Some(&write)).await
+    let pool = query.pool()?;
+    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
+    decided(&service, &pool, Ask::Measure(id, pods, speed_thousandths), &write, Some(&write)).await
 }
 
 /// Why a task waits, or stands as it does
@@ -278,11 +299,14 @@ pub async fn speed(
 ))]
 pub async fn explain(
     State(service): State<Arc<Service>>,
+    Who(who): Who,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
 ) -> Result<Json<TaskExplanation>, ApiError> {
-    match service.engine.ask(&query.pool()?, Ask::Explain(task_id(&id)?)).await? {
-        Reply::Explanation(explanation) => Ok(Json(*explanation)),
+    let pool = query.pool()?;
+    let id = names::kept(&service, &who, &pool, task_id(&id)?).await?;
+    match service.engine.ask(&pool, Ask::Explain(id)).await? {
+        Reply::Explanation(told) => Ok(Json(TaskExplanation { task: names::shown(&who, told.task), ..*told })),
         other => unreachable!("a task is explained, not {other:?}"),
     }
 }

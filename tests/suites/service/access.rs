@@ -12,6 +12,7 @@ on_both_databases![
     a_role_is_good_for_what_it_says,
     what_is_out_of_scope_is_refused_on_every_route,
     an_organization_touches_its_own_alone,
+    a_name_that_another_organization_has_taken_is_answered_as_a_free_one,
     a_token_works_from_its_creation_to_its_revocation_and_its_secret_is_nowhere,
     every_write_is_told_with_who_did_it,
     what_cannot_be_told_is_not_acknowledged,
@@ -190,6 +191,37 @@ async fn an_organization_touches_its_own_alone(database: TestDatabase) {
     let _ = asked(&service, &zero, "get", &quota_path(1), None).await.expect(200);
     let gone = asked(&service, &zero, "delete", &format!("/v1/tasks/never?{of_pool}"), None).await;
     assert_eq!(gone.status, 403, "whether others have such a task is not told");
+}
+
+async fn a_name_that_another_organization_has_taken_is_answered_as_a_free_one(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let _ = service.put("/v1/nodes/n0", &body_of("/v1/nodes/{id}").unwrap()).await.expect(200);
+    let zero = token(&service, 1, Role::Place, Some("org-000"), &[]).await;
+    let one = token(&service, 2, Role::Place, Some("org-001"), &[]).await;
+    let admin = token(&service, 3, Role::Admin, None, &[]).await;
+    let mut task = body_of("/v1/tasks").unwrap();
+    let _ = asked(&service, &admin, "post", "/v1/tasks", Some(&task)).await.expect(200);
+    task["organization"] = "org-001".into();
+    task["gpus_per_pod"] = 2.0.into();
+    for name in ["t", "free"] {
+        task["id"] = name.into();
+        let mine = asked(&service, &one, "post", "/v1/tasks", Some(&task)).await.expect(200);
+        assert_eq!((&mine["id"], &mine["status"]), (&name.into(), &"running".into()), "{mine}");
+        let again = asked(&service, &one, "post", "/v1/tasks", Some(&task)).await.expect(200);
+        assert_eq!(again["submitted"], mine["submitted"], "the same again is answered as it is");
+        let path = format!("/v1/tasks/{name}?cluster=demo&gpu_model=A100");
+        assert_eq!(asked(&service, &one, "get", &path, None).await.expect(200)["organization"], "org-001");
+    }
+    let path = "/v1/tasks/t?cluster=demo&gpu_model=A100";
+    assert_eq!(
+        asked(&service, &zero, "get", path, None).await.expect(200)["organization"],
+        "org-000",
+        "submitted for it"
+    );
+    assert_eq!(asked(&service, &one, "delete", path, None).await.expect(200)["id"], "t");
+    assert_eq!(asked(&service, &zero, "get", path, None).await.expect(200)["status"], "running", "that of the other");
+    let full = "/v1/tasks/org-001%2Ffree?cluster=demo&gpu_model=A100";
+    assert_eq!(asked(&service, &admin, "get", full, None).await.expect(200)["status"], "running", "as it is kept");
 }
 
 fn listening(database: &TestDatabase, settings: &str) -> (Listening, tempfile::TempDir) {

@@ -13,7 +13,7 @@ on_both_databases![
 ];
 
 /// Hang-ups, each a little later than the one before: from before the first statement to after the answer.
-const HANG_UPS: u64 = 60;
+const HANG_UPS: u32 = 60;
 const LATER_EACH: Duration = Duration::from_micros(150);
 
 /// Sends a request and drops it after a while, as the server does when its client hangs up.
@@ -35,7 +35,7 @@ async fn agreed(database: &TestDatabase, one: &str, other: &str) -> (Vec<i64>, V
 
 async fn a_client_that_hangs_up_cuts_no_write_in_half(database: TestDatabase) {
     let service = placing(&database, 8).await;
-    for number in 0..HANG_UPS as u32 {
+    for number in 0..HANG_UPS {
         let task = hp(&format!("t{number}"), 1.0, 1);
         hung_up(&service, LATER_EACH * number, Method::POST, "/v1/tasks", Some(&task)).await;
     }
@@ -47,9 +47,9 @@ async fn a_client_that_hangs_up_cuts_no_write_in_half(database: TestDatabase) {
 }
 
 async fn a_node_removed_by_a_client_that_hangs_up_leaves_the_pool(database: TestDatabase) {
-    let service = placing(&database, HANG_UPS as u32).await;
+    let service = placing(&database, HANG_UPS).await;
     let _ = submit(&service, &hp("first", 8.0, 1)).await;
-    for number in 0..HANG_UPS as u32 {
+    for number in 0..HANG_UPS {
         let path = format!("/v1/nodes/n{number}?cluster=demo");
         hung_up(&service, LATER_EACH * number, Method::DELETE, &path, None).await;
     }
@@ -57,9 +57,9 @@ async fn a_node_removed_by_a_client_that_hangs_up_leaves_the_pool(database: Test
     let stored = database.numbers("SELECT count(*) FROM nodes").await[0];
     let snapshot = snapshot(&service).await;
     let there = snapshot["nodes"].as_array().unwrap().iter().filter(|node| node["is_gone"] == false).count();
-    assert_eq!((stored, there as i64), (stored, stored), "nodes that are stored, and those that tasks are placed on");
+    assert_eq!(i64::try_from(there).unwrap(), stored, "nodes that are stored, and those that tasks are placed on");
     let audited = "SELECT count(*) FROM audit WHERE action = 'DELETE /v1/nodes/{id}'";
-    assert_eq!(database.numbers(audited).await, [HANG_UPS as i64 - stored]);
+    assert_eq!(database.numbers(audited).await, [i64::from(HANG_UPS) - stored]);
 }
 
 /// The newest entry of the audit.
