@@ -93,7 +93,7 @@ impl Grace {
     fn of(config: &Config) -> Self {
         let set = Duration::from_secs(config.shutdown_grace_s);
         let all = set.max(SHORTEST_GRACE);
-        Self { requests: set.min(all - ENDS_WITHIN), all }
+        Self { requests: set.min(all.saturating_sub(ENDS_WITHIN)), all }
     }
 }
 

@@ -320,7 +320,7 @@ impl ApiError {
         }
     }
 
-    pub fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
+    pub(super) fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
         Problem {
             kind: format!("/problems/{code}"),
             title: title.to_owned(),

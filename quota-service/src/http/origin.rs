@@ -11,6 +11,7 @@ use crate::refresh::Service;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN, TRANSFER_ENCODING};
+use axum::http::uri::Authority;
 use axum::http::{Method, Uri};
 use serving::hosts::Hosts;
 
@@ -44,7 +45,7 @@ pub fn check(
     request: &Request,
 ) -> Result<(), ApiError> {
     let headers = request.headers();
-    let host = request.uri().authority().map(|authority| authority.as_str());
+    let host = request.uri().authority().map(Authority::as_str);
     let host = host.or_else(|| headers.get(HOST).and_then(|host| host.to_str().ok()));
     let is_checked = service.tokens.are_open() || !service.config.allowed_hosts.is_empty();
     if let Some(host) = host.filter(|host| is_checked && !hosts.is_ours(host))
