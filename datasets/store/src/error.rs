@@ -83,6 +83,8 @@ impl From<sqlx::Error> for StoreError {
                 Some(postgres) => from_sqlstate(postgres.code(), postgres.message()),
                 None => fault.code().and_then(|code| from_sqlite_code(&code, fault.message())),
             },
+            // How rustls wraps what it refuses, such as a certificate of another authority or name: trying again does not help.
+            E::Io(fault) if fault.kind() == std::io::ErrorKind::InvalidData => Some(Self::Denied { reason }),
             E::Io(_) | E::Protocol(_) | E::PoolTimedOut | E::PoolClosed | E::WorkerCrashed | E::BeginFailed => {
                 Some(Self::Unavailable { reason })
             }
