@@ -6,7 +6,8 @@ use tests::program_with;
 
 /// Runs a campaign; the lines that it printed, one for each database, in none of which a rule was broken.
 fn attack(arguments: &[&str]) -> Vec<Value> {
-    let postgres = std::env::var("HEADROOM_TEST_POSTGRES").expect("tests/with-postgres.sh starts a Postgres: run `make test`");
+    let postgres =
+        std::env::var("HEADROOM_TEST_POSTGRES").expect("tests/with-postgres.sh starts a Postgres: run `make test`");
     let both = [arguments, &["--database", "both"]].concat();
     let ran = program_with("outside", &both, &[("HEADROOM_TEST_POSTGRES", &postgres)]);
     let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
