@@ -18,7 +18,7 @@ const WRITE_TIMEOUT_S: &str = "5";
 /// How long a service without that setting is given.
 const PATIENCE_S: u64 = 12;
 /// Connections of clients that read, and of the database.
-const OTHERS: usize = 25;
+const OTHERS: usize = 10;
 /// Beyond the write timeout.
 const MARGIN_S: u64 = 5;
 /// Large answers that are read at the end, all at once: the places that there are by default.
@@ -99,9 +99,9 @@ fn targets(service: &Service, report: &Report) -> Outcome<Vec<String>> {
     Ok(sizes.into_iter().rev().map(|(_, target)| target).collect())
 }
 
-/// Opens connections that ask and read no more than the status, for half of the time at most.
+/// Opens connections that ask and read no more than the status, for half of the time, or ten seconds.
 fn hold(service: &Service, targets: &[String], options: &Options, report: &Report) -> Vec<TcpStream> {
-    let (started, limit) = (Instant::now(), Duration::from_secs(options.seconds / 2));
+    let (started, limit) = (Instant::now(), Duration::from_secs((options.seconds / 2).max(10)));
     let mut held = Vec::new();
     let mut attempt = 0;
     while held.len() < options.clients && started.elapsed() < limit {
