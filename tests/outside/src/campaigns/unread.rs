@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Tasks that the snapshot holds, and speeds of each: some megabytes.
-const MOST_TASKS: u64 = 4000;
-const SPEEDS: u64 = 256;
+const MOST_TASKS: u64 = 2500;
+const SPEEDS: u64 = 512;
 /// What the write timeout is set to, where there is one.
 const WRITE_TIMEOUT_S: &str = "5";
 /// How long a service without that setting is given.
