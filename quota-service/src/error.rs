@@ -42,8 +42,7 @@ pub enum ServiceError {
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
         use ServiceError::{
-            AsOf, Bind, Fallback, Log, NoTokens, NotRenewing, Power, Prometheus, Signals, Store, Tls, Traces,
-            Webhook,
+            AsOf, Bind, Fallback, Log, NoTokens, NotRenewing, Power, Prometheus, Signals, Store, Tls, Traces, Webhook,
         };
         let exit = match &fault {
             AsOf { .. }

@@ -103,7 +103,9 @@ impl Options {
             "--ratio" => self.ratio = value.parse().map_err(|_| format!("{flag} {value}: expected a number"))?,
             "--sizes" => self.sizes = value.split(',').map(str::parse).collect::<Result<_, _>>().map_err(wrong)?,
             "--out" => self.out = Some(value.into()),
-            "--programs" => self.programs = value.into(),
+            "--programs" => {
+                self.programs = std::fs::canonicalize(value).map_err(|fault| format!("--programs {value}: {fault}"))?;
+            }
             "--database" => {
                 self.databases = match value {
                     "sqlite" => vec!["sqlite"],
