@@ -202,7 +202,7 @@ impl Pool {
                 self.unplaceable.insert(request.gang.task.clone());
             }
         }
-        if differs(&levels, total, &asked).is_some() {
+        if let Some(organization) = differs(&levels, total, &asked) {
             let lower = |level: &mut Level, milli: u64| {
                 level.milli = level.milli.saturating_sub(milli);
                 level.peak_milli = level.peak_milli.saturating_sub(milli).max(level.milli);
@@ -211,9 +211,9 @@ impl Pool {
                 lower(levels.entry(organization.clone()).or_default(), *milli);
                 lower(&mut total, *milli);
             }
-        }
-        if let Some(organization) = differs(&levels, total, &asked) {
-            return Err(Fault::OtherDemand { organization });
+            if differs(&levels, total, &asked).is_some() {
+                return Err(Fault::OtherDemand { organization });
+            }
         }
         self.demand = DemandMeter::from_parts(hour, levels, total);
         Ok(())

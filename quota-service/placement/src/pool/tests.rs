@@ -274,8 +274,10 @@ fn invariants_hold(pool: &Pool) {
     invariants::books_balance(pool.fleet());
     let hp = |request: &Request| if request.gang.class == TaskClass::Hp { apply::gpus_milli(request) } else { 0 };
     let running = pool.requests.values().map(|admitted| hp(&admitted.request));
-    let waiting = pool.waiting().map(|waiting| hp(&waiting.request));
-    assert_eq!(pool.hp_demand_milli(), running.chain(waiting).sum::<u64>(), "HP demand is what runs and waits");
+    let fits = |request: &Request| !pool.unplaceable.contains(&request.gang.task);
+    let waiting = pool.waiting().map(|waiting| &waiting.request).filter(|request| fits(request)).map(hp);
+    let demand = running.chain(waiting).sum::<u64>();
+    assert_eq!(pool.hp_demand_milli(), demand, "HP demand is what runs, and what waits and fits the pool");
     assert!(pool.requests.keys().eq(pool.fleet().tasks().keys()), "what runs is what was admitted");
 }
 
