@@ -5,9 +5,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::middleware::{Next, from_fn_with_state};
+use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
 use hyper::{Request, Response, StatusCode, Version};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 /// What is wrong with the host of a request, RFC 9112 §3.2. HTTP/1.0 needs none.
@@ -18,14 +19,9 @@ pub fn fault<B>(request: &Request<B>) -> Option<&'static str> {
         (None, _) if request.version() < Version::HTTP_11 => None,
         (None, _) => Some("the request has no header Host: send one"),
         (Some(_), Some(_)) => Some("the request has more than one header Host: send one"),
-        (Some(host), None) if is_host(host) => None,
+        (Some(host), None) if host.to_str().is_ok_and(|host| name(host).is_some()) => None,
         (Some(_), None) => Some("the header Host is no host: send HOST or HOST:PORT"),
     }
-}
-
-fn is_host(host: &HeaderValue) -> bool {
-    let is_of_host = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%".contains(byte);
-    !host.is_empty() && host.as_bytes().iter().all(is_of_host)
 }
 
 /// The answer to a request whose host is at fault.
@@ -52,11 +48,10 @@ pub fn only(router: Router, hosts: Hosts) -> Router {
 async fn pass(State(hosts): State<Arc<Hosts>>, request: Request<Body>, next: Next) -> Response<Body> {
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let origin = headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
     if !host.is_none_or(|host| hosts.is_ours(host)) {
         return problem(StatusCode::FORBIDDEN, "foreign-host", "The host is foreign", "ask for localhost");
     }
-    if !origin.is_none_or(|origin| hosts.may_write(origin, host)) {
+    if !hosts.may_all_write(headers, host) {
         return problem(StatusCode::FORBIDDEN, "foreign-origin", "The origin is foreign", "send no header Origin");
     }
     next.run(request).await
@@ -79,9 +74,10 @@ impl Hosts {
     /// Whether a header `Host` means this service. Any port: one that is forwarded has another number.
     #[must_use]
     pub fn is_ours(&self, host: &str) -> bool {
-        let name = name(host);
+        let Some(name) = name(host) else { return false };
         let is_local = name == "localhost" || name.ends_with(".localhost");
-        let is_here = || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback() || address == self.listen);
+        let is_ours = |address: IpAddr| address.to_canonical().is_loopback() || address == self.listen;
+        let is_here = || name.parse::<IpAddr>().is_ok_and(is_ours);
         is_local || self.is_named(&name) || is_here()
     }
 
@@ -94,7 +90,15 @@ impl Hosts {
             let authority = authority.to_ascii_lowercase();
             authority.strip_suffix(default_port).map(str::to_owned).unwrap_or(authority)
         };
-        host.is_some_and(|host| plain(host) == plain(authority)) || self.is_named(&name(authority))
+        host.is_some_and(|host| plain(host) == plain(authority))
+            || name(authority).is_some_and(|name| self.is_named(&name))
+    }
+
+    /// Whether every header `Origin` names a page that may write.
+    #[must_use]
+    pub fn may_all_write(&self, headers: &HeaderMap, host: Option<&str>) -> bool {
+        let mut origins = headers.get_all(ORIGIN).iter();
+        origins.all(|origin| origin.to_str().is_ok_and(|origin| self.may_write(origin, host)))
     }
 
     fn is_named(&self, name: &str) -> bool {
@@ -102,13 +106,17 @@ impl Hosts {
     }
 }
 
-/// The host of HOST or HOST:PORT, in lower case and without brackets.
-fn name(host: &str) -> String {
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.split(':').next().unwrap_or(host),
+/// The host of HOST or HOST:PORT, in lower case and without brackets; `None` where the text is neither.
+fn name(host: &str) -> Option<String> {
+    let (name, rest) = match host.strip_prefix('[') {
+        Some(bracketed) => bracketed.split_once(']').filter(|(address, _)| address.parse::<Ipv6Addr>().is_ok())?,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
-    name.trim_end_matches('.').to_ascii_lowercase()
+    let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok();
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%:".contains(&byte);
+    let is_whole = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+    let is_host = is_whole && !name.is_empty() && name.bytes().all(is_of_name);
+    is_host.then(|| name.trim_end_matches('.').to_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -118,17 +126,30 @@ mod tests {
     #[test]
     fn a_host_is_ours_by_the_loopback_the_address_or_a_name() {
         let hosts = Hosts::new(IpAddr::from([10, 0, 0, 7]), ["Headroom.example".to_owned()]);
-        for ours in
-            ["localhost", "LOCALHOST:8080", "app.localhost", "127.0.0.1:80", "127.8.8.8", "[::1]:8080", "10.0.0.7:1"]
-        {
+        for ours in [
+            "localhost",
+            "LOCALHOST:8080",
+            "app.localhost",
+            "127.0.0.1:80",
+            "127.8.8.8",
+            "[::1]:8080",
+            "10.0.0.7:1",
+            "[::ffff:127.0.0.1]",
+        ] {
             assert!(hosts.is_ours(ours), "{ours}");
         }
         for ours in ["headroom.example", "headroom.example.:443", "HEADROOM.EXAMPLE:9"] {
             assert!(hosts.is_ours(ours), "{ours}");
         }
-        for foreign in
-            ["evil.example", "localhost.evil.example", "evillocalhost", "10.0.0.8", "127.0.0.1.evil.example", ""]
-        {
+        for foreign in [
+            "evil.example",
+            "localhost.evil.example",
+            "evillocalhost",
+            "10.0.0.8",
+            "127.0.0.1.evil.example",
+            "",
+            "[::1].evil.example",
+        ] {
             assert!(!hosts.is_ours(foreign), "{foreign}");
         }
     }
@@ -159,6 +180,9 @@ mod tests {
         assert!(!of(&["localhost:8080"], Version::HTTP_11) && !of(&["[::1]"], Version::HTTP_11));
         assert!(of(&[], Version::HTTP_11) && !of(&[], Version::HTTP_10));
         assert!(of(&["a", "a"], Version::HTTP_11) && of(&["a", "b"], Version::HTTP_10));
-        assert!(of(&["a/b"], Version::HTTP_11) && of(&[""], Version::HTTP_11));
+        for no_host in ["a/b", "", "[::1].evil.example", "[::1", "127.0.0.1:80:80", "localhost:abc", "localhost:65536"]
+        {
+            assert!(of(&[no_host], Version::HTTP_11), "{no_host}");
+        }
     }
 }

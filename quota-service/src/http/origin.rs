@@ -58,13 +58,10 @@ pub fn check(
         return Ok(());
     }
     // No page can send this header, or a token, to another origin: a browser asks first, and is not let.
-    if caller.token_id.is_none()
-        && !headers.contains_key(FORWARDED)
-        && let Some(origin) = headers.get(ORIGIN)
-        && !origin.to_str().is_ok_and(|origin| hosts.may_write(origin, host))
-    {
+    if caller.token_id.is_none() && !headers.contains_key(FORWARDED) && !hosts.may_all_write(headers, host) {
+        let origins: Vec<_> = headers.get_all(ORIGIN).iter().collect();
         let detail =
-            format!("the origin {origin:?} may not write here: send a token, or name its host in allowed_hosts");
+            format!("the origin {origins:?} may not write here: send a token, or name its host in allowed_hosts");
         return Err(foreign("foreign-origin", "The origin is foreign", detail));
     }
     if has_body(headers) && !headers.get(CONTENT_TYPE).is_some_and(is_json) {
