@@ -166,7 +166,8 @@ pub async fn guarded(service: &Arc<Service>, guard: &Guard, kind: Kind, request:
     let asked = Asked::of(&request);
     let limit = guard.limits.request;
     let answered = async {
-        // What is large is made only where there is room for it.
+        // What is large is made in its turn, and only where there is room for it.
+        let turn = guard.transit.turn(&asked).await?;
         let share = guard.transit.expect(&asked).ok_or(Unfit::NoRoom)?;
         // The room of the request is given back once it is worked on.
         let (request, room) = guard.transit.received(request, &asked).await?;
@@ -175,12 +176,12 @@ pub async fn guarded(service: &Arc<Service>, guard: &Guard, kind: Kind, request:
         } else {
             (forward::answered(service, request, next).await, place)
         };
-        Ok::<_, Unfit>((response, share, place))
+        Ok::<_, Unfit>((response, share, place, turn))
     };
     let sent = tokio::select! {
         biased;
         answered = answered => match answered {
-            Ok((response, share, place)) => guard.transit.sent(response, &asked, share, place, has_written).await,
+            Ok((response, share, place, _turn)) => guard.transit.sent(response, &asked, share, place, has_written).await,
             Err(Unfit::Other(fault)) => Some(fault.into_response()),
             Err(Unfit::NoRoom) => None,
         },

@@ -6,7 +6,8 @@ use super::ApiError;
 use super::guard::Limits;
 use crate::access::Caller;
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::{ConnectInfo, MatchedPath, Request};
+use axum::http::Method;
 use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
 use futures_util::StreamExt;
@@ -15,6 +16,9 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 /// Smaller bodies are not counted: a connection has buffers of that size whatever it carries, and the number of connections is
 /// bounded.
@@ -23,6 +27,24 @@ const SMALL_BYTES: u64 = 16 * 1_024;
 const REMEMBERED: usize = 4_096;
 /// The step in which a body of unknown length takes room.
 const STEP_BYTES: u64 = 1_024 * 1_024;
+
+/// Routes whose answers grow with a pool, its organizations or its history.
+const LARGE: [&str; 10] = [
+    "/v1/audit",
+    "/v1/demand",
+    "/v1/forecast",
+    "/v1/nodes",
+    "/v1/pools/{id}/nodes",
+    "/v1/pools/{id}/snapshot",
+    "/v1/quota/explain",
+    "/v1/quota/history",
+    "/v1/quota/what-if",
+    "/v1/tasks",
+];
+/// Large answers that are made at the same time: how much memory one takes is known only once it is made.
+const MAKERS: usize = 2;
+/// How long a request waits to be made among them.
+const MADE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why a body is not taken.
 pub enum Unfit {
@@ -37,6 +59,7 @@ pub struct Transit {
     room: Arc<Room>,
     /// Bytes of the last answer, by what was asked.
     sizes: Mutex<HashMap<u64, u64>>,
+    makers: Semaphore,
     body_bytes: usize,
 }
 
@@ -44,6 +67,7 @@ pub struct Transit {
 pub struct Asked {
     client: Client,
     about: u64,
+    is_large: bool,
 }
 
 impl Asked {
@@ -53,14 +77,31 @@ impl Asked {
         let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| Client::Address(peer.0.ip()));
         let mut about = DefaultHasher::new();
         (request.method(), request.uri().path(), request.uri().query()).hash(&mut about);
-        Self { client: token.map(Client::Token).or(address).unwrap_or(Client::Inside), about: about.finish() }
+        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        let is_large = request.method() == Method::GET && route.is_some_and(|route| LARGE.contains(&route));
+        let client = token.map(Client::Token).or(address).unwrap_or(Client::Inside);
+        Self { client, about: about.finish(), is_large }
     }
 }
 
 impl Transit {
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
-        Self { room: Room::new(limits.room), sizes: Mutex::default(), body_bytes: limits.body_bytes }
+        Self {
+            room: Room::new(limits.room),
+            sizes: Mutex::default(),
+            makers: Semaphore::new(MAKERS),
+            body_bytes: limits.body_bytes,
+        }
+    }
+
+    /// The turn of a large answer to be made, held until its room is taken; one of another route needs none.
+    pub async fn turn(&self, asked: &Asked) -> Result<Option<SemaphorePermit<'_>>, Unfit> {
+        if !asked.is_large {
+            return Ok(None);
+        }
+        let turn = timeout(MADE_WITHIN, self.makers.acquire()).await;
+        turn.ok().and_then(Result::ok).map(Some).ok_or(Unfit::NoRoom)
     }
 
     /// Room for an answer before it is made: for as many bytes as the last one to the same request had.
