@@ -122,10 +122,12 @@ pub struct Config {
     pub prometheus_file: String,
     /// Facts of a pool after which its state is stored whole and its journal cut.
     pub snapshot_facts: u64,
-    /// Where events of pools go, `http://HOST:PORT/PATH`; empty for nowhere.
+    /// Where events of pools go, `http://HOST:PORT/PATH` or `https://HOST:PORT/PATH`; empty for nowhere.
     pub webhook_url: String,
     /// File with the secret that signs them.
     pub webhook_secret_file: String,
+    /// Certificates (PEM) of the authority of an https webhook; empty for those that the machine trusts.
+    pub webhook_ca_file: String,
     /// Table of what GPUs and sockets draw, `model,idle_w,full_w,cores`, beside the models that are known; empty for none.
     pub power_file: String,
     /// Collector of traces (OTLP over HTTP), `http://HOST:PORT`; empty for none.
@@ -318,7 +320,8 @@ impl Config {
             return Err("events are signed: name a file with a secret".to_owned());
         }
         let secret = std::fs::read_to_string(file).map_err(|fault| format!("{file}: {fault}"))?;
-        Webhook::new(&self.webhook_url, secret.trim().as_bytes()).map(Some)
+        let ca_file = (!self.webhook_ca_file.is_empty()).then(|| Path::new(&self.webhook_ca_file));
+        Webhook::new(&self.webhook_url, secret.trim().as_bytes())?.trusting(ca_file).map(Some)
     }
 
     /// Where usage is read out of Prometheus.
@@ -430,6 +433,7 @@ impl Default for Config {
             snapshot_facts: 10_000,
             webhook_url: String::new(),
             webhook_secret_file: String::new(),
+            webhook_ca_file: String::new(),
             power_file: String::new(),
             otlp_endpoint: String::new(),
             trace_sample_ratio: 1.0,
