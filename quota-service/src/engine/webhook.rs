@@ -98,7 +98,7 @@ impl Webhook {
             let tls = self.tls.clone().ok_or("the authorities to trust were not read")?;
             let name = ServerName::try_from(host.to_owned()).map_err(|fault| fault.to_string())?;
             let stream = TlsConnector::from(tls).connect(name, stream).await;
-            client::exchange(TokioIo::new(stream.map_err(|fault| fault.to_string())?), request).await?
+            client::exchange(TokioIo::new(stream.map_err(|fault| untrusted(&fault))?), request).await?
         } else {
             client::exchange(TokioIo::new(stream), request).await?
         };
@@ -133,6 +133,16 @@ impl Webhook {
             pause = (pause * 2).min(PAUSE.1);
         }
     }
+}
+
+/// What is said of a TLS connection that failed.
+fn untrusted(fault: &std::io::Error) -> String {
+    if fault.kind() == std::io::ErrorKind::InvalidData && fault.to_string().contains("certificate") {
+        return format!(
+            "the certificate of the server is not trusted ({fault}): check the host of webhook_url and webhook_ca_file"
+        );
+    }
+    format!("TLS 1.3 fails: {fault}")
 }
 
 /// Tells the events of a pool in their order, from where the last one was taken. Ends with the pool's writer.
@@ -242,7 +252,7 @@ mod tests {
         let other_authority = hook(port).trusting(Some(&file)).unwrap().send(&event).await.unwrap_err();
         let other_name = hook(other_port).trusting(Some(&file)).unwrap().send(&event).await.unwrap_err();
         for refused in [other_server, other_authority, other_name] {
-            assert!(refused.contains("certificate"), "{refused}");
+            assert!(refused.contains("the certificate of the server is not trusted"), "{refused}");
         }
         std::fs::write(&file, "nothing").unwrap();
         assert!(hook(port).trusting(Some(&file)).err().unwrap().contains("ca.pem"));
