@@ -190,14 +190,8 @@ impl ApiError {
             Self::UnknownOrganization { asked, known } => {
                 Problem { known, ..of(404, "unknown-organization", "There is no such organization in the pool", asked) }
             }
-            Self::NoQuotaYet { why } => Problem {
-                retry_after_s: Some(RETRY_AFTER_S),
-                ..of(503, "no-quota-yet", "No quota was computed yet", why)
-            },
-            Self::NoWrites { why } => Problem {
-                retry_after_s: Some(RETRY_AFTER_S),
-                ..of(503, "no-writes", "The database takes no writes", why)
-            },
+            Self::NoQuotaYet { why } => Self::later("no-quota-yet", "No quota was computed yet", why),
+            Self::NoWrites { why } => Self::later("no-writes", "The database takes no writes", why),
             Self::NoNodes
             | Self::UnknownTask { .. }
             | Self::TaskDiffers { .. }
@@ -317,6 +311,11 @@ impl ApiError {
             }
             other => unreachable!("no problem of load: {other:?}"),
         }
+    }
+
+    /// What passes by itself.
+    fn later(code: &str, title: &str, why: String) -> Problem {
+        Problem { retry_after_s: Some(RETRY_AFTER_S), ..Self::plain(503, code, title, why) }
     }
 
     pub(super) fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
