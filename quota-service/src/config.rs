@@ -1,24 +1,22 @@
 //! The settings of the service.
 
+mod files;
+
 use crate::args::as_of;
-use crate::engine::Webhook;
 use crate::http::Limits;
 use crate::retention;
 use crate::retrain::{self, Period};
-use crate::source;
 use crate::trace;
 use command_line::BadValue;
-use datasets::read::{Powered, power};
-use placement::power::PowerTable;
-use prometheus::Source;
 use serde::{Deserialize, Serialize};
 use serving::listen::ConnectionLimits;
 use serving::room::RoomLimits;
-use serving::tls::{Files, Tls};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+use store::{Store, StoreError};
 use tracing_subscriber::EnvFilter;
 use vocab::{ClusterName, NameError};
 
@@ -106,6 +104,9 @@ pub struct Config {
     pub shutdown_grace_s: u64,
     /// How often a write is proved, one row; `/readyz` answers 503 while writes fail.
     pub write_proof_s: u64,
+    /// An ordinary statement may take so long on Postgres, which cancels it then; on SQLite it waits at most so long, and at most
+    /// 5 s, for another program that writes. Migrations, retention, and appends and loads of usage have 10 minutes.
+    pub statement_timeout_s: u64,
     /// A database server that says nothing for so long is gone: requests that wait for it are answered 503. Well below the 2 s in
     /// which they are to be.
     pub database_silence_ms: u64,
@@ -122,10 +123,12 @@ pub struct Config {
     pub prometheus_file: String,
     /// Facts of a pool after which its state is stored whole and its journal cut.
     pub snapshot_facts: u64,
-    /// Where events of pools go, `http://HOST:PORT/PATH`; empty for nowhere.
+    /// Where events of pools go, `http://HOST:PORT/PATH` or `https://HOST:PORT/PATH`; empty for nowhere.
     pub webhook_url: String,
     /// File with the secret that signs them.
     pub webhook_secret_file: String,
+    /// Certificates (PEM) of the authority of an https webhook; empty for those that the machine trusts.
+    pub webhook_ca_file: String,
     /// Table of what GPUs and sockets draw, `model,idle_w,full_w,cores`, beside the models that are known; empty for none.
     pub power_file: String,
     /// Collector of traces (OTLP over HTTP), `http://HOST:PORT`; empty for none.
@@ -164,6 +167,7 @@ impl command_line::Config for Config {
             ("write_timeout_s", self.write_timeout_s),
             ("lease_s", self.lease_s),
             ("write_proof_s", self.write_proof_s),
+            ("statement_timeout_s", self.statement_timeout_s),
             ("database_silence_ms", self.database_silence_ms),
             ("retrain_limit_s", self.retrain_limit_s),
             ("snapshot_facts", self.snapshot_facts),
@@ -198,6 +202,14 @@ impl Config {
     #[must_use]
     pub const fn patience(&self) -> Duration {
         Duration::from_secs(self.lease_s)
+    }
+
+    /// Opens the database, with the limit of its statements.
+    ///
+    /// # Errors
+    /// As [`store::connect_within`].
+    pub async fn open_database(&self) -> Result<Arc<dyn Store>, StoreError> {
+        store::connect_within(&self.database, Duration::from_secs(self.statement_timeout_s)).await
     }
 
     /// The clusters that this service writes for; empty for all.
@@ -281,73 +293,6 @@ impl Config {
         }
     }
 
-    /// The certificates of the service, where it has some.
-    ///
-    /// # Errors
-    /// A file cannot be read, or holds something else.
-    pub fn tls(&self) -> Result<Option<Tls>, String> {
-        match (self.tls_certificate_file.is_empty(), self.tls_key_file.is_empty()) {
-            (true, true) if self.tls_client_ca_file.is_empty() => return Ok(None),
-            (false, false) => {}
-            (_, true) => return Err("set tls_key_file, too".to_owned()),
-            (true, _) => return Err("set tls_certificate_file, too".to_owned()),
-        }
-        let client_ca = (!self.tls_client_ca_file.is_empty()).then(|| PathBuf::from(&self.tls_client_ca_file));
-        let (certificate, key) = (PathBuf::from(&self.tls_certificate_file), PathBuf::from(&self.tls_key_file));
-        Tls::read(Files { certificate, key, client_ca }).map(Some)
-    }
-
-    /// The secret is read where it is used, so that `config show` needs no right to it.
-    fn check_webhook(&self) -> Result<(), BadValue> {
-        if self.webhook_url.is_empty() {
-            return Ok(());
-        }
-        Webhook::new(&self.webhook_url, &[0; 32]).map(drop).map_err(|why| BadValue::new("webhook_url", why))
-    }
-
-    /// Where events go, if anywhere.
-    ///
-    /// # Errors
-    /// The secret cannot be read, or is too short.
-    pub fn webhook(&self) -> Result<Option<Webhook>, String> {
-        if self.webhook_url.is_empty() {
-            return Ok(None);
-        }
-        let file = &self.webhook_secret_file;
-        if file.is_empty() {
-            return Err("events are signed: name a file with a secret".to_owned());
-        }
-        let secret = std::fs::read_to_string(file).map_err(|fault| format!("{file}: {fault}"))?;
-        Webhook::new(&self.webhook_url, secret.trim().as_bytes()).map(Some)
-    }
-
-    /// Where usage is read out of Prometheus.
-    ///
-    /// # Errors
-    /// The file cannot be read, or a source of it is of no use.
-    pub fn sources(&self) -> Result<Vec<Source>, String> {
-        if self.prometheus_file.is_empty() { Ok(Vec::new()) } else { source::read(Path::new(&self.prometheus_file)) }
-    }
-
-    /// What nodes draw: the models that are known, and those of the file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or a row is bad.
-    pub fn power(&self) -> Result<PowerTable, String> {
-        let mut table = PowerTable::default();
-        if self.power_file.is_empty() {
-            return Ok(table);
-        }
-        for row in power(Path::new(&self.power_file)).map_err(|fault| fault.to_string())? {
-            let set = match row.of {
-                Powered::Gpu(model) => table.set_gpu(&model, row.idle_w, row.full_w),
-                Powered::Cpu { cores } => table.set_cpu(row.idle_w, row.full_w, cores),
-            };
-            set.map_err(|fault| format!("{}: {fault}", self.power_file))?;
-        }
-        Ok(table)
-    }
-
     fn check_observed(&self) -> Result<(), BadValue> {
         if !self.otlp_endpoint.is_empty() {
             trace::check_endpoint(&self.otlp_endpoint).map_err(|why| BadValue::new("otlp_endpoint", why))?;
@@ -421,6 +366,7 @@ impl Default for Config {
             own_clusters: String::new(),
             shutdown_grace_s: 10,
             write_proof_s: 5,
+            statement_timeout_s: 20,
             database_silence_ms: 1_200,
             retrain: "never".to_owned(),
             retrain_at: 3,
@@ -430,6 +376,7 @@ impl Default for Config {
             snapshot_facts: 10_000,
             webhook_url: String::new(),
             webhook_secret_file: String::new(),
+            webhook_ca_file: String::new(),
             power_file: String::new(),
             otlp_endpoint: String::new(),
             trace_sample_ratio: 1.0,

@@ -147,7 +147,7 @@ async fn open(
     json: bool,
     told: watch::Receiver<bool>,
 ) -> Result<Option<Opened>, ServiceError> {
-    let fault = match store::connect(&config.database).await {
+    let fault = match config.open_database().await {
         Ok(store) => return Ok(Some((store, None))),
         Err(fault) => fault,
     };

@@ -45,7 +45,7 @@ pub async fn for_database(
     let (stop, stopping) = watch::channel(false);
     let serving = tokio::spawn(listen::serve(own, tls, answers, config.connection_limits(), stopping));
     let found = tokio::select! {
-        found = look(&config.database) => found.map(Some),
+        found = look(config) => found.map(Some),
         _ = told.wait_for(|stops| *stops) => Ok(None),
     };
     stop.send_replace(true);
@@ -54,10 +54,10 @@ pub async fn for_database(
     found
 }
 
-async fn look(database: &str) -> Result<Arc<dyn Store>, ServiceError> {
+async fn look(config: &Config) -> Result<Arc<dyn Store>, ServiceError> {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        match store::connect(database).await {
+        match config.open_database().await {
             Err(fault) if fault.is_retryable() => tracing::debug!(%fault, "the database is not there yet"),
             opened => return Ok(opened?),
         }

@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,7 @@ pub enum Fault {
 /// Between a service and a database.
 pub struct Proxy {
     port: u16,
+    accepting: JoinHandle<()>,
     state: Arc<State>,
 }
 
@@ -65,7 +67,7 @@ impl Proxy {
         let server = server_of(url).to_owned();
         let state = Arc::new(State::default());
         let shared = state.clone();
-        tokio::spawn(async move {
+        let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 if shared.fault() == Some(Fault::Gone) {
                     continue;
@@ -73,7 +75,7 @@ impl Proxy {
                 tokio::spawn(pass(client, server.clone(), shared.clone()));
             }
         });
-        Self { port, state }
+        Self { port, accepting, state }
     }
 
     /// The URL with this network in between.
@@ -91,6 +93,14 @@ impl Proxy {
         if fault == Fault::Gone {
             self.state.cut.send_modify(|count| *count += 1);
         }
+    }
+
+    /// Closes its port, and with it every connection, for good: whoever connects is refused.
+    pub async fn close(&mut self) {
+        self.accepting.abort();
+        // It was aborted.
+        let _ = (&mut self.accepting).await;
+        self.state.cut.send_modify(|count| *count += 1);
     }
 
     /// Lets everything go well again. What was silent is lost.
@@ -130,6 +140,9 @@ async fn pass(client: TcpStream, server: String, state: Arc<State>) {
     }
 }
 
+/// What a client says that would like to speak TLS: its length and a code. The servers of the tests answer that they do not.
+const ASKS_FOR_TLS: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
 /// Passes on what the client says, message by message.
 async fn ask(
     mut client: OwnedReadHalf,
@@ -140,7 +153,8 @@ async fn ask(
     let mut is_first = true;
     loop {
         let message = message(&mut client, is_first).await?;
-        is_first = false;
+        // Whoever asks for TLS begins anew after the answer.
+        is_first = is_first && message == ASKS_FOR_TLS;
         if let Some(Fault::Slow(delay)) = state.fault() {
             tokio::time::sleep(delay).await;
         }

@@ -22,6 +22,7 @@ mod target;
 pub use answer::{Answer, AnswerFault, Sample, Series, parse};
 pub use client::{Client, Outcome};
 pub use error::{DataFault, Kind, SourceError};
+pub use exchange::tls as client_tls;
 pub use gaps::{Gap, Span, Why, told};
 pub use probe::{Probe, Probed, ProbedQuery, probe};
 pub use promql::{Labels, Queries};

@@ -11,6 +11,10 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// What a statement may take that reads or writes much: an import, a load of usage, retention, a migration.
+pub const LONG_STATEMENT: Duration = Duration::from_secs(600);
 
 /// The kind of database behind a [`Store`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,9 +86,19 @@ pub trait Store:
 /// The URL is not understood, the database does not answer within 5 s or refuses, its disk is full, or its schema is
 /// newer than this program or was edited.
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    connect_within(url, LONG_STATEMENT).await
+}
+
+/// As [`connect`], with a limit for each ordinary statement. On Postgres one that takes longer is cancelled by the server; on
+/// SQLite, where a statement is work of this process, one waits at most so long for another program that writes, and at most 5 s.
+/// Migrations, retention, appends and loads of usage have [`LONG_STATEMENT`].
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_within(url: &str, statement_limit: Duration) -> Result<Arc<dyn Store>, StoreError> {
     match place(url)? {
-        Place::Sqlite(path) => Ok(Arc::new(SqliteStore::connect(path).await?)),
-        Place::Postgres(options) => Ok(Arc::new(PostgresStore::connect(*options).await?)),
+        Place::Sqlite(path) => Ok(Arc::new(SqliteStore::connect(path, statement_limit).await?)),
+        Place::Postgres(options) => Ok(Arc::new(PostgresStore::connect(*options, statement_limit).await?)),
     }
 }
 

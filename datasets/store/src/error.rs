@@ -19,6 +19,11 @@ pub enum StoreError {
     Busy { reason: String },
     #[error("the database refuses access: {reason}; check the user, the password, the name and the permissions")]
     Denied { reason: String },
+    /// No connection by TLS that could be trusted: trying again does not help.
+    #[error(
+        "the database server is not trusted, or speaks no TLS: {reason}; check sslmode, sslrootcert and the host in its URL"
+    )]
+    Tls { reason: String },
     #[error("the database takes no more data: {reason}; free space on its disk, or make it writable")]
     Full { reason: String },
     /// The SQLite file was deleted, emptied or replaced while it was open: what is written now would be nowhere.
@@ -83,12 +88,14 @@ impl From<sqlx::Error> for StoreError {
                 Some(postgres) => from_sqlstate(postgres.code(), postgres.message()),
                 None => fault.code().and_then(|code| from_sqlite_code(&code, fault.message())),
             },
-            // How rustls wraps what it refuses, such as a certificate of another authority or name: trying again does not help.
-            E::Io(fault) if fault.kind() == std::io::ErrorKind::InvalidData => Some(Self::Denied { reason }),
+            // How rustls wraps what it refuses, such as a certificate of another authority or name.
+            E::Io(fault) if fault.kind() == std::io::ErrorKind::InvalidData => {
+                Some(Self::Tls { reason: fault.to_string() })
+            }
             E::Io(_) | E::Protocol(_) | E::PoolTimedOut | E::PoolClosed | E::WorkerCrashed | E::BeginFailed => {
                 Some(Self::Unavailable { reason })
             }
-            E::Tls(_) => Some(Self::Denied { reason }),
+            E::Tls(fault) => Some(Self::Tls { reason: fault.to_string() }),
             E::ColumnDecode { index, source } => Some(Self::corrupt(format!("column {index}"), source)),
             E::Decode(source) => Some(Self::corrupt("a value", source)),
             E::Encode(source) => Some(Self::OutOfRange { what: "a value", value: source.to_string() }),

@@ -41,7 +41,9 @@ pub use audit::{AuditEntry, AuditRecord, AuditStore};
 pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
-pub use connect::{Backend, Store, check_url, connect, copy_sqlite, inspect, sqlite_file};
+pub use connect::{
+    Backend, LONG_STATEMENT, Store, check_url, connect, connect_within, copy_sqlite, inspect, sqlite_file,
+};
 pub use corrections::{CorrectionStore, OutcomeBefore, Tell};
 pub use error::StoreError;
 pub use etas::{EtaMove, EtaRecord, EtaStore};

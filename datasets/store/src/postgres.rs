@@ -8,7 +8,7 @@ use crate::{AuditRecord, Backend, Lease, StoreError};
 use async_trait::async_trait;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, PgConnection, Postgres};
+use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, raw_sql};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ const SESSION: [(&str, &str); 8] = [
     // A program that died inside a transaction must not hold the row of a cluster.
     // It is also how long a writer that stands still may keep another one from taking its lease.
     ("idle_in_transaction_session_timeout", "10s"),
-    // A program that stands still while it hands over rows holds locks, and is not idle by the words of Postgres.
+    // A program that stands still while it hands over rows holds locks, and is not idle by the words of Postgres. Ordinary
+    // statements of the service have less.
     ("statement_timeout", "10min"),
     // A machine that is gone says nothing: within half a minute it is known to be.
     ("tcp_keepalives_idle", "15"),
@@ -34,6 +35,9 @@ const SESSION: [(&str, &str); 8] = [
     ("tcp_keepalives_count", "3"),
     ("timezone", "UTC"),
 ];
+
+/// For what reads or writes much, to the end of its transaction: [`LONG_STATEMENT`](crate::LONG_STATEMENT).
+pub(crate) const LONG: &str = "SET LOCAL statement_timeout = '10min'";
 
 pub(crate) struct PostgresStore {
     pub pool: PgPool,
@@ -52,12 +56,13 @@ pub(crate) struct PostgresStore {
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 
 impl PostgresStore {
-    pub async fn connect(options: PgConnectOptions) -> Result<Self, StoreError> {
+    pub async fn connect(options: PgConnectOptions, statement_limit: Duration) -> Result<Self, StoreError> {
         let options = Self::session(options);
         let mut connection = Self::first_connection(&options).await?;
         MIGRATIONS.run(&mut connection).await?;
         connection.close().await?;
-        Ok(Self::lazily(options))
+        // Of one option that comes twice Postgres takes the second.
+        Ok(Self::lazily(options.options([("statement_timeout", statement_limit.as_millis().to_string())])))
     }
 
     /// What every session of this program has.
@@ -94,6 +99,13 @@ impl PostgresStore {
             prove(&mut transaction, lease).await?;
         }
         self.insert_audit(&mut transaction).await?;
+        Ok(transaction)
+    }
+
+    /// As [`begin`](Self::begin), for what may take long.
+    pub async fn begin_long(&self) -> Result<Transaction<Postgres>, StoreError> {
+        let mut transaction = self.begin().await?;
+        raw_sql(LONG).execute(&mut *transaction).await?;
         Ok(transaction)
     }
 

@@ -36,8 +36,9 @@ pub(crate) struct SqliteStore {
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
 impl SqliteStore {
-    pub async fn connect(path: &str) -> Result<Self, StoreError> {
+    pub async fn connect(path: &str, statement_limit: Duration) -> Result<Self, StoreError> {
         let options = Self::options(path)
+            .busy_timeout(BUSY_WITHIN.min(statement_limit))
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             // In WAL mode, NORMAL may lose the last commits when the power fails: what was acknowledged must stay.
@@ -182,7 +183,7 @@ mod tests {
     #[tokio::test]
     async fn an_append_that_fills_the_disk_leaves_nothing_and_the_next_one_works() {
         let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::connect(folder.path().join("small.db").to_str().unwrap()).await.unwrap();
+        let store = SqliteStore::connect(folder.path().join("small.db").to_str().unwrap(), BUSY_WITHIN).await.unwrap();
         let name = ClusterName::parse("earth").unwrap();
         let cluster = Cluster { name: name.clone(), time_zone: "UTC".to_owned(), calendar: "none".to_owned() };
         store.put_cluster(&cluster).await.unwrap();

@@ -100,11 +100,15 @@ async fn a_server_is_verified_by_its_authority_and_its_name() {
         ("another authority", url("localhost", &format!("sslmode=verify-full&sslrootcert={other_ca}"))),
         ("another name", url("127.0.0.1", &format!("sslmode=verify-full&sslrootcert={our_ca}"))),
         ("the authorities of the machine", url("localhost", "sslmode=verify-full")),
-        ("plain text", url("localhost", "sslmode=disable")),
     ] {
         let fault = store::connect(&refused).await.err().unwrap_or_else(|| panic!("{why} is accepted"));
         println!("{why}: {fault}");
-        assert!(matches!(fault, StoreError::Denied { .. }), "{why}: {fault:?}");
-        assert!(!fault.is_retryable(), "{why}: {fault}");
+        assert!(matches!(fault, StoreError::Tls { .. }) && !fault.is_retryable(), "{why}: {fault:?}");
+        let said = fault.to_string();
+        assert!(said.contains("is not trusted") && said.contains("invalid peer certificate"), "{why}: {said}");
+        assert!(said.contains("check sslmode, sslrootcert and the host"), "{why}: {said}");
     }
+    let fault = store::connect(&url("localhost", "sslmode=disable")).await.err().unwrap();
+    println!("plain text: {fault}");
+    assert!(matches!(fault, StoreError::Denied { .. }) && !fault.is_retryable(), "plain text: {fault:?}");
 }

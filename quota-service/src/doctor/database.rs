@@ -25,6 +25,7 @@ pub fn mend(fault: &StoreError) -> &'static str {
             "datasets ingest makes it, as quota-service does; or set database, or run this where the file lies"
         }
         StoreError::Denied { .. } => "correct database (DATABASE_URL), or grant this user what it needs",
+        StoreError::Tls { .. } => "correct sslmode, sslrootcert and the host in database (DATABASE_URL)",
         StoreError::Corrupt { .. } => "quota-service database restore FILE, into a new database",
         StoreError::Full { .. } => "free space on the disk of the database",
         _ => "start the database, or set database (DATABASE_URL) to where it runs",

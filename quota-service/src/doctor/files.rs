@@ -44,7 +44,11 @@ fn webhook(config: &Config) -> Option<Check> {
     match config.webhook() {
         Ok(None) => None,
         Ok(Some(_)) => Some(Check::ok("webhook", format!("{}, signed", place(&config.webhook_url)))),
-        Err(why) => Some(Check::fail("webhook", why, "set webhook_secret_file to a file of at least 16 bytes")),
+        Err(why) => Some(Check::fail(
+            "webhook",
+            why,
+            "set webhook_secret_file to a file of at least 16 bytes, and webhook_ca_file to certificates (PEM)",
+        )),
     }
 }
 

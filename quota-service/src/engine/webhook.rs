@@ -2,20 +2,25 @@
 
 use super::events::{Cursor, events_after};
 use super::placed;
+use crate::client;
 use crate::trace::{self, span};
 use axum::body::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::{Method, Request, Uri, header};
 use hyper_util::rt::TokioIo;
 use serving::said::Standing;
 use sha2::Sha256;
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{PlacedPool, Store, StoreError};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
 use tracing::{Instrument, field};
 use vocab::PoolId;
 use wire::EventBody;
@@ -31,20 +36,33 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 pub struct Webhook {
     url: Uri,
     secret: Arc<[u8]>,
+    /// Whose certificates are trusted, where the URL is one of https.
+    tls: Option<Arc<ClientConfig>>,
 }
 
 impl Webhook {
     /// # Errors
-    /// The URL is no `http://HOST…`, or the secret is shorter than 16 bytes.
+    /// The URL is no `http://HOST…` or `https://HOST…`, or the secret is shorter than 16 bytes.
     pub fn new(url: &str, secret: &[u8]) -> Result<Self, String> {
         let parsed: Uri = url.parse().map_err(|fault| format!("{url:?} is no URL: {fault}"))?;
-        if parsed.scheme_str() != Some("http") || parsed.host().is_none() {
-            return Err(format!("{url:?}: write http://HOST:PORT/PATH; for TLS, put a proxy between"));
+        if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none() {
+            return Err(format!("{url:?}: write http://HOST:PORT/PATH or https://HOST:PORT/PATH"));
         }
         if secret.len() < 16 {
             return Err(format!("the secret has {} bytes; 16 are the least", secret.len()));
         }
-        Ok(Self { url: parsed, secret: secret.into() })
+        Ok(Self { url: parsed, secret: secret.into(), tls: None })
+    }
+
+    /// Trusts the authorities of a file (PEM), or those of the machine, where the URL is one of https.
+    ///
+    /// # Errors
+    /// The file holds no certificate, or the machine trusts no authority.
+    pub fn trusting(self, ca_file: Option<&Path>) -> Result<Self, String> {
+        if self.url.scheme_str() != Some("https") {
+            return Ok(self);
+        }
+        Ok(Self { tls: Some(prometheus::client_tls(ca_file)?), ..self })
     }
 
     /// What the header says of a body.
@@ -60,12 +78,10 @@ impl Webhook {
     }
 
     async fn send(&self, event: &EventBody) -> Result<(), String> {
-        let (host, port) = (self.url.host().unwrap_or_default(), self.url.port_u16().unwrap_or(80));
+        let is_secure = self.url.scheme_str() == Some("https");
+        let port = self.url.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        let host = self.url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         let body = serde_json::to_vec(event).expect("an event has strings and numbers");
-        let stream = TcpStream::connect((host, port)).await.map_err(|fault| fault.to_string())?;
-        let handshake = hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await;
-        let (mut sender, connection) = handshake.map_err(|fault| fault.to_string())?;
-        let driving = tokio::spawn(connection);
         let path = self.url.path_and_query().map_or("/", |path| path.as_str());
         let request = Request::builder()
             .method(Method::POST)
@@ -77,11 +93,16 @@ impl Webhook {
             .body(Full::new(Bytes::from(body)));
         let mut request = request.map_err(|fault| fault.to_string())?;
         trace::hand_on(request.headers_mut());
-        let response = sender.send_request(request).await.map_err(|fault| fault.to_string())?;
+        let stream = TcpStream::connect((host, port)).await.map_err(|fault| fault.to_string())?;
+        let response = if is_secure {
+            let tls = self.tls.clone().ok_or("the authorities to trust were not read")?;
+            let name = ServerName::try_from(host.to_owned()).map_err(|fault| fault.to_string())?;
+            let stream = TlsConnector::from(tls).connect(name, stream).await;
+            client::exchange(TokioIo::new(stream.map_err(|fault| untrusted(&fault))?), request).await?
+        } else {
+            client::exchange(TokioIo::new(stream), request).await?
+        };
         let status = response.status();
-        // Read to its end, so that the other side can close in peace.
-        let _ = response.into_body().collect().await;
-        driving.abort();
         if status.is_success() { Ok(()) } else { Err(format!("it answers {status}")) }
     }
 
@@ -112,6 +133,16 @@ impl Webhook {
             pause = (pause * 2).min(PAUSE.1);
         }
     }
+}
+
+/// What is said of a TLS connection that failed.
+fn untrusted(fault: &std::io::Error) -> String {
+    if fault.kind() == std::io::ErrorKind::InvalidData && fault.to_string().contains("certificate") {
+        return format!(
+            "the certificate of the server is not trusted ({fault}): check the host of webhook_url and webhook_ca_file"
+        );
+    }
+    format!("TLS 1.3 fails: {fault}")
 }
 
 /// Tells the events of a pool in their order, from where the last one was taken. Ends with the pool's writer.
@@ -171,12 +202,59 @@ mod tests {
     #[test]
     fn what_cannot_be_reached_or_proves_nothing_is_refused() {
         for (url, secret, why) in [
-            ("https://example.org/x", "0123456789abcdef", "for TLS, put a proxy between"),
+            ("ftp://example.org/x", "0123456789abcdef", "or https://HOST:PORT/PATH"),
             ("example.org", "0123456789abcdef", "write http://HOST:PORT/PATH"),
             ("http://example.org", "short", "has 5 bytes"),
         ] {
             let refused = Webhook::new(url, secret.as_bytes()).err().unwrap();
             assert!(refused.contains(why), "{refused}");
         }
+    }
+
+    /// Answers whatever comes over TLS with 204, as a server of this name.
+    async fn server(name: &str) -> (u16, String) {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = tokio_rustls::rustls::ServerConfig::builder_with_provider(provider);
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let key = tokio_rustls::rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let config = config.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            while let Ok((stream, _)) = listener.accept().await {
+                // A client that does not trust it goes away.
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let _ = stream.read(&mut [0; 4_096]).await;
+                let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await;
+                let _ = stream.shutdown().await;
+            }
+        });
+        (port, made.cert.pem())
+    }
+
+    #[tokio::test]
+    async fn an_https_webhook_is_sent_to_a_server_of_the_private_authority_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        let event =
+            r#"{"id": "1", "kind": "started", "cluster": "earth", "gpu_model": "A100", "at": "2024-03-01T00:00:00Z"}"#;
+        let event: EventBody = serde_json::from_str(event).unwrap();
+        let (port, certificate) = server("localhost").await;
+        let (other_port, other) = server("elsewhere").await;
+        let hook = |port| Webhook::new(&format!("https://localhost:{port}/x"), &[7; 32]).unwrap();
+        std::fs::write(&file, certificate).unwrap();
+        hook(port).trusting(Some(&file)).unwrap().send(&event).await.unwrap();
+        let other_server = hook(other_port).trusting(Some(&file)).unwrap().send(&event).await.unwrap_err();
+        std::fs::write(&file, other).unwrap();
+        let other_authority = hook(port).trusting(Some(&file)).unwrap().send(&event).await.unwrap_err();
+        let other_name = hook(other_port).trusting(Some(&file)).unwrap().send(&event).await.unwrap_err();
+        for refused in [other_server, other_authority, other_name] {
+            assert!(refused.contains("the certificate of the server is not trusted"), "{refused}");
+        }
+        std::fs::write(&file, "nothing").unwrap();
+        assert!(hook(port).trusting(Some(&file)).err().unwrap().contains("ca.pem"));
     }
 }

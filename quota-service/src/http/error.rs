@@ -1,13 +1,12 @@
 //! The one place where a refusal becomes an HTTP problem.
 
-use super::forward::Elsewhere;
+mod response;
+
 use super::placing_fault::PlacingFault;
 use crate::access::Refused;
 use crate::engine::EngineError;
 use crate::leases::Leader;
 use crate::metrics;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use placement::pool::Fault;
 use store::StoreError;
 use wire::{FieldError, FieldFault, Problem};
@@ -191,14 +190,8 @@ impl ApiError {
             Self::UnknownOrganization { asked, known } => {
                 Problem { known, ..of(404, "unknown-organization", "There is no such organization in the pool", asked) }
             }
-            Self::NoQuotaYet { why } => Problem {
-                retry_after_s: Some(RETRY_AFTER_S),
-                ..of(503, "no-quota-yet", "No quota was computed yet", why)
-            },
-            Self::NoWrites { why } => Problem {
-                retry_after_s: Some(RETRY_AFTER_S),
-                ..of(503, "no-writes", "The database takes no writes", why)
-            },
+            Self::NoQuotaYet { why } => Self::later("no-quota-yet", "No quota was computed yet", why),
+            Self::NoWrites { why } => Self::later("no-writes", "The database takes no writes", why),
             Self::NoNodes
             | Self::UnknownTask { .. }
             | Self::TaskDiffers { .. }
@@ -320,6 +313,11 @@ impl ApiError {
         }
     }
 
+    /// What passes by itself.
+    fn later(code: &str, title: &str, why: String) -> Problem {
+        Problem { retry_after_s: Some(RETRY_AFTER_S), ..Self::plain(503, code, title, why) }
+    }
+
     pub(super) fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
         Problem {
             kind: format!("/problems/{code}"),
@@ -362,6 +360,7 @@ impl ApiError {
             StoreError::Full { .. } => Self::plain(507, "store-full", "The database takes no more data", detail),
             StoreError::BadUrl { .. }
             | StoreError::Denied { .. }
+            | StoreError::Tls { .. }
             | StoreError::Schema { .. }
             | StoreError::Corrupt { .. }
             | StoreError::Unexpected(_) => {
@@ -371,48 +370,5 @@ impl ApiError {
                 Self::plain(500, "internal", "The service failed", detail)
             }
         }
-    }
-}
-
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let elsewhere = match &self {
-            Self::Elsewhere(Some(leader)) if !leader.address.is_empty() => Some(Elsewhere(leader.address.clone())),
-            _ => None,
-        };
-        let problem = self.problem();
-        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = serde_json::to_vec(&problem).expect("a problem has strings and numbers");
-        let json = HeaderValue::from_static("application/problem+json");
-        let mut response = (status, [(header::CONTENT_TYPE, json)], body).into_response();
-        if let Some(seconds) = problem.retry_after_s {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if status == StatusCode::UNAUTHORIZED {
-            response
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"headroom\""));
-        }
-        if let Some(elsewhere) = elsewhere {
-            response.extensions_mut().insert(elsewhere);
-        }
-        response
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_is_told_from_a_database_that_is_gone_and_secrets_stay_in_the_log() {
-        let of = |fault: StoreError| ApiError::Store(fault).problem();
-        let full = of(StoreError::Full { reason: "no space left on device".into() });
-        assert_eq!((full.status, full.code.as_str(), full.retry_after_s), (507, "store-full", None));
-        let gone = of(StoreError::Unavailable { reason: "connection refused".into() });
-        assert_eq!((gone.status, gone.retry_after_s), (503, Some(RETRY_AFTER_S)));
-        let denied = of(StoreError::Denied { reason: "password of headroom".into() });
-        assert_eq!(denied.status, 500);
-        assert!(!denied.detail.contains("headroom"));
     }
 }

@@ -1,7 +1,11 @@
 use super::ApiError;
+use super::extract::Query;
+use crate::published::Published;
 use crate::refresh::Service;
 use axum::extract::State;
+use serde::Deserialize;
 use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
 use wire::Problem;
 
 /// Whether the process runs
@@ -10,16 +14,51 @@ pub async fn healthz() -> &'static str {
     "ok\n"
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ReadyQuery {
+    /// What it has to be ready for: `all` (the default), or `reads` alone. Quotas are answered while the database is away, so what
+    /// sends clients to this service asks for `reads`.
+    #[serde(rename = "for", default)]
+    of: ReadyFor,
+}
+
+impl ReadyQuery {
+    pub fn is_reads(&self) -> bool {
+        self.of == ReadyFor::Reads
+    }
+}
+
+/// What a service is ready for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadyFor {
+    /// Quotas are answered, and writes taken.
+    #[default]
+    All,
+    /// Quotas are answered.
+    Reads,
+}
+
 /// Whether quotas are answered and writes taken
-#[utoipa::path(get, path = "/readyz", tag = "service", responses(
-    (status = 200, description = "Both", body = String),
+#[utoipa::path(get, path = "/readyz", tag = "service", params(ReadyQuery), responses(
+    (status = 200, description = "Both; with `for=reads`, quotas are answered", body = String),
+    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "None was computed yet, or the database takes no writes; the detail says why", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn readyz(State(service): State<Arc<Service>>) -> Result<&'static str, ApiError> {
-    if let Some(why) = service.health.problem() {
-        return Err(ApiError::NoWrites { why });
+pub async fn readyz(
+    State(service): State<Arc<Service>>,
+    Query(query): Query<ReadyQuery>,
+) -> Result<&'static str, ApiError> {
+    match service.health.problem().filter(|_| !query.is_reads()) {
+        Some(why) => Err(ApiError::NoWrites { why }),
+        None => answers_quotas(&service.published.load()),
     }
-    let published = service.published.load();
+}
+
+/// # Errors
+/// There is no quota of any pool.
+pub fn answers_quotas(published: &Published) -> Result<&'static str, ApiError> {
     if published.has_quota() {
         return Ok("ready\n");
     }

@@ -1,7 +1,7 @@
 //! What is answered before the database is there: the last quotas, at their age, and whether the service is well.
 
 use super::ApiError;
-use super::health::healthz;
+use super::health::{ReadyQuery, answers_quotas, healthz};
 use super::quota::{QuotaQuery, ready, respond};
 use crate::access::Tokens;
 use crate::clock::Clock;
@@ -34,10 +34,20 @@ impl Waiting {
 pub fn router(waiting: Arc<Waiting>) -> Router {
     Router::new()
         .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
         .route("/quota", get(quota))
         .route("/v1/quota", get(quota))
         .fallback(|State(waiting): State<Arc<Waiting>>, _: Request| async move { waiting.unavailable() })
         .with_state(waiting)
+}
+
+/// Ready for reads at most.
+async fn readyz(
+    State(waiting): State<Arc<Waiting>>,
+    query: Result<Query<ReadyQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<&'static str, ApiError> {
+    let Query(query) = query.map_err(|fault| ApiError::Query { detail: fault.body_text() })?;
+    if query.is_reads() { answers_quotas(&waiting.published) } else { Err(waiting.unavailable()) }
 }
 
 async fn quota(

@@ -36,6 +36,12 @@ fn every_pod_is_restricted_bounded_and_probed() {
                 for probe in ["startupProbe", "livenessProbe", "readinessProbe"].iter().filter(|_| stays) {
                     assert!(container[*probe].is_object(), "{whose} has no {probe}");
                 }
+                let ready = container["readinessProbe"]["httpGet"]["path"].as_str();
+                let is_service = owner["kind"] == "StatefulSet" && ready.is_some();
+                assert!(
+                    !is_service || ready == Some("/readyz?for=reads"),
+                    "{whose}: quotas go on without the database"
+                );
             }
             let is_for_api = ["-connector", "-watchdog"].iter().any(|end| name(owner).ends_with(end));
             assert_eq!(spec["automountServiceAccountToken"], is_for_api, "{whose}");

@@ -9,6 +9,7 @@ mod drift;
 mod engine;
 mod faults;
 mod feed;
+mod gone;
 mod harness;
 mod load;
 mod look;

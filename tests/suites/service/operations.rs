@@ -267,6 +267,7 @@ async fn a_service_that_starts_before_its_database_answers_the_last_quotas_and_g
     network.inject(tests::Fault::Gone);
     let service = Listening::start(&arguments);
     assert_eq!((service.get("/healthz").0, service.get("/readyz").0), (200, 503));
+    assert_eq!(service.get("/readyz?for=reads").0, 200, "the last quotas are answered");
     let (status, old) = service.get(&quota_path(4));
     assert_eq!((status, &old["computed_at"]), (200, &answered["computed_at"]), "{old}");
     assert!(number(&old["quota_gpus"]) <= number(&answered["quota_gpus"]), "{old}");

@@ -29,7 +29,7 @@ impl AuditStore for PostgresStore {
             let deleting = sqlx::query(
                 "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at, id LIMIT $2)",
             );
-            let mut transaction = self.begin().await?;
+            let mut transaction = self.begin_long().await?;
             let batch = deleting.bind(Stamp(before)).bind(BATCH).execute(&mut *transaction).await?.rows_affected();
             transaction.commit().await?;
             deleted += batch;

@@ -174,7 +174,7 @@ impl JournalStore for PostgresStore {
                      SELECT pool_id, id FROM tasks WHERE status IN ('finished', 'deleted') AND updated < $1 LIMIT $2
                  )",
             );
-            let mut transaction = self.begin().await?;
+            let mut transaction = self.begin_long().await?;
             let batch = deleting.bind(Stamp(before)).bind(BATCH).execute(&mut *transaction).await?.rows_affected();
             transaction.commit().await?;
             deleted += batch;

@@ -97,7 +97,7 @@ impl LedgerStore for PostgresStore {
     }
 
     async fn delete_issues_before(&self, cluster: &ClusterName, before: HourStart) -> Result<u64, StoreError> {
-        let mut transaction = self.begin().await?;
+        let mut transaction = self.begin_long().await?;
         let deleting = sqlx::query("DELETE FROM issued_forecasts WHERE cluster = $1 AND issue_hour < $2");
         let deleting = deleting.bind(cluster.as_str()).bind(Stamp::from(before));
         let deleted = deleting.execute(&mut *transaction).await?.rows_affected();

@@ -59,7 +59,7 @@ impl QuotaStore for PostgresStore {
                      WHERE computed_at < $1 AND id NOT IN (SELECT quota_id FROM newest_quotas) ORDER BY id LIMIT $2
                  )",
             );
-            let mut transaction = self.begin().await?;
+            let mut transaction = self.begin_long().await?;
             let batch = deleting.bind(Stamp(before)).bind(BATCH).execute(&mut *transaction).await?.rows_affected();
             transaction.commit().await?;
             deleted += batch;

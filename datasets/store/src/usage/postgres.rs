@@ -9,18 +9,24 @@ use super::{
 };
 use crate::StoreError;
 use crate::clusters::postgres::{lock_all_clusters, lock_cluster, require_clusters};
-use crate::postgres::PostgresStore;
+use crate::postgres::{LONG, PostgresStore};
 use crate::stored::{Stamp, all, amount, span, whole};
 use crate::transaction::Transaction;
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::{AssertSqlSafe, PgConnection, raw_sql};
 use std::collections::BTreeMap;
 use vocab::{CapacityRow, ClusterName, HourStart, PoolId, SeriesId, UsageRow};
 
 /// Room for the sorts and joins of a large append or load, which are rare and alone: with the usual 4 MB a merge of
 /// 480,000 rows goes to disk.
 const WORK_MEM: &str = "SET LOCAL work_mem = '64MB'";
+
+/// Gives a transaction the room and the time of a large append or load, in one round trip.
+async fn is_large(connection: &mut PgConnection) -> Result<(), StoreError> {
+    raw_sql(AssertSqlSafe(format!("{WORK_MEM}; {LONG}"))).execute(connection).await?;
+    Ok(())
+}
 
 #[async_trait]
 impl UsageStore for PostgresStore {
@@ -35,7 +41,7 @@ impl UsageStore for PostgresStore {
             transaction.closes_unless_committed();
         }
         self.insert_audit(&mut transaction).await?;
-        sqlx::query(WORK_MEM).execute(&mut *transaction).await?;
+        is_large(&mut transaction).await?;
         let report = append_batches(&mut transaction, &batches).await?;
         transaction.commit().await?;
         Ok(report)
@@ -49,7 +55,7 @@ impl UsageStore for PostgresStore {
         sink: UsageSink<'_>,
     ) -> Result<(), StoreError> {
         let mut snapshot = self.begin().await?;
-        sqlx::query(WORK_MEM).execute(&mut *snapshot).await?;
+        is_large(&mut snapshot).await?;
         // Grouping by sorting: a hash table would hold the arrays of all series at once.
         sqlx::query("SET LOCAL enable_hashagg = off").execute(&mut *snapshot).await?;
         require_clusters(&mut snapshot, [cluster].into_iter()).await?;
@@ -134,7 +140,7 @@ impl UsageStore for PostgresStore {
     }
 
     async fn delete_usage_before(&self, before: HourStart) -> Result<u64, StoreError> {
-        let mut transaction = self.begin().await?;
+        let mut transaction = self.begin_long().await?;
         lock_all_clusters(&mut transaction).await?;
         let mut deleted = partitions::drop_before(&mut transaction, before).await?;
         let rest = sqlx::query("DELETE FROM usage WHERE hour < $1").bind(Stamp::from(before));

@@ -1,0 +1,51 @@
+//! A refusal as a response.
+
+use super::ApiError;
+use crate::http::forward::Elsewhere;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let elsewhere = match &self {
+            Self::Elsewhere(Some(leader)) if !leader.address.is_empty() => Some(Elsewhere(leader.address.clone())),
+            _ => None,
+        };
+        let problem = self.problem();
+        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&problem).expect("a problem has strings and numbers");
+        let json = HeaderValue::from_static("application/problem+json");
+        let mut response = (status, [(header::CONTENT_TYPE, json)], body).into_response();
+        if let Some(seconds) = problem.retry_after_s {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"headroom\""));
+        }
+        if let Some(elsewhere) = elsewhere {
+            response.extensions_mut().insert(elsewhere);
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RETRY_AFTER_S;
+    use super::*;
+    use store::StoreError;
+
+    #[test]
+    fn a_full_disk_is_told_from_a_database_that_is_gone_and_secrets_stay_in_the_log() {
+        let of = |fault: StoreError| ApiError::Store(fault).problem();
+        let full = of(StoreError::Full { reason: "no space left on device".into() });
+        assert_eq!((full.status, full.code.as_str(), full.retry_after_s), (507, "store-full", None));
+        let gone = of(StoreError::Unavailable { reason: "connection refused".into() });
+        assert_eq!((gone.status, gone.retry_after_s), (503, Some(RETRY_AFTER_S)));
+        let denied = of(StoreError::Denied { reason: "password of headroom".into() });
+        assert_eq!(denied.status, 500);
+        assert!(!denied.detail.contains("headroom"));
+    }
+}
