@@ -239,3 +239,60 @@ impl Published {
         Self { pools: all }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn published(quotas: &[(u8, f64, f64)]) -> PublishedPool {
+        let answer = |&(hours, quota, used): &(u8, f64, f64)| {
+            let fresh: QuotaAnswer = serde_json::from_value(json!({
+                "cluster": "earth", "gpu_model": "A100", "hours": hours, "guarantee_rate": 0.9, "quota_gpus": quota,
+                "used_gpus": used, "available_gpus": quota - used, "inventory_gpus": 100.0, "capacity_gpus": 128.0,
+                "demand_bound_gpus": 28.0, "eta": 1.0, "idle_gpus": 90.0, "aggregation": "sum", "run_id": null,
+                "computed_at": "2024-03-01T00:00:00Z", "valid_until": "2024-03-01T00:05:00Z", "stage": "fresh",
+                "stale": false, "reasons": [],
+            }))
+            .unwrap();
+            let held = Held { spot: plan::amount(used), available: plan::amount(quota - used) };
+            Answer::new(fresh, UnixSeconds::new(1_709_251_200), held, None)
+        };
+        PublishedPool {
+            id: PoolId::parse("earth:A100").unwrap(),
+            answers: quotas.iter().map(answer).collect(),
+            made_of: None,
+            eta_moves: Vec::new(),
+            stored_explanations: BTreeMap::new(),
+            problem: None,
+            glance: Glance::default(),
+        }
+    }
+
+    fn reported(idle: u64, spot: &[(HorizonHours, u64)]) -> PoolState {
+        PoolState {
+            pool: PoolId::parse("earth:A100").unwrap(),
+            capacity: MilliGpus::from_gpus(128),
+            idle: MilliGpus::from_milli(idle * 1_000),
+            spot_by_guarantee: spot.iter().map(|(hours, gpus)| (*hours, MilliGpus::from_milli(gpus * 1_000))).collect(),
+            longest_quota_wait_s: 0,
+            as_of: UnixSeconds::new(1_709_251_260),
+        }
+    }
+
+    #[test]
+    fn a_report_lowers_the_answers_that_it_leaves_less_for_and_raises_none() {
+        let pool = published(&[(1, 60.0, 10.0), (4, 40.0, 10.0)]);
+        let four = HorizonHours::new(4).unwrap();
+        assert!(pool.lowered(&reported(90, &[(four, 10)])).is_none(), "it leaves what was answered");
+        assert!(pool.lowered(&reported(128, &[])).is_none(), "a raise waits");
+        let lowered = pool.lowered(&reported(35, &[(four, 10)])).unwrap();
+        let of = |pool: &PublishedPool| -> Vec<(f64, f64)> {
+            pool.answers.iter().map(|answer| (answer.fresh.quota_gpus, answer.fresh.available_gpus)).collect()
+        };
+        assert_eq!(of(&lowered), [(45.0, 35.0), (40.0, 30.0)]);
+        assert_eq!(lowered.answers[0].fresh.reasons[0].code, "lowered_by_report");
+        assert!(lowered.answers[1].fresh.reasons.is_empty(), "this one stands");
+        assert_eq!(of(&lowered.lowered(&reported(0, &[])).unwrap()), [(0.0, 0.0), (0.0, 0.0)]);
+    }
+}

@@ -82,35 +82,44 @@ pub fn of(config: &Config) -> Vec<(Kind, u32)> {
     all.into_iter().filter(|(_, days)| *days > 0).collect()
 }
 
-/// Looks each hour. Ends when the service is told to stop; at once under a virtual clock, which stores nothing.
+/// After so long, it is looked again whether this service writes for the first cluster.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Looks each hour, and first when this service begins to write. Ends when the service is told to stop; at once under a virtual
+/// clock, which stores nothing.
 pub async fn run(service: Arc<Service>) {
     if service.clock.is_virtual() {
         return;
     }
     let mut stop = service.stopping.subscribe();
-    let mut hours = tokio::time::interval(EVERY);
-    hours.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
-            _ = hours.tick() => {}
+        let looked = tokio::select! {
+            looked = look(&service) => looked,
             _ = stop.wait_for(|stopped| *stopped) => return,
-        }
-        tokio::select! {
-            done = look(&service) => if let Err(fault) = done {
+        };
+        let rest = match looked {
+            Ok(true) => EVERY,
+            Ok(false) => AGAIN,
+            Err(fault) => {
                 tracing::warn!(%fault, "what is old was not forgotten, and is tried again in an hour");
-            },
+                EVERY
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(rest) => {}
             _ = stop.wait_for(|stopped| *stopped) => return,
         }
     }
 }
 
-/// Notes the size of the database and forgets what is old, where this service writes for the first cluster.
+/// Notes the size of the database and forgets what is old, where this service writes for the first cluster; answers whether it
+/// does.
 ///
 /// # Errors
 /// The database does not answer.
-pub async fn look(service: &Service) -> Result<(), StoreError> {
+pub async fn look(service: &Service) -> Result<bool, StoreError> {
     let clusters = service.store.clusters().await?;
-    let Some(led) = clusters.first().and_then(|cluster| service.leases.led(&cluster.name)) else { return Ok(()) };
+    let Some(led) = clusters.first().and_then(|cluster| service.leases.led(&cluster.name)) else { return Ok(false) };
     let (held, now) = (led.store.as_ref(), service.clock.now());
     for (kind, days) in of(&service.config) {
         let rows = kind.forget(held, before(now, days)).await?;
@@ -119,7 +128,8 @@ pub async fn look(service: &Service) -> Result<(), StoreError> {
         }
     }
     let size = Size { at: now, bytes: held.size_bytes().await? };
-    held.note_size(size, now.plus_s(-SIZES_KEPT_S)).await
+    held.note_size(size, now.plus_s(-SIZES_KEPT_S)).await?;
+    Ok(true)
 }
 
 /// Bytes a day by which the notes grew, over at least six hours; `None` of less.

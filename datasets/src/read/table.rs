@@ -6,7 +6,7 @@ use csv::{ErrorKind, StringRecord};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use vocab::{MilliGpus, NameError, Organization, UnixSeconds};
+use vocab::{MilliGpus, NameError, Organization, UnixSeconds, visible};
 
 pub struct Table {
     file: PathBuf,
@@ -255,7 +255,8 @@ impl Row<'_> {
     }
 
     pub fn name<T>(&self, column: &str, parse: impl Fn(&str) -> Result<T, NameError>) -> Result<T, RowFault> {
-        parse(self.text(column)).map_err(|fault| RowFault::Name { column: column.to_owned(), fault })
+        let text = self.text(column);
+        visible(text).and_then(|()| parse(text)).map_err(|fault| RowFault::Name { column: column.to_owned(), fault })
     }
 }
 

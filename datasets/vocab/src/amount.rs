@@ -9,6 +9,8 @@ pub enum AmountError {
     NotANumber { text: String },
     #[error("{gpus} GPUs is negative")]
     Negative { gpus: f64 },
+    #[error("{gpus} GPUs is no whole number of thousandths: the nearest is {nearest}")]
+    OffGrid { gpus: f64, nearest: MilliGpus },
     #[error("{gpus:e} GPUs is more than {max} GPUs, the most that one amount may hold", max = MilliGpus::MAX_GPUS)]
     TooLarge { gpus: f64 },
 }
@@ -40,12 +42,26 @@ impl MilliGpus {
         Self(gpus as u64 * 1_000)
     }
 
-    /// The nearest thousandth; for measured demand, which some sources state as a float with noise in its last digits.
+    /// The nearest thousandth; for what was measured and averaged, such as the answers of Prometheus.
     ///
     /// # Errors
     /// Not finite, negative, or above [`Self::MAX_GPUS`].
     pub fn nearest(gpus: f64) -> Result<Self, AmountError> {
         Self::scaled(gpus, f64::round)
+    }
+
+    /// A thousandth, or what the arithmetic of floats makes of one: `0.1 + 0.2` is 0.3. For what people and programs ask for and
+    /// state: 0.9999 is not 1, and 1e-9 is not nothing. Measured averages are rounded by [`Self::nearest`].
+    ///
+    /// # Errors
+    /// As [`Self::nearest`], and [`AmountError::OffGrid`] beyond 10⁻¹⁰ GPUs (relative 10⁻¹⁵ of large ones) from a thousandth.
+    pub fn exact(gpus: f64) -> Result<Self, AmountError> {
+        let nearest = Self::nearest(gpus)?;
+        let scaled = gpus * 1_000.0;
+        if (scaled - nearest.0 as f64).abs() > (scaled * 1e-15).max(1e-7) {
+            return Err(AmountError::OffGrid { gpus, nearest });
+        }
+        Ok(nearest)
     }
 
     /// The next thousandth upwards; for bounds, which may only err on the safe side.
@@ -57,13 +73,13 @@ impl MilliGpus {
     }
 
     /// # Errors
-    /// The text is no finite decimal number, or its value is refused as by [`Self::nearest`].
+    /// The text is no finite decimal number, or its value is refused as by [`Self::exact`].
     pub fn parse(text: &str) -> Result<Self, AmountError> {
         let gpus: f64 = text.trim().parse().map_err(|_| AmountError::NotANumber { text: text.to_owned() })?;
         if !gpus.is_finite() {
             return Err(AmountError::NotANumber { text: text.to_owned() });
         }
-        Self::nearest(gpus)
+        Self::exact(gpus)
     }
 
     fn scaled(gpus: f64, round: fn(f64) -> f64) -> Result<Self, AmountError> {
@@ -151,6 +167,21 @@ mod tests {
         assert_eq!(MilliGpus::parse("0.25"), MilliGpus::from_milli(250));
         assert_eq!(MilliGpus::parse(" 2249.1399999999994 ").map(MilliGpus::milli), Ok(2_249_140));
         assert_eq!(MilliGpus::from_gpus(856).to_string(), "856.000");
+    }
+
+    #[test]
+    fn what_is_between_two_thousandths_is_refused_and_the_noise_of_floats_is_not() {
+        for gpus in [1e-9, 0.9999, 0.0005, 7.999_9, 1.000_000_1] {
+            assert!(matches!(MilliGpus::exact(gpus), Err(AmountError::OffGrid { .. })), "{gpus}");
+        }
+        for (gpus, milli) in [(0.1 + 0.2, 300), (2_249.139_999_999_999_4, 2_249_140), (1.1 * 3.0, 3_300), (0.0, 0)] {
+            assert_eq!(MilliGpus::exact(gpus).map(MilliGpus::milli), Ok(milli));
+        }
+        for milli in [1, 999, 123_456_789, 999_999_999_999, MilliGpus::MAX_MILLI] {
+            assert_eq!(MilliGpus::exact(MilliGpus(milli).as_gpus()), Ok(MilliGpus(milli)), "what is printed is read");
+        }
+        let fault = MilliGpus::exact(0.9999).unwrap_err().to_string();
+        assert_eq!(fault, "0.9999 GPUs is no whole number of thousandths: the nearest is 1.000");
     }
 
     #[test]

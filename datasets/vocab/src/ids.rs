@@ -21,8 +21,65 @@ pub enum NameError {
     Colon { name: String },
     #[error("the calendar {name:?} holds {found:?}: letters, digits, dots, dashes and underscores make a name")]
     Letter { name: String, found: char },
+    #[error("the name {name:?} holds U+{code_point:04X}, which cannot be seen: write it without")]
+    Invisible { name: String, code_point: u32 },
+    #[error("{name:?} has a meaning of its own in the path of a request: choose another name")]
+    Reserved { name: String },
     #[error("{text:?} is no pool: write CLUSTER:GPU_MODEL")]
     NoPool { text: String },
+}
+
+/// Characters that are not seen, or turn the direction in which others are read: two names that look the same would be two.
+/// Spaces other than the plain one are among them.
+const INVISIBLE: [(u32, u32); 23] = [
+    (0x00A0, 0x00A0),
+    (0x00AD, 0x00AD),
+    (0x034F, 0x034F),
+    (0x061C, 0x061C),
+    (0x115F, 0x1160),
+    (0x1680, 0x1680),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x2000, 0x200F),
+    (0x2028, 0x202F),
+    (0x205F, 0x206F),
+    (0x2800, 0x2800),
+    (0x3000, 0x3000),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFFB),
+    (0x1_3430, 0x1_345F),
+    (0x1_BCA0, 0x1_BCA3),
+    (0x1_D173, 0x1_D17A),
+    (0xE_0000, 0xE_0FFF),
+    (0xF_0000, 0x10_FFFF),
+];
+
+/// Refuses a new name with characters that cannot be seen. Asked where names enter; those that are stored already stay readable.
+///
+/// # Errors
+/// [`NameError::Invisible`] with the first of them.
+pub fn visible(name: &str) -> Result<(), NameError> {
+    let code_points = name.chars().map(u32::from);
+    let mut unseen = code_points.filter(|code| INVISIBLE.iter().any(|(first, last)| (first..=last).contains(&code)));
+    match unseen.next() {
+        Some(code_point) => Err(NameError::Invisible { name: name.to_owned(), code_point }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses the id of a new task or node that stands for something else in the path of a request: the word of a route
+/// (`POST /v1/tasks/dry-run`), or a step that clients resolve.
+///
+/// # Errors
+/// [`NameError::Reserved`].
+pub fn addressable(id: &str) -> Result<(), NameError> {
+    match id {
+        "dry-run" | "." | ".." => Err(NameError::Reserved { name: id.to_owned() }),
+        _ => Ok(()),
+    }
 }
 
 fn checked(what: &'static str, name: &str) -> Result<Arc<str>, NameError> {
@@ -226,6 +283,28 @@ mod tests {
         assert!(matches!(TaskId::parse(" a"), Err(NameError::Space { .. })));
         assert!(matches!(ClusterName::parse("a:b"), Err(NameError::Colon { .. })));
         assert!(matches!(CalendarName::parse("CN+acme"), Err(NameError::Letter { found: '+', .. })));
+    }
+
+    #[test]
+    fn characters_that_cannot_be_seen_are_named_by_their_code_point() {
+        for (name, code_point) in
+            [("a\u{200b}b", 0x200B), ("a\u{202e}b", 0x202E), ("\u{feff}a", 0xFEFF), ("a\u{a0}b", 0xA0)]
+        {
+            let fault = visible(name).unwrap_err();
+            assert_eq!(fault, NameError::Invisible { name: name.to_owned(), code_point });
+            assert!(fault.to_string().contains(&format!("U+{code_point:04X}")), "{fault}");
+        }
+        for name in ["org-001", "übung", "部門", "команда", "a b", "NVIDIA/A100:80"] {
+            assert_eq!(visible(name), Ok(()));
+        }
+    }
+
+    #[test]
+    fn words_of_routes_and_steps_of_paths_are_no_ids() {
+        for id in ["dry-run", ".", ".."] {
+            assert_eq!(addressable(id), Err(NameError::Reserved { name: id.to_owned() }));
+        }
+        assert_eq!((addressable("dry-run-1"), addressable("...")), (Ok(()), Ok(())));
     }
 
     #[test]

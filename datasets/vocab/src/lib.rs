@@ -19,6 +19,7 @@ pub use amount::{AmountError, MilliGpus};
 pub use forecast::{DemandForecast, ForecastError, ForecastOrigin, QUANTILE_LEVELS, StepForecast};
 pub use ids::{
     CalendarName, ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId,
+    addressable, visible,
 };
 pub use node::Node;
 pub use overrides::{Override, OverrideId, OverrideKind};

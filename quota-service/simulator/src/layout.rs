@@ -29,7 +29,7 @@ pub fn topology(text: &str) -> Result<Topology, String> {
     let known = Topology::PRESETS.join(", ");
     let json = std::fs::read_to_string(Path::new(text))
         .map_err(|fault| format!("{text}: {fault}: write a file with a topology, or one of {known}"))?;
-    let body: TopologyBody = serde_json::from_str(&json).map_err(|fault| format!("{text}: {fault}"))?;
+    let body: TopologyBody = wire::from_json(&json).map_err(|fault| format!("{text}: {fault}"))?;
     body.parse().map_err(|fault| format!("{text}: {fault}"))
 }
 

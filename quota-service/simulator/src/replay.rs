@@ -44,7 +44,7 @@ const fn gpus(milli: u64) -> f64 {
 fn read(file: &Path) -> Result<Snapshot, SimulatorError> {
     let refused = |detail: String| SimulatorError::Snapshot { file: file.to_owned(), detail };
     let text = std::fs::read_to_string(file).map_err(|fault| refused(fault.to_string()))?;
-    let record: SnapshotRecord = serde_json::from_str(&text).map_err(|fault| refused(fault.to_string()))?;
+    let record: SnapshotRecord = wire::from_json(&text).map_err(|fault| refused(fault.to_string()))?;
     Snapshot::try_from(&record).map_err(|fault| refused(fault.to_string()))
 }
 

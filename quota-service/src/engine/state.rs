@@ -58,8 +58,7 @@ pub fn rebuild(
     let (mut pool, mut measured_from) = match &journal.snapshot {
         None => (Pool::new(policy, rules), None),
         Some(stored) => {
-            let stored: Stored =
-                serde_json::from_str(&stored.snapshot_json).map_err(|fault| damaged(fault.to_string()))?;
+            let stored: Stored = wire::from_json(&stored.snapshot_json).map_err(|fault| damaged(fault.to_string()))?;
             let from = stored.measured_from_unix_s.map(HourStart::from_unix_s);
             let from = from.transpose().map_err(|fault| damaged(fault.to_string()))?;
             let snapshot = Snapshot::try_from(&stored.pool).map_err(|fault| damaged(fault.to_string()))?;
@@ -78,7 +77,7 @@ pub fn rebuild(
 }
 
 fn facts_of(entry: &JournalEntry) -> Result<Vec<Fact>, String> {
-    let records: Vec<FactRecord> = serde_json::from_str(&entry.facts_json).map_err(|fault| fault.to_string())?;
+    let records: Vec<FactRecord> = wire::from_json(&entry.facts_json).map_err(|fault| fault.to_string())?;
     records.iter().map(|record| Fact::try_from(record).map_err(|fault| fault.to_string())).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Queries and bodies, refused with the place of what is wrong.
 
-use super::ApiError;
+use super::{ApiError, missing};
 use crate::published::PublishedPool;
 use crate::refresh::Service;
 use axum::body::Bytes;
@@ -11,8 +11,9 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 use std::sync::Arc;
+use utoipa::ToSchema;
 use vocab::{ClusterName, PoolId, UnixSeconds};
-use wire::FieldFault;
+use wire::{FieldFault, Strict};
 
 /// The query of a request.
 pub struct Query<T>(pub T);
@@ -29,7 +30,7 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Service>> for Query<T> {
 /// A JSON body.
 pub struct Json<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Service>> for Json<T> {
+impl<T: DeserializeOwned + ToSchema> FromRequest<Arc<Service>> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, service: &Arc<Service>) -> Result<Self, ApiError> {
@@ -47,16 +48,23 @@ impl<T: DeserializeOwned> FromRequest<Arc<Service>> for Json<T> {
     }
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    if body.trim_ascii_start().starts_with(b"[") {
-        // Read as its fields in their order, where nobody says what that is.
-        return Err(FieldFault::new("", "the body is a list: send an object, with its fields by their names").into());
-    }
+/// A body of the type whose schema is in the document.
+pub fn parse<T: DeserializeOwned + ToSchema>(body: &[u8]) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut reader)
-        .map_err(|fault| FieldFault::new(pointer(fault.path()), fault.inner()))?;
+    let value = serde_path_to_error::deserialize(Strict(&mut reader)).map_err(|fault| {
+        let first = FieldFault::new(pointer(fault.path()), fault.inner());
+        lacking::<T>(body, &first).unwrap_or_else(|| vec![first])
+    })?;
     reader.end().map_err(|fault| FieldFault::new("", fault))?;
     Ok(value)
+}
+
+/// Everything that is missing, where the first fault is that something is.
+fn lacking<T: ToSchema>(body: &[u8], first: &FieldFault) -> Option<Vec<FieldFault>> {
+    let field = first.detail.strip_prefix("missing field `")?.split('`').next()?;
+    let missing = missing::fields(&T::name(), &serde_json::from_slice(body).ok()?);
+    let named = format!("{}/{field}", first.pointer);
+    missing.iter().any(|fault| fault.pointer == named).then_some(missing)
 }
 
 /// RFC 6901.

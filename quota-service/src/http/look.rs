@@ -282,7 +282,7 @@ pub async fn what_if(
 
 fn change(name: &str, gpus: Option<f64>) -> Result<Change, ApiError> {
     let Some(gpus) = gpus else { return Ok(Change::None) };
-    let amount = MilliGpus::nearest(gpus.abs());
+    let amount = MilliGpus::exact(gpus.abs());
     let amount = amount.map_err(|fault| ApiError::Query { detail: format!("{name}: {fault}") })?;
     Ok(if gpus < 0.0 { Change::Less(amount) } else { Change::More(amount) })
 }

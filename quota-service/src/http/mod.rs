@@ -12,6 +12,7 @@ mod forward;
 mod guard;
 mod health;
 mod look;
+mod missing;
 mod names;
 mod nodes;
 mod origin;

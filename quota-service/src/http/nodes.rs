@@ -88,6 +88,8 @@ pub async fn put(
     write: Write,
     Body(body): Body<NodeBody>,
 ) -> Result<Json<NodeBody>, ApiError> {
+    let refused = |fault: NameError| ApiError::Query { detail: format!("node: {fault}") };
+    vocab::visible(&id).and_then(|()| vocab::addressable(&id)).map_err(refused)?;
     let node = body.parse(node_id(&id)?)?;
     check_size(&node)?;
     write.of_pool(&node.pool)?;

@@ -204,7 +204,10 @@ impl Service {
     /// the next renewal.
     pub fn lower(&self, state: &PoolState) {
         let (cluster, gpu_model) = (state.pool.cluster.as_str(), state.pool.gpu_model.as_str());
-        let lowered = self.published.load().pool(cluster, gpu_model).and_then(|pool| pool.lowered(state));
+        let published = self.published.load();
+        // What is placed here is known from the tasks.
+        let reported = published.pool(cluster, gpu_model).filter(|pool| pool.glance.tasks.is_none());
+        let lowered = reported.and_then(|pool| pool.lowered(state));
         if let Some(pool) = lowered {
             self.publish(vec![pool]);
         }

@@ -237,7 +237,7 @@ pub async fn settings(store: &dyn Store, pool: &PoolId) -> Result<ServedSettings
         return Ok(ServedSettings { placed_by, ..ServedSettings::default() });
     };
     let corrupt = |reason: String| StoreError::Corrupt { what: format!("the settings of {pool}"), reason };
-    let body = serde_json::from_str(&stored.settings_json).map_err(|fault| corrupt(fault.to_string()))?;
+    let body = wire::from_json(&stored.settings_json).map_err(|fault| corrupt(fault.to_string()))?;
     let settings = ServedSettings::parse(&body, None).map_err(|fault| corrupt(fault.to_string()))?;
     Ok(ServedSettings { version: Some(stored.version), placed_by, ..settings })
 }

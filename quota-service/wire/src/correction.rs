@@ -156,7 +156,7 @@ impl OutcomeCorrections {
             let kind = OutcomeKind::parse(&body.kind).ok_or_else(|| {
                 place.fault("kind", format!("{:?} is no kind of outcome; there are {}", body.kind, known()))
             });
-            match (place.name("event_id", &body.event_id, EventId::parse), kind) {
+            match (place.new_name("event_id", &body.event_id, EventId::parse), kind) {
                 (Ok(event), Ok(_)) if !seen.insert(event.clone()) => {
                     faults.push(place.fault("event_id", format!("{event} is there twice: keep one of them")));
                 }

@@ -1,7 +1,7 @@
 //! What is wrong with a field, and which.
 
 use chrono::DateTime;
-use vocab::{HorizonHours, HourStart, MilliGpus, NameError, UnixSeconds};
+use vocab::{HorizonHours, HourStart, MilliGpus, NameError, UnixSeconds, visible};
 
 /// A refused field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ impl Place<'_> {
     }
 
     pub fn gpus(self, field: &str, gpus: f64) -> Result<MilliGpus, FieldFault> {
-        MilliGpus::nearest(gpus).map_err(|fault| self.fault(field, fault))
+        MilliGpus::exact(gpus).map_err(|fault| self.fault(field, fault))
     }
 
     /// A whole number of at most `most`.
@@ -48,6 +48,18 @@ impl Place<'_> {
 
     pub fn name<T>(self, field: &str, text: &str, parse: fn(&str) -> Result<T, NameError>) -> Result<T, FieldFault> {
         parse(text).map_err(|fault| self.fault(field, fault))
+    }
+
+    /// As [`name`](Self::name), of a request: one with characters that cannot be seen is refused. What the journal holds was
+    /// accepted once, and is read as it is.
+    pub fn new_name<T>(
+        self,
+        field: &str,
+        text: &str,
+        parse: fn(&str) -> Result<T, NameError>,
+    ) -> Result<T, FieldFault> {
+        visible(text).map_err(|fault| self.fault(field, fault))?;
+        self.name(field, text, parse)
     }
 
     pub fn instant(self, field: &str, text: &str) -> Result<UnixSeconds, FieldFault> {

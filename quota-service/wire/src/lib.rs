@@ -21,6 +21,7 @@ mod policy;
 mod pool;
 mod problem;
 mod snapshot;
+mod strict;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -57,6 +58,7 @@ pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,
 };
+pub use strict::{Strict, from_json};
 pub use task::{
     EventBody, PromiseBody, TaskAnswer, TaskBody, TaskCut, TaskDetail, TaskExplanation, TaskRun, hours_body,
 };

@@ -45,8 +45,8 @@ impl NodeBody {
             return Err(place.fault("id", format!("the body names node {other:?}, the path {id:?}", id = id.as_str())));
         }
         let pool = PoolId {
-            cluster: place.name("cluster", &self.cluster, ClusterName::parse)?,
-            gpu_model: place.name("gpu_model", &self.gpu_model, GpuModel::parse)?,
+            cluster: place.new_name("cluster", &self.cluster, ClusterName::parse)?,
+            gpu_model: place.new_name("gpu_model", &self.gpu_model, GpuModel::parse)?,
         };
         let at_most =
             |field: &str, value: Option<u64>, most| value.map(|value| place.whole(field, value, most)).transpose();

@@ -65,17 +65,17 @@ fn parse(body: &OutcomeBody, place: Place<'_>) -> Result<Outcome, FieldFault> {
     let kind = OutcomeKind::parse(&body.kind)
         .ok_or_else(|| place.fault("kind", format!("{:?} is no kind of outcome; there are {}", body.kind, known())))?;
     let pool = PoolId {
-        cluster: place.name("cluster", &body.cluster, ClusterName::parse)?,
-        gpu_model: place.name("gpu_model", &body.gpu_model, GpuModel::parse)?,
+        cluster: place.new_name("cluster", &body.cluster, ClusterName::parse)?,
+        gpu_model: place.new_name("gpu_model", &body.gpu_model, GpuModel::parse)?,
     };
     Ok(Outcome {
-        event_id: place.name("event_id", &body.event_id, EventId::parse)?,
+        event_id: place.new_name("event_id", &body.event_id, EventId::parse)?,
         pool,
         guarantee_hours: place.hours("guarantee_hours", body.guarantee_hours)?,
         kind,
         ended_at: place.instant("ended_at", &body.ended_at)?,
-        task: body.task.as_deref().map(|name| place.name("task", name, TaskId::parse)).transpose()?,
-        node: body.node.as_deref().map(|name| place.name("node", name, NodeId::parse)).transpose()?,
+        task: body.task.as_deref().map(|name| place.new_name("task", name, TaskId::parse)).transpose()?,
+        node: body.node.as_deref().map(|name| place.new_name("node", name, NodeId::parse)).transpose()?,
     })
 }
 

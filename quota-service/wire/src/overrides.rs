@@ -63,8 +63,8 @@ impl OverrideRequest {
     pub fn parse(&self) -> Result<(Override, String), FieldFault> {
         let place = Place("");
         let pool = PoolId {
-            cluster: place.name("cluster", &self.cluster, ClusterName::parse)?,
-            gpu_model: place.name("gpu_model", &self.gpu_model, GpuModel::parse)?,
+            cluster: place.new_name("cluster", &self.cluster, ClusterName::parse)?,
+            gpu_model: place.new_name("gpu_model", &self.gpu_model, GpuModel::parse)?,
         };
         let kind = OverrideKind::parse(&self.kind)
             .ok_or_else(|| place.fault("kind", format!("{:?} is neither reserve nor release", self.kind)))?;

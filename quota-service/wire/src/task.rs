@@ -10,7 +10,7 @@ use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::pool::Request;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vocab::{ClusterName, GpuModel, HorizonHours, Organization, PoolId, TaskClass, TaskId, UnixSeconds};
+use vocab::{ClusterName, GpuModel, HorizonHours, Organization, PoolId, TaskClass, TaskId, UnixSeconds, addressable};
 
 /// `POST /v1/tasks`: pods that are alike, all or none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -55,8 +55,8 @@ impl TaskBody {
     pub fn parse(&self, submitted: UnixSeconds) -> Result<(PoolId, Request), FieldFault> {
         let place = Place("");
         let pool = PoolId {
-            cluster: place.name("cluster", &self.cluster, ClusterName::parse)?,
-            gpu_model: place.name("gpu_model", &self.gpu_model, GpuModel::parse)?,
+            cluster: place.new_name("cluster", &self.cluster, ClusterName::parse)?,
+            gpu_model: place.new_name("gpu_model", &self.gpu_model, GpuModel::parse)?,
         };
         let class = TaskClass::parse(&self.class)
             .ok_or_else(|| place.fault("class", format!("{:?} is neither hp nor spot", self.class)))?;
@@ -68,7 +68,7 @@ impl TaskBody {
         place.whole("pods", u64::from(self.pods), u64::from(MOST_PODS))?;
         let cpu_milli = place.whole("cpu_milli", self.cpu_milli, MOST_CPU_MILLI)?;
         let memory_mib = place.whole("memory_mib", self.memory_mib, MOST_MEMORY_MIB)?;
-        let organization = place.name("organization", &self.organization, Organization::parse)?;
+        let organization = place.new_name("organization", &self.organization, Organization::parse)?;
         if organization.is_pool_peak() {
             return Err(place.fault("organization", "* stands for all organizations together"));
         }
@@ -78,7 +78,8 @@ impl TaskBody {
         let hours = self.guarantee_hours.map(|hours| place.hours("guarantee_hours", hours)).transpose()?;
         let affinity = self.affinity.as_ref().map(|affinity| affinity.parse(place)).transpose()?;
         let pod = PodRequest { affinity, ..PodRequest::new(gpus, cpu_milli, memory_mib) };
-        let task = place.name("id", &self.id, TaskId::parse)?;
+        let task = place.new_name("id", &self.id, TaskId::parse)?;
+        addressable(&self.id).map_err(|fault| place.fault("id", fault))?;
         let gang = Gang { task, class, pod, pods: self.pods };
         let elastic = self.elastic.as_ref().map(|elastic| elastic.parse(place, &gang)).transpose()?;
         Ok((pool, Request { gang, organization, submitted, hours, elastic }))

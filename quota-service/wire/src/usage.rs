@@ -61,10 +61,10 @@ impl TryFrom<UsageBatch> for Vec<UsageRow> {
 
 fn parse(body: &UsageRowBody, place: Place<'_>) -> Result<UsageRow, FieldFault> {
     let pool = PoolId {
-        cluster: place.name("cluster", &body.cluster, ClusterName::parse)?,
-        gpu_model: place.name("gpu_model", &body.gpu_model, GpuModel::parse)?,
+        cluster: place.new_name("cluster", &body.cluster, ClusterName::parse)?,
+        gpu_model: place.new_name("gpu_model", &body.gpu_model, GpuModel::parse)?,
     };
-    let organization = place.name("organization", &body.organization, Organization::parse)?;
+    let organization = place.new_name("organization", &body.organization, Organization::parse)?;
     Ok(UsageRow {
         series: SeriesId { pool, organization },
         hour: place.hour("hour", &body.hour)?,

@@ -4,7 +4,7 @@ use super::retrain::with_run;
 use super::*;
 use crate::store::at_version;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
-use store::{Role, TokenRecord};
+use store::{PoolSnapshot, Role, TokenRecord};
 use tests::{Backend, Fault, Listening, Proxy, Ran, fresh_database, on_both_databases, program};
 
 on_both_databases![
@@ -12,6 +12,7 @@ on_both_databases![
     what_is_wrong_with_the_data_is_told_pool_by_pool,
     an_old_schema_and_a_newer_one_are_told_and_left_as_they_are,
     tokens_that_expire_are_told_and_other_machines_need_one,
+    a_flipped_byte_of_a_run_or_a_snapshot_is_named_by_the_deep_look_and_what_is_sound_is_well,
 ];
 
 /// What it found, by name.
@@ -124,6 +125,36 @@ async fn an_old_schema_and_a_newer_one_are_told_and_left_as_they_are(database: T
     let found = doctor(&database.url, &[]);
     assert_eq!(found.code, 1);
     found.expect("schema", "fail", "version 9999", "install the newer program");
+}
+
+async fn a_flipped_byte_of_a_run_or_a_snapshot_is_named_by_the_deep_look_and_what_is_sound_is_well(
+    database: TestDatabase,
+) {
+    let store = with_run(&database, 0).await;
+    let placed = store.open_journal(&pool(POOL)).await.unwrap().placed;
+    let snapshot = PoolSnapshot { seq: 0, snapshot_json: "{\"at\": 12}".to_owned() };
+    store.put_pool_snapshot(placed.id, &snapshot, 0).await.unwrap();
+    let deep = || doctor(&database.url, &["--deep"]);
+    let sound = deep();
+    sound.expect("checksums of runs", "ok", "1 read, none is damaged", "");
+    sound.expect("checksums of snapshots", "ok", "1 read, none is damaged", "");
+    let checks = sound.report["checks"].as_array().unwrap().iter();
+    assert!(checks.clone().all(|check| check["status"] != "fail"), "{}", sound.report);
+    let flipped = match database.backend {
+        Backend::Postgres => "set_byte(bytes, 9, get_byte(bytes, 9) # 1)",
+        Backend::Sqlite => {
+            "CAST(substr(bytes, 1, 9) || CASE substr(bytes, 10, 1) WHEN x'00' THEN x'01' ELSE x'00' END
+             || substr(bytes, 11) AS BLOB)"
+        }
+    };
+    database.execute(&format!("UPDATE checkpoints SET bytes = {flipped}")).await;
+    let found = deep();
+    found.expect("checksums of runs", "fail", "run-1", "database restore");
+    found.expect("checksums of snapshots", "ok", "1 read", "");
+    database.execute("UPDATE pool_snapshots SET snapshot_json = '{\"at\": 13}'").await;
+    let found = deep();
+    assert_eq!(found.code, 1);
+    found.expect("checksums of snapshots", "fail", POOL, "database restore");
 }
 
 async fn tokens_that_expire_are_told_and_other_machines_need_one(database: TestDatabase) {

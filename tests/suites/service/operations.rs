@@ -12,6 +12,7 @@ on_both_databases![
     what_was_backed_up_is_there_after_a_restore_and_nobody_goes_on_as_before,
     a_backup_that_cannot_be_made_or_read_says_why_and_leaves_nothing,
     what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays,
+    a_service_that_runs_forgets_what_is_old_by_itself,
 ];
 
 async fn with_task(database: &TestDatabase) -> TestService {
@@ -50,6 +51,24 @@ async fn what_was_backed_up_is_there_after_a_restore_and_nobody_goes_on_as_befor
     assert!(empty.numbers(held).await[0] > database.numbers(held).await[0], "whoever wrote before is fenced");
     let again = program("quota-service", &["database", "restore", file, "--database", &empty.url]);
     assert_ne!(again.code, 0, "not into what is there: {again:?}");
+}
+
+async fn a_service_that_runs_forgets_what_is_old_by_itself(database: TestDatabase) {
+    // Quotas, entries of the audit and a finished task of years ago; the task that runs is kept.
+    let service = with_task(&database).await;
+    service.leave().await;
+    let count = async |table: &str| database.numbers(&format!("SELECT count(*) FROM {table}")).await[0];
+    let (usage, tasks) = (count("usage").await, count("tasks").await);
+    assert!(count("quotas").await > 0 && count("audit").await > 0 && tasks == 2);
+    let program = Listening::start(&["--database", &database.url]);
+    let since = std::time::Instant::now();
+    let old = "SELECT count(*) FROM audit WHERE target LIKE '%n0%'";
+    while database.numbers(old).await[0] + count("quotas").await > 0 || count("tasks").await > 1 {
+        assert!(since.elapsed() < Duration::from_secs(60), "it keeps what is old");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert_eq!((count("usage").await, count("tasks").await), (usage, 1), "usage is kept for ever unless set");
+    assert_eq!(program.stop().code, 0);
 }
 
 async fn a_backup_that_cannot_be_made_or_read_says_why_and_leaves_nothing(database: TestDatabase) {

@@ -11,6 +11,7 @@ on_both_databases![
     the_same_answer_has_the_same_tag_and_is_not_sent_twice,
     a_poller_that_waits_gets_the_next_answer,
     a_reported_state_holds_the_quota_to_what_is_idle_and_spot,
+    a_report_that_leaves_less_lowers_the_quota_at_once_and_one_that_leaves_more_waits,
     nodes_win_over_the_table_and_a_state_over_nodes,
     settings_change_the_promise_and_two_writers_notice_each_other,
     what_is_unknown_is_answered_with_what_there_is,
@@ -101,6 +102,28 @@ async fn a_reported_state_holds_the_quota_to_what_is_idle_and_spot(database: Tes
     let older = state(900, 800, &json!({}), end().plus_s(30));
     assert_eq!(service.put(path, &older).await.expect(200)["taken"], false, "reports may overtake each other");
     assert_eq!(service.get(path).await.expect(200)["idle_gpus"], 3.0);
+}
+
+async fn a_report_that_leaves_less_lowers_the_quota_at_once_and_one_that_leaves_more_waits(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let path = "/v1/pools/demo:A100/state";
+    let before = number(&quota(&service, 4).await["quota_gpus"]);
+    assert!(before > 11.0, "{before}");
+    let etag = service.get(&quota_path(4)).await.headers["etag"].to_str().unwrap().to_owned();
+    let less = state(500, 3, &json!({ "1": 5, "4": 8 }), end().plus_s(60));
+    let _ = service.put(path, &less).await.expect(200);
+    // Nothing was renewed.
+    let four = service.send(Method::GET, &quota_path(4), &[("if-none-match", &etag)], None).await.expect(200);
+    assert_eq!((number(&four["quota_gpus"]), number(&four["available_gpus"])), (11.0, 3.0), "{four}");
+    assert_eq!(codes(&four).last().unwrap(), "lowered_by_report");
+    assert_eq!(number(&quota(&service, 1).await["quota_gpus"]), 16.0);
+    service.pass_s(1);
+    let more = state(500, 400, &json!({}), end().plus_s(61));
+    let _ = service.put(path, &more).await.expect(200);
+    assert_eq!(number(&quota(&service, 4).await["quota_gpus"]), 11.0, "a raise waits for the renewal");
+    service.renew().await;
+    let renewed = quota(&service, 4).await;
+    assert!(number(&renewed["quota_gpus"]) > 11.0 && codes(&renewed).iter().all(|code| code != "lowered_by_report"));
 }
 
 async fn nodes_win_over_the_table_and_a_state_over_nodes(database: TestDatabase) {
