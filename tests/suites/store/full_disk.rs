@@ -73,8 +73,8 @@ async fn refuse_commits(database: &TestDatabase) {
             }
             Backend::Sqlite => {
                 "CREATE TABLE refusing (id integer);
-                 CREATE TABLE nothing (id integer PRIMARY KEY);
-                 CREATE TABLE dangling (id integer REFERENCES nothing (id) DEFERRABLE INITIALLY DEFERRED);
+                 CREATE TABLE parents (id integer PRIMARY KEY);
+                 CREATE TABLE dangling (id integer REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED);
                  CREATE TRIGGER refuse AFTER INSERT ON outcomes WHEN EXISTS (SELECT 1 FROM refusing)
                      BEGIN INSERT INTO dangling VALUES (1); END"
             }
