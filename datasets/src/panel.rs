@@ -197,11 +197,21 @@ impl Panel {
         Ok(())
     }
 
-    /// The last hour in which any organization was measured.
+    /// The last hour in which any organization, or a pool as a whole, was measured.
     #[must_use]
     pub fn newest_measured(&self) -> Option<HourStart> {
+        self.newest_of(self.series.iter().chain(&self.pool_peaks))
+    }
+
+    /// The last hour in which any organization of a pool, or the pool as a whole, was measured.
+    #[must_use]
+    pub fn newest_measured_of(&self, pool: &PoolId) -> Option<HourStart> {
+        self.newest_of(self.series_of(pool).iter().chain(self.pool_peak_of(pool)))
+    }
+
+    fn newest_of<'a>(&self, series: impl Iterator<Item = &'a Series>) -> Option<HourStart> {
         let last = |series: &Series| series.measured.iter().rposition(|&measured| measured);
-        self.series.iter().filter_map(last).max().map(|index| self.hour_at(index))
+        series.filter_map(last).max().map(|index| self.hour_at(index))
     }
 }
 
@@ -272,9 +282,20 @@ impl PanelBuilder {
     /// # Errors
     /// There is no organization, or no hour.
     pub fn finish(self) -> Result<Panel, PanelError> {
+        if self.series.keys().all(SeriesId::is_pool_peak) {
+            return Err(PanelError::Empty { cluster: self.cluster });
+        }
+        self.finish_measured()
+    }
+
+    /// As [`finish`](Self::finish), of pools that may have no organization: their own peaks (`*`) are measurements.
+    ///
+    /// # Errors
+    /// There is no series, or no hour.
+    pub fn finish_measured(self) -> Result<Panel, PanelError> {
         let (mut pool_peaks, mut series): (Vec<_>, Vec<_>) =
             self.series.into_values().partition(|series| series.id.is_pool_peak());
-        if series.is_empty() || self.hours == 0 {
+        if (series.is_empty() && pool_peaks.is_empty()) || self.hours == 0 {
             return Err(PanelError::Empty { cluster: self.cluster });
         }
         let recording_gap = recording_gaps(&series, self.hours);

@@ -14,7 +14,7 @@ pub struct Leaving<'a> {
     panel: &'a Panel,
     /// Hours of the panel before the issue hour.
     end: usize,
-    /// The pool that was asked for last, and whether any of its organizations was measured in each hour.
+    /// The pool that was asked for last, and whether it or any of its organizations was measured in each hour.
     pool: Option<(&'a PoolId, Vec<bool>)>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Leaving<'a> {
     }
 
     /// Whether series number `series` has neither demand nor a row in the last [`LEFT_AFTER_HOURS`] hours in which any
-    /// organization of its pool has one. Hours in which the whole pool is silent say nothing. Series are best asked for in
+    /// organization of its pool, or the pool as a whole (`*`), has one. Hours in which the whole pool is silent say nothing. Series are best asked for in
     /// the order of the panel.
     pub fn has_left(&mut self, series: usize) -> bool {
         let panel = self.panel;
@@ -47,7 +47,7 @@ impl<'a> Leaving<'a> {
     fn recorded(&mut self, pool: &'a PoolId) -> &[bool] {
         if self.pool.as_ref().is_none_or(|(known, _)| *known != pool) {
             let mut recorded = vec![false; self.end];
-            for one in self.panel.series_of(pool) {
+            for one in self.panel.series_of(pool).iter().chain(self.panel.pool_peak_of(pool)) {
                 recorded.iter_mut().zip(one.measured()).for_each(|(any, measured)| *any |= measured);
             }
             self.pool = Some((pool, recorded));

@@ -75,7 +75,9 @@ pub fn forecast(model: &dyn Predict, panel: &Panel, issue: HourStart) -> Result<
             _ => ruled.push((index, cold_start(panel, index, issue, model.horizon())?)),
         }
     }
-    let mut warm = model.predict(&windows)?.into_iter();
+    // Where every organization has left, or there is none, no model has to be asked.
+    let warm = if windows.is_empty() { Vec::new() } else { model.predict(&windows)? };
+    let mut warm = warm.into_iter();
     let mut ruled = ruled.into_iter().peekable();
     let one = |index| match ruled.next_if(|(place, _)| *place == index) {
         Some((_, forecast)) => forecast,

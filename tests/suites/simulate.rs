@@ -227,7 +227,11 @@ fn a_live_pool_is_asked_what_another_policy_would_do() {
     };
     let own = asked("gfs");
     assert_eq!(verdicts(&own), ["over_quota", "fits_never"], "{own}");
-    assert_eq!((own["idle_gpus"].as_f64(), own["hp_demand_gpus"].as_f64()), (Some(4.0), Some(9.0)));
+    assert_eq!(
+        (own["idle_gpus"].as_f64(), own["hp_demand_gpus"].as_f64()),
+        (Some(4.0), Some(0.0)),
+        "what fits never is no demand"
+    );
     assert_eq!(verdicts(&asked("gfs-noquota")), ["starts", "fits_never"]);
     let said = program("simulate", &["--snapshot", &file]).ok().stdout;
     assert!(said.contains("2.000 GPUs more than the 4.000 that are promised for 1h"), "{said}");

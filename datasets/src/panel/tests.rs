@@ -81,3 +81,20 @@ fn a_panel_that_grows_hour_by_hour_is_the_one_that_is_built_at_once() {
 fn the_newest_hour_may_be_one_of_zeros() {
     assert_eq!(panel("a 3 2 0\nb 2 0 0").newest_measured().unwrap().unix_s(), 7_200);
 }
+
+#[test]
+fn the_peak_of_a_pool_without_organizations_is_measured() {
+    let calendar = || Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+    let rows = rows("* 0 0 .");
+    let refused = PanelBuilder::from_rows(rows[0].series.pool.cluster.clone(), calendar(), &rows).unwrap_err();
+    assert!(matches!(refused, PanelError::Empty { .. }), "there is nothing to learn from");
+    let (first, pool) = (rows[0].hour, &rows[0].series.pool);
+    let mut builder = PanelBuilder::new(pool.cluster.clone(), calendar(), first, first.plus_hours(3));
+    for row in &rows {
+        builder.push(&row.series, row.hour, row.demand.as_gpus()).unwrap();
+    }
+    let panel = builder.finish_measured().unwrap();
+    assert!(panel.series().is_empty());
+    let newest = Some(first.plus_hours(1));
+    assert_eq!((panel.newest_measured(), panel.newest_measured_of(pool)), (newest, newest));
+}

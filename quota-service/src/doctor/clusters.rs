@@ -68,7 +68,7 @@ async fn calendar(store: &dyn Store, cluster: &Cluster, now: UnixSeconds) -> Res
     Ok(Check::warn(label, found, format!("install a newer program, or {own}")))
 }
 
-/// Hours of the last week that have a row of an organization.
+/// Hours of the last week that have a row.
 struct Recorded {
     from: HourStart,
     hours: BTreeSet<HourStart>,
@@ -78,16 +78,14 @@ struct Recorded {
 }
 
 async fn recorded(store: &dyn Store, cluster: &ClusterName, present: HourStart) -> Result<Recorded, StoreError> {
-    let range = store.usage_range(cluster).await?;
+    let range = store.measured_range(cluster).await?;
     let week = present.plus_hours(-LOOKED_AT_HOURS);
     let from = range.map_or(week, |(first, _)| first.max(week));
     let (mut hours, mut newest) = (BTreeSet::new(), BTreeMap::new());
     let sink = &mut |series: &SeriesId, hour: HourStart, _: MilliGpus| {
         let known: &mut Option<HourStart> = newest.entry(series.pool.clone()).or_default();
-        if !series.is_pool_peak() {
-            hours.insert(hour);
-            *known = (*known).max(Some(hour));
-        }
+        hours.insert(hour);
+        *known = (*known).max(Some(hour));
     };
     store.load_usage(cluster, from, present, sink).await?;
     Ok(Recorded { from, hours, newest, last: range.map(|(_, last)| last) })

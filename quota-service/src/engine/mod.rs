@@ -9,6 +9,7 @@ mod state;
 mod tally;
 mod think;
 mod turn;
+mod watched;
 mod webhook;
 mod writer;
 

@@ -1,6 +1,7 @@
 //! A pool in memory, and how it is read back from what was written.
 
 use super::tally::{self, Queued};
+use super::watched::{Downtime, Measured, watched_until};
 use crate::refresh::settings;
 use crate::settings::PlacementSettings;
 use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
@@ -32,6 +33,8 @@ pub struct State {
     /// Since the last snapshot.
     pub facts: u64,
     pub measured_from: Option<HourStart>,
+    /// Before the pool was loaded; none where that cost no hour, and once its hours are behind.
+    pub downtime: Option<Downtime>,
     /// None while it is undecided.
     pub placed_by: Option<PoolPlacement>,
     pub placement: PlacementSettings,
@@ -91,18 +94,72 @@ fn rules(placement: &PlacementSettings, power: Option<NodePower>) -> PoolRules {
 }
 
 impl State {
-    /// Reads what is stored of a pool.
+    /// Reads what is stored of a pool, `now`; this service has watched it until `watched`, if it did before.
     ///
     /// # Errors
     /// The database does not answer, or what it holds is damaged.
-    pub async fn load(store: &dyn Store, id: &PoolId, power: Option<NodePower>) -> Result<Self, StoreError> {
+    pub async fn load(
+        store: &dyn Store,
+        id: &PoolId,
+        power: Option<NodePower>,
+        watched: Option<UnixSeconds>,
+        now: UnixSeconds,
+    ) -> Result<Self, StoreError> {
         let (placement, placed_by) = (settings(store, id).await?.placement, store.placement(id).await?);
         let journal = store.open_journal(id).await?;
         let (pool, measured_from, facts) = rebuild(&journal, placement.policy(), rules(&placement, power))?;
         let placed = journal.placed;
         let shadow = placement.shadow.then(|| pool.clone());
         let queued = tally::queued(&pool);
-        Ok(Self { seq: placed.seq, placed, pool, queued, facts, measured_from, placed_by, placement, power, shadow })
+        let seq = placed.seq;
+        let mut state = Self {
+            placed,
+            pool,
+            seq,
+            facts,
+            measured_from,
+            downtime: None,
+            placed_by,
+            placement,
+            queued,
+            power,
+            shadow,
+        };
+        state.downtime = state.downtime_before(store, watched, now).await?;
+        Ok(state)
+    }
+
+    /// The time before `now` in which no writer ran, where hours of it would be usage.
+    async fn downtime_before(
+        &self,
+        store: &dyn Store,
+        watched: Option<UnixSeconds>,
+        now: UnixSeconds,
+    ) -> Result<Option<Downtime>, StoreError> {
+        let known = watched.map_or(self.pool.now(), |watched| watched.max(self.pool.now()));
+        if self.measured().from.is_none() || Downtime::between(known, now).is_none() {
+            return Ok(None);
+        }
+        let until = watched_until(store, &self.placed.pool, known, now).await?;
+        let downtime = Downtime::between(until, now);
+        if downtime.is_some() {
+            tracing::warn!(pool = %self.placed.pool, from = %until, to = %now, "nothing watched the pool: its usage has a gap");
+        }
+        Ok(downtime)
+    }
+
+    /// Once time has passed beyond a downtime, its hours are behind: stores the state, so that no later start takes them for hours
+    /// that were watched.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn end_downtime(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        let Some(downtime) = self.downtime.filter(|downtime| downtime.to() <= self.pool.now()) else { return Ok(()) };
+        self.measured_from =
+            self.measured_from.map(|from| downtime.measured_from().map_or(from, |next| next.max(from)));
+        self.save(store).await?;
+        self.downtime = None;
+        Ok(())
     }
 
     /// Stores the state, and forgets the entries that it stands for.
@@ -139,13 +196,16 @@ impl State {
         self.placed_by.as_ref().map(|placement| placement.placed_by)
     }
 
-    /// The first hour whose demand is usage: the first whole one of those in which Headroom places. What an external scheduler
-    /// places is not seen here, and is no demand of zero.
+    /// The hours whose demand is usage: those from the first whole one on in which Headroom places, downtime left out. What an
+    /// external scheduler places is not seen here, and is no demand of zero.
     #[must_use]
-    pub fn measures_from(&self) -> Option<HourStart> {
-        let placement = self.placed_by.as_ref().filter(|placement| placement.placed_by == PlacedBy::Headroom)?;
-        let since = placement.since.and_then(|since| since.hour().ok()).map(|hour| hour.plus_hours(1));
-        self.measured_from.max(self.measured_from.and(since))
+    pub fn measured(&self) -> Measured {
+        let placement = self.placed_by.as_ref().filter(|placement| placement.placed_by == PlacedBy::Headroom);
+        let from = placement.and_then(|placement| {
+            let since = placement.since.and_then(|since| since.hour().ok()).map(|hour| hour.plus_hours(1));
+            self.measured_from.max(self.measured_from.and(since))
+        });
+        Measured { from, downtime: self.downtime }
     }
 
     /// What really happens reaches the shadow, too: limits, nodes, time, and tasks from before it that save and end.

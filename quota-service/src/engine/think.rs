@@ -115,8 +115,8 @@ impl Thought<'_> {
         let at = self.state.pool.now();
         let begun = report.facts.iter().find_map(|fact| first_whole_hour(fact, at));
         self.state.measured_from = self.state.measured_from.or(begun);
-        let measures_from = self.state.measures_from();
-        self.draft.add(&mut self.state.pool, &report, before.as_ref(), measures_from);
+        let measured = self.state.measured();
+        self.draft.add(&mut self.state.pool, &report, before.as_ref(), measured);
         done.map(|()| report)
     }
 

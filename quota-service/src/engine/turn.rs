@@ -2,10 +2,11 @@
 
 use super::ask::Reply;
 use super::record;
+use super::watched::Measured;
 use placement::pool::{Cut, CutReason, Ending, Fact, Pool, Report, Request, Resize, ResizeReason};
 use std::collections::BTreeMap;
 use store::{AuditRecord, JournalEntry, TaskRecord, TaskStatus, Turn};
-use vocab::{HourStart, Outcome, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow};
+use vocab::{Outcome, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow};
 use wire::{EventBody, FactRecord, LimitRecord, TaskRun};
 
 /// Facts of one instant with their events.
@@ -57,8 +58,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds what a command led to. `measured_from` is the first hour whose demand was seen whole.
-    pub fn add(&mut self, pool: &mut Pool, report: &Report, before: Option<&Before>, measured_from: Option<HourStart>) {
+    /// Adds what a command led to; of the demand, the hours that were measured.
+    pub fn add(&mut self, pool: &mut Pool, report: &Report, before: Option<&Before>, measured: Measured) {
         let now = pool.now();
         let mut resizes = report.consequences.resizes.iter();
         for fact in &report.facts {
@@ -73,7 +74,7 @@ impl<'a> Draft<'a> {
             self.facts += 1;
         }
         self.outcomes.extend(report.consequences.ends.iter().map(|end| record::outcome(self.pool_id, end)));
-        let whole = report.consequences.demand.iter().filter(|one| measured_from.is_some_and(|from| one.hour >= from));
+        let whole = report.consequences.demand.iter().filter(|one| measured.holds(one.hour));
         self.usage.extend(whole.map(|one| UsageRow {
             series: SeriesId { pool: self.pool_id.clone(), organization: one.organization.clone() },
             hour: one.hour,

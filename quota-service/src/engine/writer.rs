@@ -46,6 +46,8 @@ pub struct Writer {
     written: watch::Sender<u64>,
     /// `None` before it was read, and after a write whose fate is not known.
     state: Option<State>,
+    /// When this writer decided last: what is read again after a fault was watched until then.
+    watched: Option<UnixSeconds>,
     described_at: Option<UnixSeconds>,
     /// Nothing is decided: the database fails every tick.
     stands: Standing,
@@ -59,7 +61,17 @@ impl Writer {
         asks: mpsc::Receiver<Asked>,
         written: watch::Sender<u64>,
     ) -> Self {
-        Self { shared, store, pool, asks, written, state: None, described_at: None, stands: Standing::new() }
+        Self {
+            shared,
+            store,
+            pool,
+            asks,
+            written,
+            state: None,
+            watched: None,
+            described_at: None,
+            stands: Standing::new(),
+        }
     }
 
     /// Ends when nobody can ask any more.
@@ -147,14 +159,14 @@ impl Writer {
 
     /// Read, think, write. An error means that nothing may be acknowledged.
     async fn decide(&mut self, asked: &[Asked]) -> Result<Vec<Result<Reply, EngineError>>, TurnFault> {
-        let store = self.store.clone();
+        let (store, now) = (self.store.clone(), self.shared.clock.now());
         // 1. Read: the pool, where it is not in memory; tasks that it has no more; nodes, where they changed.
         let is_new = self.state.is_none();
         let state = match &mut self.state {
             Some(state) => state,
             none => {
                 let power = self.shared.power.of(&self.pool.gpu_model).ok();
-                none.insert(State::load(store.as_ref(), &self.pool, power).await?)
+                none.insert(State::load(store.as_ref(), &self.pool, power, self.watched, now).await?)
             }
         };
         let takes_in = is_new || asked.iter().any(|one| matches!(one.ask, Ask::TakeInNodes | Ask::RemoveNode(..)));
@@ -163,7 +175,6 @@ impl Writer {
             nodes: if takes_in { Some(store.pool_nodes(&self.pool).await?) } else { None },
         };
         // 2. Think.
-        let now = self.shared.clock.now();
         let mut thought =
             Thought { now, draft: Draft::new(&self.pool, state.seq), tally: Tally::default(), state, looked };
         let answers =
@@ -180,6 +191,9 @@ impl Writer {
                 metrics::outcome(outcome);
             }
         }
+        state.end_downtime(store.as_ref()).await?;
+        // Until the hours of a downtime are behind, a fault must not make watched ones of them.
+        self.watched = if state.downtime.is_none() { Some(now) } else { self.watched };
         if state.facts >= self.shared.snapshot_facts
             && let Err(fault) = state.save(store.as_ref()).await
         {

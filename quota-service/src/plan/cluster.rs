@@ -230,7 +230,8 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
         Forecasts::OldUsage { newest_end } => failed(NoQuota::OldUsage { newest_end: *newest_end }),
         Forecasts::Rejected(fault) => failed(NoQuota::Model(fault.clone())),
         Forecasts::Ready { said, hours_late } => {
-            match newest_measured(&inputs.panel, &pool.id) {
+            // Other pools of the cluster may be ahead: one that fell silent must not look fresh beside them.
+            match inputs.panel.newest_measured_of(&pool.id) {
                 None => return failed(NoQuota::NoUsage),
                 Some(newest) if staleness::usage_is_missing(newest.plus_hours(1).instant(), inputs.now) => {
                     return failed(NoQuota::OldUsage { newest_end: newest.plus_hours(1).instant() });
@@ -343,14 +344,6 @@ fn bounded(
 /// for the rest.
 fn covered(hours: HorizonHours, more_steps: u8, horizon: HorizonHours) -> HorizonHours {
     HorizonHours::new(u64::from(hours.get()) + u64::from(more_steps)).map_or(horizon, |steps| steps.min(horizon))
-}
-
-/// The last hour in which any organization of a pool was measured. Other pools of the cluster may be ahead: one that
-/// fell silent must not look fresh beside them.
-fn newest_measured(panel: &Panel, pool: &PoolId) -> Option<HourStart> {
-    let last =
-        panel.series_of(pool).iter().filter_map(|series| series.measured().iter().rposition(|&measured| measured));
-    last.max().map(|index| panel.hour_at(index))
 }
 
 /// HP demand in the hour before `issue`, as far as it is an amount.

@@ -84,7 +84,7 @@ async fn panel(
 ) -> Result<Option<Arc<Panel>>, StoreError> {
     let usage_version = store.usage_version(&cluster.name).await?;
     let lookback = cached.run.as_ref().map_or(1, |run| run.trained.lookback_hours());
-    let Some((first, last)) = store.usage_range(&cluster.name).await? else { return Ok(None) };
+    let Some((first, last)) = store.measured_range(&cluster.name).await? else { return Ok(None) };
     let to = last.plus_hours(1).min(present);
     let from = to.plus_hours(-((lookback + MARGIN_HOURS) as i64)).max(first);
     let own = own_calendar(store, cluster).await?;
@@ -153,7 +153,7 @@ async fn load(
     if let Some(refused) = fault {
         return Err(corrupt(cluster, refused.to_string()));
     }
-    Ok(builder.finish().ok())
+    Ok(builder.finish_measured().ok())
 }
 
 async fn pool_inputs(

@@ -41,11 +41,13 @@ async fn a_database_of_every_version_is_told_and_left_as_it_is(database: TestDat
     for version in 1..=expected {
         let old = tests::fresh_database(database.backend).await;
         at_version(&old, version).await;
+        let newest = "SELECT max(version) FROM _sqlx_migrations";
+        // Not every number has a migration.
+        let before = old.numbers(newest).await;
         let found = inspected(&old).await;
-        assert_eq!((found.schema.found, found.schema.fits()), (Some(version), version == expected));
+        assert_eq!((found.schema.found, found.schema.fits()), (Some(before[0]), version == expected));
         found.store.close().await;
-        let applied = old.numbers("SELECT max(version) FROM _sqlx_migrations").await;
-        assert_eq!(applied, [version]);
+        assert_eq!(old.numbers(newest).await, before);
     }
 }
 

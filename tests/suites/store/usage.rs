@@ -222,6 +222,8 @@ async fn the_range_leaves_the_peak_of_the_pool_out(database: TestDatabase) {
     store.append(&usage("earth:A100:x 2024-03-02T00 4\nearth:A100:x 2024-03-03T00 4"), &[]).await.unwrap();
     let range = store.usage_range(&cluster("earth")).await.unwrap();
     assert_eq!(range, Some((hour("2024-03-02T00"), hour("2024-03-03T00"))));
+    let measured = store.measured_range(&cluster("earth")).await.unwrap();
+    assert_eq!(measured, Some((hour("2024-03-01T00"), hour("2024-03-05T00"))), "the peak of the pool is a measurement");
     let unknown = store.usage_range(&cluster("mars")).await;
     assert!(matches!(unknown, Err(StoreError::NotFound { .. })), "{unknown:?}");
 }

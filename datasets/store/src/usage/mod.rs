@@ -80,6 +80,12 @@ pub trait UsageStore {
     /// [`StoreError::NotFound`].
     async fn usage_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError>;
 
+    /// First and last hour with any row, those of `*` among them: what was measured of pools without an organization, too.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    async fn measured_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError>;
+
     /// How many organizations of the cluster's pools ever had a row; a name in two pools counts twice, `*` does not.
     async fn organization_count(&self, cluster: &ClusterName) -> Result<u64, StoreError>;
 

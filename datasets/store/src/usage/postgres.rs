@@ -114,6 +114,15 @@ impl UsageStore for PostgresStore {
             .ok_or_else(|| StoreError::not_found("cluster", cluster))?
     }
 
+    async fn measured_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError> {
+        sqlx::query_as("SELECT first_hour, last_hour FROM clusters WHERE name = $1")
+            .bind(cluster.as_str())
+            .fetch_optional(&self.pool)
+            .await?
+            .map(span)
+            .ok_or_else(|| StoreError::not_found("cluster", cluster))?
+    }
+
     async fn organization_count(&self, cluster: &ClusterName) -> Result<u64, StoreError> {
         let counting = sqlx::query_scalar::<_, i64>(COUNT_ORGANIZATIONS).bind(cluster.as_str());
         whole("number of organizations", counting.fetch_one(&self.pool).await?)

@@ -89,9 +89,10 @@ async fn two_services_on_one_database_notice_each_other_and_agree(database: Test
 async fn when_quotas_are_too_old_to_promise_by_nothing_new_is_promised(database: TestDatabase) {
     let service = placing(&database, 60).await;
     let _ = submit(&service, &spot("early", 8.0, 1, Some(4))).await;
-    service.pass_s(3 * 3_600);
+    drop(service);
+    let service = TestService::start(database.store().await, end().plus_s(60 + 3 * 3_600)).await;
     service.renew().await;
-    assert_eq!(quota(&service, 4).await["stage"], "conservative", "no usage for three hours");
+    assert_eq!(quota(&service, 4).await["stage"], "conservative", "nothing was measured for three hours");
     let late = submit(&service, &spot("late", 1.0, 1, Some(4))).await;
     assert_eq!(late["detail"]["waits"]["code"], "over_quota");
     assert!(late["detail"]["waits"]["detail"].as_str().unwrap().contains("the quota of 8.000"), "{late}");

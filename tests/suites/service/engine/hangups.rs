@@ -40,7 +40,8 @@ async fn a_client_that_hangs_up_cuts_no_write_in_half(database: TestDatabase) {
         hung_up(&service, LATER_EACH * number, Method::POST, "/v1/tasks", Some(&task)).await;
     }
     service.service.writes.ended().await;
-    let audited = "SELECT count(*) FROM audit WHERE action = 'POST /v1/tasks'";
+    // The first task decides the side of the pool, which is an entry of its own.
+    let audited = "SELECT count(*) FROM audit WHERE action = 'POST /v1/tasks' AND detail_json NOT LIKE '%placed_by%'";
     let (written, audited) = agreed(&database, "SELECT count(*) FROM tasks", audited).await;
     assert_eq!(written, audited, "tasks that were written, and those in the audit");
     assert!(written[0] > 0, "some came that far");

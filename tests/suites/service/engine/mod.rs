@@ -1,5 +1,6 @@
 //! Tasks over HTTP: decided, written, told.
 
+mod downtime;
 mod elastic;
 mod eviction;
 mod faults;
