@@ -13,7 +13,7 @@ use tokio::sync::watch;
 /// A proof that takes longer waits for another writer, or for a server that is gone.
 const PROVES_WITHIN: Duration = Duration::from_secs(3);
 /// Behind other writers a proof may be late: an append of a year holds SQLite. What was proved stands so long.
-const PROOF_STANDS: Duration = Duration::from_secs(60);
+const PROOF_STANDS: Duration = Duration::from_mins(1);
 /// Between two questions whether the server of the database is there.
 const PULSE_EVERY: Duration = Duration::from_millis(250);
 /// What is answered from memory is answered by then, whether the database is there or not.
@@ -156,10 +156,9 @@ pub async fn pulse(service: Arc<Service>) {
     let silent = format!("it says nothing for {} ms", limit.as_millis());
     loop {
         let gone = match tokio::time::timeout(limit, service.store.ping()).await {
-            Ok(Ok(())) => None,
             Ok(Err(StoreError::Unavailable { reason })) => Some(reason),
             // It answers, if only to refuse.
-            Ok(Err(_)) => None,
+            Ok(_) => None,
             Err(_) => Some(silent.clone()),
         };
         service.health.note_gone(gone);

@@ -269,12 +269,12 @@ mod tests {
         }
     }
 
-    fn reported(idle: u64, spot: &[(HorizonHours, u64)]) -> PoolState {
+    fn reported(idle: u32, spot: &[(HorizonHours, u32)]) -> PoolState {
         PoolState {
             pool: PoolId::parse("earth:A100").unwrap(),
             capacity: MilliGpus::from_gpus(128),
-            idle: MilliGpus::from_milli(idle * 1_000),
-            spot_by_guarantee: spot.iter().map(|(hours, gpus)| (*hours, MilliGpus::from_milli(gpus * 1_000))).collect(),
+            idle: MilliGpus::from_gpus(idle),
+            spot_by_guarantee: spot.iter().map(|(hours, gpus)| (*hours, MilliGpus::from_gpus(*gpus))).collect(),
             longest_quota_wait_s: 0,
             as_of: UnixSeconds::new(1_709_251_260),
         }

@@ -54,7 +54,7 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     let appended = store.append(&report.rows, &report.capacity).await?;
     store.close().await;
     // 3. Tell.
-    let summary = Summary { source, zero_hours, ..Summary::of(&report, &appended, told, own_calendar) };
+    let summary = Summary { zero_hours, source, ..Summary::of(&report, &appended, told, own_calendar) };
     tell(&summary, &report.skipped, json);
     Ok(())
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What a statement may take that reads or writes much: an import, a load of usage, retention, a migration.
-pub const LONG_STATEMENT: Duration = Duration::from_secs(600);
+pub const LONG_STATEMENT: Duration = Duration::from_mins(10);
 
 /// The kind of database behind a [`Store`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -83,7 +83,9 @@ impl PoolCalibration {
         let in_training = |(place, name): (usize, &&Organization)| Some((place, *places.get(*name)?));
         let known: Vec<(usize, usize)> = organizations.iter().enumerate().filter_map(in_training).collect();
         let mut is_known = vec![false; organizations.len()];
-        known.iter().for_each(|(place, _)| is_known[*place] = true);
+        for (place, _) in &known {
+            is_known[*place] = true;
+        }
         let between = |row: usize, column: usize| {
             if row == column { 1.0 } else { self.correlation[row * self.organizations.len() + column] }
         };

@@ -64,11 +64,15 @@ fn figures(named: &[(String, Outcome)]) -> String {
 fn flat(lines: &mut String, name: &str, value: &serde_json::Value) {
     match value {
         serde_json::Value::Object(figures) => {
-            figures.iter().for_each(|(figure, value)| flat(lines, &format!("{name}.{figure}"), value));
+            for (figure, value) in figures {
+                flat(lines, &format!("{name}.{figure}"), value);
+            }
         }
         serde_json::Value::Array(sizes) => {
             let of_size = |size: &serde_json::Value| size["gpus"].as_str().unwrap_or_default().to_owned();
-            sizes.iter().for_each(|one| flat(lines, &format!("{name}.{}", of_size(one)), one));
+            for one in sizes {
+                flat(lines, &format!("{name}.{}", of_size(one)), one);
+            }
         }
         value => {
             let _ = writeln!(lines, "{name},{value}");

@@ -258,7 +258,7 @@ impl Tally {
 fn by_size(queues: &mut [[Vec<i64>; SIZES.len()]; 2]) -> BTreeMap<&'static str, Vec<SizeQueue>> {
     let of_size = |((size, _), waits): (&(&'static str, u64), &mut Vec<i64>)| {
         let [p50_s, p99_s, max_s] = [50, 99, 100].map(|hundredths| percentile(waits, hundredths));
-        let queue = SizeQueue { gpus: *size, tasks: waits.len() as u64, p50_s, p99_s, max_s };
+        let queue = SizeQueue { gpus: size, tasks: waits.len() as u64, p50_s, p99_s, max_s };
         (queue.tasks > 0).then_some(queue)
     };
     let of_class = |waits: &mut [Vec<i64>; SIZES.len()]| SIZES.iter().zip(waits).filter_map(of_size).collect();

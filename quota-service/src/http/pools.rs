@@ -125,15 +125,13 @@ pub async fn put_state(
 /// Refuses reports of a pool that Headroom places. The first report of an undecided pool makes it one of an external scheduler.
 async fn listens_to_reports(service: &Service, who: &Caller, pool: &PoolId) -> Result<(), ApiError> {
     let known = service.store.placement(pool).await?.map(|placement| placement.placed_by);
-    let side = match known {
-        Some(side) => side,
-        None => {
-            let (before, after, reason) = (None, PlacedBy::External, "first reported state");
-            let target = format!("/v1/pools/{pool}/state");
-            let decision =
-                Decision { pool, before, after, reason, action: "PUT /v1/pools/{id}/state", target: &target };
-            placed_by::decide(service, who, decision).await?
-        }
+    let side = if let Some(side) = known {
+        side
+    } else {
+        let (before, after, reason) = (None, PlacedBy::External, "first reported state");
+        let target = format!("/v1/pools/{pool}/state");
+        let decision = Decision { pool, before, after, reason, action: "PUT /v1/pools/{id}/state", target: &target };
+        placed_by::decide(service, who, decision).await?
     };
     match side {
         PlacedBy::External => Ok(()),

@@ -162,12 +162,16 @@ impl Pool {
     pub(super) fn keep_reserved(&mut self, gang: &Gang) -> Vec<usize> {
         let nodes = self.reserved_before(gang).flat_map(|head| head.nodes.iter().copied());
         let open: Vec<usize> = nodes.filter(|node| self.fleet.nodes()[*node].is_open).collect();
-        open.iter().for_each(|node| self.fleet.open(*node, false));
+        for node in &open {
+            self.fleet.open(*node, false);
+        }
         open
     }
 
     pub(super) fn open_again(&mut self, nodes: &[usize]) {
-        nodes.iter().for_each(|node| self.fleet.open(*node, true));
+        for node in nodes {
+            self.fleet.open(*node, true);
+        }
     }
 
     /// Tries tasks with a reservation before all others of their class.

@@ -6,7 +6,7 @@ const HOUR_S: i64 = 3_600;
 
 /// HP on a whole node for three hours each, one more every 90 minutes: of two nodes, one is free at times, but never both.
 /// Answers after how many hours `gang` starts.
-fn starts_behind_a_stream(pool: &mut Pool, gang: Request, hours: i64) -> Option<i64> {
+fn starts_behind_a_stream(pool: &mut Pool, gang: &Request, hours: i64) -> Option<i64> {
     let mut ends: Vec<(i64, String)> = Vec::new();
     let name = gang.gang.task.clone();
     for step in 0..hours * 2 {
@@ -35,7 +35,7 @@ fn starts_behind_a_stream(pool: &mut Pool, gang: Request, hours: i64) -> Option<
 fn an_hp_gang_does_not_starve_behind_a_stream_of_single_node_tasks() {
     let mut pool = pool(2, PoolRules::default());
     let gang = request("gang", TaskClass::Hp, GpuRequest::Whole(8), 2, None);
-    let after = starts_behind_a_stream(&mut pool, gang, 200);
+    let after = starts_behind_a_stream(&mut pool, &gang, 200);
     assert!(after.is_some_and(|hours| hours <= 6), "it started after {after:?} hours");
 }
 
