@@ -48,7 +48,7 @@ fn demand_that_is_not_that_of_the_tasks_is_refused() {
     assert_eq!(refused(|of| of.demand[0].1.milli -= 1), other("a"));
     assert_eq!(refused(|of| of.demand.clear()), other("a"));
     assert_eq!(refused(|of| of.demand_total.milli += 1), other("*"));
-    assert_eq!(refused(|of| of.waiting.clear()), other("a"));
+    assert_eq!(refused(|of| of.demand[0].1.milli += 1), other("a"));
 }
 
 #[test]
