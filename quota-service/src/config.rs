@@ -128,7 +128,7 @@ pub struct Config {
     /// File with the secret that signs them.
     pub webhook_secret_file: String,
     /// Certificates (PEM) of the authority of an https webhook; empty for those that the machine trusts.
-    pub webhook_ca_file: String,
+    pub webhook_authorities_file: String,
     /// Table of what GPUs and sockets draw, `model,idle_w,full_w,cores`, beside the models that are known; empty for none.
     pub power_file: String,
     /// Collector of traces (OTLP over HTTP), `http://HOST:PORT`; empty for none.
@@ -376,7 +376,7 @@ impl Default for Config {
             snapshot_facts: 10_000,
             webhook_url: String::new(),
             webhook_secret_file: String::new(),
-            webhook_ca_file: String::new(),
+            webhook_authorities_file: String::new(),
             power_file: String::new(),
             otlp_endpoint: String::new(),
             trace_sample_ratio: 1.0,

@@ -5,7 +5,7 @@ use crate::metrics;
 use crate::refresh::Service;
 use arc_swap::ArcSwapOption;
 use serving::said::Standing;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Backend, StoreError};
 use tokio::sync::watch;
@@ -19,6 +19,11 @@ const PULSE_EVERY: Duration = Duration::from_millis(250);
 /// What is answered from memory is answered by then, whether the database is there or not.
 const FROM_MEMORY_WITHIN: Duration = Duration::from_millis(200);
 
+/// So many writes of clients in a row that the database refuses are no chance.
+const FAILING_WRITES: u32 = 3;
+/// How long after the last of them: without another one the proof decides again.
+const FAILING_FOR: Duration = Duration::from_secs(10);
+
 /// What is known of the database.
 #[derive(Debug)]
 pub struct Health {
@@ -26,11 +31,13 @@ pub struct Health {
     refuses: ArcSwapOption<String>,
     /// Why its server is gone; `None` while it answers.
     gone: watch::Sender<Option<String>>,
+    /// Writes of clients that failed since the last one that did not, and when the last of them did.
+    failed: Mutex<Option<(u32, Instant)>>,
 }
 
 impl Default for Health {
     fn default() -> Self {
-        Self { refuses: ArcSwapOption::empty(), gone: watch::Sender::new(None) }
+        Self { refuses: ArcSwapOption::empty(), gone: watch::Sender::new(None), failed: Mutex::default() }
     }
 }
 
@@ -39,7 +46,20 @@ impl Health {
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let gone = self.gone.borrow().clone();
-        gone.or_else(|| self.refuses.load().as_ref().map(|why| String::clone(why)))
+        gone.or_else(|| self.refuses.load().as_ref().map(|why| String::clone(why))).or_else(|| self.failing())
+    }
+
+    /// Notes how a write of a client ended: there may be room for the row of a proof, and none for a task.
+    pub fn note_write(&self, is_written: bool) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        *failed = (!is_written).then(|| (failed.map_or(1, |(times, _)| times.saturating_add(1)), Instant::now()));
+    }
+
+    fn failing(&self) -> Option<String> {
+        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (times, last) = failed?;
+        let fails = times >= FAILING_WRITES && last.elapsed() < FAILING_FOR;
+        fails.then(|| format!("the last {times} writes were refused by the database"))
     }
 
     /// Ends, with the reason, once the database is gone and what needs no database is answered.

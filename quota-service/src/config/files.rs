@@ -48,7 +48,7 @@ impl Config {
             return Err("events are signed: name a file with a secret".to_owned());
         }
         let secret = std::fs::read_to_string(file).map_err(|fault| format!("{file}: {fault}"))?;
-        let ca_file = (!self.webhook_ca_file.is_empty()).then(|| Path::new(&self.webhook_ca_file));
+        let ca_file = (!self.webhook_authorities_file.is_empty()).then(|| Path::new(&self.webhook_authorities_file));
         Webhook::new(&self.webhook_url, secret.trim().as_bytes())?.trusting(ca_file).map(Some)
     }
 

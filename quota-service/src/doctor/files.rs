@@ -47,7 +47,7 @@ fn webhook(config: &Config) -> Option<Check> {
         Err(why) => Some(Check::fail(
             "webhook",
             why,
-            "set webhook_secret_file to a file of at least 16 bytes, and webhook_ca_file to certificates (PEM)",
+            "set webhook_secret_file to a file of at least 16 bytes, and webhook_authorities_file to certificates (PEM)",
         )),
     }
 }

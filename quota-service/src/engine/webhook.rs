@@ -139,7 +139,7 @@ impl Webhook {
 fn untrusted(fault: &std::io::Error) -> String {
     if fault.kind() == std::io::ErrorKind::InvalidData && fault.to_string().contains("certificate") {
         return format!(
-            "the certificate of the server is not trusted ({fault}): check the host of webhook_url and webhook_ca_file"
+            "the certificate of the server is not trusted ({fault}): check the host of webhook_url and webhook_authorities_file"
         );
     }
     format!("TLS 1.3 fails: {fault}")

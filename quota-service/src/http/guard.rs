@@ -11,7 +11,7 @@ use crate::access::{Caller, Refused};
 use crate::refresh::Service;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request};
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::LengthLimitError;
@@ -211,6 +211,7 @@ async fn written(
     let (writing, under_way) = (service.clone(), service.writes.begin());
     let write = async move {
         let response = forward::answered(&writing, request, next).await;
+        note(&writing, &response);
         drop((room, under_way));
         (response, place)
     };
@@ -221,6 +222,18 @@ async fn written(
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => Err(Unfit::Other(ApiError::NotWritten { detail: "the service is stopping".to_owned() })),
         },
+    }
+}
+
+/// Notes whether the database took a write; what another service decides says nothing of it.
+fn note(service: &Service, response: &Response) {
+    let is_here = response.extensions().get::<forward::Elsewhere>().is_none();
+    match response.status() {
+        status if status.is_success() => service.health.note_write(true),
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE if is_here => {
+            service.health.note_write(false);
+        }
+        _ => {}
     }
 }
 

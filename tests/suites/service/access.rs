@@ -283,6 +283,8 @@ async fn every_write_is_told_with_who_did_it(database: TestDatabase) {
         [
             ["token 7", "DELETE /v1/tasks/{id}", "/v1/tasks/t?cluster=demo&gpu_model=A100"],
             ["token 7", "POST /v1/tasks", "/v1/tasks"],
+            // The first task of a pool decides who places it.
+            ["token 7", "POST /v1/tasks", "/v1/tasks"],
             ["anyone", "PUT /v1/nodes/{id}", "/v1/nodes/n0"],
         ],
         "writes that were done, newest first: {audit}"

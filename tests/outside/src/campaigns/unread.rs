@@ -57,7 +57,7 @@ fn fill(service: &Service, tasks: u64, report: &Report) -> Outcome<()> {
     let fill = &|first: u64| -> Outcome<()> {
         let mut client = service.client(30);
         for number in (first..tasks).step_by(8) {
-            let mut task = task(&format!("t-{number}"), "spot", 8.0, SPEEDS);
+            let mut task = task(&format!("t-{number}"), "spot", 1.0, SPEEDS);
             task["elastic"] = json!({"min_pods": SPEEDS / 2, "max_pods": SPEEDS, "speeds": speeds});
             let answer = client.send(&post_task(&task))?;
             if !answer.is_success() {
