@@ -37,12 +37,12 @@ async fn numbers_that_no_database_holds_are_refused_where_they_come_in(database:
         let refused = service.put("/v1/pools/demo:A100/settings", &settings).await.expect(400);
         assert_eq!(refused["errors"][0]["pointer"], format!("/{field}"), "{refused}");
     }
-    let last = [("last-event-id", "9223372036854775808.0")];
-    let events = service.send(Method::GET, &format!("/v1/events?{OF_POOL}"), &last, None).await;
-    assert_eq!(events.status, 400, "{events:?}");
     let mut largest = hp("t", 1.0, 1);
     largest["cpu_milli"] = 1_000_000_000.into();
     assert_eq!(submit(&service, &largest).await["status"], "waiting", "the largest is an order as others are");
+    let last = [("last-event-id", "9223372036854775808.0")];
+    let events = service.send(Method::GET, &format!("/v1/events?{OF_POOL}"), &last, None).await;
+    assert_eq!(events.status, 400, "{events:?}");
 }
 
 /// As a client could ask for it, were it not refused at entry.
