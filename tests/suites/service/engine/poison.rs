@@ -39,7 +39,7 @@ async fn numbers_that_no_database_holds_are_refused_where_they_come_in(database:
     }
     let mut largest = hp("t", 1.0, 1);
     largest["cpu_milli"] = 1_000_000_000.into();
-    assert_eq!(submit(&service, &largest).await["status"], "waiting", "the largest is an order as others are");
+    assert_eq!(submit(&service, &largest).await["status"], "running", "the largest is an order as others are");
     let last = [("last-event-id", "9223372036854775808.0")];
     let events = service.send(Method::GET, &format!("/v1/events?{OF_POOL}"), &last, None).await;
     assert_eq!(events.status, 400, "{events:?}");
