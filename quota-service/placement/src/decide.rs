@@ -98,7 +98,7 @@ impl fmt::Display for Refusal {
             }
             Self::NothingIdle { asked } => write!(f, "{asked} GPUs do not fit on what is idle now"),
             Self::HeldByHp { asked } => {
-                write!(f, "{asked} GPUs do not fit beside the HP tasks that run, even without spot")
+                write!(f, "{asked} GPUs do not fit on the open nodes beside the HP tasks that run, even without spot")
             }
             Self::NotAligned { asked, domain, why } => {
                 let place = match domain {

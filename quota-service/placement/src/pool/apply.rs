@@ -233,6 +233,9 @@ impl Pool {
         }
         self.borrowing.remove(task);
         let Some(Admitted { request, mut evicted, .. }) = self.requests.remove(task) else { return };
+        if request.gang.class == TaskClass::Hp {
+            self.runs_no_more(&request);
+        }
         let mut rests_until = (free > self.now).then_some(free);
         if kind == OutcomeKind::Broken {
             evicted.push(self.now);

@@ -1,11 +1,16 @@
 //! HP demand as it is measured: GPUs running and waiting, peak within the hour (DESIGN §2). A task that does not fit even on the
-//! empty pool is no demand: it will not run, and nothing kept for it would serve it.
+//! empty pool is no demand: it will not run, and nothing kept for it would serve it. A task that waits is demand at once, and
+//! counts toward the peak of the hour when it runs or has waited for [`SETTLED_AFTER_S`]: what is submitted and withdrawn within
+//! seconds would otherwise be stored as the demand of an hour.
 
 use super::apply::gpus_milli;
-use super::{Pool, Request};
+use super::{Pool, Request, Waiting};
 use crate::fleet::{Fleet, Gang, PodRequest};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::{HourStart, MilliGpus, Organization, TaskClass, TaskId, UnixSeconds};
+
+/// How long a task waits before it counts toward the peak of an hour.
+pub const SETTLED_AFTER_S: i64 = 60;
 
 /// The demand of one organization now, and its peak within the hour, in thousandths of a GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,9 +20,9 @@ pub struct Level {
 }
 
 impl Level {
-    fn change(&mut self, milli: u64, adds: bool) {
-        self.milli = if adds { self.milli + milli } else { self.milli - milli };
-        self.peak_milli = self.peak_milli.max(self.milli);
+    /// All but `young_milli`, which has not waited for long enough, counts toward the peak.
+    fn raise(&mut self, young_milli: u64) {
+        self.peak_milli = self.peak_milli.max(self.milli.saturating_sub(young_milli));
     }
 }
 
@@ -29,22 +34,68 @@ pub struct HourOfDemand {
     pub demand: MilliGpus,
 }
 
+/// A task that waits, and has not waited for [`SETTLED_AFTER_S`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Young {
+    organization: Organization,
+    milli: u64,
+    settles: UnixSeconds,
+}
+
+/// The tasks that have not waited for long enough, and their sums.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Nursery {
+    tasks: BTreeMap<TaskId, Young>,
+    by_time: BTreeSet<(UnixSeconds, TaskId)>,
+    milli: BTreeMap<Organization, u64>,
+    total_milli: u64,
+}
+
+impl Nursery {
+    fn of(&self, organization: &Organization) -> u64 {
+        self.milli.get(organization).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, task: &TaskId, young: Young) {
+        *self.milli.entry(young.organization.clone()).or_default() += young.milli;
+        self.total_milli += young.milli;
+        self.by_time.insert((young.settles, task.clone()));
+        self.tasks.insert(task.clone(), young);
+    }
+
+    fn remove(&mut self, task: &TaskId) -> Option<Young> {
+        let young = self.tasks.remove(task)?;
+        self.by_time.remove(&(young.settles, task.clone()));
+        self.total_milli -= young.milli;
+        if let Some(milli) = self.milli.get_mut(&young.organization) {
+            *milli -= young.milli;
+            if *milli == 0 {
+                self.milli.remove(&young.organization);
+            }
+        }
+        Some(young)
+    }
+
+    /// The task that settles first, where it does by then.
+    fn due(&self, by: UnixSeconds) -> Option<TaskId> {
+        self.by_time.first().filter(|(settles, _)| *settles <= by).map(|(_, task)| task.clone())
+    }
+}
+
 /// Measures HP demand while tasks come and go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DemandMeter {
     hour: Option<HourStart>,
     organizations: BTreeMap<Organization, Level>,
     total: Level,
+    /// Follows from the tasks that wait: no snapshot has it.
+    nursery: Nursery,
 }
 
 impl DemandMeter {
     #[must_use]
-    pub const fn from_parts(
-        hour: Option<HourStart>,
-        organizations: BTreeMap<Organization, Level>,
-        total: Level,
-    ) -> Self {
-        Self { hour, organizations, total }
+    pub fn from_parts(hour: Option<HourStart>, organizations: BTreeMap<Organization, Level>, total: Level) -> Self {
+        Self { hour, organizations, total, nursery: Nursery::default() }
     }
 
     /// The hour that is measured, each organization's level, and the pool's own.
@@ -58,9 +109,51 @@ impl DemandMeter {
         self.total.milli
     }
 
-    pub(super) fn change(&mut self, organization: &Organization, milli: u64, adds: bool) {
-        self.organizations.entry(organization.clone()).or_default().change(milli, adds);
-        self.total.change(milli, adds);
+    /// Demand has come; what of it is young is in the nursery.
+    fn comes(&mut self, request: &Request) {
+        let milli = gpus_milli(request);
+        self.organizations.entry(request.organization.clone()).or_default().milli += milli;
+        self.total.milli += milli;
+        self.raise(&request.organization);
+    }
+
+    fn raise(&mut self, organization: &Organization) {
+        let young = self.nursery.of(organization);
+        if let Some(level) = self.organizations.get_mut(organization) {
+            level.raise(young);
+        }
+        self.total.raise(self.nursery.total_milli);
+    }
+
+    /// A task waits since `queued`, and is demand.
+    fn waits(&mut self, request: &Request, queued: UnixSeconds, now: UnixSeconds) {
+        self.nurse(request, queued, now);
+        self.comes(request);
+    }
+
+    /// A task whose demand is counted waits since `queued`.
+    fn nurse(&mut self, request: &Request, queued: UnixSeconds, now: UnixSeconds) {
+        let settles = queued.plus_s(SETTLED_AFTER_S);
+        if settles > now {
+            let young = Young { organization: request.organization.clone(), milli: gpus_milli(request), settles };
+            self.nursery.add(&request.gang.task, young);
+        }
+    }
+
+    /// A task has waited for long enough, or runs.
+    fn settle(&mut self, task: &TaskId) {
+        if let Some(young) = self.nursery.remove(task) {
+            self.raise(&young.organization);
+        }
+    }
+
+    /// A task is demand no longer.
+    fn leaves(&mut self, request: &Request) {
+        let (organization, milli) = (&request.organization, gpus_milli(request));
+        for level in self.organizations.get_mut(organization).into_iter().chain([&mut self.total]) {
+            level.milli -= milli;
+        }
+        self.nursery.remove(&request.gang.task);
     }
 
     /// Closes the hours that are over by now; the first call begins to measure, and its hour is not whole.
@@ -69,6 +162,8 @@ impl DemandMeter {
         let mut closed = Vec::new();
         let mut hour = *self.hour.get_or_insert(present);
         while hour < present {
+            let next = hour.plus_hours(1);
+            self.settle_by(next.instant().plus_s(-1));
             let one = |(organization, level): (&Organization, &Level)| HourOfDemand {
                 hour,
                 organization: organization.clone(),
@@ -76,13 +171,21 @@ impl DemandMeter {
             };
             closed.extend(self.organizations.iter().map(one));
             closed.push(one((&Organization::pool_peak(), &self.total)));
-            for level in self.organizations.values_mut().chain([&mut self.total]) {
-                level.peak_milli = level.milli;
+            for (organization, level) in &mut self.organizations {
+                level.peak_milli = level.milli - self.nursery.of(organization);
             }
-            hour = hour.plus_hours(1);
+            self.total.peak_milli = self.total.milli - self.nursery.total_milli;
+            hour = next;
         }
         self.hour = Some(hour);
+        self.settle_by(now);
         closed
+    }
+
+    fn settle_by(&mut self, by: UnixSeconds) {
+        while let Some(task) = self.nursery.due(by) {
+            self.settle(&task);
+        }
     }
 }
 
@@ -106,7 +209,7 @@ impl Pool {
     /// An HP task has come.
     pub(super) fn add_demand(&mut self, request: &Request) {
         if could_ever_run(&self.fleet, &request.core()) {
-            self.demand.change(&request.organization, gpus_milli(request), true);
+            self.demand.waits(request, self.now, self.now);
         } else {
             self.unplaceable.insert(request.gang.task.clone());
         }
@@ -115,33 +218,51 @@ impl Pool {
     /// An HP task has gone.
     pub(super) fn remove_demand(&mut self, request: &Request) {
         if !self.unplaceable.remove(&request.gang.task) {
-            self.demand.change(&request.organization, gpus_milli(request), false);
+            self.demand.leaves(request);
         }
     }
 
     /// An HP task runs: whatever was thought of it, it fits.
     pub(super) fn runs(&mut self, request: &Request) {
         if self.unplaceable.remove(&request.gang.task) {
-            self.demand.change(&request.organization, gpus_milli(request), true);
+            self.demand.comes(request);
+        } else {
+            self.demand.settle(&request.gang.task);
+        }
+    }
+
+    /// An HP task that ran waits again.
+    pub(super) fn runs_no_more(&mut self, request: &Request) {
+        self.demand.nurse(request, self.now, self.now);
+    }
+
+    /// What waits and is demand has waited since it was queued: for a pool that was restored.
+    pub(super) fn nurse_demand(&mut self, now: UnixSeconds) {
+        for Waiting { request, queued, .. } in self.queue.all() {
+            if request.gang.class == TaskClass::Hp && !self.unplaceable.contains(&request.gang.task) {
+                self.demand.nurse(request, *queued, now);
+            }
         }
     }
 
     /// Nodes came or went: tasks that wait may fit now, or no longer.
     pub(super) fn recount_demand(&mut self) {
         let mut placeable = Placeable::default();
-        let mut changed: Vec<(TaskId, Organization, u64)> = Vec::new();
-        for waiting in self.queue.all().filter(|waiting| waiting.request.gang.class == TaskClass::Hp) {
-            let request = &waiting.request;
-            let task = &request.gang.task;
-            if placeable.holds(&self.fleet, request) == self.unplaceable.contains(task) {
-                changed.push((task.clone(), request.organization.clone(), gpus_milli(request)));
-            }
-        }
-        for (task, organization, milli) in changed {
-            let fits_now = self.unplaceable.remove(&task);
-            self.demand.change(&organization, milli, fits_now);
-            if !fits_now {
-                self.unplaceable.insert(task);
+        let changed: Vec<(Request, UnixSeconds)> = self
+            .queue
+            .all()
+            .filter(|waiting| waiting.request.gang.class == TaskClass::Hp)
+            .filter(|Waiting { request, .. }| {
+                placeable.holds(&self.fleet, request) == self.unplaceable.contains(&request.gang.task)
+            })
+            .map(|waiting| (waiting.request.clone(), waiting.queued))
+            .collect();
+        for (request, queued) in changed {
+            if self.unplaceable.remove(&request.gang.task) {
+                self.demand.waits(&request, queued, self.now);
+            } else {
+                self.demand.leaves(&request);
+                self.unplaceable.insert(request.gang.task);
             }
         }
     }

@@ -173,6 +173,7 @@ impl Pool {
         pool.workload = Workload::from_parts(parts);
         let organizations: BTreeMap<_, _> = snapshot.demand.iter().cloned().collect();
         pool.restore_demand(snapshot.demand_hour, organizations, snapshot.demand_total)?;
+        pool.nurse_demand(snapshot.at);
         pool.rests = snapshot.rests;
         pool.now = snapshot.at;
         // A look too many finds nothing.

@@ -163,7 +163,7 @@ fn hp_demand_is_measured_hour_by_hour_with_what_waits() {
     let start = at(0).hour().unwrap().instant().get() + 3_600 - START;
     submit(&mut pool, start, "a", TaskClass::Hp, 8, None);
     submit(&mut pool, start + 10, "b", TaskClass::Hp, 4, None);
-    pool.handle(at(start + 20), &Command::Finish { task: task("a") }).1.unwrap();
+    pool.handle(at(start + 80), &Command::Finish { task: task("a") }).1.unwrap();
     let report = pool.pass(at(start + 2 * 3_600));
     let demand: Vec<String> = report.consequences.demand.iter().map(|one| one.demand.to_string()).collect();
     assert_eq!(demand, ["12.000", "12.000", "4.000", "4.000"], "an organization and the pool, two hours");

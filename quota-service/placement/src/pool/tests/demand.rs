@@ -59,3 +59,60 @@ fn a_snapshot_that_counts_what_fits_nowhere_is_read_without_it() {
     let read = Pool::restore(&old, *pool.policy(), PoolRules::default()).unwrap();
     assert_eq!(read.snapshot(), pool.snapshot());
 }
+
+/// Where an hour begins.
+const FIRST: i64 = 2_800;
+
+/// The demand of the hours that are over at a second: the organization's and the pool's.
+fn closed(pool: &mut Pool, seconds: i64) -> Vec<u64> {
+    pool.pass(at(FIRST + seconds)).consequences.demand.iter().map(|one| one.demand.milli() / 1_000).collect()
+}
+
+#[test]
+fn what_is_withdrawn_before_it_has_waited_a_minute_is_no_demand_of_the_hour() {
+    let mut pool = pool(2, PoolRules::default());
+    gang(&mut pool, FIRST, "runs", 2);
+    for number in 0..60 {
+        gang(&mut pool, FIRST + 10 + number, &format!("flash-{number}"), 2);
+    }
+    assert_eq!(gpus(&pool), 16 * 61, "what waits is demand at once");
+    for number in 0..60 {
+        let task = task(&format!("flash-{number}"));
+        pool.handle(at(FIRST + 69), &Command::Delete { task }).1.unwrap();
+    }
+    assert_eq!(gpus(&pool), 16);
+    assert_eq!(closed(&mut pool, 3_600), [16, 16], "none of them waited a minute");
+    gang(&mut pool, FIRST + 3_700, "stays", 2);
+    pool.handle(at(FIRST + 3_760), &Command::Delete { task: task("stays") }).1.unwrap();
+    assert_eq!(closed(&mut pool, 7_200), [32, 32], "a minute is enough");
+}
+
+#[test]
+fn what_starts_within_a_minute_counts_and_what_waits_over_the_turn_of_the_hour_counts_where_it_settles() {
+    let mut pool = pool(2, PoolRules::default());
+    gang(&mut pool, FIRST + 5, "short", 1);
+    pool.handle(at(FIRST + 7), &Command::Finish { task: task("short") }).1.unwrap();
+    assert_eq!(closed(&mut pool, 3_600), [8, 8], "it ran");
+    gang(&mut pool, FIRST + 3_600, "runs", 2);
+    gang(&mut pool, FIRST + 7_170, "late", 1);
+    let mut again = restored(&pool);
+    assert_eq!(again.demand(), pool.demand(), "what is young follows from the tasks");
+    for pool in [&mut pool, &mut again] {
+        assert_eq!(closed(pool, 7_200), [16, 16]);
+        pool.handle(at(FIRST + 7_400), &Command::Delete { task: task("late") }).1.unwrap();
+        assert_eq!(closed(pool, 10_800), [24, 24], "it had waited a minute in this hour");
+    }
+}
+
+#[test]
+fn a_task_that_lost_its_node_is_no_flash() {
+    let mut pool = pool(1, PoolRules::default());
+    gang(&mut pool, FIRST, "runs", 1);
+    let remove = Command::RemoveNode { node: node(0), cause: NodeLoss::Failed };
+    pool.handle(at(FIRST + 3_590), &remove).1.unwrap();
+    pool.handle(at(FIRST + 3_595), &add(1)).1.unwrap();
+    let again = restored(&pool);
+    assert_eq!(again.demand(), pool.demand());
+    assert_eq!(closed(&mut pool, 3_600), [8, 8]);
+    assert_eq!(closed(&mut pool, 7_200), [8, 8]);
+}
