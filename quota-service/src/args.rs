@@ -138,6 +138,9 @@ pub struct RetainFlags {
     /// The audit
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub audit_days: Option<u32>,
+    /// What the audit keeps of the states of pools that schedulers report
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub reports_days: Option<u32>,
     /// Say what would be forgotten before which time, and forget nothing
     #[arg(long)]
     pub dry_run: bool,

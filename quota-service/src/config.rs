@@ -47,6 +47,8 @@ pub struct Config {
     pub retain_tasks_days: u32,
     /// The audit.
     pub retain_audit_days: u32,
+    /// What the audit keeps of reported states of pools: each is outdated by the next.
+    pub retain_reports_days: u32,
     /// How often promoted runs are looked for. 10 s, DESIGN §5.
     pub promotion_check_s: u64,
     /// Largest body of a request. 16 MiB hold some 100,000 usage rows.
@@ -340,6 +342,7 @@ impl Default for Config {
             retain_history_days: 28,
             retain_tasks_days: 28,
             retain_audit_days: 90,
+            retain_reports_days: 3,
             promotion_check_s: 10,
             max_body_bytes: 16 * 1_024 * 1_024,
             max_request_organizations: 10_000,

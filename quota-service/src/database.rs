@@ -144,9 +144,12 @@ async fn retain(database: &str, flags: &RetainFlags, json: bool) -> Result<(), F
         (Kind::History, flags.history_days),
         (Kind::Tasks, flags.tasks_days),
         (Kind::Audit, flags.audit_days),
+        (Kind::Reports, flags.reports_days),
     ];
     if wanted.iter().all(|(_, days)| days.is_none()) {
-        return Err(wrong("say what to forget: --usage-days, --history-days, --tasks-days or --audit-days"));
+        return Err(wrong(
+            "say what to forget: --usage-days, --history-days, --tasks-days, --audit-days or --reports-days",
+        ));
     }
     let mut forgotten = serde_json::Map::new();
     for (kind, days) in wanted {

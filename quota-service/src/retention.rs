@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::refresh::Service;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Size, Store, StoreError};
+use store::{AuditOf, Size, Store, StoreError};
 use vocab::UnixSeconds;
 
 const DAY_S: i64 = 86_400;
@@ -24,6 +24,8 @@ pub enum Kind {
     /// Tasks that have ended.
     Tasks,
     Audit,
+    /// What the audit keeps of reported states of pools.
+    Reports,
 }
 
 impl Kind {
@@ -35,6 +37,7 @@ impl Kind {
             Self::History => "history",
             Self::Tasks => "tasks",
             Self::Audit => "audit",
+            Self::Reports => "reports",
         }
     }
 
@@ -51,7 +54,8 @@ impl Kind {
             },
             Self::History => store.delete_quotas_before(before).await,
             Self::Tasks => store.delete_ended_tasks_before(before).await,
-            Self::Audit => store.delete_audit_before(before).await,
+            Self::Audit => store.delete_audit_before(before, AuditOf::Everything).await,
+            Self::Reports => store.delete_audit_before(before, AuditOf::ReportedStates).await,
         }
     }
 }
@@ -78,6 +82,7 @@ pub fn of(config: &Config) -> Vec<(Kind, u32)> {
         (Kind::History, config.retain_history_days),
         (Kind::Tasks, config.retain_tasks_days),
         (Kind::Audit, config.retain_audit_days),
+        (Kind::Reports, config.retain_reports_days),
     ];
     all.into_iter().filter(|(_, days)| *days > 0).collect()
 }
@@ -162,6 +167,6 @@ mod tests {
         assert_eq!((refused(0), refused(36)), (None, None));
         assert!(refused(35).unwrap().contains("models look back 35 days"));
         let kept: Vec<_> = of(&Config::default()).into_iter().map(|(kind, days)| (kind.as_str(), days)).collect();
-        assert_eq!(kept, [("history", 28), ("tasks", 28), ("audit", 90)], "usage is kept for ever");
+        assert_eq!(kept, [("history", 28), ("tasks", 28), ("audit", 90), ("reports", 3)], "usage is kept for ever");
     }
 }

@@ -37,7 +37,7 @@ mod tokens;
 mod transaction;
 mod usage;
 
-pub use audit::{AuditEntry, AuditRecord, AuditStore};
+pub use audit::{AuditEntry, AuditOf, AuditRecord, AuditStore};
 pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};

@@ -30,7 +30,7 @@ fn of(sizes: &[Size], bytes: u64, free: Option<u64>) -> Check {
         return Check::ok(name, format!("{held}; growth is known once a service has run for six hours"));
     };
     let grows = format!("{held}, {:+.1} MiB a day", growth as f64 / MIB as f64);
-    let mend = "keep less: retain_history_days, retain_audit_days, retain_usage_days, a larger report_refresh_s; or a larger disk";
+    let mend = "keep less: retain_history_days, retain_audit_days, retain_reports_days, retain_usage_days, a larger report_refresh_s; or a larger disk";
     match (u64::try_from(growth), free) {
         (Err(_) | Ok(0), _) => Check::ok(name, format!("{grows}: it does not grow")),
         (Ok(_), None) => {

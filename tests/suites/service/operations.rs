@@ -13,6 +13,7 @@ on_both_databases![
     a_backup_that_cannot_be_made_or_read_says_why_and_leaves_nothing,
     what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays,
     a_service_that_runs_forgets_what_is_old_by_itself,
+    reported_states_leave_the_audit_before_what_people_did,
 ];
 
 async fn with_task(database: &TestDatabase) -> TestService {
@@ -118,6 +119,28 @@ async fn what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays(dat
     let told = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 10).await.unwrap();
     assert_eq!(told.len(), 1, "what was forgotten is told");
     assert_eq!(told[0].record.action, "database retain");
+}
+
+async fn reported_states_leave_the_audit_before_what_people_did(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    for seconds in 0..20 {
+        service.pass_s(seconds);
+        let now = service.service.clock.now();
+        let _ = service.put("/v1/pools/demo:A100/state", &state(128, 5, &json!({}), now)).await.expect(200);
+    }
+    let refused = service.put("/v1/pools/demo:A100/settings", &json!({})).await.expect(400);
+    assert!(refused["code"].is_string());
+    let done =
+        program("quota-service", &["database", "retain", "--json", "--database", &database.url, "--reports-days", "3"]);
+    assert_eq!(done.json()["reports"]["rows"], 20);
+    let told = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 100).await.unwrap();
+    let told: Vec<String> = told
+        .into_iter()
+        .map(|one| format!("{} {}", one.record.action, one.record.detail_json.unwrap_or_default()))
+        .collect();
+    let decision = told.iter().find(|one| one.starts_with("PUT /v1/pools/{id}/state"));
+    assert!(decision.is_some_and(|one| one.contains("first reported state")), "who places the pool: {told:?}");
+    assert_eq!(told.iter().filter(|one| one.contains("/state")).count(), 1, "{told:?}");
 }
 
 /// An authority, and what it has signed.

@@ -41,7 +41,34 @@ pub trait AuditStore {
     async fn audit(&self, from: UnixSeconds, to: UnixSeconds, limit: u32) -> Result<Vec<AuditEntry>, StoreError>;
 
     /// Forgets entries from before `before`. Answers how many.
-    async fn delete_audit_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
+    async fn delete_audit_before(&self, before: UnixSeconds, of: AuditOf) -> Result<u64, StoreError>;
+}
+
+/// Which entries of the audit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditOf {
+    Everything,
+    /// The states of pools that schedulers report, taken or refused: thousands an hour, each outdated by the next. That the first
+    /// report decided who places a pool is not one of them.
+    ReportedStates,
+}
+
+impl AuditOf {
+    /// The rows of a batch: `$1` is the time, `$2` the size.
+    const fn delete(self) -> &'static str {
+        match self {
+            Self::Everything => {
+                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at, id LIMIT $2)"
+            }
+            Self::ReportedStates => {
+                r#"DELETE FROM audit WHERE id IN (
+                       SELECT id FROM audit
+                       WHERE at < $1 AND action = 'PUT /v1/pools/{id}/state'
+                         AND (detail_json IS NULL OR detail_json LIKE '{"state":%')
+                       ORDER BY at, id LIMIT $2)"#
+            }
+        }
+    }
 }
 
 /// An entry that the database refuses: the write that it tells of is not done either. A database that is away, busy or full stays

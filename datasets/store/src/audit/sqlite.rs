@@ -1,4 +1,4 @@
-use super::{AuditEntry, AuditRecord, AuditRow, AuditStore};
+use super::{AuditEntry, AuditOf, AuditRecord, AuditRow, AuditStore};
 use crate::StoreError;
 use crate::sqlite::SqliteStore;
 use crate::stored::{BATCH, Stamp, all};
@@ -23,12 +23,10 @@ impl AuditStore for SqliteStore {
         all(query.bind(Stamp(from)).bind(Stamp(to)).bind(i64::from(limit)).fetch_all(&self.readers).await?)
     }
 
-    async fn delete_audit_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
+    async fn delete_audit_before(&self, before: UnixSeconds, of: AuditOf) -> Result<u64, StoreError> {
         let mut deleted = 0;
         loop {
-            let deleting = sqlx::query(
-                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at, id LIMIT $2)",
-            );
+            let deleting = sqlx::query(of.delete());
             let mut transaction = self.begin().await?;
             let batch = deleting.bind(Stamp(before)).bind(BATCH).execute(&mut *transaction).await?.rows_affected();
             transaction.commit().await?;
