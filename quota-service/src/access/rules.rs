@@ -23,6 +23,8 @@ pub fn need(method: &Method, route: Option<&str>) -> Need {
         ("/v1/audit", _) => Need::Admin,
         // A dry run changes nothing.
         ("/v1/tasks/dry-run", _) | (_, &Method::GET | &Method::HEAD) => Need::Read,
+        // Without a state the quota rests on an estimate, and may rise.
+        ("/v1/pools/{id}/state", &Method::DELETE) => Need::Admin,
         ("/v1/usage" | "/v1/outcomes" | "/v1/nodes/{id}" | "/v1/pools/{id}/state", _) => Need::Report,
         (route, _) if route.starts_with("/v1/tasks") => Need::Place,
         _ => Need::Admin,
@@ -162,6 +164,8 @@ mod tests {
             (Method::POST, "/v1/usage", Need::Report),
             (Method::POST, "/v1/usage/corrections", Need::Admin),
             (Method::PUT, "/v1/pools/{id}/settings", Need::Admin),
+            (Method::PUT, "/v1/pools/{id}/state", Need::Report),
+            (Method::DELETE, "/v1/pools/{id}/state", Need::Admin),
             (Method::POST, "/v1/whatever-comes", Need::Admin),
         ] {
             assert_eq!(need(&method, Some(route)), wanted, "{method} {route}");
