@@ -72,7 +72,9 @@ impl Proxy {
                 if shared.fault() == Some(Fault::Gone) {
                     continue;
                 }
-                tokio::spawn(pass(client, server.clone(), shared.clone()));
+                // Before the next one is taken: no connection outlives a cut.
+                let cut = shared.cut.subscribe();
+                tokio::spawn(pass(client, server.clone(), shared.clone(), cut));
             }
         });
         Self { port, accepting, state }
@@ -123,12 +125,11 @@ fn server_of(url: &str) -> &str {
     rest.split_once('/').expect("postgres://USER@HOST:PORT/NAME").0
 }
 
-async fn pass(client: TcpStream, server: String, state: Arc<State>) {
+async fn pass(client: TcpStream, server: String, state: Arc<State>, mut cut: watch::Receiver<u64>) {
     let Ok(server) = TcpStream::connect(server).await else { return };
     // Messages are small, and each waits for the answer of the one before.
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-    let mut cut = state.cut.subscribe();
     let (dropped, drops) = watch::channel(false);
     let asking = ask(from_client, to_server, state.clone(), dropped);
     let answering = answer(from_server, to_client, state, drops);
