@@ -83,7 +83,11 @@ impl Opened {
         let browser = Browser::open()?;
         let database = fresh_database(Backend::Sqlite).await;
         filled(&database.store().await).await;
-        let service = Listening::start(&["--database", &database.url]);
+        let service = Listening::of(
+            "quota-service",
+            &["--listen", "127.0.0.1:0", "--json", "--database", &database.url],
+            &[("HEADROOM_REPORT_REFRESH_S", "1")],
+        );
         let has_quota = |status: u16, list: &Value| status == 200 && list["pools"][0]["stage"] == "fresh";
         let _ = service.get_until("/v1/pools", has_quota);
         for number in 0..NODES {
@@ -97,7 +101,25 @@ impl Opened {
             (0..20).map(|number| outcome(number, if number < 18 { "kept" } else { "broken" })).collect();
         let reported = service.send("POST", "/v1/outcomes", Some(&json!({ "outcomes": outcomes }))).unwrap();
         assert_eq!(reported.0, 200, "{reported:?}");
-        Some(Self { browser, service, database })
+        let opened = Self { browser, service, database };
+        opened.settle();
+        Some(opened)
+    }
+
+    /// Waits until what was reported is in the quotas: renewals follow a report, at most one a second.
+    fn settle(&self) {
+        let computed = || {
+            self.get("/v1/pools")["pools"].as_array().unwrap().iter().map(|pool| pool["computed_at"].clone()).collect()
+        };
+        let mut known: Vec<Value> = computed();
+        for _ in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(1_500));
+            let now = computed();
+            if std::mem::replace(&mut known, now.clone()) == now {
+                return;
+            }
+        }
+        panic!("the quotas are computed again and again: {known:?}");
     }
 
     fn go(&self, page: &str) {
@@ -106,6 +128,20 @@ impl Opened {
         self.browser.go(&format!("http://{}/{page}", self.service.address));
         self.browser.until("document.querySelector('#age time')");
         self.browser.until("!document.querySelector('[aria-busy=true]')");
+    }
+
+    /// What the service answers to `path`, and what `look` sees of the same moment: renewals go on meanwhile, and both are read
+    /// again until the answer is the same before and after.
+    fn of_one_moment<T>(&self, path: &str, mut look: impl FnMut() -> T) -> (Value, T) {
+        for _ in 0..20 {
+            let before = self.get(path);
+            let seen = look();
+            let after = self.get(path);
+            if before["steps"] == after["steps"] && before["quota"]["computed_at"] == after["quota"]["computed_at"] {
+                return (after, seen);
+            }
+        }
+        panic!("{path} changes all the time");
     }
 
     fn get(&self, path: &str) -> Value {

@@ -34,13 +34,16 @@ async fn pools_are_shown_as_the_service_tells_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_shows_its_quota_step_by_step_and_what_if() {
     let Some(opened) = Opened::new().await else { return };
-    opened.go(POOL);
     let browser = &opened.browser;
-    let explained = opened.get(&format!("/v1/quota/explain?{OF_POOL}&hours=4"));
-    let steps: Vec<&str> = explained["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert!(steps.len() >= 4, "{explained}");
-    assert_eq!(browser.texts("#quota .steps li"), steps);
-    assert_eq!(browser.texts("#quota .figure")[0], shown(&explained["quota"]["quota_gpus"]));
+    let read = || {
+        opened.go(POOL);
+        (browser.texts("#quota .steps li"), browser.texts("#quota .figure")[0].clone())
+    };
+    let (explained, (steps, figure)) = opened.of_one_moment(&format!("/v1/quota/explain?{OF_POOL}&hours=4"), read);
+    let told: Vec<&str> = explained["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(told.len() >= 4, "{explained}");
+    assert_eq!(steps, told);
+    assert_eq!(figure, shown(&explained["quota"]["quota_gpus"]));
     assert_eq!(browser.texts("#quota .waterfall li").len(), 6);
     browser.run("document.querySelector('#tab-4').focus()", &[]);
     browser.keys("", RIGHT);
