@@ -59,13 +59,16 @@ fn answered(pool: &PublishedPool, answer: &Answer, now: UnixSeconds) -> QuotaAns
     plan::at_stage(&answer.fresh, stage(answer.computed_at, now).0, answer.held, pool.problem.as_deref())
 }
 
+/// Most quotas of the history in one answer.
+const MOST_QUOTAS: u32 = 10_000;
+
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct HistoryQuery {
     cluster: String,
     gpu_model: String,
     hours: u64,
-    /// At most so many, 288 if not given: a day of quotas renewed every 300 s.
+    /// At most so many, up to 10,000; 288 if not given: a day of quotas renewed every 300 s.
     limit: Option<u32>,
 }
 
@@ -83,7 +86,10 @@ pub async fn history(
     let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
     let hours = HorizonHours::new(query.hours).map_err(|_| nothing_for(&pool, query.hours))?;
     let (from, to) = (UnixSeconds::new(0), service.clock.now().plus_s(1));
-    let limit = query.limit.unwrap_or(288).min(10_000);
+    let limit = query.limit.unwrap_or(288);
+    if limit > MOST_QUOTAS {
+        return Err(ApiError::Query { detail: format!("limit: {limit} is more than {MOST_QUOTAS}") });
+    }
     let stored = service.store.quota_history(&pool.id, hours, from, to, limit).await?;
     // Hours that were offered once have a history still.
     if stored.is_empty() && pool.answer(hours.get()).is_none() {

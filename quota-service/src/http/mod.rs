@@ -12,6 +12,7 @@ mod forward;
 mod guard;
 mod health;
 mod look;
+mod measured;
 mod missing;
 mod names;
 mod nodes;

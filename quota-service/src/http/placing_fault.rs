@@ -10,6 +10,8 @@ pub enum PlacingFault {
     Outside,
     /// Headroom places the pool: it takes no reported state.
     Here { pool: String },
+    /// Headroom places pools of the report: it measures their demand and the ends of their promises itself.
+    MeasuredHere { faults: Vec<FieldFault>, correct_at: &'static str },
     /// Tasks of the pool are open: it cannot change to an external scheduler.
     OpenTasks { tasks: u64 },
     /// The task asks for more than the pool may be asked for.
@@ -32,6 +34,18 @@ impl PlacingFault {
                 );
                 of(409, "placed-here", "Headroom places the pool", detail)
             }
+            Self::MeasuredHere { faults, correct_at } => Problem {
+                errors: faults.into_iter().map(FieldError::from).collect(),
+                ..of(
+                    409,
+                    "placed-here",
+                    "Headroom places the pool",
+                    format!(
+                        "placed_by of the pools named in errors is headroom: their tasks tell it, and nothing was taken; \
+                         leave their rows out, or put right what is stored: POST {correct_at}"
+                    ),
+                )
+            },
             Self::OpenTasks { tasks } => {
                 let detail = format!(
                     "{tasks} tasks of the pool wait or run here, and an external scheduler would not know them: finish or \

@@ -141,7 +141,8 @@ async fn listens_to_reports(service: &Service, who: &Caller, pool: &PoolId) -> R
 
 /// Forget the reported state
 ///
-/// For a pool whose scheduler reports no more: until then its quota ages, since nobody knows what spot tasks hold.
+/// For a pool whose scheduler reports no more: until then its quota ages, since nobody knows what spot tasks hold. An admin does
+/// it, since what is estimated in place of the state may raise the quota.
 #[utoipa::path(delete, path = "/v1/pools/{id}/state", tag = "pools", params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
     (status = 204, description = "There is none any more"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
@@ -196,6 +197,7 @@ pub async fn put_settings(
     let pool = known(&service, &id)?;
     written_here(&service, &pool.cluster)?;
     let settings = ServedSettings::parse(&body, horizon(&service, &pool))?;
+    check_durations(&body)?;
     if settings.placement.policy().score.needs_power() {
         service.engine.power(&pool).map_err(|fault| FieldFault::new("/policy", format!("{fault} (power_file)")))?;
     }
@@ -204,6 +206,21 @@ pub async fn put_settings(
     service.engine.ask_if_running(&pool, Ask::Settings(placement)).await?;
     service.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(Json(body))
+}
+
+/// No duration of a pool is longer than a day: it is a slip, which would keep what is old for new. What is stored is not asked.
+fn check_durations(body: &SettingsBody) -> Result<(), ApiError> {
+    const MOST_S: u32 = 86_400;
+    let all = [
+        ("/state_fresh_s", Some(body.state_fresh_s)),
+        ("/grace_s", body.grace_s),
+        ("/load_s", body.load_s),
+        ("/resize_rest_s", body.resize_rest_s),
+    ];
+    let too_long = all.into_iter().filter(|(_, seconds)| seconds.is_some_and(|seconds| seconds > MOST_S));
+    let faults: Vec<_> =
+        too_long.map(|(field, _)| FieldFault::new(field, format!("more than {MOST_S} s, a day"))).collect();
+    if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
 }
 
 /// Stores settings, and the side of the pool where it changes; answers what is in force.
@@ -220,8 +237,10 @@ async fn put(
         since: Some(service.clock.now()),
         set_by: write.0.name.clone(),
     });
-    let after = SettingsBody { version: None, placed_by: None, ..settings.body() };
-    let text = serde_json::to_string(&after).expect("settings have finite numbers under string keys");
+    let stored = SettingsBody { version: None, placed_by: None, ..settings.body() };
+    let text = serde_json::to_string(&stored).expect("settings have finite numbers under string keys");
+    let in_force = settings.placed_by.or(side).map(|side| side.as_str().to_owned());
+    let after = SettingsBody { placed_by: in_force, ..stored };
     // Those of the version that is replaced: where they are others meanwhile, the store refuses.
     let before = crate::refresh::settings(service.store.as_ref(), pool).await?.body();
     let moved = placement.as_ref().map(|to| placed_by::change(side, to.placed_by, "setting"));

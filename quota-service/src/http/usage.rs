@@ -1,6 +1,7 @@
 use super::ApiError;
 use super::access::{Write, batch};
 use super::extract::Json as Body;
+use super::measured::{self, Told};
 use crate::organizations;
 use crate::refresh::Service;
 use crate::refresh::pace::Haste;
@@ -15,11 +16,12 @@ use wire::{FieldFault, Problem, UsageBatch, UsageReceipt};
 /// Report the demand of hours that are over
 ///
 /// Taken whole or not at all. A row replaces an earlier one of the same series and hour, so that repeating a batch
-/// changes nothing. The cluster has to be known: `datasets ingest` creates it with its time zone.
+/// changes nothing. Hours of a pool since Headroom places it are measured from its tasks, and refused here. The cluster has to be known: `datasets ingest` creates it with its time zone.
 #[utoipa::path(post, path = "/v1/usage", tag = "feed", request_body = UsageBatch, responses(
     (status = 200, description = "Durable", body = UsageReceipt),
     (status = 400, description = "Rows are refused, or they bring more organizations than one request or the cluster may; nothing was taken", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "Headroom places a pool of the rows, and measures its hours itself; nothing was taken", body = Problem, content_type = "application/problem+json"),
     (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
     (status = 507, description = "The database takes no more data; nothing was taken", body = Problem, content_type = "application/problem+json"),
@@ -36,6 +38,8 @@ pub async fn append(
         write.of_organization(&row.series.organization)?;
     }
     check_over(&service, &rows)?;
+    let told = rows.iter().map(|row| (&row.series.pool, row.hour.instant()));
+    measured::check(&service, &Told::list("/rows", told), "/v1/usage/corrections").await?;
     check_organizations(&service, &rows).await?;
     let report = write.store(&service, StatusCode::OK, &asked).append(&rows, &[]).await?;
     for cluster in rows.iter().map(|row| &row.series.pool.cluster).collect::<BTreeSet<_>>() {

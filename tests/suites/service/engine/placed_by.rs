@@ -10,6 +10,8 @@ on_both_databases![
     a_pool_with_open_tasks_does_not_change_sides,
     what_an_external_scheduler_places_is_never_measured_as_no_demand,
     no_bound_lies_below_the_newest_measured_demand,
+    what_headroom_measures_itself_is_taken_from_nobody_else,
+    hp_demand_that_is_withdrawn_within_seconds_is_no_usage,
     hp_demand_that_fits_never_is_neither_demand_nor_usage,
     a_task_far_beyond_the_pool_is_refused_and_decides_nothing,
     a_state_from_a_fast_clock_does_not_block_correct_reports,
@@ -160,6 +162,60 @@ async fn no_bound_lies_below_the_newest_measured_demand(database: TestDatabase) 
     }
 }
 
+async fn what_headroom_measures_itself_is_taken_from_nobody_else(database: TestDatabase) {
+    let service = placing(&database, 16).await;
+    let _ = submit(&service, &hp("base", 8.0, 4)).await;
+    service.pass_s(2 * 3_600);
+    service.renew().await;
+    let before = loaded_from_start(&service).await;
+    assert_eq!(before.lines().count(), 2, "an hour of the organization, and of the pool: {before}");
+    let row = |hour: i64, model: &str| {
+        json!({ "hour": end().plus_s(3_600 * hour).to_string(), "cluster": "demo", "gpu_model": model,
+            "organization": "org-000", "demand_gpus": 0.0 })
+    };
+    let zeros = json!({ "rows": [row(-1, "A100"), row(0, "A100"), row(1, "A100"), row(1, "V100")] });
+    let refused = service.post("/v1/usage", &zeros).await.expect(409);
+    assert_eq!(refused["code"], "placed-here");
+    assert!(refused["detail"].as_str().unwrap().contains("POST /v1/usage/corrections"), "{refused}");
+    let places: Vec<&Value> = refused["errors"].as_array().unwrap().iter().map(|one| &one["pointer"]).collect();
+    assert_eq!(places, ["/rows/2"], "what was before, the hour that was not seen whole, and other pools may be told");
+    assert_eq!(loaded_from_start(&service).await, before, "nothing was taken");
+    let _ = service.post("/v1/usage", &json!({ "rows": [row(-1, "A100")] })).await.expect(200);
+    let event = json!({ "event_id": "e-1", "cluster": "demo", "gpu_model": "A100", "guarantee_hours": 1, "kind": "kept",
+        "ended_at": end().plus_s(600).to_string(), "task": "made-up" });
+    let refused = service.post("/v1/outcomes", &json!({ "outcomes": [event] })).await.expect(409);
+    assert_eq!((&refused["code"], &refused["errors"][0]["pointer"]), (&"placed-here".into(), &"/outcomes/0".into()));
+    assert!(refused["detail"].as_str().unwrap().contains("POST /v1/outcomes/corrections"), "{refused}");
+    let correction = json!({ "reason": "a test", "rows": [row(1, "A100")] });
+    let corrected = service.post("/v1/usage/corrections", &correction).await.expect(200);
+    assert_eq!(corrected["rows"][0]["before_gpus"], 32.0, "{corrected}");
+}
+
+/// The usage that is stored since the service began.
+async fn loaded_from_start(service: &TestService) -> String {
+    let (first, last) = (end().to_string(), end().plus_s(4 * 3_600).to_string());
+    loaded(service.service.store.as_ref(), "demo", &first[..13], &last[..13]).await
+}
+
+async fn hp_demand_that_is_withdrawn_within_seconds_is_no_usage(database: TestDatabase) {
+    let service = placing(&database, 16).await;
+    let _ = submit(&service, &hp("base", 8.0, 2)).await;
+    service.pass_s(3_600);
+    service.renew().await;
+    for number in 0..30 {
+        let _ = submit(&service, &hp(&format!("flash-{number}"), 8.0, 16)).await;
+    }
+    service.pass_s(2);
+    for number in 0..30 {
+        let _ = delete(&service, &format!("flash-{number}")).await.expect(200);
+    }
+    service.pass_s(3_600);
+    service.renew().await;
+    let hour = &end().plus_s(3_600).to_string()[..13];
+    let expected = format!("demo:A100:* {hour} 16.000\ndemo:A100:org-000 {hour} 16.000\n");
+    assert_eq!(loaded_from_start(&service).await, expected);
+}
+
 async fn hp_demand_that_fits_never_is_neither_demand_nor_usage(database: TestDatabase) {
     let service = placing(&database, 16).await;
     let _ = submit(&service, &hp("base", 8.0, 2)).await;
@@ -175,8 +231,7 @@ async fn hp_demand_that_fits_never_is_neither_demand_nor_usage(database: TestDat
     let _ = delete(&service, "never").await.expect(200);
     service.pass_s(3_600);
     service.renew().await;
-    let (first, last) = (end().to_string(), end().plus_s(4 * 3_600).to_string());
-    let rows = loaded(service.service.store.as_ref(), "demo", &first[..13], &last[..13]).await;
+    let rows = loaded_from_start(&service).await;
     let hour = &end().plus_s(3_600).to_string()[..13];
     assert_eq!(rows, format!("demo:A100:* {hour} 16.000\ndemo:A100:org-000 {hour} 16.000\n"));
 }
