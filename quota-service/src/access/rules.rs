@@ -20,11 +20,10 @@ pub enum Need {
 pub fn need(method: &Method, route: Option<&str>) -> Need {
     match (route.unwrap_or_default(), method) {
         ("/healthz" | "/readyz" | "/openapi.json" | "/" | "/assets/{name}", _) => Need::Nothing,
-        ("/v1/audit", _) => Need::Admin,
+        // Without a state the quota of a pool rests on an estimate, and may rise.
+        ("/v1/audit", _) | ("/v1/pools/{id}/state", &Method::DELETE) => Need::Admin,
         // A dry run changes nothing.
         ("/v1/tasks/dry-run", _) | (_, &Method::GET | &Method::HEAD) => Need::Read,
-        // Without a state the quota rests on an estimate, and may rise.
-        ("/v1/pools/{id}/state", &Method::DELETE) => Need::Admin,
         ("/v1/usage" | "/v1/outcomes" | "/v1/nodes/{id}" | "/v1/pools/{id}/state", _) => Need::Report,
         (route, _) if route.starts_with("/v1/tasks") => Need::Place,
         _ => Need::Admin,
