@@ -71,7 +71,7 @@ fn sent(service: &Listening, method: &str, path: &str, body: &Value) -> Value {
     answer
 }
 
-/// Nodes, a task of each class that runs, and the outcome of a guarantee: what a service has to tell of after an hour's work.
+/// Nodes, a task of each class that runs, the outcome of a guarantee, and a request that is refused: what a service has to tell of after an hour's work.
 pub fn work(service: &Listening) {
     for number in 0..NODES {
         let node = json!({ "cluster": CLUSTER, "gpu_model": GPU_MODEL, "gpus": 8 });
@@ -91,4 +91,7 @@ pub fn work(service: &Listening) {
         "ended_at": ended_at,
     });
     sent(service, "POST", "/v1/outcomes", &json!({ "outcomes": [outcome] }));
+    // What is refused is told of, too.
+    let (status, answer) = service.get(&QUOTA.replace(CLUSTER, "nowhere"));
+    assert_eq!(status, 404, "{answer}");
 }
