@@ -5,8 +5,8 @@
 pub const MOST_CPU_MILLI: u64 = 1_000_000_000;
 /// Of a node or a pod: a pebibyte.
 pub const MOST_MEMORY_MIB: u64 = 1 << 30;
-/// Pods of a task.
-pub const MOST_PODS: u32 = 1_000_000;
+/// Pods of a task: more than any job has had, and so few that a place for each is no load, also where they ask for no GPU.
+pub const MOST_PODS: u32 = 16_384;
 /// Seconds of waiting, reported or allowed: ten years.
 pub const MOST_WAIT_S: u64 = 10 * 366 * 86_400;
 /// Outcomes that a move of eta may ask for.

@@ -23,9 +23,13 @@ pub struct ElasticBody {
     pub speeds: Option<Vec<f64>>,
 }
 
-/// A multiple in thousandths; one that is none of a number is 0, which is refused.
-fn thousandths(speed: f64) -> u32 {
-    (speed * 1_000.0).round().clamp(0.0, f64::from(u32::MAX)) as u32
+/// The largest multiple: no pod makes a task a million times as fast.
+const MOST_SPEED: f64 = 1e6;
+
+/// A multiple in thousandths.
+fn thousandths(speed: f64) -> Option<u32> {
+    // Not a number is in no range.
+    (0.001..=MOST_SPEED).contains(&speed).then(|| (speed * 1_000.0).round() as u32)
 }
 
 impl ElasticBody {
@@ -34,7 +38,11 @@ impl ElasticBody {
     pub fn parse(&self, place: Place<'_>, gang: &Gang) -> Result<Elastic, FieldFault> {
         Elastic::check(gang).map_err(|fault| place.fault("elastic", fault))?;
         let max = self.max_pods.unwrap_or_else(|| gang.pods.saturating_mul(2).min(Elastic::MOST));
-        let speeds = self.speeds.as_ref().map(|speeds| speeds.iter().copied().map(thousandths).collect());
+        let one = |speed: &f64| {
+            let refused = || place.fault("elastic/speeds", format!("{speed} is no speed: write 0.001 to {MOST_SPEED}"));
+            thousandths(*speed).ok_or_else(refused)
+        };
+        let speeds = self.speeds.as_ref().map(|speeds| speeds.iter().map(one).collect::<Result<_, _>>()).transpose()?;
         Elastic::new(self.min_pods, gang.pods, max, speeds).map_err(|fault| {
             let field = match fault {
                 ElasticFault::Unmeasured { .. } | ElasticFault::Speed { .. } => "elastic/speeds",

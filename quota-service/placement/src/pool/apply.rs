@@ -157,7 +157,9 @@ impl Pool {
         if let Some(waiting) = self.queue.remove(task) {
             self.forget_deferral(&waiting);
             let Waiting { request, evicted, .. } = waiting;
-            self.runs(&request);
+            if request.gang.class == TaskClass::Hp {
+                self.runs(&request, self.now);
+            }
             if request.elastic.is_some() {
                 self.borrowing.insert(task.clone());
                 self.grow_at = Some(self.now);
@@ -308,7 +310,7 @@ impl Pool {
         };
         let request = request.ok_or_else(|| Fault::UnknownTask { task: task.clone() })?;
         if request.gang.class == TaskClass::Hp {
-            self.remove_demand(&request);
+            self.remove_demand(&request, ending);
         }
         Ok(())
     }

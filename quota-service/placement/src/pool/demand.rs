@@ -1,15 +1,15 @@
 //! HP demand as it is measured: GPUs running and waiting, peak within the hour (DESIGN §2). A task that does not fit even on the
-//! empty pool is no demand: it will not run, and nothing kept for it would serve it. A task that waits is demand at once, and
-//! counts toward the peak of the hour when it runs or has waited for [`SETTLED_AFTER_S`]: what is submitted and withdrawn within
-//! seconds would otherwise be stored as the demand of an hour.
+//! empty pool is no demand: it will not run, and nothing kept for it would serve it. Another one is demand at once, and counts
+//! toward the peak of the hour when it has waited, or run, for [`SETTLED_AFTER_S`], or has come to its own end: what is submitted
+//! and withdrawn within seconds would otherwise be stored as the demand of an hour.
 
 use super::apply::gpus_milli;
-use super::{Pool, Request, Waiting};
+use super::{Ending, Pool, Request, Waiting};
 use crate::fleet::{Fleet, Gang, PodRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{HourStart, MilliGpus, Organization, TaskClass, TaskId, UnixSeconds};
 
-/// How long a task waits before it counts toward the peak of an hour.
+/// How long a task waits or runs before it counts toward the peak of an hour.
 pub const SETTLED_AFTER_S: i64 = 60;
 
 /// The demand of one organization now, and its peak within the hour, in thousandths of a GPU.
@@ -20,7 +20,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// All but `young_milli`, which has not waited for long enough, counts toward the peak.
+    /// All but `young_milli`, which has not been there for long enough, counts toward the peak.
     fn raise(&mut self, young_milli: u64) {
         self.peak_milli = self.peak_milli.max(self.milli.saturating_sub(young_milli));
     }
@@ -34,7 +34,7 @@ pub struct HourOfDemand {
     pub demand: MilliGpus,
 }
 
-/// A task that waits, and has not waited for [`SETTLED_AFTER_S`].
+/// A task that has neither waited nor run for [`SETTLED_AFTER_S`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Young {
     organization: Organization,
@@ -42,7 +42,7 @@ struct Young {
     settles: UnixSeconds,
 }
 
-/// The tasks that have not waited for long enough, and their sums.
+/// The tasks that have not been there for long enough, and their sums.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Nursery {
     tasks: BTreeMap<TaskId, Young>,
@@ -88,7 +88,7 @@ pub struct DemandMeter {
     hour: Option<HourStart>,
     organizations: BTreeMap<Organization, Level>,
     total: Level,
-    /// Follows from the tasks that wait: no snapshot has it.
+    /// Follows from the tasks that wait and run: no snapshot has it.
     nursery: Nursery,
 }
 
@@ -125,22 +125,23 @@ impl DemandMeter {
         self.total.raise(self.nursery.total_milli);
     }
 
-    /// A task waits since `queued`, and is demand.
+    /// A task waits or runs since `queued`, and is demand.
     fn waits(&mut self, request: &Request, queued: UnixSeconds, now: UnixSeconds) {
         self.nurse(request, queued, now);
         self.comes(request);
     }
 
-    /// A task whose demand is counted waits since `queued`.
-    fn nurse(&mut self, request: &Request, queued: UnixSeconds, now: UnixSeconds) {
-        let settles = queued.plus_s(SETTLED_AFTER_S);
+    /// A task whose demand is counted waits, or runs, since `since`.
+    fn nurse(&mut self, request: &Request, since: UnixSeconds, now: UnixSeconds) {
+        self.nursery.remove(&request.gang.task);
+        let settles = since.plus_s(SETTLED_AFTER_S);
         if settles > now {
             let young = Young { organization: request.organization.clone(), milli: gpus_milli(request), settles };
             self.nursery.add(&request.gang.task, young);
         }
     }
 
-    /// A task has waited for long enough, or runs.
+    /// A task has been there for long enough, or has come to its end.
     fn settle(&mut self, task: &TaskId) {
         if let Some(young) = self.nursery.remove(task) {
             self.raise(&young.organization);
@@ -215,19 +216,22 @@ impl Pool {
         }
     }
 
-    /// An HP task has gone.
-    pub(super) fn remove_demand(&mut self, request: &Request) {
+    /// An HP task has gone: to its own end, or taken back.
+    pub(super) fn remove_demand(&mut self, request: &Request, ending: Ending) {
         if !self.unplaceable.remove(&request.gang.task) {
+            if ending == Ending::Finished {
+                self.demand.settle(&request.gang.task);
+            }
             self.demand.leaves(request);
         }
     }
 
-    /// An HP task runs: whatever was thought of it, it fits.
-    pub(super) fn runs(&mut self, request: &Request) {
+    /// An HP task runs from `since` on: whatever was thought of it, it fits.
+    pub(super) fn runs(&mut self, request: &Request, since: UnixSeconds) {
         if self.unplaceable.remove(&request.gang.task) {
-            self.demand.comes(request);
+            self.demand.waits(request, since, self.now);
         } else {
-            self.demand.settle(&request.gang.task);
+            self.demand.nurse(request, since, self.now);
         }
     }
 
@@ -236,8 +240,13 @@ impl Pool {
         self.demand.nurse(request, self.now, self.now);
     }
 
-    /// What waits and is demand has waited since it was queued: for a pool that was restored.
+    /// What waits has waited since it was queued, and what runs has run since it began: for a pool that was restored.
     pub(super) fn nurse_demand(&mut self, now: UnixSeconds) {
+        for (task, running) in self.fleet.tasks() {
+            if let Some(admitted) = self.requests.get(task).filter(|_| running.class == TaskClass::Hp) {
+                self.demand.nurse(&admitted.request, running.since, now);
+            }
+        }
         for Waiting { request, queued, .. } in self.queue.all() {
             if request.gang.class == TaskClass::Hp && !self.unplaceable.contains(&request.gang.task) {
                 self.demand.nurse(request, *queued, now);

@@ -27,6 +27,15 @@ async fn numbers_that_no_database_holds_are_refused_where_they_come_in(database:
         let refused = service.put("/v1/nodes/n1", &node).await.expect(400);
         assert_eq!(refused["errors"][0]["pointer"], format!("/{field}"), "{value}: {refused}");
     }
+    // Pods that ask for no GPU take none of the pool's, and a place each all the same.
+    let refused = service.post("/v1/tasks", &hp("t", 0.0, 16_385)).await.expect(400);
+    assert_eq!(refused["errors"][0]["pointer"], "/pods", "{refused}");
+    for speeds in [json!([1e308, 1e308]), json!([1, 1e9])] {
+        let mut task = spot("t", 1.0, 2, None);
+        task["elastic"] = json!({ "min_pods": 1, "speeds": speeds });
+        let refused = service.post("/v1/tasks", &task).await.expect(400);
+        assert_eq!(refused["errors"][0]["pointer"], "/elastic/speeds", "{refused}");
+    }
     let state =
         json!({ "capacity_gpus": 8, "idle_gpus": 8, "longest_quota_wait_s": u64::MAX, "as_of": end().to_string() });
     let refused = service.put("/v1/pools/demo:A100/state", &state).await.expect(400);

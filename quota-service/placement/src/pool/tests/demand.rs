@@ -52,6 +52,7 @@ fn a_snapshot_that_counts_what_fits_nowhere_is_read_without_it() {
     let mut pool = pool(1, PoolRules::default());
     gang(&mut pool, 0, "runs", 1);
     gang(&mut pool, 0, "never", 100);
+    pool.pass(at(60));
     let mut old = pool.snapshot();
     for level in old.demand.iter_mut().map(|(_, level)| level).chain([&mut old.demand_total]) {
         (level.milli, level.peak_milli) = (808_000, 808_000);
@@ -88,11 +89,27 @@ fn what_is_withdrawn_before_it_has_waited_a_minute_is_no_demand_of_the_hour() {
 }
 
 #[test]
-fn what_starts_within_a_minute_counts_and_what_waits_over_the_turn_of_the_hour_counts_where_it_settles() {
+fn what_is_withdrawn_before_it_has_run_a_minute_is_no_demand_of_the_hour_and_what_comes_to_its_end_is() {
     let mut pool = pool(2, PoolRules::default());
-    gang(&mut pool, FIRST + 5, "short", 1);
-    pool.handle(at(FIRST + 7), &Command::Finish { task: task("short") }).1.unwrap();
-    assert_eq!(closed(&mut pool, 3_600), [8, 8], "it ran");
+    gang(&mut pool, FIRST + 5, "flash", 2);
+    assert_eq!(gpus(&pool), 16, "it runs, and is demand at once");
+    let again = restored(&pool);
+    assert_eq!(again.demand(), pool.demand(), "what is young follows from the tasks");
+    pool.handle(at(FIRST + 6), &Command::Delete { task: task("flash") }).1.unwrap();
+    gang(&mut pool, FIRST + 10, "short", 1);
+    pool.handle(at(FIRST + 12), &Command::Finish { task: task("short") }).1.unwrap();
+    assert_eq!(closed(&mut pool, 3_600), [8, 8], "it ran to its end");
+    gang(&mut pool, FIRST + 3_700, "longer", 2);
+    pool.handle(at(FIRST + 3_760), &Command::Delete { task: task("longer") }).1.unwrap();
+    assert_eq!(closed(&mut pool, 7_200), [16, 16], "a minute is enough");
+}
+
+#[test]
+fn what_waits_or_runs_over_the_turn_of_the_hour_counts_where_it_settles() {
+    let mut pool = pool(2, PoolRules::default());
+    gang(&mut pool, FIRST + 3_590, "young", 1);
+    assert_eq!(closed(&mut pool, 3_600), [0, 0]);
+    pool.handle(at(FIRST + 3_600), &Command::Delete { task: task("young") }).1.unwrap();
     gang(&mut pool, FIRST + 3_600, "runs", 2);
     gang(&mut pool, FIRST + 7_170, "late", 1);
     let mut again = restored(&pool);
