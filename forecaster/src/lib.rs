@@ -24,6 +24,7 @@ pub mod network;
 pub mod orglinear;
 pub mod peers;
 pub mod predict;
+pub mod risk;
 mod rows;
 pub mod scores;
 mod side_by_side;

@@ -14,6 +14,8 @@ const WINDOW_S: i64 = 7 * 86_400;
 const LEAST_RISES: usize = 12;
 /// Shares of the live bound that are tried.
 const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
+/// Until it was judged for so long the live bound has no share: what one part of a day taught says little of the others.
+const JUDGED_S: i64 = 86_400;
 /// Losses fade with this half-life: a model that was refitted is not judged by the one before it.
 const LOSS_HALF_LIFE_S: f64 = 2.0 * 86_400.0;
 
@@ -81,6 +83,7 @@ struct Horizon {
     rises: Rises,
     losses: [f64; SHARES.len()],
     judged_at: Option<UnixSeconds>,
+    judged_since: Option<UnixSeconds>,
 }
 
 /// The live bound of one pool.
@@ -118,22 +121,22 @@ impl Mixed {
 impl LiveBound {
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
-        let horizon = |hours: &HorizonHours| Horizon {
-            hours: *hours,
-            open: VecDeque::new(),
-            closed: VecDeque::new(),
-            rises: Rises::default(),
-            losses: [0.0; SHARES.len()],
-            judged_at: None,
-        };
-        let horizons = offered.iter().map(horizon).collect();
+        let horizons = offered.iter().map(|hours| Horizon::new(*hours)).collect();
         Self { rate, horizons, last: None, moves_milli: 0.0, weight: 0.0 }
     }
 
-    /// Whether it was made for this rate and these hours.
+    /// For another rate and other hours: how demand rose stays known, how well that was weighed against forecasts only where
+    /// the rate stays.
     #[must_use]
-    pub fn is_of(&self, rate: GuaranteeRate, offered: &[HorizonHours]) -> bool {
-        self.rate == rate && self.horizons.iter().map(|horizon| horizon.hours).eq(offered.iter().copied())
+    pub fn made_for(mut self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
+        let mut known = std::mem::take(&mut self.horizons);
+        let of_hours = |hours: &HorizonHours| {
+            let place = known.iter().position(|one| one.hours == *hours);
+            let horizon = place.map_or_else(|| Horizon::new(*hours), |place| known.swap_remove(place));
+            if rate == self.rate { horizon } else { horizon.unjudged() }
+        };
+        let horizons = offered.iter().map(of_hours).collect();
+        Self { rate, horizons, ..self }
     }
 
     /// When it learned last.
@@ -181,13 +184,30 @@ impl LiveBound {
 }
 
 impl Horizon {
+    fn new(hours: HorizonHours) -> Self {
+        Self {
+            hours,
+            open: VecDeque::new(),
+            closed: VecDeque::new(),
+            rises: Rises::default(),
+            losses: [0.0; SHARES.len()],
+            judged_at: None,
+            judged_since: None,
+        }
+    }
+
+    fn unjudged(self) -> Self {
+        let open = self.open.into_iter().map(|said| Said { forecast_gpus: None, live_gpus: None, ..said }).collect();
+        Self { open, losses: [0.0; SHARES.len()], judged_at: None, judged_since: None, ..self }
+    }
+
     fn mix(&mut self, seen: Said, rate: GuaranteeRate) -> Option<Mixed> {
         self.learn(seen.at, seen.demand_milli, rate);
         let rise = self.rises.order_statistic(rate);
         let live = rise.map(|rise| (seen.demand_milli as f64 + rise.max(0.0) * seen.move_milli) / 1_000.0);
         let forecast = seen.forecast_gpus;
         self.open.push_back(Said { live_gpus: live, ..seen });
-        let share = self.share();
+        let share = self.share(seen.at);
         match (forecast, live) {
             (Some(forecast_gpus), Some(live)) => {
                 let bound_gpus = share * live + (1.0 - share) * forecast_gpus;
@@ -224,6 +244,7 @@ impl Horizon {
         let passed_s = self.judged_at.map_or(0, |before| now.since_s(before)) as f64;
         let fades = 0.5_f64.powf(passed_s / LOSS_HALF_LIFE_S);
         self.judged_at = Some(now);
+        self.judged_since.get_or_insert(now);
         let peak = said.peak_milli as f64 / 1_000.0;
         for (loss, share) in self.losses.iter_mut().zip(SHARES) {
             let bound = share * live + (1.0 - share) * forecast;
@@ -231,10 +252,11 @@ impl Horizon {
         }
     }
 
-    /// The share that would have lost least; the live bound while none was judged.
-    fn share(&self) -> f64 {
+    /// The share that would have lost least; none until it was judged for a day.
+    fn share(&self, now: UnixSeconds) -> f64 {
         let least = self.losses.iter().zip(SHARES).min_by(|one, other| one.0.total_cmp(other.0));
-        least.filter(|_| self.judged_at.is_some()).map_or(1.0, |(_, share)| share)
+        let is_judged = self.judged_since.is_some_and(|since| now.since_s(since) >= JUDGED_S);
+        least.filter(|_| is_judged).map_or(0.0, |(_, share)| share)
     }
 }
 

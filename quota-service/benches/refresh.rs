@@ -151,7 +151,7 @@ fn inputs(kind: ModelKind) -> ClusterInputs {
         unspent: Vec::new(),
         newest_outcome: None,
         hp_demand: None,
-        live: None,
+        learned: None,
         overrides: Vec::new(),
     };
     let pools = (0..POOLS).map(pool_inputs).collect();

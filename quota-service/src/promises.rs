@@ -5,13 +5,16 @@ use crate::args::PromisesFlags;
 use crate::clock::Clock;
 use crate::refresh::settings;
 use command_line::{Exit, Failure, print_json, print_text, say, table};
+use placement::kept::{KeptRate, Period, WorstDay};
 use serde_json::json;
 use std::collections::BTreeMap;
-use store::{OutcomeCount, Store, StoreError};
+use store::{EndedPeriod, OutcomeCount, Store, StoreError};
 use vocab::{GuaranteeRate, HorizonHours, Outcome, OutcomeKind, PoolId, UnixSeconds};
-use wire::{BrokenPromise, PromiseDay, PromiseHours, PromiseReport, TaskDetail};
+use wire::{BrokenPromise, PromiseDay, PromiseHours, PromiseReport, PromiseWorstDay, TaskDetail};
 
 const DAY_S: i64 = 86_400;
+/// Periods that kept rates are made of, the newest: those of a month at 7,000 a day.
+const MOST_PERIODS: u32 = 200_000;
 /// Broken promises that are told one by one.
 const TOLD: u32 = 50;
 
@@ -48,11 +51,32 @@ pub async fn show(flags: &PromisesFlags, database: &str, json: bool) -> Result<(
     };
     let rows: Vec<_> = reports.iter().map(row).collect();
     print_text(&table(&["pool", "ended", "kept", "broken", "other", "e", "target"], &rows));
+    let rows: Vec<_> = reports.iter().flat_map(kept_rows).collect();
+    print_text(&table(&["pool", "hours", "kept rate", "±", "by period", "worst day", "from", "promised"], &rows));
     for one in reports.iter().flat_map(|report| &report.broken_ones) {
         let task = one.task.as_deref().unwrap_or(&one.event_id);
         say(format_args!("{} broke {} h of {task}: {}", one.ended_at, one.hours, one.why));
     }
     Ok(())
+}
+
+/// How often the promises of each number of hours were kept.
+fn kept_rows(report: &PromiseReport) -> Vec<Vec<String>> {
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.4}"));
+    let row = |one: &PromiseHours| {
+        let (pool, worst) = (format!("{}:{}", report.cluster, report.gpu_model), one.worst_day.as_ref());
+        vec![
+            pool,
+            one.hours.to_string(),
+            rate(one.kept_rate),
+            rate(one.kept_rate_deviation),
+            rate(one.kept_rate_unweighted),
+            rate(worst.map(|day| day.kept_rate)),
+            worst.map_or_else(|| "-".to_owned(), |day| day.from.clone()),
+            rate(Some(report.guarantee_rate)),
+        ]
+    };
+    report.by_hours.iter().map(row).collect()
 }
 
 /// The pool that is asked for, or all with outcomes or quotas.
@@ -91,6 +115,10 @@ pub async fn report(
     let today = UnixSeconds::new(now.get().div_euclid(DAY_S) * DAY_S);
     let from = today.plus_s(-DAY_S * (i64::from(days) - 1));
     let counts = store.outcomes_by_day(pool, from).await?;
+    let ended = store.ended_periods(pool, from, MOST_PERIODS).await?;
+    // A month of a busy pool is some tenths of a second of work.
+    let by_hours = tokio::task::spawn_blocking(move || by_hours(&ended));
+    let by_hours = by_hours.await.map_err(|fault| StoreError::Unavailable { reason: fault.to_string() })?;
     let broken = store.outcomes_of_kind(pool, OutcomeKind::Broken, from, TOLD).await?;
     let mut broken_ones = Vec::with_capacity(broken.len());
     for outcome in &broken {
@@ -114,24 +142,41 @@ pub async fn report(
         open,
         guarantee_eviction_rate: (judged > 0).then(|| broken as f64 / judged as f64),
         by_kind: OutcomeKind::ALL.map(|kind| (kind.as_str().to_owned(), of_kind(kind))).into(),
-        by_hours: by_hours(&counts),
+        by_hours,
         days: (0..i64::from(days)).map(|day| one_day(&counts, from.plus_s(day * DAY_S))).collect(),
         broken_ones,
     })
 }
 
-fn by_hours(counts: &[OutcomeCount]) -> Vec<PromiseHours> {
-    let mut all: BTreeMap<HorizonHours, PromiseHours> = BTreeMap::new();
-    for one in counts {
-        let hours = one.guarantee_hours;
-        let of = all.entry(hours).or_insert(PromiseHours { hours: hours.get(), kept: 0, broken: 0 });
-        match one.kind {
-            OutcomeKind::Kept => of.kept += one.count,
-            OutcomeKind::Broken => of.broken += one.count,
-            OutcomeKind::NodeFailure | OutcomeKind::Drain | OutcomeKind::UserDeleted => {}
-        }
+/// By the hours of the promise, each with how often it was kept.
+fn by_hours(ended: &[EndedPeriod]) -> Vec<PromiseHours> {
+    let mut all: BTreeMap<HorizonHours, Vec<&EndedPeriod>> = BTreeMap::new();
+    for one in ended {
+        all.entry(one.guarantee_hours).or_default().push(one);
     }
-    all.into_values().collect()
+    all.into_iter().map(|(hours, ended)| of_hours(hours, &ended)).collect()
+}
+
+fn of_hours(hours: HorizonHours, ended: &[&EndedPeriod]) -> PromiseHours {
+    let of_kind = |kind| ended.iter().filter(|one| one.kind == kind).count() as u64;
+    let period = |one: &&EndedPeriod| {
+        Period::reported(hours, one.ended_at, one.began_at, one.gpus, one.kind == OutcomeKind::Broken)
+    };
+    let periods: Vec<Period> = ended.iter().map(period).collect();
+    let (kept, worst) = (KeptRate::of(&periods, hours), WorstDay::of(&periods, hours));
+    PromiseHours {
+        hours: hours.get(),
+        kept: of_kind(OutcomeKind::Kept),
+        broken: of_kind(OutcomeKind::Broken),
+        kept_rate: kept.map(|kept| kept.rate),
+        kept_rate_deviation: kept.and_then(|kept| kept.deviation),
+        kept_rate_unweighted: kept.map(|kept| kept.unweighted),
+        worst_day: worst.map(|day| PromiseWorstDay {
+            from: day.from.to_string(),
+            kept_rate: day.rate,
+            periods: day.periods,
+        }),
+    }
 }
 
 fn one_day(counts: &[OutcomeCount], day: UnixSeconds) -> PromiseDay {

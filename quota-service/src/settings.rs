@@ -2,7 +2,7 @@
 
 use forecaster::bound::Aggregation;
 use placement::pool::PoolRules;
-use placement::{Eta, Policy, PoolSettings};
+use placement::{Eta, Policy, PoolSettings, Promise};
 use vocab::{HorizonHours, PlacedBy};
 use wire::{FieldFault, PolicyBody, ReservationsBody, SettingsBody};
 
@@ -136,6 +136,7 @@ impl ServedSettings {
         };
         let pool = PoolSettings {
             guarantee_rate,
+            promise: body.promise.as_deref().map(promise).transpose()?.unwrap_or_default(),
             offered_hours,
             eta_start: eta("/eta_start", body.eta_start)?,
             eta_least: eta("/eta_least", body.eta_least)?,
@@ -155,6 +156,7 @@ impl ServedSettings {
         let pool = &self.pool;
         SettingsBody {
             guarantee_rate: pool.guarantee_rate.as_f64(),
+            promise: Some(pool.promise.as_str().to_owned()),
             offered_hours: pool.offered_hours.iter().map(|hours| u64::from(hours.get())).collect(),
             aggregation: self.aggregation.map_or(AUTO, Aggregation::as_str).to_owned(),
             eta_start: pool.eta_start.as_f64(),
@@ -176,6 +178,11 @@ impl ServedSettings {
             version: self.version,
         }
     }
+}
+
+fn promise(text: &str) -> Result<Promise, FieldFault> {
+    let refused = || FieldFault::new("/promise", format!("{text:?} is no promise: write kept or peak"));
+    Promise::parse(text).ok_or_else(refused)
 }
 
 fn placed_by(text: &str) -> Result<PlacedBy, FieldFault> {

@@ -97,6 +97,8 @@ pub fn outcomes(text: &str, ended_at: i64) -> Vec<Outcome> {
         guarantee_hours: HorizonHours::ONE,
         kind: OutcomeKind::parse(kind).expect("kept, broken, …"),
         ended_at: at(ended_at + second),
+        began_at: None,
+        gpus: None,
         task: None,
         node: None,
     };

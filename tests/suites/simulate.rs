@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use tests::{Ran, program, public_data};
 
 /// A place with two nodes and a few jobs.
@@ -240,17 +241,36 @@ fn a_live_pool_is_asked_what_another_policy_would_do() {
     assert_eq!((said.code, said.stderr.contains("missing field")), (3, true), "{}", said.stderr);
 }
 
-fn on_philly(nodes: &str, jobs: &str, policies: &str) -> Value {
-    program("simulate", &["compare", "--nodes", nodes, "--jobs", jobs, "--policies", policies, "--json"]).ok().json()
+/// Philly on 1,280 GPUs.
+fn on_philly(folder: &Path, policies: &str, more: &[&str]) -> Value {
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (nodes, jobs) = (file("node_info_df_1280.csv"), file("job_info_df.csv"));
+    let trace = ["compare", "--nodes", &nodes, "--jobs", &jobs, "--policies", policies, "--json"];
+    program("simulate", &[&trace[..], more].concat()).ok().json()
 }
 
 #[test]
-fn gfs_keeps_its_promise_on_philly_and_starts_spot_almost_as_soon_as_an_oracle() {
-    let name = "gfs_keeps_its_promise_on_philly_and_starts_spot_almost_as_soon_as_an_oracle";
+fn what_is_sold_on_philly_is_kept_as_often_as_was_sold_and_spot_waits_less_than_under_peak() {
+    let name = "what_is_sold_on_philly_is_kept_as_often_as_was_sold_and_spot_waits_less_than_under_peak";
     let Some(folder) = public_data(name, "philly-gfs") else { return };
-    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let (nodes, jobs) = (file("node_info_df_1280.csv"), file("job_info_df.csv"));
-    let all = on_philly(&nodes, &jobs, "gfs,gfs:last-value,gfs-noquota,fifo-fair");
+    for hours in ["1", "4"] {
+        let played = |promise| {
+            let all = on_philly(&folder, "gfs:live", &["--guarantee-hours", hours, "--promise", promise]);
+            let one = &all["gfs:live"];
+            let promised = one["promises"].as_array().unwrap().last().unwrap().clone();
+            (one["spot_jct_mean_s"].as_f64().unwrap(), promised["broken_share"].as_f64().unwrap())
+        };
+        let ((peak_jct_s, peak), (jct_s, broken)) = (played("peak"), played("kept"));
+        assert!((0.05..=0.10).contains(&broken) && broken > 2.0 * peak, "{hours} h: {broken} instead of {peak}");
+        assert!(jct_s < 0.97 * peak_jct_s, "{hours} h: {jct_s} instead of {peak_jct_s}");
+    }
+}
+
+#[test]
+fn gfs_under_peak_keeps_more_than_it_promises_on_philly_and_starts_spot_almost_as_soon_as_an_oracle() {
+    let name = "gfs_under_peak_keeps_more_than_it_promises_on_philly_and_starts_spot_almost_as_soon_as_an_oracle";
+    let Some(folder) = public_data(name, "philly-gfs") else { return };
+    let all = on_philly(&folder, "gfs,gfs:last-value,gfs-noquota,fifo-fair", &["--promise", "peak"]);
     let of = |policy: &str, figure: &str| all[policy][figure].as_f64().unwrap();
     for policy in ["gfs", "gfs:last-value", "gfs-noquota", "fifo-fair"] {
         assert_eq!(of(policy, "finished"), 30_756.0);

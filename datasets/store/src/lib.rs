@@ -55,7 +55,7 @@ pub use leases::{Lease, LeaseRecord, LeaseStore};
 pub use ledger::{Calibration, IssuedForecasts, LedgerStore, ScoredForecasts};
 pub use node_hours::{NodeHour, NodeHourStore};
 pub use nodes::NodeStore;
-pub use outcomes::{EtaOutcomes, OutcomeCount, OutcomeId, OutcomeStore, Recorded, UnspentOutcome};
+pub use outcomes::{EndedPeriod, EtaOutcomes, OutcomeCount, OutcomeId, OutcomeStore, Recorded, UnspentOutcome};
 pub use overrides::{NewOverride, OverrideRecord, OverrideStore};
 pub use pool_states::{PoolStateStore, ReceivedState};
 pub use proofs::ProofStore;

@@ -113,6 +113,10 @@ pub struct Outcome {
     pub guarantee_hours: HorizonHours,
     pub kind: OutcomeKind,
     pub ended_at: UnixSeconds,
+    /// When the promise was given; `None` where the reporter did not say.
+    pub began_at: Option<UnixSeconds>,
+    /// GPUs that were promised, over all pods; `None` where the reporter did not say.
+    pub gpus: Option<MilliGpus>,
     pub task: Option<TaskId>,
     pub node: Option<NodeId>,
 }

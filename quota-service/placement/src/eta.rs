@@ -4,11 +4,12 @@
 //! which would multiply one burst twelve times an hour. Here each outcome moves eta once.
 
 use crate::invariants;
+use crate::kept::Period;
 use crate::quota::Quota;
 use crate::settings::PoolSettings;
 use crate::supply::Supply;
 use std::fmt;
-use vocab::{GuaranteeRate, MilliGpus, UnixSeconds};
+use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
 
 const MILLION: u64 = 1_000_000;
 /// Without outcomes eta drifts toward 1 by at most this part at a time.
@@ -108,7 +109,7 @@ impl Feedback {
         now: UnixSeconds,
     ) -> Self {
         let recent = recent(outcomes, settings, now);
-        let broken = recent.iter().filter(|ended| ended.broken).count() as u64;
+        let broken = recent.iter().filter(|ended| ended.period.broken).count() as u64;
         Self {
             kept: recent.len() as u64 - broken,
             broken,
@@ -127,7 +128,8 @@ impl Feedback {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     pub at: UnixSeconds,
-    pub broken: bool,
+    pub hours: HorizonHours,
+    pub period: Period,
 }
 
 /// The outcomes that eta is judged by: those of the last `outcome_window_s` (Eq. 11 has the last H hours), or the newest
@@ -164,6 +166,8 @@ pub enum HoldReason {
     RisingWouldNotHelp,
     /// It is at the bound that it would pass.
     AtBound,
+    /// What became of promises moves the bound itself: eta beside it made more of them break for the same quota.
+    BoundLearns,
 }
 
 /// What becomes of eta.
@@ -302,6 +306,7 @@ impl HoldReason {
             Self::WithinTarget => "within_target",
             Self::RisingWouldNotHelp => "rising_would_not_help",
             Self::AtBound => "at_bound",
+            Self::BoundLearns => "bound_learns",
         }
     }
 }
@@ -316,6 +321,7 @@ impl fmt::Display for HoldReason {
             Self::WithinTarget => f.write_str("the share of broken guarantees calls for no change"),
             Self::RisingWouldNotHelp => f.write_str("it would rise, and no quota with it"),
             Self::AtBound => f.write_str("it is at its bound"),
+            Self::BoundLearns => f.write_str("what became of promises moves the bound instead of eta"),
         }
     }
 }

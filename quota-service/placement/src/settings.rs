@@ -20,11 +20,39 @@ pub enum SettingsError {
     NoOutcomes,
 }
 
+/// What p is the probability of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Promise {
+    /// That a promised GPU stays where it is for H hours: the bound is moved until what breaks is what p allows.
+    #[default]
+    Kept,
+    /// That HP demand stays below B_H for H hours, as in the GFS paper: far more promises are kept than p says.
+    Peak,
+}
+
+impl Promise {
+    pub const ALL: [Self; 2] = [Self::Kept, Self::Peak];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Peak => "peak",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == name)
+    }
+}
+
 /// What an operator can set for a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolSettings {
     /// p. 0.9, GFS table 4.
     pub guarantee_rate: GuaranteeRate,
+    pub promise: Promise,
     /// H, rising. 1, 2 and 4 h, GFS table 4.
     pub offered_hours: Vec<HorizonHours>,
     /// η₀. 1, GFS §3.3.2.
@@ -49,6 +77,7 @@ impl Default for PoolSettings {
         let hours = |hours| HorizonHours::new(hours).expect("between 1 and 168");
         Self {
             guarantee_rate: GuaranteeRate::GFS,
+            promise: Promise::default(),
             offered_hours: [1, 2, 4].map(hours).to_vec(),
             eta_start: Eta::ONE,
             eta_least: Eta::from_micro(100_000),
@@ -85,9 +114,9 @@ impl PoolSettings {
         Ok(())
     }
 
-    /// The settings under a bound that is calibrated on the pool's own measured peaks: eta only brakes then, between a half
-    /// and 1. The bound corrects itself by what came, and two that correct one error push each other to and fro. Bounds of
-    /// the operator's that leave nothing of this stay as they are.
+    /// The settings under a bound that follows the pool's own measured peaks: eta only brakes then, between a half and 1. The
+    /// bound corrects itself by what came, and two that correct one error push each other to and fro. Bounds of the operator's
+    /// that leave nothing of this stay as they are.
     #[must_use]
     pub fn calibrated(&self) -> Self {
         let least = self.eta_least.max(Eta::from_micro(500_000));
@@ -96,6 +125,14 @@ impl PoolSettings {
             return self.clone();
         }
         Self { eta_least: least, eta_most: most, eta_start: self.eta_start.clamp(least, most), ..self.clone() }
+    }
+
+    /// The settings under a bound that learns from what became of promises: eta stays at 1, or as near to it as the operator's
+    /// bounds allow.
+    #[must_use]
+    pub fn eta_at_rest(&self) -> Self {
+        let eta = Eta::ONE.clamp(self.eta_least, self.eta_most);
+        Self { eta_least: eta, eta_most: eta, eta_start: eta, ..self.clone() }
     }
 
     /// The longest offered guarantee: eta waits as long before it moves again, so that it sees what its last move did.

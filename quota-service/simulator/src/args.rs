@@ -148,6 +148,10 @@ pub struct Trace {
     /// Probability that a guarantee holds
     #[arg(long, value_name = "P", default_value_t = 0.9, value_parser = command_line::guarantee_rate)]
     pub guarantee_rate: f64,
+    /// What that is the probability of: kept, that a promised GPU stays where it is, or peak, that HP demand stays below the
+    /// bound, as in the papers. For policies of the papers it is peak
+    #[arg(long, value_name = "PROMISE", default_value = "kept", value_parser = ["kept", "peak"])]
+    pub promise: String,
     /// Seconds between two checkpoints of a spot run: what came after the last one is lost with an eviction
     #[arg(long, value_name = "SECONDS", default_value_t = 3_600, value_parser = clap::value_parser!(i64).range(1..))]
     pub checkpoint_s: i64,

@@ -18,7 +18,7 @@ use datasets::read::ReadOptions;
 use forecaster::ModelKind;
 use forecaster::bound::Aggregation;
 use placement::pool::PoolRules;
-use placement::{Policy, PoolSettings};
+use placement::{Policy, PoolSettings, Promise};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vocab::{GuaranteeRate, HorizonHours};
@@ -226,7 +226,9 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(String, Setti
     let longest = offered.last().copied().unwrap_or(HorizonHours::ONE);
     let horizon = HorizonHours::new(u64::from(longest.get()).max(4)).unwrap_or(longest);
     let kind = if let PredictorKind::Model(kind) = predictor { kind } else { ModelKind::LastValue };
-    let pool = PoolSettings { guarantee_rate: rate, offered_hours: offered.clone(), ..PoolSettings::default() };
+    let promise = if id == "gfs-paper" { Promise::Peak } else { Promise::parse(&trace.promise).unwrap_or_default() };
+    let pool =
+        PoolSettings { guarantee_rate: rate, promise, offered_hours: offered.clone(), ..PoolSettings::default() };
     let follows = policy.limits_follow_demand && predictor.is_live();
     let settings = Settings {
         policy: Policy { limits_follow_demand: follows, ..policy },
@@ -258,6 +260,10 @@ fn broken(one: &Summary) -> String {
     if one.guarantee_periods == 0 { String::new() } else { format!("{:.4}", one.guarantee_eviction_rate) }
 }
 
+fn share(share: Option<f64>) -> String {
+    share.map_or_else(String::new, |share| format!("{share:.4}"))
+}
+
 fn show(named: &[(String, Outcome)], json: bool) {
     if json {
         let all: BTreeMap<&str, &Summary> = named.iter().map(|(name, run)| (name.as_str(), &run.summary)).collect();
@@ -273,6 +279,8 @@ fn show(named: &[(String, Outcome)], json: bool) {
         "evictions",
         "e",
         "broken",
+        "1 − K",
+        "long",
         "lost GPU h",
         "allocation",
         "finished",
@@ -292,6 +300,8 @@ fn show(named: &[(String, Outcome)], json: bool) {
             one.evictions.to_string(),
             format!("{:.3}", one.eviction_rate),
             broken(one),
+            share(one.promises.last().map(|one| one.broken_share)),
+            share(one.promises.last().and_then(|one| one.broken_share_long)),
             format!("{:.0}", one.lost_gpu_hours),
             format!("{:.3}", one.allocation_rate),
             one.finished.to_string(),
@@ -303,9 +313,8 @@ fn show(named: &[(String, Outcome)], json: bool) {
     };
     print_text(&table(&header, &named.iter().map(row).collect::<Vec<_>>()));
     print_text(&table(&["policy", "class", "GPUs", "tasks", "queue p50 s", "p99 s", "longest s"], &by_size(named)));
-    say(
-        "times are means in seconds; e: evictions of runs; broken: of the guarantee periods; aligned: of pods with an affinity",
-    );
+    say("times are means in seconds; e: evictions of runs; broken: of the guarantee periods; 1 − K: of \
+         promised GPUs, by Kaplan–Meier survival; long: the same of jobs that take as long as the promise; aligned: of pods with an affinity");
 }
 
 /// How long tasks of each size waited.

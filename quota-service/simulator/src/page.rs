@@ -16,7 +16,7 @@ pub struct Told {
 /// A column of the table: its name, what it means, and its value in text.
 type Figure = (&'static str, &'static str, fn(&Summary) -> String);
 
-const FIGURES: [Figure; 13] = [
+const FIGURES: [Figure; 15] = [
     ("HP queue", "mean seconds from an HP task's submission to its start", |one| format!("{:.1}", one.hp_queue_mean_s)),
     ("HP queue p99", "99 of 100 HP tasks started within so many seconds", |one| format!("{:.0}", one.hp_queue_p99_s)),
     ("HP JCT", "mean seconds from an HP task's submission to its end", |one| format!("{:.0}", one.hp_jct_mean_s)),
@@ -27,6 +27,14 @@ const FIGURES: [Figure; 13] = [
     ("e", "evictions of runs of spot tasks", |one| format!("{:.3}", one.eviction_rate)),
     ("broken", "guarantee periods that an eviction broke, of those that were kept or broken", |one| {
         format!("{:.3}", one.guarantee_eviction_rate)
+    }),
+    (
+        "1 − K",
+        "GPUs whose promise HP broke before its hours were over; a task that ends early says nothing of what came after (1 − Kaplan–Meier survival, of the longest promise)",
+        |one| share(one.promises.last().map(|one| one.broken_share)),
+    ),
+    ("1 − K, long", "the same of jobs that take as long as the promise, or longer", |one| {
+        share(one.promises.last().and_then(|one| one.broken_share_long))
     }),
     ("lost GPU h", "GPU hours that evictions cost: work since the last checkpoint, and what a restart takes", |one| {
         format!("{:.0}", one.lost_gpu_hours)
@@ -39,6 +47,10 @@ const FIGURES: [Figure; 13] = [
     ("CPU s", "of the simulation without training", |one| format!("{:.2}", one.cpu_s)),
     ("training CPU s", "of fits during the simulation", |one| format!("{:.2}", one.train_cpu_s)),
 ];
+
+fn share(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{share:.3}"))
+}
 
 /// The page. The same runs give the same bytes, but for CPU times.
 #[must_use]

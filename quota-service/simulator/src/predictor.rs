@@ -1,9 +1,10 @@
 //! Where a simulated pool's demand bounds come from: the forecaster, fitted as the service would, or the future itself.
 
+use cycle::{Forecasted, forecast_bounds};
 use datasets::{Calendar, HourRange, Panel, PanelBuilder};
 use forecaster::baseline::{Baseline, Rule};
 use forecaster::blend::Settings;
-use forecaster::bound::{Aggregation, PoolCalibration, bounds};
+use forecaster::bound::{Aggregation, PoolCalibration};
 use forecaster::calibration::{Calibrator, Issued, Online, Switch};
 use forecaster::{Fit, ModelKind, ModelSpec, Predict, PredictError, Trained, forecast, train};
 use placement::Bound;
@@ -17,8 +18,6 @@ use vocab::{
 
 /// History before which nothing is trained: a week.
 const COLD_START_HOURS: usize = 168;
-/// Measured peaks from which an order statistic at 0.9 exists, and a few more.
-const LEAST_RESIDUALS: usize = 12;
 /// Below 60 days of history a model looks back a week, else four (DESIGN §5).
 const SHORT_HISTORY_HOURS: usize = 60 * 24;
 const LONG_LOOKBACK_HOURS: usize = 672;
@@ -143,6 +142,12 @@ impl Forecasts {
         Self { plan, cluster, calendar, panel, fitted, online, issued, bounds: BTreeMap::new(), train_cpu }
     }
 
+    /// Whether there is more than the rule for a cold start.
+    #[must_use]
+    pub const fn is_trained(&self) -> bool {
+        self.fitted.is_some()
+    }
+
     /// Learns the demand of an hour that is over, refits where it is time, and forecasts from the hour after it.
     ///
     /// # Errors
@@ -238,25 +243,17 @@ impl Forecasts {
         offered: &[HorizonHours],
     ) -> Result<Option<Vec<Bound>>, PredictError> {
         let (Some(panel), Some((_, issued))) = (&self.panel, &self.issued) else { return Ok(None) };
-        let members: Vec<&DemandForecast> = issued.forecasts[panel.places_of(pool)].iter().collect();
         let conformal = issued.conformal.get(pool);
         let calibration = self.fitted.as_ref().and_then(|(_, fitted)| fitted.calibration(pool));
-        let chosen = match calibration {
-            Some(calibration) => calibration.chosen,
-            // Before anything is trained: the pool's own measured peaks, as soon as there are some.
-            None if conformal.is_some_and(|known| known.hours.iter().all(|one| one.residuals >= LEAST_RESIDUALS)) => {
-                Aggregation::Conformal
-            }
-            None => Aggregation::SumOfBounds,
+        let of = Forecasted {
+            members: &issued.forecasts[panel.places_of(pool)],
+            conformal,
+            calibration,
+            aggregation: self.plan.aggregation,
+            horizon: self.plan.horizon,
+            more_steps: u8::from(is_within),
         };
-        let more = u8::from(is_within);
-        let covered = |hours: &HorizonHours| {
-            HorizonHours::new(u64::from(hours.get() + more))
-                .map_or(self.plan.horizon, |steps| steps.min(self.plan.horizon))
-        };
-        let steps: Vec<_> = offered.iter().map(covered).collect();
-        let aggregation = self.plan.aggregation.unwrap_or(chosen);
-        let all = bounds(&members, aggregation, calibration, conformal, self.plan.rate, &steps)?;
+        let all = forecast_bounds(&of, offered, self.plan.rate)?;
         Ok(Some(offered.iter().zip(all).map(|(hours, bound)| Bound { hours: *hours, bound: bound.bound }).collect()))
     }
 }

@@ -1,12 +1,12 @@
-//! The quota of a simulated pool, renewed as the service does: supply, bounds, eta, quotas.
+//! The quota of a simulated pool, renewed by the cycle of the service.
 
 use crate::predictor::{Forecasts, Oracle};
 use crate::run::Settings;
+use cycle::{Inputs, Learned, decide};
 use forecaster::PredictError;
-use forecaster::live::LiveBound;
-use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback};
+use placement::eta::{Ended, EtaState};
 use placement::pool::{PeriodEnd, Pool};
-use placement::{Bound, Known, Limit, PoolSettings, Quota, Supply, quotas, supply};
+use placement::{Known, Limit, PoolSettings, Quota};
 use std::collections::VecDeque;
 use vocab::{HorizonHours, MilliGpus, OutcomeKind, PoolId, UnixSeconds};
 
@@ -36,26 +36,26 @@ pub struct QuotaLoop {
     unspent: VecDeque<Ended>,
     newest: Option<UnixSeconds>,
     last: Vec<Quota>,
-    live: LiveBound,
+    /// None where live demand takes no part.
+    learned: Option<Learned>,
 }
 
 impl QuotaLoop {
     #[must_use]
     pub fn new(settings: &Settings, start: UnixSeconds, oracle: Option<Oracle>) -> Self {
         let (quota, offered) = (settings.quota.clone(), settings.offered.clone());
-        let live = LiveBound::new(quota.pool.guarantee_rate, &offered);
+        let learned = quota.live.then(|| Learned::new(quota.pool.guarantee_rate, &offered));
         let eta = EtaState { eta: quota.pool.eta_start, moved_at: start };
-        Self { settings: quota, offered, oracle, eta, unspent: VecDeque::new(), newest: None, last: Vec::new(), live }
+        let (unspent, newest, last) = (VecDeque::new(), None, Vec::new());
+        Self { settings: quota, offered, oracle, eta, unspent, newest, last, learned }
     }
 
     /// A guarantee period ended.
     pub fn outcome(&mut self, end: &PeriodEnd) {
-        let broken = match end.kind {
-            OutcomeKind::Kept => false,
-            OutcomeKind::Broken => true,
-            OutcomeKind::NodeFailure | OutcomeKind::Drain | OutcomeKind::UserDeleted => return,
-        };
-        self.unspent.push_front(Ended { at: end.at, broken });
+        if !matches!(end.kind, OutcomeKind::Kept | OutcomeKind::Broken) {
+            return;
+        }
+        self.unspent.push_front(Ended { at: end.at, hours: end.hours, period: end.period });
         self.unspent.truncate(MOST_OUTCOMES);
         self.newest = self.newest.max(Some(end.at));
     }
@@ -82,63 +82,47 @@ impl QuotaLoop {
         forecasts: Option<&mut Forecasts>,
         now: UnixSeconds,
     ) -> Result<Vec<Limit>, PredictError> {
-        let latest_demand = pool.hp_demand();
+        let hp_demand = pool.hp_demand();
         let state = Some(pool.state(id.clone()));
-        let known = Known { state, latest_demand: Some(latest_demand), ..Known::default() };
-        // A pool knows its own state: it is of this moment.
-        let Ok(supply) = supply(&known, &self.settings.pool, now) else { return Ok(self.nothing()) };
-        let bounds = match (&self.oracle, forecasts) {
+        let known = Known { state, latest_demand: Some(hp_demand), ..Known::default() };
+        let forecast = match (&self.oracle, forecasts) {
             (Some(oracle), _) => Some(oracle.bounds(now, &self.offered)),
+            // Before a model is trained what demand does from moment to moment says more than the rule for a cold start.
+            (None, Some(forecasts)) if self.learned.is_some() && !forecasts.is_trained() => None,
             (None, Some(forecasts)) => forecasts.bounds(id, now, &self.offered)?,
             (None, None) => None,
         };
-        let bounds = if self.settings.live { self.mixed(bounds, latest_demand, now) } else { bounds };
-        let Some(bounds) = bounds else { return Ok(self.nothing()) };
-        let bounds = not_below(bounds, latest_demand);
-        let unmoved = quotas(&supply, &bounds, self.eta.eta);
-        let has_moved = self.decide_eta(&unmoved, &supply, now);
-        self.last = if has_moved { quotas(&supply, &bounds, self.eta.eta) } else { unmoved };
-        Ok(self.last.iter().map(|quota| Limit { hours: quota.hours, quota: quota.scaled_inventory }).collect())
-    }
-
-    /// Forecast bounds mixed with what demand does from moment to moment.
-    fn mixed(&mut self, forecast: Option<Vec<Bound>>, demand: MilliGpus, now: UnixSeconds) -> Option<Vec<Bound>> {
-        let gpus: Option<Vec<f64>> = forecast.as_ref().map(|all| all.iter().map(|one| one.bound.as_gpus()).collect());
-        let mixed = self.live.mix(now, demand.milli(), gpus.as_deref());
-        if mixed.is_empty() {
-            return forecast;
+        let decided = decide(Inputs {
+            now,
+            known: &known,
+            settings: &self.settings.pool,
+            forecast: forecast.as_deref(),
+            hp_demand: Some(hp_demand),
+            measured_until: now,
+            learned: self.learned.as_mut(),
+            overrides: &[],
+            eta: self.eta,
+            unspent: self.unspent.make_contiguous(),
+            newest_outcome: self.newest,
+            eta_is_fixed: self.settings.eta_fixed,
+        });
+        // A pool knows its own state: it is of this moment.
+        let Ok(decided) = decided else { return Ok(self.nothing()) };
+        if decided.quotas.is_empty() {
+            return Ok(self.nothing());
         }
-        let offered = self.offered.iter().zip(mixed);
-        Some(offered.map(|(hours, one)| Bound { hours: *hours, bound: one.demand_bound(demand) }).collect())
+        if let Some(moved) = decided.moved {
+            self.eta = moved.to;
+            if moved.spends {
+                self.unspent.clear();
+            }
+        }
+        self.last = decided.quotas;
+        Ok(self.last.iter().map(|quota| Limit { hours: quota.hours, quota: quota.scaled_inventory }).collect())
     }
 
     /// Before the first hour is over nothing is known.
     fn nothing(&self) -> Vec<Limit> {
         self.offered.iter().map(|hours| Limit { hours: *hours, quota: MilliGpus::ZERO }).collect()
     }
-
-    /// Whether eta moved.
-    fn decide_eta(&mut self, unmoved: &[Quota], supply: &Supply, now: UnixSeconds) -> bool {
-        if self.settings.eta_fixed {
-            return false;
-        }
-        let (outcomes, settings) = (self.unspent.make_contiguous(), &self.settings.pool);
-        let feedback = Feedback::of(outcomes, self.newest, supply, unmoved, settings, now);
-        let state = self.eta.within(&self.settings.pool);
-        match eta::decide(&state, &feedback, &self.settings.pool, now) {
-            EtaDecision::Move { to, spends, .. } => {
-                self.eta = EtaState { eta: to, moved_at: now };
-                if spends {
-                    self.unspent.clear();
-                }
-                true
-            }
-            EtaDecision::Hold(_) => false,
-        }
-    }
-}
-
-/// A bound below what is already needed is wrong.
-fn not_below(bounds: Vec<Bound>, demand: MilliGpus) -> Vec<Bound> {
-    bounds.into_iter().map(|one| Bound { bound: one.bound.max(demand), ..one }).collect()
 }

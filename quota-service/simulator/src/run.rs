@@ -226,7 +226,8 @@ impl<'a> Simulation<'a> {
     fn follow(&mut self, pool: usize, at: i64, report: Report) {
         let Consequences { ends, demand, .. } = report.consequences;
         for end in &ends {
-            self.tally.ended(end.kind);
+            let duration_s = self.world.jobs[self.number_of[&end.task] as usize].duration_s;
+            self.tally.ended(end, duration_s);
             if let Some(quota) = self.quotas.get_mut(pool) {
                 quota.outcome(end);
             }

@@ -5,11 +5,12 @@ use crate::layout::Aligned;
 use crate::run::Outcome;
 use crate::world::World;
 use placement::fleet::Fleet;
-use placement::pool::Request;
+use placement::kept::{KeptRate, Period};
+use placement::pool::{PeriodEnd, Request};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use vocab::{OutcomeKind, TaskClass, UnixSeconds};
+use vocab::{HorizonHours, OutcomeKind, TaskClass, UnixSeconds};
 
 /// The figures of a run; the names are those of the field (DESIGN §5). Times are in seconds.
 #[derive(Debug, Clone, Serialize)]
@@ -28,6 +29,8 @@ pub struct Summary {
     /// Broken of kept and broken guarantee periods.
     pub guarantee_eviction_rate: f64,
     pub guarantee_periods: u64,
+    /// What became of promises, by their hours; none where nothing was promised.
+    pub promises: Vec<Promised>,
     pub lost_gpu_hours: f64,
     /// Of all GPUs, from the first submission to the last.
     pub allocation_rate: f64,
@@ -53,6 +56,23 @@ pub struct Summary {
     /// HP tasks whose evictions were put off. Only where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deferrals: Option<u64>,
+}
+
+/// What became of the promises of so many hours, weighted by GPUs (PROMISE §2).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Promised {
+    pub hours: u8,
+    pub periods: u64,
+    /// K_H, the Kaplan–Meier survival at H.
+    pub kept_rate: f64,
+    /// One standard error of it, days left out one after the other.
+    pub kept_rate_deviation: Option<f64>,
+    /// 1 − K_H.
+    pub broken_share: f64,
+    /// The same of jobs that take at least H hours without a break; none where there are none.
+    pub broken_share_long: Option<f64>,
+    /// The same of periods that began while jobs came: what waits at the end of a list is worked off beside less and less HP.
+    pub broken_share_loaded: Option<f64>,
 }
 
 /// How long tasks of a size waited, all their waits together.
@@ -97,6 +117,8 @@ pub struct Tally {
     evictions: u64,
     kept: u64,
     broken: u64,
+    /// By hours, with whether the job takes that long.
+    periods: BTreeMap<HorizonHours, Vec<(Period, bool)>>,
     lost_milli_gpu_s: u64,
     /// Thousandths in use, since when, and their sum over time up to `until_s`.
     in_use_milli: u64,
@@ -174,8 +196,11 @@ impl Tally {
         self.jcts[class(request)].push(at_s - request.submitted.get());
     }
 
-    pub fn ended(&mut self, kind: OutcomeKind) {
-        match kind {
+    /// A guarantee period ended; `duration_s` is what its job takes without a break.
+    pub fn ended(&mut self, end: &PeriodEnd, duration_s: i64) {
+        let is_long = duration_s >= end.hours.seconds();
+        self.periods.entry(end.hours).or_default().push((end.period, is_long));
+        match end.kind {
             OutcomeKind::Kept => self.kept += 1,
             OutcomeKind::Broken => self.broken += 1,
             OutcomeKind::NodeFailure | OutcomeKind::Drain | OutcomeKind::UserDeleted => {}
@@ -235,6 +260,7 @@ impl Tally {
             eviction_rate: share(self.evictions, self.runs),
             guarantee_eviction_rate: share(self.broken, self.kept + self.broken),
             guarantee_periods: self.kept + self.broken,
+            promises: promised(&self.periods, self.until_s),
             lost_gpu_hours: self.lost_milli_gpu_s as f64 / 3_600_000.0,
             allocation_rate: self.used_milli_gpu_s as f64 / (all as f64).max(1.0),
             finished: (hp_jct.len() + spot_jct.len()) as u64,
@@ -252,6 +278,27 @@ impl Tally {
         };
         Outcome { summary, course: self.course }
     }
+}
+
+fn promised(periods: &BTreeMap<HorizonHours, Vec<(Period, bool)>>, until_s: i64) -> Vec<Promised> {
+    let one = |(hours, periods): (&HorizonHours, &Vec<(Period, bool)>)| {
+        let of = |is_wanted: &dyn Fn(&Period, bool) -> bool| {
+            let wanted = periods.iter().filter(|(period, is_long)| is_wanted(period, *is_long));
+            KeptRate::of(&wanted.map(|(period, _)| *period).collect::<Vec<_>>(), *hours)
+        };
+        let (all, long) = (of(&|_, _| true)?, of(&|_, is_long| is_long));
+        let loaded = of(&|period, _| period.began.get() < until_s);
+        Some(Promised {
+            hours: hours.get(),
+            periods: all.periods,
+            kept_rate: all.rate,
+            kept_rate_deviation: all.deviation,
+            broken_share: 1.0 - all.rate,
+            broken_share_long: long.map(|long| 1.0 - long.rate),
+            broken_share_loaded: loaded.map(|loaded| 1.0 - loaded.rate),
+        })
+    };
+    periods.iter().filter_map(one).collect()
 }
 
 /// By class and size; sizes of which there is no task are left out.

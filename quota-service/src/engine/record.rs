@@ -135,8 +135,17 @@ pub fn outcome(pool: &PoolId, end: &PeriodEnd) -> Outcome {
         });
         EventId::parse(&hex).expect("hexadecimal digits are a name")
     });
-    let (task, ended_at) = (Some(end.task.clone()), end.at);
-    Outcome { event_id, pool: pool.clone(), guarantee_hours: end.hours, kind: end.kind, ended_at, task, node: None }
+    Outcome {
+        event_id,
+        pool: pool.clone(),
+        guarantee_hours: end.hours,
+        kind: end.kind,
+        ended_at: end.at,
+        began_at: Some(end.period.began),
+        gpus: MilliGpus::from_milli(end.period.gpus_milli).ok(),
+        task: Some(end.task.clone()),
+        node: None,
+    }
 }
 
 /// What the audit keeps of an order for a task.

@@ -1,17 +1,17 @@
 //! The plan of one cluster: forecasts, bounds, eta, quotas.
 
-use super::live::{Live, demand_bounds};
 use super::overrides::asked;
 use crate::settings::ServedSettings;
+use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, more_steps};
 use datasets::{Calendar, Panel};
-use forecaster::bound::{Aggregation, BoundError, PoolBound, bounds};
+use forecaster::bound::{Aggregation, BoundError, PoolBound};
 use forecaster::calibration::Calibrator;
-use forecaster::live::LiveBound;
+use forecaster::risk::Controlled;
 use forecaster::scores::actual_peak_gpus;
 use forecaster::{Predict, PredictError, Trained, forecast};
-use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback};
-use placement::overrides::{Overridden, overridden};
-use placement::{Bound, Known, PoolSettings, Quota, SettingsError, Supply, Unknown, quotas, staleness, supply};
+use placement::eta::{Ended, EtaDecision, EtaState};
+use placement::overrides::Overridden;
+use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, staleness};
 use std::ops::Range;
 use std::sync::Arc;
 use store::{OutcomeId, OverrideRecord, RunId};
@@ -38,8 +38,8 @@ pub struct PoolInputs {
     pub newest_outcome: Option<UnixSeconds>,
     /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here.
     pub hp_demand: Option<MilliGpus>,
-    /// What was learned from HP demand before; none where it is not known.
-    pub live: Option<LiveBound>,
+    /// What was learned before; none under a virtual clock, where nothing may be learned.
+    pub learned: Option<Learned>,
     /// That end after this moment, by number.
     pub overrides: Vec<OverrideRecord>,
 }
@@ -101,7 +101,9 @@ pub struct PoolQuota {
     pub corrected: Corrected,
     pub bounds: Vec<PoolBound>,
     /// How the bounds were mixed with what demand does from moment to moment.
-    pub live: Option<Live>,
+    pub moving: Option<Moving>,
+    /// How they were moved to keep the promise, for each of the offered hours; empty where they were not.
+    pub controlled: Vec<Controlled>,
     /// HP GPUs, running and waiting, when it was computed; known where the pool's tasks are placed here.
     pub hp_demand: Option<MilliGpus>,
     /// The bounds that the quotas are cut from, with what people asked for.
@@ -149,6 +151,8 @@ pub struct PoolPlan {
     pub id: PoolId,
     pub outcome: Result<PoolQuota, NoQuota>,
     pub moved: Option<EtaMoved>,
+    /// For the next renewal.
+    pub learned: Option<Learned>,
 }
 
 /// What was computed for a cluster.
@@ -193,12 +197,12 @@ impl Forecasts {
         if staleness::usage_is_missing(issue.instant(), inputs.now) {
             return Self::OldUsage { newest_end: issue.instant() };
         }
-        let late = inputs.now.hour().map_or(0, |present| present.hours_since(issue));
+        let (hours_late, _) = more_steps(issue, inputs.now);
         match forecast(inputs.run.trained.as_ref(), &inputs.panel, issue) {
             Ok(raw) => {
                 let issued = inputs.calibrator().apply(&raw);
                 let said = Said { issue, raw: Arc::new(raw), issued };
-                Self::Ready { said, hours_late: u8::try_from(late).unwrap_or(0) }
+                Self::Ready { said, hours_late }
             }
             Err(fault) => Self::Rejected(Arc::new(fault)),
         }
@@ -224,7 +228,7 @@ impl Said {
 }
 
 fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -> PoolPlan {
-    let failed = |why| PoolPlan { id: pool.id.clone(), outcome: Err(why), moved: None };
+    let failed = |why| PoolPlan { id: pool.id.clone(), outcome: Err(why), moved: None, learned: None };
     match forecasts {
         Forecasts::NoUsage => failed(NoQuota::NoUsage),
         Forecasts::OldUsage { newest_end } => failed(NoQuota::OldUsage { newest_end: *newest_end }),
@@ -238,63 +242,56 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
                 }
                 Some(_) => {}
             }
-            match quota(inputs, pool, said, *hours_late) {
-                Ok((quota, moved)) => PoolPlan { id: pool.id.clone(), outcome: Ok(quota), moved },
-                Err(why) => failed(why),
-            }
+            quota(inputs, pool, said, *hours_late).unwrap_or_else(failed)
         }
     }
 }
 
-fn quota(
-    inputs: &ClusterInputs,
-    pool: &PoolInputs,
-    said: &Said,
-    hours_late: u8,
-) -> Result<(PoolQuota, Option<EtaMoved>), NoQuota> {
-    let issue = said.issue;
-    let corrected = said.of_pool(inputs, &pool.id);
+fn quota(inputs: &ClusterInputs, pool: &PoolInputs, said: &Said, hours_late: u8) -> Result<PoolPlan, NoQuota> {
+    let (issue, now, id) = (said.issue, inputs.now, pool.id.clone());
+    let corrected = said.of_pool(inputs, &id);
     let forecasts = said.issued[corrected.places.clone()].to_vec();
     let settings = &pool.settings.pool;
     settings.check(Some(inputs.run.trained.horizon()))?;
-    // 1. Supply.
-    let latest_demand = latest_demand(&inputs.panel, &pool.id, issue);
-    let supply = supply(&Known { latest_demand, ..pool.known.clone() }, settings, inputs.now)?;
-    // 2. Bounds, over the steps that the promises cover.
-    let calibration = inputs.run.trained.calibration(&pool.id);
-    let chosen = calibration.map_or(Aggregation::SumOfBounds, |known| known.chosen);
-    let aggregation = pool.settings.aggregation.unwrap_or(chosen);
-    let more_steps = hours_late + u8::from(inputs.now.hour().is_ok_and(|hour| hour.instant() != inputs.now));
-    let rate = settings.guarantee_rate;
-    let pool_bounds = forecast_bounds(&pool.id, (&forecasts, &corrected), aggregation, settings, more_steps, rate)?;
-    let live = Live::of(pool, &pool_bounds, inputs.now);
-    let overridden = bounded(pool, &pool_bounds, live.as_ref(), &supply, inputs.now);
-    let demand: Vec<Bound> = overridden.iter().map(|one| one.bound).collect();
-    // Under bounds that follow what is measured eta only brakes.
-    let settings = &if live.is_some() { settings.calibrated() } else { settings.clone() };
-    // 3. Eta, judged by the quotas that it gives now; then the quotas that it gives next.
-    let eta = pool.eta.within(settings);
-    let unmoved = quotas(&supply, &demand, eta.eta);
-    let (eta_decision, moved) = decide_eta(pool, settings, &eta, &unmoved, &supply, inputs.now);
-    let moved = moved.filter(|_| !inputs.eta_frozen);
-    let quotas = match eta_decision {
-        EtaDecision::Move { to, .. } if moved.is_some() => quotas(&supply, &demand, to),
-        _ => unmoved,
-    };
+    let known = Known { latest_demand: latest_demand(&inputs.panel, &id, issue), ..pool.known.clone() };
+    let (_, more_steps) = more_steps(issue, now);
+    let of = BoundsOf { forecasts: &forecasts, corrected: &corrected, set: pool.settings.aggregation, more_steps };
+    let (aggregation, bounds) = of.at(&id, &settings.offered_hours, settings.guarantee_rate)?;
+    let offered = settings.offered_hours.iter().zip(&bounds);
+    let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
+    let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
+    let mut learned = pool.learned.clone();
+    let decided = decide(Inputs {
+        now,
+        known: &known,
+        settings,
+        forecast: Some(&forecast),
+        hp_demand: pool.hp_demand,
+        measured_until: issue.instant(),
+        learned: learned.as_mut(),
+        overrides: &asked(&pool.overrides),
+        eta: pool.eta,
+        unspent: &unspent,
+        newest_outcome: pool.newest_outcome,
+        eta_is_fixed: inputs.eta_frozen,
+    })?;
+    let moved = eta_moved(pool, &decided);
+    let Decided { supply, moving, controlled, demand, quotas, eta_decision, .. } = decided;
     let cold_organizations = forecasts.iter().filter(|one| one.origin() == ForecastOrigin::ColdStart).count();
     let quota = PoolQuota {
-        id: pool.id.clone(),
+        id: id.clone(),
         run: inputs.run.clone(),
-        computed_at: inputs.now,
+        computed_at: now,
         supply,
         settings: pool.settings.clone(),
         aggregation,
         forecasts,
         corrected,
-        bounds: pool_bounds,
-        live,
+        bounds,
+        moving,
+        controlled,
         hp_demand: pool.hp_demand,
-        demand: overridden,
+        demand,
         overrides: pool.overrides.clone(),
         quotas,
         eta_decision,
@@ -304,46 +301,50 @@ fn quota(
         more_steps,
         cold_organizations,
     };
-    Ok((quota, moved))
+    Ok(PoolPlan { id, outcome: Ok(quota), moved, learned })
 }
 
-/// The bounds of forecasts at a guarantee rate, over the steps that the promises cover. They come with what corrected them.
-///
-/// # Errors
-/// A bound exceeds what an amount holds.
-pub(super) fn forecast_bounds(
-    pool: &PoolId,
-    (forecasts, corrected): (&[DemandForecast], &Corrected),
-    aggregation: Aggregation,
-    settings: &PoolSettings,
-    more_steps: u8,
-    rate: GuaranteeRate,
-) -> Result<Vec<PoolBound>, BoundError> {
-    let trained = &corrected.run.trained;
-    let offered = settings.offered_hours.iter();
-    let steps: Vec<_> = offered.map(|hours| covered(*hours, more_steps, trained.horizon())).collect();
-    let (members, raw): (Vec<_>, Vec<_>) = (forecasts.iter().collect(), corrected.raw().iter().collect());
-    let conformal = corrected.calibrator().conformal_of(pool, &raw, rate);
-    bounds(&members, aggregation, trained.calibration(pool), conformal.as_ref(), rate, &steps)
+/// A move of eta, to be written.
+fn eta_moved(pool: &PoolInputs, decided: &Decided) -> Option<EtaMoved> {
+    let moved = decided.moved?;
+    let spent = pool.unspent.iter().filter(|_| moved.spends).map(|(id, _)| *id).collect();
+    let (kept, broken) = (moved.feedback.kept, moved.feedback.broken);
+    Some(EtaMoved { from: moved.from, decision: decided.eta_decision, spent, kept, broken })
 }
 
-/// The bounds with overrides. What HP work holds now is known to the moment where tasks are placed here.
-fn bounded(
-    pool: &PoolInputs,
-    forecast: &[PoolBound],
-    live: Option<&Live>,
-    supply: &Supply,
-    now: UnixSeconds,
-) -> Vec<Overridden> {
-    let needed = pool.hp_demand.unwrap_or(supply.latest_demand);
-    let bounds = demand_bounds(&pool.settings.pool, forecast, live, needed);
-    overridden(&bounds, &asked(&pool.overrides), needed, now)
+/// The forecasts of a pool, of which bounds are made.
+pub(super) struct BoundsOf<'a> {
+    pub forecasts: &'a [DemandForecast],
+    pub corrected: &'a Corrected,
+    /// The aggregation that somebody has set.
+    pub set: Option<Aggregation>,
+    pub more_steps: u8,
 }
 
-/// The forecast steps that a guarantee of `hours` from now covers. Where the forecast ends before, its last step stands
-/// for the rest.
-fn covered(hours: HorizonHours, more_steps: u8, horizon: HorizonHours) -> HorizonHours {
-    HorizonHours::new(u64::from(hours.get()) + u64::from(more_steps)).map_or(horizon, |steps| steps.min(horizon))
+impl BoundsOf<'_> {
+    /// The bounds at a guarantee rate, and how they were aggregated.
+    ///
+    /// # Errors
+    /// A bound exceeds what an amount holds.
+    pub fn at(
+        &self,
+        pool: &PoolId,
+        offered: &[HorizonHours],
+        rate: GuaranteeRate,
+    ) -> Result<(Aggregation, Vec<PoolBound>), BoundError> {
+        let trained = &self.corrected.run.trained;
+        let raw: Vec<_> = self.corrected.raw().iter().collect();
+        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, rate);
+        let of = Forecasted {
+            members: self.forecasts,
+            conformal: conformal.as_ref(),
+            calibration: trained.calibration(pool),
+            aggregation: self.set,
+            horizon: trained.horizon(),
+            more_steps: self.more_steps,
+        };
+        Ok((of.aggregation(), cycle::forecast_bounds(&of, offered, rate)?))
+    }
 }
 
 /// HP demand in the hour before `issue`, as far as it is an amount.
@@ -355,22 +356,4 @@ fn latest_demand(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<Milli
         panel.series_of(pool).iter().map(|series| series.demand_gpus()[hour]).reduce(|sum, demand| sum + demand)
     };
     measured.or_else(filled).and_then(|gpus| MilliGpus::nearest(gpus).ok())
-}
-
-fn decide_eta(
-    pool: &PoolInputs,
-    settings: &PoolSettings,
-    eta: &EtaState,
-    quotas: &[Quota],
-    supply: &Supply,
-    now: UnixSeconds,
-) -> (EtaDecision, Option<EtaMoved>) {
-    let ended: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
-    let feedback = Feedback::of(&ended, pool.newest_outcome, supply, quotas, settings, now);
-    let decision = eta::decide(eta, &feedback, settings, now);
-    let EtaDecision::Move { spends, .. } = decision else { return (decision, None) };
-    let spent = pool.unspent.iter().filter(|_| spends).map(|(id, _)| *id).collect();
-    // From where it is stored: that is what the move is held against when it is written.
-    let Feedback { kept, broken, .. } = feedback;
-    (decision, Some(EtaMoved { from: pool.eta, decision, spent, kept, broken }))
 }

@@ -13,8 +13,8 @@ use vocab::{DemandForecast, MilliGpus, PoolState, UnixSeconds};
 use wire::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
     ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer, ForecastExplanation,
-    LiveExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast, PoolForecastStep, QuotaAnswer,
-    ReasonBody, StepTotalBody, SupplyExplanation,
+    KeptExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast,
+    PoolForecastStep, QuotaAnswer, ReasonBody, StepTotalBody, SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
@@ -114,7 +114,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
     let place = pool.quotas.iter().position(|one| one.hours == quota.hours).unwrap_or(0);
     let bound = &pool.bounds[place];
     Explanation {
-        steps: steps(pool, quota, bound),
+        steps: steps(pool, quota, bound, place),
         what_would_change: quota.what_would_change(),
         placed_by: pool.settings.placed_by.map(|side| side.as_str().to_owned()),
         capacity: CapacityExplanation {
@@ -151,7 +151,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
 }
 
 /// The computation as sentences, each with its numbers.
-fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
+fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> Vec<String> {
     let rate = pool.settings.pool.guarantee_rate;
     let hours = quota.hours;
     let how = match (bound.multiplier, bound.step) {
@@ -166,7 +166,7 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
         Some(from) => format!(", raised from {from:.3} to the bound over fewer hours"),
         None => String::new(),
     };
-    let live = live_sentence(pool, quota, bound) + &sentence(pool, quota);
+    let live = live_sentence(pool, quota, bound) + &kept_sentence(pool, place) + &sentence(pool, quota);
     let decided = &quota.reasons.first().map(ToString::to_string).unwrap_or_default();
     vec![
         format!("C = {} GPUs, from {}", quota.capacity, pool.supply.capacity_source.as_str()),
@@ -181,6 +181,15 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> Vec<String> {
         format!("S0 + Sa = {} + {} = {}", quota.idle, quota.used, quota.ceiling),
         format!("Q_{hours} = min({}, {}) = {}: {decided}", quota.scaled_inventory, quota.ceiling, quota.quota),
     ]
+}
+
+/// How the bound of the peak was moved to keep the promise.
+fn kept_sentence(pool: &PoolQuota, place: usize) -> String {
+    let Some(kept) = kept_explanation(pool, place) else { return String::new() };
+    let KeptExplanation { peak_bound_gpus, lambda } = kept;
+    format!(
+        "; {lambda:.3} of the way from what HP needs now to {peak_bound_gpus:.3}, by how often promises were broken lately"
+    )
 }
 
 /// How the forecast's bound was mixed with the live one.
@@ -246,19 +255,26 @@ fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: 
         organizations: bound.shares.iter().map(share).collect(),
         raised_from_gpus: bound.raised_from_gpus,
         live: live_explanation(pool, bound, place),
+        promise: Some(pool.settings.pool.promise.as_str().to_owned()),
+        kept: kept_explanation(pool, place),
         demand_bound_gpus: quota.demand_bound.as_gpus(),
     }
 }
 
 fn live_explanation(pool: &PoolQuota, bound: &PoolBound, place: usize) -> Option<LiveExplanation> {
-    let live = pool.live.as_ref()?;
-    let mixed = live.mixed.get(place)?;
+    let moving = pool.moving.as_ref()?;
+    let mixed = moving.mixed.get(place)?;
     Some(LiveExplanation {
-        hp_demand_gpus: live.hp_demand.as_gpus(),
+        hp_demand_gpus: moving.hp_demand.as_gpus(),
         forecast_bound_gpus: bound.bound.as_gpus(),
         live_bound_gpus: mixed.live_gpus,
         share: mixed.share,
     })
+}
+
+fn kept_explanation(pool: &PoolQuota, place: usize) -> Option<KeptExplanation> {
+    let moved = pool.controlled.get(place)?;
+    Some(KeptExplanation { peak_bound_gpus: moved.peak_gpus, lambda: moved.lambda })
 }
 
 /// What was done to the forecasts of a pool. Asked for when it is explained: nothing else needs it.

@@ -2,7 +2,6 @@
 
 mod cluster;
 mod explain;
-mod live;
 mod overrides;
 mod what_if;
 
@@ -12,6 +11,5 @@ pub use cluster::{
 pub use explain::{
     Held, amount, answer, at_stage, calibration, explanation, forecast_answer, lowered_reason, pool_forecast,
 };
-pub use live::Live;
 pub use overrides::{has_its_time, override_body, overrides_at};
 pub use what_if::{Changes, what_if};

@@ -1,12 +1,12 @@
 //! A quota as it would be under another capacity, demand, rate or eta: the computation of the plan once more.
 
-use super::cluster::{PoolQuota, forecast_bounds};
+use super::cluster::{BoundsOf, PoolQuota};
 use super::explain::reason;
 use super::overrides::asked;
 use forecaster::bound::BoundError;
 use placement::overrides::overridden;
 use placement::what_if::{Change, changed_bounds, changed_supply, moved_bounds};
-use placement::{Bound, Eta, Quota, Supply, quotas};
+use placement::{Bound, Eta, Quota, Supply};
 use vocab::{GuaranteeRate, HorizonHours, MilliGpus};
 use wire::{WhatIfAnswer, WhatIfSide};
 
@@ -38,11 +38,10 @@ pub fn what_if(pool: &PoolQuota, hours: HorizonHours, changes: &Changes) -> Resu
     // 2. Supply, and what people asked for, which stays as it is.
     let supply = changed_supply(&pool.supply, changes.capacity, changes.demand);
     let asked_for = overridden(&demand, &asked(&pool.overrides), needed, pool.computed_at);
-    let demand: Vec<Bound> = asked_for.iter().map(|one| one.bound).collect();
     // 3. Quotas.
     let now = &pool.quotas[place];
     let eta = changes.eta.unwrap_or(now.eta);
-    let then = &quotas(&supply, &demand, eta)[place];
+    let then = &cycle::cut(&supply, &asked_for, eta)[place];
     Ok(Some(WhatIfAnswer {
         cluster: pool.id.cluster.to_string(),
         gpu_model: pool.id.gpu_model.to_string(),
@@ -60,8 +59,9 @@ fn held_by_hp(pool: &PoolQuota) -> MilliGpus {
 
 /// The bounds at another guarantee rate.
 fn at_rate(pool: &PoolQuota, before: &[Bound], rate: GuaranteeRate) -> Result<Vec<Bound>, BoundError> {
-    let (settings, of) = (&pool.settings.pool, (pool.forecasts.as_slice(), &pool.corrected));
-    let at_rate = forecast_bounds(&pool.id, of, pool.aggregation, settings, pool.more_steps, rate)?;
+    let (set, more_steps) = (Some(pool.aggregation), pool.more_steps);
+    let of = BoundsOf { forecasts: &pool.forecasts, corrected: &pool.corrected, set, more_steps };
+    let (_, at_rate) = of.at(&pool.id, &pool.settings.pool.offered_hours, rate)?;
     let (from, to): (Vec<_>, Vec<_>) =
         pool.bounds.iter().zip(&at_rate).map(|(one, other)| (one.bound, other.bound)).unzip();
     Ok(moved_bounds(before, &from, &to))

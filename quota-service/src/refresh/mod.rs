@@ -5,8 +5,8 @@ pub mod fallback;
 mod follow;
 pub mod heat;
 mod history;
+mod learned;
 pub mod limits;
-mod live;
 pub mod pace;
 mod read;
 mod rounds;
@@ -30,8 +30,8 @@ use crate::trace::span;
 use crate::writes::Writes;
 use arc_swap::ArcSwap;
 use cache::Cache;
+use cycle::Learned;
 pub use follow::Follower;
-use forecaster::live::LiveBound;
 use heat::Heat;
 use history::History;
 use pace::{Haste, Pace};
@@ -234,7 +234,7 @@ pub struct Renewer {
     cache: Cache,
     ledgers: Ledgers,
     /// Of pools whose tasks are placed here. They begin anew with the service, and count after an hour and a bit.
-    live: BTreeMap<PoolId, LiveBound>,
+    learned: BTreeMap<PoolId, Learned>,
     heat: Heat,
     history: History,
     /// The epoch in which each cluster was renewed last: what was known before another one is of no use.
@@ -296,7 +296,7 @@ impl Renewer {
     fn notice(&mut self, cluster: &ClusterName, led: &Led) {
         if self.epochs.insert(cluster.clone(), led.epoch).is_some_and(|before| before != led.epoch) {
             self.ledgers.forget(cluster);
-            self.live.retain(|pool, _| pool.cluster != *cluster);
+            self.learned.retain(|pool, _| pool.cluster != *cluster);
             self.heat.forget(|pool| pool.cluster == *cluster);
             self.history.forget(|pool| pool.cluster == *cluster);
         }
@@ -320,19 +320,19 @@ impl Renewer {
             let caught_up = self.ledgers.catch_up(held, &cluster.name, &inputs.panel, run, now).await;
             told::ledger(service, &cluster.name, "scores", &caught_up);
             inputs.calibrator = self.ledgers.calibrator(&cluster.name, run.id);
-        }
-        for pool in &mut inputs.pools {
-            pool.live = live::before(&self.live, pool);
+            for pool in &mut inputs.pools {
+                pool.learned = Some(learned::take(&mut self.learned, pool));
+            }
         }
         // 3. Think, on a thread of its own, so that requests keep moving.
-        let Some((inputs, mut plan)) = think(inputs).instrument(span!("think")).await else {
+        let Some((mut inputs, mut plan)) = think(inputs).instrument(span!("think")).await else {
             metrics::refresh_failed();
             let problem = "the last renewal broke off: see the log of the service";
             told::keep(service, |pool| pool.id.cluster == cluster.name, problem);
             return Ok(());
         };
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
-        live::remember(&mut self.live, &plan);
+        learned::remember(&mut self.learned, &mut inputs, &mut plan);
         // 4. Write, then publish: an answer may only say what a restart would find again.
         let published = write::write(service, held, &inputs, &placed, plan.pools, &mut self.history)
             .instrument(span!("write"))

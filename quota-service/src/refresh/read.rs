@@ -9,10 +9,11 @@ use crate::settings::ServedSettings;
 use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
 use forecaster::Predict;
 use placement::eta::{Ended, EtaState};
+use placement::kept::Period;
 use placement::{Eta, Known};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{Cluster, Store, StoreError, StoredCalendar};
+use store::{Cluster, Store, StoreError, StoredCalendar, UnspentOutcome};
 use vocab::{HourStart, MilliGpus, Node, PlacedBy, PoolId, PoolState, SeriesId, UnixSeconds};
 
 /// Beyond the lookback: a gap at its far end is filled from before it.
@@ -185,14 +186,19 @@ async fn pool_inputs(
     };
     let lately = now.plus_s(-settings.pool.outcome_window_s);
     let outcomes = store.eta_outcomes(&id, lately, settings.pool.min_outcomes).await?;
-    let unspent = outcomes.unspent.iter().map(|one| (one.id, Ended { at: one.ended_at, broken: one.broken }));
+    let unspent = outcomes.unspent.iter().map(|one| (one.id, ended(one)));
     let eta = store.eta(&id).await?.map_or(
         EtaState { eta: settings.pool.eta_start, moved_at: service.started_at },
         |record| EtaState { eta: Eta::from_micro(record.eta_micro), moved_at: record.moved_at },
     );
     let (unspent, newest_outcome) = (unspent.collect(), outcomes.newest_ended_at);
     let overrides = store.overrides(Some(&id), now, false).await?;
-    Ok(PoolInputs { settings, known, eta, unspent, newest_outcome, hp_demand, live: None, overrides, id })
+    Ok(PoolInputs { settings, known, eta, unspent, newest_outcome, hp_demand, learned: None, overrides, id })
+}
+
+fn ended(one: &UnspentOutcome) -> Ended {
+    let (hours, at) = (one.guarantee_hours, one.ended_at);
+    Ended { at, hours, period: Period::reported(hours, at, one.began_at, one.gpus, one.broken) }
 }
 
 /// The pool as the writer has it, where Headroom places it.

@@ -122,6 +122,13 @@ pub struct BoundExplanation {
     /// How the forecast's bound was mixed with one that follows HP demand from moment to moment; for pools whose tasks are
     /// placed here.
     pub live: Option<LiveExplanation>,
+    /// What p is the probability of: `kept` or `peak`. Null in explanations of before there was a choice.
+    #[serde(default)]
+    pub promise: Option<String>,
+    /// How the bound of the peak was moved so that promises are kept as often as was promised; under `kept`, once the pool was
+    /// watched for a day.
+    #[serde(default)]
+    pub kept: Option<KeptExplanation>,
     /// What each organization adds under `sum-of-bounds`.
     pub organizations: Vec<OrganizationBound>,
     /// The bound before it was raised to that of fewer hours, where it was.
@@ -140,6 +147,15 @@ pub struct LiveExplanation {
     pub live_bound_gpus: Option<f64>,
     /// The proportion that would have lost least over the last days.
     pub share: f64,
+}
+
+/// B_H = needed + λ · (bound of the peak − needed), where needed is what HP needs now. λ rises where promises break more often
+/// than they may, and falls where they break less often.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct KeptExplanation {
+    /// What HP demand stays below with probability p.
+    pub peak_bound_gpus: f64,
+    pub lambda: f64,
 }
 
 /// What the residuals of a pool's measured peaks over the last week say: B_H is the centre and `multiplier` deviations. The

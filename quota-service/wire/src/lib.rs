@@ -38,15 +38,15 @@ pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};
 pub use elastic::{ElasticBody, ElasticRecord, ResizeRecord, SpeedBody};
 pub use explanation::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
-    ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, LiveExplanation,
-    OrganizationBound, OrganizationCorrection, StepTotalBody, SupplyExplanation,
+    ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, KeptExplanation,
+    LiveExplanation, OrganizationBound, OrganizationCorrection, StepTotalBody, SupplyExplanation,
 };
 pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, node_loss};
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
 pub use look::{
     BrokenPromise, DemandAnswer, NodeView, NodeViews, OrganizationDemand, PromiseDay, PromiseHours, PromiseReport,
-    PromotionBody, RunBody, RunList, TaskList,
+    PromiseWorstDay, PromotionBody, RunBody, RunList, TaskList,
 };
 pub use node::{NodeBody, NodeList};
 pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};

@@ -36,11 +36,28 @@ pub struct PromiseDay {
 }
 
 /// Promises of so many hours.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PromiseHours {
     pub hours: u8,
     pub kept: u64,
     pub broken: u64,
+    /// K_H: the share of promised GPUs that HP left where they were for so many hours, as a Kaplan–Meier survival. A task that ends
+    /// early says nothing of what would have come after. Null where no period has ended.
+    pub kept_rate: Option<f64>,
+    /// One standard error of it, with one day left out after the other; null where all began on one day.
+    pub kept_rate_deviation: Option<f64>,
+    /// The same with each period counted once, whatever its GPUs.
+    pub kept_rate_unweighted: Option<f64>,
+    /// The 24 h in which the promise was kept least, by when promises were given; null where no day has 20 of them.
+    pub worst_day: Option<PromiseWorstDay>,
+}
+
+/// The 24 h in which a promise was kept least.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PromiseWorstDay {
+    pub from: String,
+    pub kept_rate: f64,
+    pub periods: u64,
 }
 
 /// A promise that was broken.

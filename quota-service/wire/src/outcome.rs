@@ -4,7 +4,7 @@ use utoipa::ToSchema;
 use vocab::{ClusterName, EventId, GpuModel, NodeId, Outcome, OutcomeKind, PoolId, TaskId};
 
 /// How one guarantee period of a spot run ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeBody {
     /// The reporter's own id; an event counts once however often it arrives.
@@ -17,6 +17,13 @@ pub struct OutcomeBody {
     /// eta.
     pub kind: String,
     pub ended_at: String,
+    /// When the guarantee was given. Without it a period counts as long as its guarantee: a task that ended early by itself then
+    /// counts as kept, and the kept rate looks better than it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_at: Option<String>,
+    /// GPUs that were promised, over all pods; without it, one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,7 +31,7 @@ pub struct OutcomeBody {
 }
 
 /// `POST /v1/outcomes`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeBatch {
     pub outcomes: Vec<OutcomeBody>,
@@ -68,12 +75,20 @@ fn parse(body: &OutcomeBody, place: Place<'_>) -> Result<Outcome, FieldFault> {
         cluster: place.new_name("cluster", &body.cluster, ClusterName::parse)?,
         gpu_model: place.new_name("gpu_model", &body.gpu_model, GpuModel::parse)?,
     };
+    let ended_at = place.instant("ended_at", &body.ended_at)?;
+    let began_at = body.began_at.as_deref().map(|text| place.instant("began_at", text)).transpose()?;
+    if let Some(began) = began_at.filter(|began| *began > ended_at) {
+        let detail = format!("{began} is after ended_at, {ended_at}: write when the guarantee was given");
+        return Err(place.fault("began_at", detail));
+    }
     Ok(Outcome {
         event_id: place.new_name("event_id", &body.event_id, EventId::parse)?,
         pool,
         guarantee_hours: place.hours("guarantee_hours", body.guarantee_hours)?,
         kind,
-        ended_at: place.instant("ended_at", &body.ended_at)?,
+        ended_at,
+        began_at,
+        gpus: body.gpus.map(|gpus| place.gpus("gpus", gpus)).transpose()?,
         task: body.task.as_deref().map(|name| place.new_name("task", name, TaskId::parse)).transpose()?,
         node: body.node.as_deref().map(|name| place.new_name("node", name, NodeId::parse)).transpose()?,
     })
@@ -92,6 +107,8 @@ mod tests {
             guarantee_hours: 1,
             kind: "evicted".into(),
             ended_at: "2020-05-18T00:00:00Z".into(),
+            began_at: None,
+            gpus: None,
             task: None,
             node: None,
         };
@@ -102,8 +119,13 @@ mod tests {
             "/outcomes/0/kind: \"evicted\" is no kind of outcome; there are kept, broken, node_failure, drain, \
              user_deleted"
         );
-        let kept = OutcomeBody { kind: "kept".into(), guarantee_hours: 0, ..body };
-        let parsed: Result<Vec<Outcome>, _> = OutcomeBatch { outcomes: vec![kept] }.try_into();
-        assert_eq!(parsed.unwrap_err()[0].pointer, "/outcomes/0/guarantee_hours");
+        let kept = OutcomeBody { kind: "kept".into(), ..body };
+        let none = OutcomeBody { guarantee_hours: 0, ..kept.clone() };
+        let later = OutcomeBody { began_at: Some("2020-05-18T00:00:01Z".into()), ..kept.clone() };
+        let negative = OutcomeBody { gpus: Some(-1.0), ..kept };
+        for (body, field) in [(none, "guarantee_hours"), (later, "began_at"), (negative, "gpus")] {
+            let parsed: Result<Vec<Outcome>, _> = OutcomeBatch { outcomes: vec![body] }.try_into();
+            assert_eq!(parsed.unwrap_err()[0].pointer, format!("/outcomes/0/{field}"));
+        }
     }
 }

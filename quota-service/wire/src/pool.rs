@@ -153,6 +153,10 @@ pub struct PoolList {
 pub struct SettingsBody {
     /// p.
     pub guarantee_rate: f64,
+    /// What p is the probability of: `kept`, that a promised GPU stays where it is for its hours, or `peak`, that HP demand stays
+    /// below the bound, as in the GFS paper, under which far more promises are kept than p says. Without it, `kept`.
+    #[serde(default)]
+    pub promise: Option<String>,
     /// H, rising.
     pub offered_hours: Vec<u64>,
     /// `auto` (chosen on validation), or the name of one.

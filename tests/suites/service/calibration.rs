@@ -75,7 +75,13 @@ async fn forecasts_that_were_too_low_are_corrected_and_the_explanation_shows_how
     assert!((0.0..=1.0).contains(&share) && (number(&conformal["centre_gpus"]) - centre).abs() < 1e-6, "{conformal}");
     let expected = number(&conformal["centre_gpus"])
         + number(&explained["bound"]["multiplier"]) * number(&conformal["deviation_gpus"]);
-    assert!((number(&explained["bound"]["demand_bound_gpus"]) - expected).abs() < 2e-3, "{explained}");
+    let kept = &explained["bound"]["kept"];
+    assert!((number(&kept["peak_bound_gpus"]) - expected).abs() < 2e-3, "{explained}");
+    // A day has passed: the bound goes a part of the way there.
+    let (needed, lambda) = (number(&explained["supply"]["latest_demand_gpus"]), number(&kept["lambda"]));
+    let moved = needed + lambda * (number(&kept["peak_bound_gpus"]) - needed);
+    assert!((number(&explained["bound"]["demand_bound_gpus"]) - moved).abs() < 2e-3, "{explained}");
+    assert_eq!(explained["bound"]["promise"], "kept");
     assert!(
         explained["steps"][1].as_str().unwrap().contains("measured peaks of the last week"),
         "{}",

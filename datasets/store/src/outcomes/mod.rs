@@ -4,10 +4,10 @@ pub(crate) mod postgres;
 pub(crate) mod sqlite;
 
 use crate::StoreError;
-use crate::stored::{Stamp, horizon, pool, valid, whole};
+use crate::stored::{Stamp, amount, horizon, pool, valid, whole};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use vocab::{EventId, HorizonHours, NodeId, Outcome, OutcomeKind, PoolId, TaskId, UnixSeconds};
+use vocab::{EventId, HorizonHours, MilliGpus, NodeId, Outcome, OutcomeKind, PoolId, TaskId, UnixSeconds};
 
 /// Names a recorded outcome to [`EtaStore::apply_eta_move`](crate::EtaStore::apply_eta_move).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +33,11 @@ pub enum Recorded {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnspentOutcome {
     pub id: OutcomeId,
+    pub guarantee_hours: HorizonHours,
     pub ended_at: UnixSeconds,
+    /// As in [`Outcome`].
+    pub began_at: Option<UnixSeconds>,
+    pub gpus: Option<MilliGpus>,
     pub broken: bool,
 }
 
@@ -53,6 +57,17 @@ pub struct OutcomeCount {
     pub guarantee_hours: HorizonHours,
     pub kind: OutcomeKind,
     pub count: u64,
+}
+
+/// A guarantee period that ended, however it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedPeriod {
+    pub guarantee_hours: HorizonHours,
+    pub kind: OutcomeKind,
+    pub ended_at: UnixSeconds,
+    /// As in [`Outcome`].
+    pub began_at: Option<UnixSeconds>,
+    pub gpus: Option<MilliGpus>,
 }
 
 #[async_trait]
@@ -82,6 +97,14 @@ pub trait OutcomeStore {
     /// As [`count_outcomes`](Self::count_outcomes), by day and hours, in that order.
     async fn outcomes_by_day(&self, pool: &PoolId, since: UnixSeconds) -> Result<Vec<OutcomeCount>, StoreError>;
 
+    /// Those of every kind that ended at `since` or later, newest first, at most `limit`: what the kept rate is made of.
+    async fn ended_periods(
+        &self,
+        pool: &PoolId,
+        since: UnixSeconds,
+        limit: u32,
+    ) -> Result<Vec<EndedPeriod>, StoreError>;
+
     /// Those of one kind that ended at `since` or later, newest first, at most `limit`.
     async fn outcomes_of_kind(
         &self,
@@ -100,6 +123,8 @@ struct OutcomeRow {
     guarantee_hours: i64,
     kind: String,
     ended_at: Stamp,
+    began_at: Option<Stamp>,
+    gpus_milli: Option<i64>,
     task: Option<String>,
     node: Option<String>,
 }
@@ -114,6 +139,8 @@ impl TryFrom<OutcomeRow> for Outcome {
             guarantee_hours: horizon("guarantee hours", row.guarantee_hours)?,
             kind: kind(&row.kind)?,
             ended_at: row.ended_at.0,
+            began_at: row.began_at.map(|began| began.0),
+            gpus: row.gpus_milli.map(|milli| amount("GPUs of an outcome", milli)).transpose()?,
             task: row.task.map(|task| valid("task", TaskId::parse(&task))).transpose()?,
             node: row.node.map(|node| valid("node", NodeId::parse(&node))).transpose()?,
         })
@@ -139,7 +166,7 @@ fn first_of_each(outcomes: &[Outcome]) -> BTreeMap<&EventId, &Outcome> {
 fn judge(outcomes: &[Outcome], mut stored: BTreeMap<EventId, (Outcome, bool)>) -> Vec<Recorded> {
     let words = outcomes.iter().map(|outcome| {
         let (known, is_new) = stored.get_mut(&outcome.event_id).expect("every reported event was read back");
-        match (known == outcome, std::mem::take(is_new)) {
+        match (is_same(known, outcome), std::mem::take(is_new)) {
             (true, true) => Recorded::New,
             (true, false) => Recorded::Repeated,
             (false, _) => Recorded::Conflicting,
@@ -148,11 +175,58 @@ fn judge(outcomes: &[Outcome], mut stored: BTreeMap<EventId, (Outcome, bool)>) -
     words.collect()
 }
 
-/// Rows of id, kind and end of those unspent, newest first, and the end of the newest of all.
-fn eta_outcomes(rows: &[(i64, String, Stamp)], newest: Option<Stamp>) -> Result<EtaOutcomes, StoreError> {
-    let one = |(id, text, ended_at): &(i64, String, Stamp)| {
-        let broken = kind(text)? == OutcomeKind::Broken;
-        Ok(UnspentOutcome { id: OutcomeId(*id), ended_at: ended_at.0, broken })
+/// Whether a repetition says what is stored. A reporter that has learned to say since when and of how many GPUs a promise was
+/// says no other thing than before.
+fn is_same(known: &Outcome, repeated: &Outcome) -> bool {
+    let (began_at, gpus) = (known.began_at.and(repeated.began_at), known.gpus.and(repeated.gpus));
+    *known == Outcome { began_at: began_at.or(known.began_at), gpus: gpus.or(known.gpus), ..repeated.clone() }
+}
+
+/// A row of an outcome that is unspent.
+#[derive(sqlx::FromRow)]
+struct UnspentRow {
+    id: i64,
+    kind: String,
+    guarantee_hours: i64,
+    ended_at: Stamp,
+    began_at: Option<Stamp>,
+    gpus_milli: Option<i64>,
+}
+
+#[derive(sqlx::FromRow)]
+struct PeriodRow {
+    kind: String,
+    guarantee_hours: i64,
+    ended_at: Stamp,
+    began_at: Option<Stamp>,
+    gpus_milli: Option<i64>,
+}
+
+impl TryFrom<PeriodRow> for EndedPeriod {
+    type Error = StoreError;
+
+    fn try_from(row: PeriodRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            guarantee_hours: horizon("guarantee hours", row.guarantee_hours)?,
+            kind: kind(&row.kind)?,
+            ended_at: row.ended_at.0,
+            began_at: row.began_at.map(|began| began.0),
+            gpus: row.gpus_milli.map(|milli| amount("GPUs of an outcome", milli)).transpose()?,
+        })
+    }
+}
+
+/// Those unspent, newest first, and the end of the newest of all.
+fn eta_outcomes(rows: &[UnspentRow], newest: Option<Stamp>) -> Result<EtaOutcomes, StoreError> {
+    let one = |row: &UnspentRow| {
+        Ok(UnspentOutcome {
+            id: OutcomeId(row.id),
+            guarantee_hours: horizon("guarantee hours", row.guarantee_hours)?,
+            ended_at: row.ended_at.0,
+            began_at: row.began_at.map(|began| began.0),
+            gpus: row.gpus_milli.map(|milli| amount("GPUs of an outcome", milli)).transpose()?,
+            broken: kind(&row.kind)? == OutcomeKind::Broken,
+        })
     };
     let unspent = rows.iter().map(one).collect::<Result<_, StoreError>>()?;
     Ok(EtaOutcomes { unspent, newest_ended_at: newest.map(|stamp| stamp.0) })

@@ -1,11 +1,11 @@
 use super::{
-    EtaOutcomes, OutcomeCount, OutcomeRow, OutcomeStore, Recorded, counts, counts_by_day, eta_outcomes, first_of_each,
-    judge,
+    EndedPeriod, EtaOutcomes, OutcomeCount, OutcomeRow, OutcomeStore, PeriodRow, Recorded, counts, counts_by_day,
+    eta_outcomes, first_of_each, judge,
 };
 use crate::StoreError;
 use crate::clusters::postgres::require_clusters;
 use crate::postgres::PostgresStore;
-use crate::stored::{Stamp, all};
+use crate::stored::{Stamp, all, milli};
 use async_trait::async_trait;
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,12 +30,12 @@ impl OutcomeStore for PostgresStore {
 
     async fn eta_outcomes(&self, pool: &PoolId, since: UnixSeconds, at_least: u64) -> Result<EtaOutcomes, StoreError> {
         let unspent = sqlx::query_as(
-            "SELECT id, kind, ended_at FROM outcomes
+            "SELECT id, kind, guarantee_hours, ended_at, began_at, gpus_milli FROM outcomes
              WHERE cluster = $1 AND gpu_model = $2 AND spent_by IS NULL AND kind IN ('kept', 'broken')
                  AND ended_at >= $3
              UNION
-             SELECT id, kind, ended_at FROM (
-                 SELECT id, kind, ended_at FROM outcomes
+             SELECT id, kind, guarantee_hours, ended_at, began_at, gpus_milli FROM (
+                 SELECT id, kind, guarantee_hours, ended_at, began_at, gpus_milli FROM outcomes
                  WHERE cluster = $1 AND gpu_model = $2 AND spent_by IS NULL AND kind IN ('kept', 'broken')
                  ORDER BY ended_at DESC, id DESC LIMIT $4
              ) AS newest
@@ -85,6 +85,20 @@ impl OutcomeStore for PostgresStore {
         counts_by_day(&query.fetch_all(&self.pool).await?)
     }
 
+    async fn ended_periods(
+        &self,
+        pool: &PoolId,
+        since: UnixSeconds,
+        limit: u32,
+    ) -> Result<Vec<EndedPeriod>, StoreError> {
+        let query = sqlx::query_as::<_, PeriodRow>(
+            "SELECT kind, guarantee_hours, ended_at, began_at, gpus_milli FROM outcomes
+             WHERE cluster = $1 AND gpu_model = $2 AND ended_at >= $3 ORDER BY ended_at DESC, id DESC LIMIT $4",
+        );
+        let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).bind(Stamp(since));
+        all(query.bind(i64::from(limit)).fetch_all(&self.pool).await?)
+    }
+
     async fn outcomes_of_kind(
         &self,
         pool: &PoolId,
@@ -111,10 +125,10 @@ pub(crate) async fn insert(
     let options = |text: fn(&Outcome) -> Option<&str>| outcomes.iter().map(|outcome| text(outcome)).collect::<Vec<_>>();
     let query = sqlx::query_scalar(
         "INSERT INTO outcomes
-             (event_id, cluster, gpu_model, guarantee_hours, kind, ended_at, task, node, received_at)
-         SELECT new.*, $9
-         FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::text[],
-             $8::text[]) AS new
+             (event_id, cluster, gpu_model, guarantee_hours, kind, ended_at, began_at, gpus_milli, task, node, received_at)
+         SELECT new.*, $11
+         FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::timestamptz[],
+             $8::bigint[], $9::text[], $10::text[]) AS new
          ON CONFLICT (event_id) DO NOTHING RETURNING event_id",
     )
     .bind(texts(|outcome| outcome.event_id.as_str()))
@@ -123,6 +137,8 @@ pub(crate) async fn insert(
     .bind(outcomes.iter().map(|outcome| i64::from(outcome.guarantee_hours.get())).collect::<Vec<_>>())
     .bind(texts(|outcome| outcome.kind.as_str()))
     .bind(outcomes.iter().map(|outcome| Stamp(outcome.ended_at)).collect::<Vec<_>>())
+    .bind(outcomes.iter().map(|outcome| outcome.began_at.map(Stamp)).collect::<Vec<_>>())
+    .bind(outcomes.iter().map(|outcome| outcome.gpus.map(milli)).collect::<Vec<_>>())
     .bind(options(|outcome| outcome.task.as_ref().map(TaskId::as_str)))
     .bind(options(|outcome| outcome.node.as_ref().map(NodeId::as_str)))
     .bind(Stamp(received_at));

@@ -1,11 +1,11 @@
 use super::{
-    EtaOutcomes, OutcomeCount, OutcomeRow, OutcomeStore, Recorded, counts, counts_by_day, eta_outcomes, first_of_each,
-    judge,
+    EndedPeriod, EtaOutcomes, OutcomeCount, OutcomeRow, OutcomeStore, PeriodRow, Recorded, counts, counts_by_day,
+    eta_outcomes, first_of_each, judge,
 };
 use crate::StoreError;
 use crate::error::unless_missing;
 use crate::sqlite::SqliteStore;
-use crate::stored::{Stamp, all};
+use crate::stored::{Stamp, all, milli};
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
@@ -31,12 +31,12 @@ impl OutcomeStore for SqliteStore {
 
     async fn eta_outcomes(&self, pool: &PoolId, since: UnixSeconds, at_least: u64) -> Result<EtaOutcomes, StoreError> {
         let unspent = sqlx::query_as(
-            "SELECT id, kind, ended_at FROM outcomes
+            "SELECT id, kind, guarantee_hours, ended_at, began_at, gpus_milli FROM outcomes
              WHERE cluster = $1 AND gpu_model = $2 AND spent_by IS NULL AND kind IN ('kept', 'broken')
                  AND ended_at >= $3
              UNION
-             SELECT id, kind, ended_at FROM (
-                 SELECT id, kind, ended_at FROM outcomes
+             SELECT id, kind, guarantee_hours, ended_at, began_at, gpus_milli FROM (
+                 SELECT id, kind, guarantee_hours, ended_at, began_at, gpus_milli FROM outcomes
                  WHERE cluster = $1 AND gpu_model = $2 AND spent_by IS NULL AND kind IN ('kept', 'broken')
                  ORDER BY ended_at DESC, id DESC LIMIT $4
              ) AS newest
@@ -86,6 +86,20 @@ impl OutcomeStore for SqliteStore {
         counts_by_day(&query.fetch_all(&self.readers).await?)
     }
 
+    async fn ended_periods(
+        &self,
+        pool: &PoolId,
+        since: UnixSeconds,
+        limit: u32,
+    ) -> Result<Vec<EndedPeriod>, StoreError> {
+        let query = sqlx::query_as::<_, PeriodRow>(
+            "SELECT kind, guarantee_hours, ended_at, began_at, gpus_milli FROM outcomes
+             WHERE cluster = $1 AND gpu_model = $2 AND ended_at >= $3 ORDER BY ended_at DESC, id DESC LIMIT $4",
+        );
+        let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).bind(Stamp(since));
+        all(query.bind(i64::from(limit)).fetch_all(&self.readers).await?)
+    }
+
     async fn outcomes_of_kind(
         &self,
         pool: &PoolId,
@@ -110,8 +124,8 @@ pub(crate) async fn insert(
 ) -> Result<bool, StoreError> {
     let done = sqlx::query(
         "INSERT INTO outcomes
-             (event_id, cluster, gpu_model, guarantee_hours, kind, ended_at, task, node, received_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (event_id) DO NOTHING",
+             (event_id, cluster, gpu_model, guarantee_hours, kind, ended_at, began_at, gpus_milli, task, node, received_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (event_id) DO NOTHING",
     )
     .bind(outcome.event_id.as_str())
     .bind(outcome.pool.cluster.as_str())
@@ -119,6 +133,8 @@ pub(crate) async fn insert(
     .bind(i64::from(outcome.guarantee_hours.get()))
     .bind(outcome.kind.as_str())
     .bind(Stamp(outcome.ended_at))
+    .bind(outcome.began_at.map(Stamp))
+    .bind(outcome.gpus.map(milli))
     .bind(outcome.task.as_ref().map(TaskId::as_str))
     .bind(outcome.node.as_ref().map(NodeId::as_str))
     .bind(Stamp(received_at))

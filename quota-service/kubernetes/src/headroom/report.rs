@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use vocab::{GpuModel, Organization, Outcome, PoolId, UnixSeconds, UsageRow};
+use vocab::{GpuModel, MilliGpus, Organization, Outcome, PoolId, UnixSeconds, UsageRow};
 use wire::{
     DemandAnswer, OutcomeBatch, OutcomeBody, OutcomeReceipt, PoolStateBody, UsageBatch, UsageReceipt, UsageRowBody,
 };
@@ -182,6 +182,8 @@ fn outcome_body(outcome: &Outcome) -> OutcomeBody {
         guarantee_hours: u64::from(outcome.guarantee_hours.get()),
         kind: outcome.kind.as_str().to_owned(),
         ended_at: outcome.ended_at.to_string(),
+        began_at: outcome.began_at.as_ref().map(ToString::to_string),
+        gpus: outcome.gpus.map(MilliGpus::as_gpus),
         task: outcome.task.as_ref().map(ToString::to_string),
         node: outcome.node.as_ref().map(ToString::to_string),
     }

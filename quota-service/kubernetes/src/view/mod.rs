@@ -226,8 +226,8 @@ impl View {
             let Some(pool) = self.pools.get_mut(&model) else { continue };
             pool.fleet.pass_to(now);
             for (task, guarantee) in pool.fleet.ended_guarantees(now) {
-                let node = pool.node_of(&task);
-                self.outcomes.push(outcomes::kept(&id, &task, guarantee, node));
+                let (node, gpus) = (pool.node_of(&task), pool.gpus_of(&task));
+                self.outcomes.push(outcomes::kept(&id, &task, guarantee, gpus, node));
             }
         }
     }
@@ -292,7 +292,13 @@ impl View {
             let task = pool::task_of(uid);
             let promise = pool.fleet.tasks().get(&task).and_then(|running| running.guarantee);
             if let Some(promise) = promise.filter(|promise| promise.until <= now) {
-                self.outcomes.push(outcomes::kept(&id, &task, promise, pod.node.clone()));
+                self.outcomes.push(outcomes::kept(
+                    &id,
+                    &task,
+                    promise,
+                    Some(outcomes::gpus_of(&pod)),
+                    pod.node.clone(),
+                ));
             }
             pool.lift(&pod);
             // Who was told to be here before there was room has it now.

@@ -3,7 +3,7 @@
 use super::facts::{PodFacts, Uid};
 use crate::view::pool::task_of;
 use placement::fleet::Guarantee;
-use vocab::{EventId, NodeId, Outcome, OutcomeKind, PoolId, TaskClass, TaskId, UnixSeconds};
+use vocab::{EventId, MilliGpus, NodeId, Outcome, OutcomeKind, PoolId, TaskClass, TaskId, UnixSeconds};
 
 /// Promises that ended longer ago were told by who watched then, or concern no eta any more: it looks at a day.
 const TOLD_AGAIN_S: i64 = 86_400;
@@ -61,13 +61,21 @@ pub fn event_id(uid: Uid) -> EventId {
 }
 
 /// It ran to the end of its guarantee.
-pub(super) fn kept(pool: &PoolId, task: &TaskId, guarantee: Guarantee, node: Option<NodeId>) -> Outcome {
+pub(super) fn kept(
+    pool: &PoolId,
+    task: &TaskId,
+    guarantee: Guarantee,
+    gpus: Option<MilliGpus>,
+    node: Option<NodeId>,
+) -> Outcome {
     Outcome {
         event_id: event_id(Uid::of(task.as_str())),
         pool: pool.clone(),
         guarantee_hours: guarantee.hours,
         kind: OutcomeKind::Kept,
         ended_at: guarantee.until,
+        began_at: Some(guarantee.until.plus_s(-guarantee.hours.seconds())),
+        gpus,
         task: Some(task.clone()),
         node,
     }
@@ -85,6 +93,8 @@ pub(super) fn of_end(pool: &PoolId, pod: &PodFacts, end: End, now: UnixSeconds) 
         guarantee_hours: guarantee.hours,
         kind: end.kind(),
         ended_at: now,
+        began_at: Some(pod.since()),
+        gpus: Some(gpus_of(pod)),
         task: Some(task_of(pod.uid)),
         node: pod.node.clone(),
     })
@@ -94,5 +104,10 @@ pub(super) fn of_end(pool: &PoolId, pod: &PodFacts, end: End, now: UnixSeconds) 
 pub(super) fn of_past(pool: &PoolId, pod: &PodFacts, now: UnixSeconds) -> Option<Outcome> {
     let guarantee = Guarantee::from(pod.since(), pod.guarantee?);
     let is_past = pod.class == TaskClass::Spot && guarantee.until <= now && now.since_s(guarantee.until) < TOLD_AGAIN_S;
-    is_past.then(|| kept(pool, &task_of(pod.uid), guarantee, pod.node.clone()))
+    is_past.then(|| kept(pool, &task_of(pod.uid), guarantee, Some(gpus_of(pod)), pod.node.clone()))
+}
+
+/// What the pod asks for.
+pub(super) const fn gpus_of(pod: &PodFacts) -> MilliGpus {
+    MilliGpus::from_gpus(pod.gpus)
 }

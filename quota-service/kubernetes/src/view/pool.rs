@@ -88,6 +88,12 @@ impl PoolView {
         Some(self.fleet.nodes()[place.node].id.clone())
     }
 
+    /// GPUs of a pod.
+    #[must_use]
+    pub fn gpus_of(&self, task: &TaskId) -> Option<MilliGpus> {
+        self.fleet.tasks().get(task).and_then(|running| MilliGpus::from_milli(running.gpus_milli()).ok())
+    }
+
     pub(super) fn place(&mut self, pod: &PodFacts, now: UnixSeconds) {
         let Some(node) = &pod.node else { return };
         self.placed.entry(node.clone()).or_default().insert(pod.uid);

@@ -17,6 +17,11 @@ fn feedback(kept: u64, broken: u64) -> Feedback {
     Feedback { kept, broken, newest_outcome, longest_quota_wait_s: 0, more_would_help: true }
 }
 
+fn ended(at: UnixSeconds, broken: bool) -> Ended {
+    let hours = HorizonHours::ONE;
+    Ended { at, hours, period: Period::reported(hours, at, None, None, broken) }
+}
+
 fn decided(micro: u32, feedback: Feedback) -> EtaDecision {
     decide(&state(micro), &feedback, &PoolSettings::default(), START.plus_s(PATIENCE_S))
 }
@@ -104,10 +109,10 @@ fn a_move_says_why_in_a_sentence() {
 fn a_burst_is_not_hidden_behind_a_quiet_month() {
     let now = START.plus_s(PATIENCE_S);
     let settings = PoolSettings::default();
-    let burst = (0..120).map(|k| Ended { at: now.plus_s(-k), broken: true });
-    let month = (1..5_000).map(|k| Ended { at: now.plus_s(-settings.outcome_window_s - k), broken: false });
+    let burst = (0..120).map(|k| ended(now.plus_s(-k), true));
+    let month = (1..5_000).map(|k| ended(now.plus_s(-settings.outcome_window_s - k), false));
     let all: Vec<_> = burst.chain(month.clone()).collect();
-    assert!(recent(&all, &settings, now).iter().all(|ended| ended.broken));
+    assert!(recent(&all, &settings, now).iter().all(|ended| ended.period.broken));
     assert_eq!(recent(&all, &settings, now).len(), 120);
     let quiet: Vec<_> = month.collect();
     assert_eq!(recent(&quiet, &settings, now).len(), 100, "the newest, where none ended lately");

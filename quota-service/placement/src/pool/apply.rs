@@ -27,9 +27,10 @@ impl Pool {
             self.freed(Stale::Spot);
         }
         for (task, guarantee) in self.fleet.ended_guarantees(self.now) {
-            let since = self.fleet.tasks().get(&task).map_or(guarantee.until, |running| running.since);
-            let (hours, at) = (guarantee.hours, guarantee.until);
-            then.ends.push(PeriodEnd { task, hours, kind: OutcomeKind::Kept, since, at });
+            // Who was promised something runs.
+            if let Some(run) = self.fleet.tasks().get(&task) {
+                then.ends.push(PeriodEnd::of(task, run, guarantee, OutcomeKind::Kept, guarantee.until));
+            }
             self.freed(Stale::Spot);
         }
         while let Some((until, task)) = self.resting.pop_first() {
@@ -230,8 +231,8 @@ impl Pool {
         free: UnixSeconds,
         then: &mut Consequences,
     ) {
-        if let Some(Guarantee { hours, .. }) = run.guarantee {
-            then.ends.push(PeriodEnd { task: task.clone(), hours, kind, since: run.since, at: self.now });
+        if let Some(guarantee) = run.guarantee {
+            then.ends.push(PeriodEnd::of(task.clone(), run, guarantee, kind, self.now));
         }
         self.borrowing.remove(task);
         let Some(Admitted { request, mut evicted, .. }) = self.requests.remove(task) else { return };
@@ -277,8 +278,8 @@ impl Pool {
                 Ending::Finished => OutcomeKind::Kept,
                 Ending::Deleted => OutcomeKind::UserDeleted,
             };
-            if let Some(Guarantee { hours, .. }) = run.guarantee {
-                then.ends.push(PeriodEnd { task: task.clone(), hours, kind, since: run.since, at: self.now });
+            if let Some(guarantee) = run.guarantee {
+                then.ends.push(PeriodEnd::of(task.clone(), &run, guarantee, kind, self.now));
             }
             if run.class == TaskClass::Spot && ending == Ending::Finished {
                 self.count_run(false);

@@ -4,6 +4,7 @@ use super::Request;
 use super::demand::HourOfDemand;
 use crate::decide::Limit;
 use crate::fleet::{GpuPlace, Guarantee, NodeError, PlanFault, PodPlace, PodRequest, Running};
+use crate::kept::Period;
 use std::sync::Arc;
 use vocab::{HorizonHours, NodeId, Organization, OutcomeKind, TaskId, Topology, UnixSeconds};
 
@@ -142,6 +143,19 @@ pub struct PeriodEnd {
     /// When the run began, and when the period ended: together with the task they name the period.
     pub since: UnixSeconds,
     pub at: UnixSeconds,
+    /// What the period was, up to its end.
+    pub period: Period,
+}
+
+impl PeriodEnd {
+    /// The period of a run that ends now.
+    pub(super) fn of(task: TaskId, run: &Running, promised: Guarantee, kind: OutcomeKind, at: UnixSeconds) -> Self {
+        let Guarantee { hours, until } = promised;
+        let began = until.plus_s(-hours.seconds());
+        let (lasted_s, broken) = (at.since_s(began), kind == OutcomeKind::Broken);
+        let period = Period { began, lasted_s, gpus_milli: run.gpus_milli(), broken };
+        Self { task, hours, kind, since: run.since, at, period }
+    }
 }
 
 /// A run that was cut.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt::Debug;
-use vocab::{HorizonHours, NodeId, Outcome, PoolId, UnixSeconds, UsageRow};
+use vocab::{HorizonHours, MilliGpus, NodeId, Outcome, PoolId, UnixSeconds, UsageRow};
 use wire::{
     FieldFault, NodeBody, OutcomeBatch, OutcomeBody, OverrideRequest, PolicyBody, PoolStateBody, RequestRecord,
     SettingsBody, SpeedBody, TaskBody, UsageBatch, UsageRowBody, from_json,
@@ -114,6 +114,8 @@ fn outcomes(body: &[u8]) {
         guarantee_hours: u64::from(outcome.guarantee_hours.get()),
         kind: outcome.kind.as_str().to_owned(),
         ended_at: outcome.ended_at.to_string(),
+        began_at: outcome.began_at.as_ref().map(ToString::to_string),
+        gpus: outcome.gpus.map(MilliGpus::as_gpus),
         task: outcome.task.as_ref().map(ToString::to_string),
         node: outcome.node.as_ref().map(ToString::to_string),
     };

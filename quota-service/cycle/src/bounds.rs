@@ -1,0 +1,68 @@
+//! Bounds of a pool's forecasts, over the hours that a promise given now covers.
+
+use forecaster::bound::{Aggregation, BoundError, PoolBound, PoolCalibration, bounds};
+use forecaster::calibration::Conformal;
+use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, UnixSeconds};
+
+/// Measured peaks from which an order statistic at 0.9 exists, and a few more.
+const LEAST_RESIDUALS: usize = 12;
+
+/// What a pool's bounds are made of.
+pub struct Forecasted<'a> {
+    /// Of its organizations, as they are issued.
+    pub members: &'a [DemandForecast],
+    /// What its measured peaks say.
+    pub conformal: Option<&'a Conformal>,
+    /// What validation found; none before anything is trained.
+    pub calibration: Option<&'a PoolCalibration>,
+    /// As somebody has set it; else as validation chooses.
+    pub aggregation: Option<Aggregation>,
+    /// That the forecasts reach.
+    pub horizon: HorizonHours,
+    /// Steps that a promise covers beyond its own hours ([`more_steps`]).
+    pub more_steps: u8,
+}
+
+impl Forecasted<'_> {
+    /// How organizations become one bound. Before anything is trained the pool's own measured peaks decide, as soon as there
+    /// are some.
+    #[must_use]
+    pub fn aggregation(&self) -> Aggregation {
+        let has_peaks = |known: &Conformal| known.hours.iter().all(|one| one.residuals >= LEAST_RESIDUALS);
+        let untrained = || match self.conformal {
+            Some(known) if has_peaks(known) => Aggregation::Conformal,
+            _ => Aggregation::SumOfBounds,
+        };
+        self.aggregation.unwrap_or_else(|| self.calibration.map_or_else(untrained, |known| known.chosen))
+    }
+
+    /// The forecast steps that a promise of `hours` from now covers. Where the forecast ends before, its last step stands for
+    /// the rest.
+    fn covered(&self, hours: HorizonHours) -> HorizonHours {
+        let steps = u64::from(hours.get()) + u64::from(self.more_steps);
+        HorizonHours::new(steps).map_or(self.horizon, |steps| steps.min(self.horizon))
+    }
+}
+
+/// Steps that a promise given at `now` covers beyond its own hours: those of usage that has not come yet, and one where it
+/// starts within an hour and so ends within another. The first value are the hours that are late.
+#[must_use]
+pub fn more_steps(issue: HourStart, now: UnixSeconds) -> (u8, u8) {
+    let Ok(hour) = now.hour() else { return (0, 0) };
+    let late = u8::try_from(hour.hours_since(issue).max(0)).unwrap_or(u8::MAX);
+    (late, late.saturating_add(u8::from(hour.instant() != now)))
+}
+
+/// B_H of the forecasts for each of `offered`, at a guarantee rate.
+///
+/// # Errors
+/// A bound exceeds what an amount holds.
+pub fn forecast_bounds(
+    of: &Forecasted<'_>,
+    offered: &[HorizonHours],
+    rate: GuaranteeRate,
+) -> Result<Vec<PoolBound>, BoundError> {
+    let members: Vec<&DemandForecast> = of.members.iter().collect();
+    let steps: Vec<_> = offered.iter().map(|hours| of.covered(*hours)).collect();
+    bounds(&members, of.aggregation(), of.calibration, of.conformal, rate, &steps)
+}

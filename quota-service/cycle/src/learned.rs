@@ -1,0 +1,82 @@
+//! What was learned of one pool, from renewal to renewal.
+
+use forecaster::live::{LiveBound, Mixed};
+use forecaster::risk::{Controlled, Moment, RiskControl, Stated};
+use placement::eta::Ended;
+use placement::{Bound, Supply};
+use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
+
+/// Renewals closer together than this teach nothing of how much demand moves: that is measured at even intervals.
+const LEAST_INTERVAL_S: i64 = 150;
+
+/// What was learned of one pool, at one guarantee rate and for some hours.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learned {
+    /// Of demand that is known from moment to moment.
+    live: LiveBound,
+    risk: RiskControl,
+    /// Until when outcomes were looked at.
+    judged_at: Option<UnixSeconds>,
+}
+
+/// How the bounds moved with what demand does from moment to moment.
+#[derive(Debug, Clone)]
+pub struct Moving {
+    /// HP GPUs, running and waiting, now.
+    pub hp_demand: MilliGpus,
+    /// For each of the offered hours; empty where nothing is known.
+    pub mixed: Vec<Mixed>,
+}
+
+impl Learned {
+    #[must_use]
+    pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
+        Self { live: LiveBound::new(rate, offered), risk: RiskControl::new(rate, offered), judged_at: None }
+    }
+
+    /// For another rate and other hours: what still holds stays known.
+    #[must_use]
+    pub fn made_for(self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
+        Self { live: self.live.made_for(rate, offered), risk: self.risk.made_for(rate, offered), ..self }
+    }
+
+    /// Whether bounds move to what keeps the promise. Before, they are those of the peak.
+    #[must_use]
+    pub fn is_known(&self, now: UnixSeconds) -> bool {
+        self.risk.is_known(now)
+    }
+
+    /// Mixes forecast bounds with what demand does, and learns the demand of this moment.
+    pub(crate) fn mix(&mut self, now: UnixSeconds, hp_demand: MilliGpus, forecast: Option<&[Bound]>) -> Moving {
+        let gpus: Option<Vec<f64>> = forecast.map(|all| all.iter().map(|one| one.bound.as_gpus()).collect());
+        let is_early = self.live.learned_at().is_some_and(|last| now.since_s(last) < LEAST_INTERVAL_S);
+        let mixed = if is_early {
+            self.live.clone().mix(now, hp_demand.milli(), gpus.as_deref())
+        } else {
+            self.live.mix(now, hp_demand.milli(), gpus.as_deref())
+        };
+        Moving { hp_demand, mixed }
+    }
+
+    /// Moves bounds of the peak to what keeps the promise, and learns the demand of this moment and what became of promises
+    /// since the last one; `ended` are the newest of them, newest first.
+    pub(crate) fn control(
+        &mut self,
+        moment: &Moment,
+        supply: &Supply,
+        peak: &[Bound],
+        ended: &[Ended],
+    ) -> Vec<Controlled> {
+        let before = self.judged_at.replace(moment.now);
+        for one in ended.iter().take_while(|one| before.is_some_and(|before| one.at > before)) {
+            let gpus = one.period.gpus_milli as f64 / 1_000.0;
+            let exposed = gpus * one.period.lasted_s as f64 / one.hours.seconds() as f64;
+            let broken = if one.period.broken { gpus } else { 0.0 };
+            self.risk.ended(one.hours, broken, exposed, moment.capacity);
+        }
+        let stated =
+            |one: &Bound| Stated { bound_gpus: one.bound.as_gpus(), is_sold: !supply.spot(one.hours).is_zero() };
+        let stated: Vec<_> = peak.iter().map(stated).collect();
+        self.risk.control(moment, &stated)
+    }
+}

@@ -1,0 +1,16 @@
+//! The quota cycle, once: the service, its what-if, the simulator and the backtest of what is served call it, and each adds
+//! only where its inputs come from. Pure: no clock, no I/O, no log, no randomness.
+//!
+//! ```text
+//! forecasts ──► forecast_bounds ──┐
+//! HP demand now ──► Learned ──────┼──► bounds ──► overrides ──► eta ──► quotas with reasons
+//! known, settings, outcomes ──────┘                                     and what is learned now
+//! ```
+
+mod bounds;
+mod learned;
+mod pool;
+
+pub use bounds::{Forecasted, forecast_bounds, more_steps};
+pub use learned::{Learned, Moving};
+pub use pool::{Decided, Inputs, Moved, cut, decide};

@@ -1,0 +1,138 @@
+//! One pool, one renewal.
+
+use crate::learned::{Learned, Moving};
+use forecaster::risk::{Controlled, Moment};
+use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback, HoldReason};
+use placement::overrides::{Overridden, overridden};
+use placement::{Bound, Eta, Known, PoolSettings, Promise, Quota, Supply, Unknown, quotas, supply};
+use vocab::{MilliGpus, Override, OverrideId, UnixSeconds};
+
+/// What is measured and known of a pool at one moment.
+#[derive(Debug)]
+pub struct Inputs<'a> {
+    pub now: UnixSeconds,
+    pub known: &'a Known,
+    pub settings: &'a PoolSettings,
+    /// By the forecast, one for each of the offered hours; none while there is no forecast.
+    pub forecast: Option<&'a [Bound]>,
+    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed by Headroom.
+    pub hp_demand: Option<MilliGpus>,
+    /// The end of the newest hour whose usage is known.
+    pub measured_until: UnixSeconds,
+    /// What was learned before, and is now; none where nothing is to be learned.
+    pub learned: Option<&'a mut Learned>,
+    pub overrides: &'a [(OverrideId, Override)],
+    /// As it is stored; the settings may have drawn its bounds closer since.
+    pub eta: EtaState,
+    /// Outcomes that may still move eta, newest first.
+    pub unspent: &'a [Ended],
+    pub newest_outcome: Option<UnixSeconds>,
+    /// Whether eta stays where it is, whatever it should do.
+    pub eta_is_fixed: bool,
+}
+
+/// Quotas with everything that they were made of.
+#[derive(Debug)]
+pub struct Decided {
+    pub supply: Supply,
+    pub moving: Option<Moving>,
+    /// How the bounds of the peak were moved to keep the promise, for each of the offered hours; empty where they were not.
+    pub controlled: Vec<Controlled>,
+    /// The bounds that the quotas are cut from, with what people asked for.
+    pub demand: Vec<Overridden>,
+    /// Empty where neither a forecast nor anything learned says what HP will need.
+    pub quotas: Vec<Quota>,
+    pub eta_decision: EtaDecision,
+    /// Where eta moved.
+    pub moved: Option<Moved>,
+}
+
+/// A move of eta.
+#[derive(Debug, Clone, Copy)]
+pub struct Moved {
+    /// As it was stored: that is what the move is held against when it is written.
+    pub from: EtaState,
+    pub to: EtaState,
+    pub feedback: Feedback,
+    /// Whether all outcomes so far are spent.
+    pub spends: bool,
+}
+
+/// The quotas of a pool from now on. `learned` learns of this moment.
+///
+/// # Errors
+/// The capacity is not known.
+pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
+    // 1. Supply.
+    let supply = supply(inputs.known, inputs.settings, inputs.now)?;
+    // 2. Bounds of the peak: of the forecast, and of what demand does from moment to moment. What HP work holds now is known to
+    // the moment where tasks are placed here.
+    let needed = inputs.hp_demand.unwrap_or(supply.latest_demand);
+    let moving = match (&mut inputs.learned, inputs.hp_demand) {
+        (Some(learned), Some(hp_demand)) => Some(learned.mix(inputs.now, hp_demand, inputs.forecast)),
+        _ => None,
+    };
+    let peak = peak_bounds(&inputs, moving.as_ref(), needed);
+    // 3. Moved to what keeps the promise, and by what people asked for.
+    let controlled = control(&mut inputs, &supply, &peak, needed);
+    let bounds = kept_bounds(peak, &controlled);
+    let demand = overridden(&bounds, inputs.overrides, needed, inputs.now);
+    // 4. Eta, judged by the quotas that it gives now; then the quotas that it gives next.
+    let settings = match (controlled.is_empty(), moving.is_some()) {
+        (false, _) => inputs.settings.eta_at_rest(),
+        (true, true) => inputs.settings.calibrated(),
+        (true, false) => inputs.settings.clone(),
+    };
+    let state = inputs.eta.within(&settings);
+    let unmoved = cut(&supply, &demand, state.eta);
+    let (eta_decision, feedback) = if controlled.is_empty() {
+        let feedback = Feedback::of(inputs.unspent, inputs.newest_outcome, &supply, &unmoved, &settings, inputs.now);
+        (eta::decide(&state, &feedback, &settings, inputs.now), Some(feedback))
+    } else {
+        (EtaDecision::Hold(HoldReason::BoundLearns), None)
+    };
+    let moved = match (eta_decision, feedback) {
+        (EtaDecision::Move { to, spends, .. }, Some(feedback)) if !inputs.eta_is_fixed => {
+            Some(Moved { from: inputs.eta, to: EtaState { eta: to, moved_at: inputs.now }, feedback, spends })
+        }
+        _ => None,
+    };
+    let quotas = moved.map_or(unmoved, |moved| cut(&supply, &demand, moved.to.eta));
+    Ok(Decided { supply, moving, controlled, demand, quotas, eta_decision, moved })
+}
+
+/// The quotas under bounds with overrides.
+#[must_use]
+pub fn cut(supply: &Supply, demand: &[Overridden], eta: Eta) -> Vec<Quota> {
+    let bounds: Vec<Bound> = demand.iter().map(|one| one.bound).collect();
+    quotas(supply, &bounds, eta)
+}
+
+/// Those of the forecast, or mixed ones, and never less than `needed`, the newest measured HP demand.
+fn peak_bounds(inputs: &Inputs<'_>, moving: Option<&Moving>, needed: MilliGpus) -> Vec<Bound> {
+    let one = |(place, hours): (usize, &vocab::HorizonHours)| {
+        let mixed = moving.and_then(|moving| Some(moving.mixed.get(place)?.demand_bound(moving.hp_demand)));
+        let bound = mixed.or_else(|| Some(inputs.forecast?.get(place)?.bound))?;
+        Some(Bound { hours: *hours, bound: bound.max(needed) })
+    };
+    inputs.settings.offered_hours.iter().enumerate().filter_map(one).collect()
+}
+
+/// How bounds of the peak move to what keeps the promise; empty where they do not. It learns in any case, so that a pool whose
+/// promise is changed does not begin at nothing.
+fn control(inputs: &mut Inputs<'_>, supply: &Supply, peak: &[Bound], needed: MilliGpus) -> Vec<Controlled> {
+    let Some(learned) = &mut inputs.learned else { return Vec::new() };
+    let measured_at = if inputs.hp_demand.is_some() { inputs.now } else { inputs.measured_until };
+    let moment = Moment { now: inputs.now, measured_at, demand: needed, capacity: supply.capacity };
+    let controlled = learned.control(&moment, supply, peak, inputs.unspent);
+    let is_moved = inputs.settings.promise == Promise::Kept && learned.is_known(inputs.now);
+    if is_moved { controlled } else { Vec::new() }
+}
+
+fn kept_bounds(peak: Vec<Bound>, controlled: &[Controlled]) -> Vec<Bound> {
+    let moved = |place: usize, one: Bound| controlled.get(place).map_or(one.bound, Controlled::bound);
+    peak.into_iter().enumerate().map(|(place, one)| Bound { bound: moved(place, one), ..one }).collect()
+}
+
+#[cfg(test)]
+mod tests;

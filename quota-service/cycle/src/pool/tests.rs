@@ -1,0 +1,161 @@
+//! A pool of 1,000 GPUs over days, renewal by renewal.
+
+use super::*;
+use placement::kept::Period;
+use vocab::{ClusterName, GpuModel, HorizonHours, OverrideKind, PoolId, PoolState};
+
+const RENEWAL_S: i64 = 300;
+const DAY: i64 = 86_400 / RENEWAL_S;
+
+fn gpus(gpus: u32) -> MilliGpus {
+    MilliGpus::from_gpus(gpus)
+}
+
+fn at(renewal: i64) -> UnixSeconds {
+    UnixSeconds::new(renewal * RENEWAL_S)
+}
+
+fn name() -> PoolId {
+    PoolId { cluster: ClusterName::parse("earth").unwrap(), gpu_model: GpuModel::parse("V100").unwrap() }
+}
+
+/// One hour is offered, at 0.9.
+fn settings(promise: Promise) -> PoolSettings {
+    PoolSettings { promise, offered_hours: vec![HorizonHours::ONE], ..PoolSettings::default() }
+}
+
+/// A pool whose HP needs 300 GPUs, of which spot holds `spot` under promises.
+struct World {
+    settings: PoolSettings,
+    learned: Learned,
+    eta: EtaState,
+    /// Where it is known from moment to moment.
+    hp_demand: Option<MilliGpus>,
+    spot: u32,
+    ended: Vec<Ended>,
+}
+
+impl World {
+    fn new(promise: Promise, spot: u32) -> Self {
+        let settings = settings(promise);
+        let learned = Learned::new(settings.guarantee_rate, &settings.offered_hours);
+        let eta = EtaState { eta: Eta::ONE, moved_at: at(0) };
+        Self { settings, learned, eta, hp_demand: None, spot, ended: Vec::new() }
+    }
+
+    fn renew(&mut self, renewal: i64, asked: &[(OverrideId, Override)]) -> Decided {
+        let state = PoolState {
+            pool: name(),
+            capacity: gpus(1_000),
+            idle: gpus(700 - self.spot),
+            spot_by_guarantee: vec![(HorizonHours::ONE, gpus(self.spot))].into_iter().collect(),
+            longest_quota_wait_s: 7_200,
+            as_of: at(renewal),
+        };
+        let known = Known { state: Some(state), latest_demand: Some(gpus(300)), ..Known::default() };
+        let decided = decide(Inputs {
+            now: at(renewal),
+            known: &known,
+            settings: &self.settings,
+            forecast: Some(&[Bound { hours: HorizonHours::ONE, bound: gpus(500) }]),
+            hp_demand: self.hp_demand,
+            measured_until: at(renewal - renewal % 12),
+            learned: Some(&mut self.learned),
+            overrides: asked,
+            eta: self.eta,
+            unspent: &self.ended,
+            newest_outcome: self.ended.first().map(|one| one.at),
+            eta_is_fixed: false,
+        });
+        let decided = decided.unwrap();
+        self.eta = decided.moved.map_or(self.eta, |moved| moved.to);
+        decided
+    }
+
+    /// Twelve hours of promises of 8 GPUs each, of which `broken` of ten break after half of their hour.
+    fn half_a_day(&mut self, from: i64, broken: i64) -> Decided {
+        let renewals = from..from + DAY / 2;
+        let last = renewals.map(|renewal| {
+            let one = |number: i64| {
+                let (is_broken, began) = (number < broken, at(renewal - 12));
+                let lasted_s = if is_broken { 1_800 } else { 3_600 };
+                let period = Period { began, lasted_s, gpus_milli: 8_000, broken: is_broken };
+                Ended { at: at(renewal), hours: HorizonHours::ONE, period }
+            };
+            self.ended.splice(0..0, (0..10).map(one));
+            self.renew(renewal, &[])
+        });
+        last.last().unwrap()
+    }
+}
+
+#[test]
+fn on_its_first_day_a_pool_is_served_as_under_peak_and_then_sells_what_is_kept() {
+    let (mut kept, mut peak) = (World::new(Promise::Kept, 80), World::new(Promise::Peak, 80));
+    for renewal in 0..DAY {
+        let (one, other) = (kept.renew(renewal, &[]), peak.renew(renewal, &[]));
+        assert_eq!(one.quotas, other.quotas);
+        assert!(one.controlled.is_empty() && one.demand[0].bound.bound == gpus(500), "{one:?}");
+    }
+    let first = kept.renew(DAY, &[]);
+    assert_eq!((first.controlled[0].lambda, first.quotas[0].demand_bound), (0.7, gpus(440)));
+    assert_eq!(peak.renew(DAY, &[]).quotas[0].demand_bound, gpus(500));
+    assert_eq!(first.eta_decision, EtaDecision::Hold(HoldReason::BoundLearns));
+    // Nothing breaks: more is sold, up to all that HP does not need now.
+    let more = kept.half_a_day(DAY + 1, 0);
+    assert!(more.quotas[0].demand_bound < gpus(440), "{more:?}");
+    let all = kept.half_a_day(DAY + DAY / 2 + 1, 0);
+    assert_eq!((all.quotas[0].demand_bound, all.quotas[0].quota), (gpus(300), gpus(700)));
+}
+
+#[test]
+fn promises_that_break_raise_the_bound_past_that_of_the_peak() {
+    let mut pool = World::new(Promise::Kept, 80);
+    (0..=DAY).for_each(|renewal| drop(pool.renew(renewal, &[])));
+    let after = pool.half_a_day(DAY + 1, 5);
+    assert!(after.controlled[0].lambda > 1.0 && after.quotas[0].demand_bound > gpus(500), "{after:?}");
+    assert_eq!(pool.eta.eta, Eta::ONE);
+}
+
+#[test]
+fn an_outcome_moves_it_once_however_often_it_is_looked_at() {
+    let mut pool = World::new(Promise::Kept, 80);
+    (0..=DAY).for_each(|renewal| drop(pool.renew(renewal, &[])));
+    let period = Period { began: at(DAY), lasted_s: 600, gpus_milli: 64_000, broken: true };
+    pool.ended.push(Ended { at: at(DAY + 2), hours: HorizonHours::ONE, period });
+    let moved = pool.renew(DAY + 2, &[]).controlled[0].lambda;
+    assert!(moved > 0.7);
+    for renewal in DAY + 3..DAY + 9 {
+        assert_eq!(pool.renew(renewal, &[]).controlled[0].lambda, moved);
+    }
+}
+
+#[test]
+fn a_pool_that_a_scheduler_places_learns_from_its_usage_while_nobody_holds_a_promise() {
+    let mut pool = World::new(Promise::Kept, 0);
+    (0..2 * DAY).for_each(|renewal| drop(pool.renew(renewal, &[])));
+    let learned = pool.renew(2 * DAY, &[]);
+    assert!(learned.moving.is_none() && learned.controlled[0].lambda < 0.7, "{learned:?}");
+    assert!(learned.quotas[0].demand_bound >= gpus(300));
+}
+
+#[test]
+fn demand_that_is_known_from_moment_to_moment_has_its_say_after_a_day_and_no_bound_is_below_it() {
+    let mut pool = World { hp_demand: Some(gpus(300)), ..World::new(Promise::Peak, 80) };
+    let first = (0..DAY).map(|renewal| pool.renew(renewal, &[]));
+    assert!(first.last().unwrap().moving.unwrap().mixed.iter().all(|one| one.share == 0.0));
+    let later = (DAY..2 * DAY).map(|renewal| pool.renew(renewal, &[])).last().unwrap();
+    assert_eq!((later.moving.unwrap().mixed[0].share, later.quotas[0].demand_bound), (1.0, gpus(300)));
+    pool.hp_demand = Some(gpus(900));
+    assert!(pool.renew(2 * DAY, &[]).quotas[0].demand_bound >= gpus(900));
+}
+
+#[test]
+fn what_people_reserve_comes_on_top_and_is_never_learned_away() {
+    let mut pool = World::new(Promise::Kept, 80);
+    (0..=DAY).for_each(|renewal| drop(pool.renew(renewal, &[])));
+    let (from, to) = (at(DAY), at(DAY + 100));
+    let what = Override { pool: name(), kind: OverrideKind::Reserve, gpus: gpus(64), from, to };
+    let reserved = pool.renew(DAY + 1, &[(OverrideId(1), what)]);
+    assert_eq!((reserved.demand[0].before, reserved.quotas[0].demand_bound), (gpus(440), gpus(504)));
+}

@@ -1,0 +1,239 @@
+//! Kept rate K_H: the share of GPUs that a promise of H hours left where they were for H hours (PROMISE §2).
+//!
+//! A period that ends by itself after ten minutes of a promise of four hours has kept nothing: it says that ten minutes went
+//! well, and no more. So K_H is the Kaplan–Meier survival at H, each period weighted by its GPUs. The event is an eviction
+//! by HP; everything else that ends a period ends its observation.
+
+use std::collections::BTreeSet;
+use vocab::{HorizonHours, MilliGpus, UnixSeconds};
+
+const DAY_S: i64 = 86_400;
+const HOUR_S: i64 = 3_600;
+
+/// What was seen of one guarantee period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    pub began: UnixSeconds,
+    /// How long it was seen, in seconds; at most the promise.
+    pub lasted_s: i64,
+    /// Thousandths of a GPU over all pods.
+    pub gpus_milli: u64,
+    /// Whether HP evicted it. A task's own end, a deletion, a failed node and a drain are no evictions.
+    pub broken: bool,
+}
+
+/// K_H of some periods, and what it rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KeptRate {
+    /// Kaplan–Meier survival at H, weighted by GPUs.
+    pub rate: f64,
+    /// The same with each period counted once.
+    pub unweighted: f64,
+    /// One standard error of `rate`, from leaving out one day after the other (evictions of a day come together); none
+    /// where all periods began on one day.
+    pub deviation: Option<f64>,
+    pub periods: u64,
+    pub broken: u64,
+}
+
+impl Period {
+    /// As it was reported. One whose beginning is not known counts as long as its promise, one whose GPUs are not known as one
+    /// GPU.
+    #[must_use]
+    pub fn reported(
+        hours: HorizonHours,
+        ended_at: UnixSeconds,
+        began_at: Option<UnixSeconds>,
+        gpus: Option<MilliGpus>,
+        broken: bool,
+    ) -> Self {
+        let began = began_at.unwrap_or_else(|| ended_at.plus_s(-hours.seconds()));
+        let lasted_s = ended_at.since_s(began).clamp(0, hours.seconds());
+        Self { began, lasted_s, gpus_milli: gpus.map_or(1_000, MilliGpus::milli), broken }
+    }
+}
+
+impl KeptRate {
+    /// K_H of these periods; `None` of none.
+    #[must_use]
+    pub fn of(periods: &[Period], hours: HorizonHours) -> Option<Self> {
+        let rate = survival(periods, hours.seconds(), |one| one.gpus_milli)?;
+        let unweighted = survival(periods, hours.seconds(), |_| 1)?;
+        let broken = periods.iter().filter(|one| one.broken).count() as u64;
+        let deviation = deviation(periods, hours);
+        Some(Self { rate, unweighted, deviation, periods: periods.len() as u64, broken })
+    }
+}
+
+/// The 24 h in which promises of the pool were kept least, by when they were given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorstDay {
+    pub from: UnixSeconds,
+    pub rate: f64,
+    pub periods: u64,
+}
+
+impl WorstDay {
+    /// Days with fewer periods say nothing.
+    pub const LEAST_PERIODS: usize = 20;
+
+    /// Of the days that begin with an hour of UTC; `None` where none has enough periods.
+    #[must_use]
+    pub fn of(periods: &[Period], hours: HorizonHours) -> Option<Self> {
+        let mut sorted = periods.to_vec();
+        sorted.sort_unstable_by_key(|one| one.began);
+        let (first, last) = (sorted.first()?.began.get(), sorted.last()?.began.get());
+        let begins = first.div_euclid(HOUR_S)..=last.div_euclid(HOUR_S);
+        let day = |hour: i64| {
+            let (from, to) = (hour * HOUR_S, hour * HOUR_S + DAY_S);
+            let begin = sorted.partition_point(|one| one.began.get() < from);
+            let end = sorted.partition_point(|one| one.began.get() < to);
+            let of_day = &sorted[begin..end];
+            let rate = survival(of_day, hours.seconds(), |one| one.gpus_milli)?;
+            let is_enough = of_day.len() >= Self::LEAST_PERIODS;
+            is_enough.then_some(Self { from: UnixSeconds::new(from), rate, periods: of_day.len() as u64 })
+        };
+        begins.filter_map(day).min_by(|one, other| one.rate.total_cmp(&other.rate))
+    }
+}
+
+/// Kaplan–Meier survival at `until_s`, in units of `weight`; `None` where nothing has any.
+fn survival(periods: &[Period], until_s: i64, weight: impl Fn(&Period) -> u64) -> Option<f64> {
+    survival_of(&by_length(periods, until_s), |_| true, until_s, weight)
+}
+
+/// By how long they were seen, up to `until_s`.
+fn by_length(periods: &[Period], until_s: i64) -> Vec<Period> {
+    let mut sorted: Vec<Period> = periods.to_vec();
+    sorted.sort_by_key(|one| one.lasted_s.min(until_s));
+    sorted
+}
+
+/// Of those that count, in the order of their lengths. A period that is evicted and one that ends in the same second were both
+/// there to be evicted.
+fn survival_of(
+    sorted: &[Period],
+    counts: impl Fn(&Period) -> bool,
+    until_s: i64,
+    weight: impl Fn(&Period) -> u64,
+) -> Option<f64> {
+    let all = || sorted.iter().filter(|one| counts(one));
+    let mut at_risk: u64 = all().map(&weight).sum();
+    if at_risk == 0 {
+        return None;
+    }
+    // Of the second that is looked at: evicted, and in all.
+    let (mut survival, mut second, mut evicted, mut ended) = (1.0, i64::MIN, 0, 0);
+    for one in all() {
+        let lasted_s = one.lasted_s.min(until_s);
+        if lasted_s > second {
+            survival *= (at_risk - evicted) as f64 / at_risk as f64;
+            at_risk -= ended;
+            (second, evicted, ended) = (lasted_s, 0, 0);
+        }
+        ended += weight(one);
+        if one.broken && one.lasted_s <= until_s {
+            evicted += weight(one);
+        }
+    }
+    Some(survival * (at_risk - evicted) as f64 / at_risk as f64)
+}
+
+/// Jackknife over the days of UTC on which periods began.
+fn deviation(periods: &[Period], hours: HorizonHours) -> Option<f64> {
+    let day = |one: &Period| one.began.get().div_euclid(DAY_S);
+    let days: BTreeSet<i64> = periods.iter().map(day).collect();
+    let sorted = by_length(periods, hours.seconds());
+    let without = days.iter().filter_map(|left_out| {
+        survival_of(&sorted, |one| day(one) != *left_out, hours.seconds(), |one| one.gpus_milli)
+    });
+    let without: Vec<f64> = without.collect();
+    if without.len() < 2 {
+        return None;
+    }
+    let count = without.len() as f64;
+    let mean = without.iter().sum::<f64>() / count;
+    let squares: f64 = without.iter().map(|one| (one - mean).powi(2)).sum();
+    Some(((count - 1.0) / count * squares).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn period(lasted_s: i64, gpus_milli: u64, broken: bool) -> Period {
+        Period { began: UnixSeconds::new(0), lasted_s, gpus_milli, broken }
+    }
+
+    fn hours(hours: u64) -> HorizonHours {
+        HorizonHours::new(hours).unwrap()
+    }
+
+    #[test]
+    fn it_is_the_survival_of_the_textbook() {
+        // Remission of 21 patients under 6-MP, in weeks (Freireich et al. 1963): 6, 6, 6, 6+, 7, 9+, 10, 10+, 11+, 13, 16,
+        // 17+, 19+, 20+, 22, 23, 25+, 32+, 32+, 34+, 35+; the published estimate after 23 weeks is 0.448.
+        let ends = [6, 6, 6, 7, 10, 13, 16, 22, 23].map(|weeks| period(weeks, 1, true));
+        let censored = [6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35].map(|weeks| period(weeks, 1, false));
+        let all: Vec<Period> = ends.into_iter().chain(censored).collect();
+        let at = |weeks| (survival(&all, weeks, |_| 1).unwrap() * 1_000.0).round() / 1_000.0;
+        assert_eq!([5, 6, 7, 10, 13, 16, 22, 23].map(at), [1.0, 0.857, 0.807, 0.753, 0.69, 0.627, 0.538, 0.448]);
+    }
+
+    #[test]
+    fn who_ends_early_has_kept_nothing_and_gpus_weigh() {
+        // Nine of ten end by themselves within a minute; of those that stay, half are evicted.
+        let brief = std::iter::repeat_n(period(60, 1_000, false), 18);
+        let all: Vec<Period> = brief.chain([period(1_800, 1_000, true), period(3_600, 1_000, false)]).collect();
+        let kept = KeptRate::of(&all, hours(1)).unwrap();
+        assert_eq!((kept.rate, kept.periods, kept.broken, kept.deviation), (0.5, 20, 1, None));
+        let weighted = [period(1_800, 3_000, true), period(3_600, 1_000, false)];
+        let kept = KeptRate::of(&weighted, hours(1)).unwrap();
+        assert_eq!((kept.rate, kept.unweighted), (0.25, 0.5));
+        assert_eq!(KeptRate::of(&[], hours(1)), None);
+    }
+
+    #[test]
+    fn days_that_are_alike_say_more_than_days_that_are_not() {
+        let day = |number: i64, broken: bool| Period {
+            began: UnixSeconds::new(number * DAY_S),
+            ..period(if broken { 600 } else { 3_600 }, 1_000, broken)
+        };
+        // One of ten on each of ten days, or ten of ten on one of them.
+        let alike: Vec<Period> = (0..100).map(|one| day(one % 10, one < 10)).collect();
+        let burst: Vec<Period> = (0..100).map(|one| day(one % 10, one % 10 == 0)).collect();
+        let [alike, burst] = [alike, burst].map(|all| KeptRate::of(&all, hours(1)).unwrap());
+        assert_eq!((alike.rate, burst.rate), (0.9, 0.9));
+        assert!(alike.deviation.unwrap() < 1e-9 && burst.deviation.unwrap() > 0.09, "{alike:?} {burst:?}");
+    }
+
+    #[test]
+    fn the_worst_day_is_found_wherever_it_begins() {
+        let at = |hour: i64, broken: bool| Period {
+            began: UnixSeconds::new(hour * HOUR_S),
+            ..period(if broken { 600 } else { 3_600 }, 1_000, broken)
+        };
+        // From hour 18 of the second day to hour 18 of the third one half breaks.
+        let all: Vec<Period> = (0..96)
+            .flat_map(|hour| (0..2).map(move |one| (hour, one)))
+            .map(|(hour, one)| at(hour, (42..66).contains(&hour) && one == 0))
+            .collect();
+        let worst = WorstDay::of(&all, hours(1)).unwrap();
+        assert_eq!((worst.from.get(), worst.rate, worst.periods), (42 * HOUR_S, 0.5, 48));
+        assert_eq!(WorstDay::of(&all[..19], hours(1)), None, "too few to say anything");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
+
+        #[test]
+        fn it_is_a_share_and_falls_with_the_hours(
+            periods in proptest::collection::vec((0_i64..20_000, 1_u64..9_000, any::<bool>()), 1..40)
+        ) {
+            let all: Vec<Period> = periods.into_iter().map(|(lasted, gpus, broken)| period(lasted, gpus, broken)).collect();
+            let [one, four] = [1, 4].map(|count| KeptRate::of(&all, hours(count)).unwrap().rate);
+            prop_assert!((0.0..=1.0).contains(&four) && four <= one && one <= 1.0);
+        }
+    }
+}
