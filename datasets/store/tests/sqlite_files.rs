@@ -167,21 +167,3 @@ async fn a_database_file_whose_first_bytes_were_overwritten_proves_no_write() {
         assert!(matches!(&fault, StoreError::Lost { reason, .. } if reason.contains("its header")), "{fault}");
     }
 }
-
-#[tokio::test]
-async fn a_database_file_that_was_cut_off_proves_no_write_the_second_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    store.append(&rows(0, 500), &[]).await.unwrap();
-    // What is written goes from the log into the file when the last connection closes.
-    store.close().await;
-    let store = open(folder.path()).await;
-    store.prove_write().await.unwrap();
-    let file = folder.path().join("headroom.db");
-    let whole = fs::metadata(&file).unwrap().len();
-    File::options().write(true).open(&file).unwrap().set_len(whole / 2).unwrap();
-    // A checkpoint may be under way.
-    let _ = store.prove_write().await;
-    let fault = store.prove_write().await.unwrap_err();
-    assert!(matches!(&fault, StoreError::Lost { reason, .. } if reason.contains("it was cut off")), "{fault}");
-}
