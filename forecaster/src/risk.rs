@@ -38,7 +38,7 @@ pub struct Moment {
 pub struct Stated {
     /// At p, of the peak.
     pub bound_gpus: f64,
-    /// Whether spot holds anything under a promise of these hours or more.
+    /// Whether spot holds anything under a promise of these hours or more, of which the end will be told.
     pub is_sold: bool,
 }
 

@@ -59,13 +59,15 @@ impl Learned {
     }
 
     /// Moves bounds of the peak to what keeps the promise, and learns the demand of this moment and what became of promises
-    /// since the last one; `ended` are the newest of them, newest first.
+    /// since the last one; `ended` are the newest of them, newest first. Where tasks are placed outside (`is_placed_here` is
+    /// false) outcomes may come late or not at all, so that measured peaks teach there whatever is sold.
     pub(crate) fn control(
         &mut self,
         moment: &Moment,
         supply: &Supply,
         peak: &[Bound],
         ended: &[Ended],
+        is_placed_here: bool,
     ) -> Vec<Controlled> {
         let before = self.judged_at.replace(moment.now);
         for one in ended.iter().take_while(|one| before.is_some_and(|before| one.at > before)) {
@@ -74,8 +76,10 @@ impl Learned {
             let broken = if one.period.broken { gpus } else { 0.0 };
             self.risk.ended(one.hours, broken, exposed, moment.capacity);
         }
-        let stated =
-            |one: &Bound| Stated { bound_gpus: one.bound.as_gpus(), is_sold: !supply.spot(one.hours).is_zero() };
+        let stated = |one: &Bound| Stated {
+            bound_gpus: one.bound.as_gpus(),
+            is_sold: is_placed_here && !supply.spot(one.hours).is_zero(),
+        };
         let stated: Vec<_> = peak.iter().map(stated).collect();
         self.risk.control(moment, &stated)
     }

@@ -124,7 +124,7 @@ fn control(inputs: &mut Inputs<'_>, supply: &Supply, peak: &[Bound], needed: Mil
     let Some(learned) = &mut inputs.learned else { return Vec::new() };
     let measured_at = if inputs.hp_demand.is_some() { inputs.now } else { inputs.measured_until };
     let moment = Moment { now: inputs.now, measured_at, demand: needed, capacity: supply.capacity };
-    let controlled = learned.control(&moment, supply, peak, inputs.unspent);
+    let controlled = learned.control(&moment, supply, peak, inputs.unspent, inputs.hp_demand.is_some());
     let is_moved = inputs.settings.promise == Promise::Kept && learned.is_known(inputs.now);
     if is_moved { controlled } else { Vec::new() }
 }

@@ -149,7 +149,7 @@ pub struct Trace {
     #[arg(long, value_name = "P", default_value_t = 0.9, value_parser = command_line::guarantee_rate)]
     pub guarantee_rate: f64,
     /// What that is the probability of: kept, that a promised GPU stays where it is, or peak, that HP demand stays below the
-    /// bound, as in the papers. For policies of the papers it is peak
+    /// bound, as in the papers. gfs-paper has peak whatever is said here
     #[arg(long, value_name = "PROMISE", default_value = "kept", value_parser = ["kept", "peak"])]
     pub promise: String,
     /// Seconds between two checkpoints of a spot run: what came after the last one is lost with an eviction

@@ -40,7 +40,7 @@ impl World {
         let settings = settings(promise);
         let learned = Learned::new(settings.guarantee_rate, &settings.offered_hours);
         let eta = EtaState { eta: Eta::ONE, moved_at: at(0) };
-        Self { settings, learned, eta, hp_demand: None, spot, ended: Vec::new() }
+        Self { settings, learned, eta, hp_demand: Some(gpus(300)), spot, ended: Vec::new() }
     }
 
     fn renew(&mut self, renewal: i64, asked: &[(OverrideId, Override)]) -> Decided {
@@ -110,7 +110,7 @@ fn on_its_first_day_a_pool_is_served_as_under_peak_and_then_sells_what_is_kept()
 
 #[test]
 fn promises_that_break_raise_the_bound_past_that_of_the_peak() {
-    let mut pool = World::new(Promise::Kept, 80);
+    let mut pool = World { hp_demand: None, ..World::new(Promise::Kept, 80) };
     (0..=DAY).for_each(|renewal| drop(pool.renew(renewal, &[])));
     let after = pool.half_a_day(DAY + 1, 5);
     assert!(after.controlled[0].lambda > 1.0 && after.quotas[0].demand_bound > gpus(500), "{after:?}");
@@ -131,8 +131,8 @@ fn an_outcome_moves_it_once_however_often_it_is_looked_at() {
 }
 
 #[test]
-fn a_pool_that_a_scheduler_places_learns_from_its_usage_while_nobody_holds_a_promise() {
-    let mut pool = World::new(Promise::Kept, 0);
+fn a_pool_whose_scheduler_tells_of_no_outcome_learns_from_its_usage() {
+    let mut pool = World { hp_demand: None, ..World::new(Promise::Kept, 80) };
     (0..2 * DAY).for_each(|renewal| drop(pool.renew(renewal, &[])));
     let learned = pool.renew(2 * DAY, &[]);
     assert!(learned.moving.is_none() && learned.controlled[0].lambda < 0.7, "{learned:?}");
@@ -141,7 +141,7 @@ fn a_pool_that_a_scheduler_places_learns_from_its_usage_while_nobody_holds_a_pro
 
 #[test]
 fn demand_that_is_known_from_moment_to_moment_has_its_say_after_a_day_and_no_bound_is_below_it() {
-    let mut pool = World { hp_demand: Some(gpus(300)), ..World::new(Promise::Peak, 80) };
+    let mut pool = World::new(Promise::Peak, 80);
     let first = (0..DAY).map(|renewal| pool.renew(renewal, &[]));
     assert!(first.last().unwrap().moving.unwrap().mixed.iter().all(|one| one.share == 0.0));
     let later = (DAY..2 * DAY).map(|renewal| pool.renew(renewal, &[])).last().unwrap();
