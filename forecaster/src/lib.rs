@@ -10,6 +10,7 @@
 pub mod baseline;
 pub mod blend;
 pub mod bound;
+mod bytes;
 pub mod calibration;
 pub mod checkpoint;
 mod cold_start;
@@ -31,6 +32,7 @@ mod side_by_side;
 pub mod trained;
 pub mod trees;
 
+pub use bytes::DamagedBytes;
 pub use fit::{Fit, FitError, FitProgress, fit};
 pub use left::LEFT_AFTER_HOURS;
 pub use model::{Model, ModelKind, ModelSpec, UnknownModel};

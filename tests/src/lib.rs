@@ -18,6 +18,6 @@ pub use programs::{
 };
 pub use proxy::{Fault, Proxy};
 pub use public_data::{public_data, workspace_root};
-pub use service::{Answer, TestService, promote, promote_bytes};
+pub use service::{Answer, TestService, panel, promote, promote_bytes, promoted};
 pub use small_disk::SmallDisk;
 pub use store::Backend;

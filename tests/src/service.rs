@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request};
 use datasets::{Panel, PanelBuilder};
 use forecaster::calibration::Switch;
-use forecaster::{Fit, ModelKind, ModelSpec, checkpoint, train, trained};
+use forecaster::{Fit, ModelKind, ModelSpec, Trained, checkpoint, train, trained};
 use http_body_util::BodyExt;
 use quota_service::args::Config;
 use quota_service::clock::{Clock, Source};
@@ -248,7 +248,21 @@ pub async fn promote_bytes(
     id
 }
 
-async fn panel(store: &dyn Store, cluster: &ClusterName, until: HourStart) -> Panel {
+/// The model that a cluster is served by.
+///
+/// # Panics
+/// There is none, or it cannot be loaded.
+pub async fn promoted(store: &dyn Store, cluster: &ClusterName) -> Trained {
+    let run = store.promoted(cluster).await.expect("the database answers").expect("a run is promoted");
+    let bytes = store.checkpoint(run.id).await.expect("the database answers");
+    checkpoint::load(&bytes).expect("a model")
+}
+
+/// The usage of a cluster up to an hour.
+///
+/// # Panics
+/// There is none.
+pub async fn panel(store: &dyn Store, cluster: &ClusterName, until: HourStart) -> Panel {
     let stored = store.cluster(cluster).await.expect("the database answers").expect("the cluster is there");
     let calendar = datasets::Calendar::parse(&stored.time_zone, &stored.calendar).expect("a calendar");
     let (first, _) = store.usage_range(cluster).await.expect("the database answers").expect("there is usage");

@@ -20,7 +20,8 @@ use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart};
     subcommand_negates_reqs = true,
     args_conflicts_with_subcommands = false,
     after_long_help = "Examples:\n  \
-    train --horizon 4h\n  \
+    train\n  \
+    train --horizon 6h\n  \
     train --horizon 4h --cluster earth --promote --min-coverage 0.85\n  \
     train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --out forecasts.csv --pool-out pool_bounds.csv\n  \
     train runs list"
@@ -143,8 +144,8 @@ fn share(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 pub struct Train {
-    /// Hours to forecast
-    #[arg(long, value_name = "HOURS", value_parser = command_line::horizon, required = true)]
+    /// Hours to forecast; two more than the longest guarantee that the cluster's pools offer if not given
+    #[arg(long, value_name = "HOURS", value_parser = command_line::horizon)]
     pub horizon: Option<HorizonHours>,
     /// This cluster only; all if not given, a run for each
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]

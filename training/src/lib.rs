@@ -10,6 +10,7 @@ pub mod explain;
 pub mod gate;
 pub mod history;
 pub mod losses;
+mod offered;
 mod parameters;
 pub mod run;
 pub mod runs;

@@ -5,7 +5,7 @@ use crate::error::TrainingError;
 use crate::gate::{Contender, Gate, refusal};
 use crate::losses::{self, HourLosses, StoredScores};
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
-use crate::{history, parameters};
+use crate::{history, offered, parameters};
 use command_line::{Progress, print_json, print_text, say};
 use datasets::{Panel, TimeSplit};
 use forecaster::blend::Settings;
@@ -53,6 +53,8 @@ pub struct RunReport {
     pub calendar: String,
     /// Where the hours reach beyond the years that the calendar knows.
     pub calendar_warning: Option<String>,
+    /// Forecasts that end before promises do.
+    pub horizon_warning: Option<String>,
     pub train_s: f64,
     pub scores: KeptScores,
     pub aggregations: Vec<ChosenAggregation>,
@@ -115,7 +117,9 @@ pub async fn train_cluster(
     let panel = history::load(store, cluster, what.until).await?;
     let promoted = store.promoted(&cluster.name).await?;
     // 2. Learn.
-    let horizon = what.horizon.expect("clap requires it without a subcommand");
+    let longest = offered::longest(store, &panel).await?;
+    let horizon = what.horizon.unwrap_or_else(|| offered::horizon_for(longest));
+    let horizon_warning = offered::too_short(horizon, longest).inspect(|said| eprintln!("warning: {said}"));
     let calendar_warning = history::uncovered(&panel, horizon).inspect(|said| eprintln!("warning: {said}"));
     let (spec, split) = plan(&panel, cluster, what, horizon, seed)?;
     let started = Instant::now();
@@ -150,7 +154,7 @@ pub async fn train_cluster(
     };
     let refused = why.map(|why| TrainingError::Gate { run: id, why });
     let report = report(id, &panel, &trained, new.scores, train_ms, promote, sha);
-    Ok((RunReport { calendar_warning, ..report }, refused))
+    Ok((RunReport { calendar_warning, horizon_warning, ..report }, refused))
 }
 
 fn plan(
@@ -257,6 +261,7 @@ fn report(
         series: trained.calibrations.iter().map(|one| one.organizations.len()).sum(),
         calendar: panel.calendar().name(),
         calendar_warning: None,
+        horizon_warning: None,
         train_s: train_ms as f64 / 1_000.0,
         scores,
         aggregations: trained.calibrations.iter().map(chosen).collect(),

@@ -2,7 +2,7 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{
     AuditRecord, AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, Inspected,
-    JournalStore, Lease, LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore,
+    JournalStore, LearnedStore, Lease, LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore,
     PoolStateStore, ProofStore, QuotaStore, RunStore, SettingsStore, SizeStore, StoreError, TokenStore, UsageStore,
 };
 use async_trait::async_trait;
@@ -43,6 +43,7 @@ pub trait Store:
     + QuotaStore
     + EtaStore
     + LedgerStore
+    + LearnedStore
     + LeaseStore
     + JournalStore
     + NodeStore

@@ -18,6 +18,7 @@ mod etas;
 mod file;
 mod inspect;
 mod journal;
+mod learned;
 mod leases;
 mod ledger;
 mod node_hours;
@@ -51,6 +52,7 @@ pub use inspect::{Inspected, Schema};
 pub use journal::{
     JournalEntry, JournalStore, PlacedPool, PlacedPoolId, PoolSnapshot, StoredJournal, TaskRecord, TaskStatus, Turn,
 };
+pub use learned::{LearnedStore, NewLearned, StoredLearned};
 pub use leases::{Lease, LeaseRecord, LeaseStore};
 pub use ledger::{Calibration, IssuedForecasts, LedgerStore, ScoredForecasts};
 pub use node_hours::{NodeHour, NodeHourStore};

@@ -1,7 +1,7 @@
 //! What was said at one issue hour.
 
-use super::bytes::{DamagedBytes, Reader, Writer};
 use super::{JUDGED, KEPT_HOURS, LATE_HOURS};
+use crate::bytes::{DamagedBytes, Reader, Writer};
 use datasets::{Panel, Series};
 use vocab::{
     ClusterName, DemandForecast, ForecastOrigin, GpuModel, GuaranteeRate, HorizonHours, HourStart, MilliGpus,

@@ -5,7 +5,6 @@
 //! [`judge`] says whether a share has left its band.
 
 mod band;
-mod bytes;
 mod issued;
 mod scored;
 #[cfg(test)]
@@ -13,7 +12,6 @@ mod tests;
 mod window;
 
 pub use band::{Judgement, Standing, judge, least_issues};
-pub use bytes::DamagedBytes;
 pub use issued::{Issued, IssuedBound, is_due, is_whole};
 pub use scored::{BoundOutcome, ScoredIssue, Tally, score};
 pub use window::{BoundRecord, OrganizationDrift, PoolDrift, Window};

@@ -1,7 +1,7 @@
 //! What was said, held against what came.
 
-use super::bytes::{DamagedBytes, Reader, Writer};
 use super::issued::{Issued, pool, rate, series};
+use crate::bytes::{DamagedBytes, Reader, Writer};
 use crate::scores::{TOLERANCE_GPUS, actual_peak_gpus};
 use datasets::Panel;
 use std::collections::BTreeMap;

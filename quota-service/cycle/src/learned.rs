@@ -1,7 +1,8 @@
 //! What was learned of one pool, from renewal to renewal.
 
+use forecaster::DamagedBytes;
 use forecaster::live::{LiveBound, Mixed};
-use forecaster::risk::{Controlled, Moment, RiskControl, Stated};
+use forecaster::risk::{Controlled, Moment, Outcome, RiskControl, Stated};
 use placement::eta::Ended;
 use placement::{Bound, Supply};
 use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
@@ -15,8 +16,6 @@ pub struct Learned {
     /// Of demand that is known from moment to moment.
     live: LiveBound,
     risk: RiskControl,
-    /// Until when outcomes were looked at.
-    judged_at: Option<UnixSeconds>,
 }
 
 /// How the bounds moved with what demand does from moment to moment.
@@ -31,19 +30,45 @@ pub struct Moving {
 impl Learned {
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
-        Self { live: LiveBound::new(rate, offered), risk: RiskControl::new(rate, offered), judged_at: None }
+        Self { live: LiveBound::new(rate, offered), risk: RiskControl::new(rate, offered) }
     }
 
     /// For another rate and other hours: what still holds stays known.
     #[must_use]
     pub fn made_for(self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
-        Self { live: self.live.made_for(rate, offered), risk: self.risk.made_for(rate, offered), ..self }
+        Self { live: self.live.made_for(rate, offered), risk: self.risk.made_for(rate, offered) }
+    }
+
+    /// What was learned of risk, as bytes: a few hundred, other ones at each renewal.
+    #[must_use]
+    pub fn risk_bytes(&self) -> Vec<u8> {
+        self.risk.to_bytes()
+    }
+
+    /// What was learned of how demand moves, as bytes: tens of thousands, of which a renewal changes few.
+    #[must_use]
+    pub fn live_bytes(&self) -> Vec<u8> {
+        self.live.to_bytes()
+    }
+
+    /// From [`risk_bytes`](Self::risk_bytes) and, maybe of an earlier renewal, [`live_bytes`](Self::live_bytes).
+    ///
+    /// # Errors
+    /// They are not what was written.
+    pub fn from_bytes(risk: &[u8], live: &[u8]) -> Result<Self, DamagedBytes> {
+        Ok(Self { live: LiveBound::from_bytes(live)?, risk: RiskControl::from_bytes(risk)? })
     }
 
     /// Whether bounds move to what keeps the promise. Before, they are those of the peak.
     #[must_use]
     pub fn is_known(&self, now: UnixSeconds) -> bool {
         self.risk.is_known(now)
+    }
+
+    /// Seconds for which the pool was watched.
+    #[must_use]
+    pub fn watched_s(&self, now: UnixSeconds) -> i64 {
+        self.risk.watched_s(now)
     }
 
     /// Mixes forecast bounds with what demand does, and learns the demand of this moment.
@@ -59,7 +84,7 @@ impl Learned {
     }
 
     /// Moves bounds of the peak to what keeps the promise, and learns the demand of this moment and what became of promises
-    /// since the last one; `ended` are the newest of them, newest first. Where tasks are placed outside (`is_placed_here` is
+    /// since the last one; `ended` are the newest of them. Where tasks are placed outside (`is_placed_here` is
     /// false) outcomes may come late or not at all, so that measured peaks teach there whatever is sold.
     pub(crate) fn control(
         &mut self,
@@ -69,13 +94,16 @@ impl Learned {
         ended: &[Ended],
         is_placed_here: bool,
     ) -> Vec<Controlled> {
-        let before = self.judged_at.replace(moment.now);
-        for one in ended.iter().take_while(|one| before.is_some_and(|before| one.at > before)) {
+        let outcome = |one: &Ended| {
             let gpus = one.period.gpus_milli as f64 / 1_000.0;
-            let exposed = gpus * one.period.lasted_s as f64 / one.hours.seconds() as f64;
-            let broken = if one.period.broken { gpus } else { 0.0 };
-            self.risk.ended(one.hours, broken, exposed, moment.capacity);
-        }
+            Outcome {
+                number: one.number,
+                hours: one.hours,
+                broken_gpus: if one.period.broken { gpus } else { 0.0 },
+                exposed_gpus: gpus * one.period.lasted_s as f64 / one.hours.seconds() as f64,
+            }
+        };
+        self.risk.learn(ended.iter().map(outcome), moment.capacity);
         let stated = |one: &Bound| Stated {
             bound_gpus: one.bound.as_gpus(),
             is_sold: is_placed_here && !supply.spot(one.hours).is_zero(),

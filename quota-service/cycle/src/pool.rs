@@ -1,11 +1,11 @@
 //! One pool, one renewal.
 
 use crate::learned::{Learned, Moving};
-use forecaster::risk::{Controlled, Moment};
+use forecaster::risk::{Controlled, Moment, supported_rate};
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback, HoldReason};
 use placement::overrides::{Overridden, overridden};
 use placement::{Bound, Eta, Known, PoolSettings, Promise, Quota, Supply, Unknown, quotas, supply};
-use vocab::{MilliGpus, Override, OverrideId, UnixSeconds};
+use vocab::{MilliGpus, Override, OverrideId, SECONDS_PER_HOUR, UnixSeconds};
 
 /// What is measured and known of a pool at one moment.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Inputs<'a> {
     pub hp_demand: Option<MilliGpus>,
     /// The end of the newest hour whose usage is known.
     pub measured_until: UnixSeconds,
+    /// Hours of demand that the forecast's bounds are calibrated on; 0 where they are not.
+    pub calibrated_hours: usize,
     /// What was learned before, and is now; none where nothing is to be learned.
     pub learned: Option<&'a mut Learned>,
     pub overrides: &'a [(OverrideId, Override)],
@@ -38,6 +40,9 @@ pub struct Decided {
     pub moving: Option<Moving>,
     /// How the bounds of the peak were moved to keep the promise, for each of the offered hours; empty where they were not.
     pub controlled: Vec<Controlled>,
+    /// For each of the offered hours the largest p that what was measured can tell ([`supported_rate`]): where it is below the
+    /// one that is promised the bound is that of the peak, and says no more than the largest demand that was seen.
+    pub supported: Vec<f64>,
     /// The bounds that the quotas are cut from, with what people asked for.
     pub demand: Vec<Overridden>,
     /// Empty where neither a forecast nor anything learned says what HP will need.
@@ -75,6 +80,7 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
     let peak = peak_bounds(&inputs, moving.as_ref(), needed);
     // 3. Moved to what keeps the promise, and by what people asked for.
     let controlled = control(&mut inputs, &supply, &peak, needed);
+    let supported = supported(&inputs);
     let bounds = kept_bounds(peak, &controlled);
     let demand = overridden(&bounds, inputs.overrides, needed, inputs.now);
     // 4. Eta, judged by the quotas that it gives now; then the quotas that it gives next.
@@ -98,7 +104,7 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
         _ => None,
     };
     let quotas = moved.map_or(unmoved, |moved| cut(&supply, &demand, moved.to.eta));
-    Ok(Decided { supply, moving, controlled, demand, quotas, eta_decision, moved })
+    Ok(Decided { supply, moving, controlled, supported, demand, quotas, eta_decision, moved })
 }
 
 /// The quotas under bounds with overrides.
@@ -106,6 +112,13 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
 pub fn cut(supply: &Supply, demand: &[Overridden], eta: Eta) -> Vec<Quota> {
     let bounds: Vec<Bound> = demand.iter().map(|one| one.bound).collect();
     quotas(supply, &bounds, eta)
+}
+
+/// By the hours that the forecast's bounds are calibrated on, or by those for which the pool was watched.
+fn supported(inputs: &Inputs<'_>) -> Vec<f64> {
+    let watched_s = inputs.learned.as_ref().map_or(0, |learned| learned.watched_s(inputs.now));
+    let measured_s = watched_s.max(inputs.calibrated_hours as i64 * SECONDS_PER_HOUR);
+    inputs.settings.offered_hours.iter().map(|hours| supported_rate(*hours, measured_s)).collect()
 }
 
 /// Those of the forecast, or mixed ones, and never less than `needed`, the newest measured HP demand.

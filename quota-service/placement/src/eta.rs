@@ -127,6 +127,8 @@ impl Feedback {
 /// An ended guarantee period that counts, not yet spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
+    /// Outcomes are numbered from 1 in the order in which they were told.
+    pub number: i64,
     pub at: UnixSeconds,
     pub hours: HorizonHours,
     pub period: Period,

@@ -2,7 +2,7 @@
 
 use crate::eta::Eta;
 use std::fmt;
-use vocab::{HorizonHours, MilliGpus, UnixSeconds};
+use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
 
 /// Why a quota is what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +61,12 @@ pub enum Reason {
         steps: u8,
         horizon: HorizonHours,
     },
+    /// What was measured cannot tell so large a p of promises of so many hours: it can tell `supported_ppm`, in millionths.
+    RateNotSupported {
+        hours: HorizonHours,
+        rate: GuaranteeRate,
+        supported_ppm: u32,
+    },
     /// The quota was not renewed in time.
     NotRenewed {
         computed_at: UnixSeconds,
@@ -94,6 +100,7 @@ impl Reason {
             Self::ColdStart { .. } => "cold_start",
             Self::SeenInTraining { .. } => "seen_in_training",
             Self::ForecastEndsEarly { .. } => "forecast_ends_early",
+            Self::RateNotSupported { .. } => "rate_not_supported",
             Self::NotRenewed { .. } => "not_renewed",
             Self::InputsMissing { .. } => "inputs_missing",
             Self::Conservative { .. } => "conservative",
@@ -146,6 +153,12 @@ impl fmt::Display for Reason {
                 f,
                 "the promise covers {steps} hours of the clock and the model forecasts {horizon}: its last step stands \
                  for the rest; train a longer horizon"
+            ),
+            Self::RateNotSupported { hours, rate, supported_ppm } => write!(
+                f,
+                "what was measured so far can tell a rate of {:.3} at most for promises of {hours}, and {rate} is asked for: \
+                 the bound is that of the largest demand seen; set a smaller guarantee_rate, or wait until more is measured",
+                f64::from(*supported_ppm) / 1e6
             ),
             Self::NotRenewed { computed_at } => write!(f, "computed at {computed_at} and not renewed since"),
             Self::InputsMissing { what } => write!(f, "inputs are missing: {what}"),

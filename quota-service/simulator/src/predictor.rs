@@ -1,6 +1,6 @@
 //! Where a simulated pool's demand bounds come from: the forecaster, fitted as the service would, or the future itself.
 
-use cycle::{Forecasted, forecast_bounds};
+use cycle::{Forecasted, forecast_bounds, more_steps};
 use datasets::{Calendar, HourRange, Panel, PanelBuilder};
 use forecaster::baseline::{Baseline, Rule};
 use forecaster::blend::Settings;
@@ -128,8 +128,8 @@ pub struct Forecasts {
     fitted: Option<(HourStart, Fitted)>,
     online: Online,
     issued: Option<(HourStart, Issued)>,
-    /// Of the present hour, by pool and whether it has begun.
-    bounds: BTreeMap<(PoolId, bool), Vec<Bound>>,
+    /// Of the present hour, by pool and the steps that promises cover beyond their own hours.
+    bounds: BTreeMap<(PoolId, u8), Vec<Bound>>,
     /// CPU time that training took.
     pub train_cpu: Duration,
 }
@@ -140,6 +140,19 @@ impl Forecasts {
         let online = Online::new(Calibrator::new(plan.horizon, false));
         let (panel, fitted, issued, train_cpu) = (None, None, None, Duration::ZERO);
         Self { plan, cluster, calendar, panel, fitted, online, issued, bounds: BTreeMap::new(), train_cpu }
+    }
+
+    /// Goes on with a model that was trained elsewhere, from the end of the hours that are known.
+    ///
+    /// # Errors
+    /// A forecast is none.
+    pub fn resumed(plan: Plan, panel: Panel, trained: Trained) -> Result<Self, PredictError> {
+        let (cluster, calendar, issue) = (panel.cluster().clone(), panel.calendar().clone(), panel.end());
+        let mut resumed = Self::new(plan, cluster, calendar);
+        resumed.online = Online::new(trained.calibrator.clone());
+        (resumed.panel, resumed.fitted) = (Some(panel), Some((issue, Fitted::Trained(Box::new(trained)))));
+        resumed.issue(issue)?;
+        Ok(resumed)
     }
 
     /// Whether there is more than the rule for a cold start.
@@ -166,8 +179,12 @@ impl Forecasts {
             self.panel = PanelBuilder::from_rows(self.cluster.clone(), self.calendar.clone(), &rows).ok();
         }
         let issue = hour.plus_hours(1);
-        self.bounds.clear();
         self.refit(issue);
+        self.issue(issue)
+    }
+
+    fn issue(&mut self, issue: HourStart) -> Result<(), PredictError> {
+        self.bounds.clear();
         let Some(panel) = &self.panel else { return Ok(()) };
         let cold = Cold(self.plan.horizon);
         let model: &dyn Predict = self.fitted.as_ref().map_or(&cold as &dyn Predict, |(_, fitted)| fitted.model());
@@ -223,23 +240,23 @@ impl Forecasts {
         now: UnixSeconds,
         offered: &[HorizonHours],
     ) -> Result<Option<Vec<Bound>>, PredictError> {
-        let is_within = self.issued.as_ref().is_some_and(|(issue, _)| issue.instant() != now);
-        let key = (pool.clone(), is_within);
+        let Some((issue, _)) = &self.issued else { return Ok(None) };
+        let (_, more_steps) = more_steps(*issue, now);
+        let key = (pool.clone(), more_steps);
         if let Some(known) = self.bounds.get(&key) {
             return Ok(Some(known.clone()));
         }
-        let bounds = self.bounds_now(pool, is_within, offered)?;
+        let bounds = self.bounds_now(pool, more_steps, offered)?;
         if let Some(bounds) = &bounds {
             self.bounds.insert(key, bounds.clone());
         }
         Ok(bounds)
     }
 
-    /// `is_within` the hour: a promise then reaches into one hour more.
     fn bounds_now(
         &self,
         pool: &PoolId,
-        is_within: bool,
+        more_steps: u8,
         offered: &[HorizonHours],
     ) -> Result<Option<Vec<Bound>>, PredictError> {
         let (Some(panel), Some((_, issued))) = (&self.panel, &self.issued) else { return Ok(None) };
@@ -251,7 +268,7 @@ impl Forecasts {
             calibration,
             aggregation: self.plan.aggregation,
             horizon: self.plan.horizon,
-            more_steps: u8::from(is_within),
+            more_steps,
         };
         let all = forecast_bounds(&of, offered, self.plan.rate)?;
         Ok(Some(offered.iter().zip(all).map(|(hours, bound)| Bound { hours: *hours, bound: bound.bound }).collect()))

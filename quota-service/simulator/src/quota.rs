@@ -35,6 +35,8 @@ pub struct QuotaLoop {
     /// Newest first.
     unspent: VecDeque<Ended>,
     newest: Option<UnixSeconds>,
+    /// Outcomes so far.
+    told: i64,
     last: Vec<Quota>,
     /// None where live demand takes no part.
     learned: Option<Learned>,
@@ -43,11 +45,16 @@ pub struct QuotaLoop {
 impl QuotaLoop {
     #[must_use]
     pub fn new(settings: &Settings, start: UnixSeconds, oracle: Option<Oracle>) -> Self {
-        let (quota, offered) = (settings.quota.clone(), settings.offered.clone());
+        Self { oracle, ..Self::begun(settings.quota.clone(), settings.offered.clone(), start) }
+    }
+
+    /// That nobody tells what will come.
+    #[must_use]
+    pub fn begun(quota: QuotaSettings, offered: Vec<HorizonHours>, start: UnixSeconds) -> Self {
         let learned = quota.live.then(|| Learned::new(quota.pool.guarantee_rate, &offered));
         let eta = EtaState { eta: quota.pool.eta_start, moved_at: start };
-        let (unspent, newest, last) = (VecDeque::new(), None, Vec::new());
-        Self { settings: quota, offered, oracle, eta, unspent, newest, last, learned }
+        let (unspent, newest, told, last) = (VecDeque::new(), None, 0, Vec::new());
+        Self { settings: quota, offered, oracle: None, eta, unspent, newest, told, last, learned }
     }
 
     /// A guarantee period ended.
@@ -55,7 +62,8 @@ impl QuotaLoop {
         if !matches!(end.kind, OutcomeKind::Kept | OutcomeKind::Broken) {
             return;
         }
-        self.unspent.push_front(Ended { at: end.at, hours: end.hours, period: end.period });
+        self.told += 1;
+        self.unspent.push_front(Ended { number: self.told, at: end.at, hours: end.hours, period: end.period });
         self.unspent.truncate(MOST_OUTCOMES);
         self.newest = self.newest.max(Some(end.at));
     }
@@ -64,6 +72,12 @@ impl QuotaLoop {
     #[must_use]
     pub fn quota_gpus(&self) -> f64 {
         self.last.first().map_or(0.0, |quota| quota.quota.as_gpus())
+    }
+
+    /// As last renewed, one for each of the offered hours.
+    #[must_use]
+    pub fn quotas(&self) -> &[Quota] {
+        &self.last
     }
 
     #[must_use]
@@ -99,6 +113,7 @@ impl QuotaLoop {
             forecast: forecast.as_deref(),
             hp_demand: Some(hp_demand),
             measured_until: now,
+            calibrated_hours: 0,
             learned: self.learned.as_mut(),
             overrides: &[],
             eta: self.eta,

@@ -5,7 +5,7 @@ use crate::settings::ServedSettings;
 use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, more_steps};
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound};
-use forecaster::calibration::Calibrator;
+use forecaster::calibration::{Calibrator, Conformal};
 use forecaster::risk::Controlled;
 use forecaster::scores::actual_peak_gpus;
 use forecaster::{Predict, PredictError, Trained, forecast};
@@ -104,6 +104,8 @@ pub struct PoolQuota {
     pub moving: Option<Moving>,
     /// How they were moved to keep the promise, for each of the offered hours; empty where they were not.
     pub controlled: Vec<Controlled>,
+    /// The largest p that what was measured can tell, for each of the offered hours.
+    pub supported: Vec<f64>,
     /// HP GPUs, running and waiting, when it was computed; known where the pool's tasks are placed here.
     pub hp_demand: Option<MilliGpus>,
     /// The bounds that the quotas are cut from, with what people asked for.
@@ -257,6 +259,7 @@ fn quota(inputs: &ClusterInputs, pool: &PoolInputs, said: &Said, hours_late: u8)
     let (_, more_steps) = more_steps(issue, now);
     let of = BoundsOf { forecasts: &forecasts, corrected: &corrected, set: pool.settings.aggregation, more_steps };
     let (aggregation, bounds) = of.at(&id, &settings.offered_hours, settings.guarantee_rate)?;
+    let calibrated_hours = of.calibrated_hours(&id, settings.guarantee_rate);
     let offered = settings.offered_hours.iter().zip(&bounds);
     let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
     let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
@@ -268,6 +271,7 @@ fn quota(inputs: &ClusterInputs, pool: &PoolInputs, said: &Said, hours_late: u8)
         forecast: Some(&forecast),
         hp_demand: pool.hp_demand,
         measured_until: issue.instant(),
+        calibrated_hours,
         learned: learned.as_mut(),
         overrides: &asked(&pool.overrides),
         eta: pool.eta,
@@ -276,7 +280,7 @@ fn quota(inputs: &ClusterInputs, pool: &PoolInputs, said: &Said, hours_late: u8)
         eta_is_fixed: inputs.eta_frozen,
     })?;
     let moved = eta_moved(pool, &decided);
-    let Decided { supply, moving, controlled, demand, quotas, eta_decision, .. } = decided;
+    let Decided { supply, moving, controlled, supported, demand, quotas, eta_decision, .. } = decided;
     let cold_organizations = forecasts.iter().filter(|one| one.origin() == ForecastOrigin::ColdStart).count();
     let quota = PoolQuota {
         id: id.clone(),
@@ -290,6 +294,7 @@ fn quota(inputs: &ClusterInputs, pool: &PoolInputs, said: &Said, hours_late: u8)
         bounds,
         moving,
         controlled,
+        supported,
         hp_demand: pool.hp_demand,
         demand,
         overrides: pool.overrides.clone(),
@@ -333,8 +338,7 @@ impl BoundsOf<'_> {
         rate: GuaranteeRate,
     ) -> Result<(Aggregation, Vec<PoolBound>), BoundError> {
         let trained = &self.corrected.run.trained;
-        let raw: Vec<_> = self.corrected.raw().iter().collect();
-        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, rate);
+        let conformal = self.conformal(pool, rate);
         let of = Forecasted {
             members: self.forecasts,
             conformal: conformal.as_ref(),
@@ -344,6 +348,17 @@ impl BoundsOf<'_> {
             more_steps: self.more_steps,
         };
         Ok((of.aggregation(), cycle::forecast_bounds(&of, offered, rate)?))
+    }
+
+    fn conformal(&self, pool: &PoolId, rate: GuaranteeRate) -> Option<Conformal> {
+        let raw: Vec<_> = self.corrected.raw().iter().collect();
+        self.corrected.calibrator().conformal_of(pool, &raw, rate)
+    }
+
+    /// Hours whose measured peaks the bounds are calibrated on.
+    fn calibrated_hours(&self, pool: &PoolId, rate: GuaranteeRate) -> usize {
+        let known = self.conformal(pool, rate);
+        known.and_then(|known| known.hours.last().map(|longest| longest.residuals)).unwrap_or(0)
     }
 }
 

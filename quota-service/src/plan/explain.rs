@@ -38,6 +38,7 @@ pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswe
     if steps > horizon.get() {
         reasons.push(reason(&Reason::ForecastEndsEarly { steps, horizon }));
     }
+    reasons.extend(not_supported(pool, quota).as_ref().map(reason));
     QuotaAnswer {
         cluster: pool.id.cluster.to_string(),
         gpu_model: pool.id.gpu_model.to_string(),
@@ -60,6 +61,15 @@ pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswe
         as_of: virtual_time.then(|| pool.computed_at.to_string()),
         reasons,
     }
+}
+
+/// Where what was measured cannot tell p.
+fn not_supported(pool: &PoolQuota, quota: &Quota) -> Option<Reason> {
+    let (settings, hours) = (&pool.settings.pool, quota.hours);
+    let place = settings.offered_hours.iter().position(|offered| *offered == hours)?;
+    let supported_ppm = (pool.supported.get(place)? * MILLION).round() as u32;
+    let rate = settings.guarantee_rate;
+    (supported_ppm < rate.ppm()).then_some(Reason::RateNotSupported { hours, rate, supported_ppm })
 }
 
 /// What spot tasks hold by the last report, and what may still be admitted beside it.

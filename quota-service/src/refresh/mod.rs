@@ -30,7 +30,6 @@ use crate::trace::span;
 use crate::writes::Writes;
 use arc_swap::ArcSwap;
 use cache::Cache;
-use cycle::Learned;
 pub use follow::Follower;
 use heat::Heat;
 use history::History;
@@ -44,7 +43,7 @@ use std::time::{Duration, Instant};
 use store::{Cluster, Store, StoreError};
 use tokio::sync::{Notify, watch};
 use tracing::{Instrument, field};
-use vocab::{ClusterName, HorizonHours, PoolId, PoolState, UnixSeconds};
+use vocab::{ClusterName, HorizonHours, PoolState, UnixSeconds};
 
 /// What every part of the service shares.
 pub struct Service {
@@ -233,8 +232,7 @@ enum Of {
 pub struct Renewer {
     cache: Cache,
     ledgers: Ledgers,
-    /// Of pools whose tasks are placed here. They begin anew with the service, and count after an hour and a bit.
-    learned: BTreeMap<PoolId, Learned>,
+    learned: learned::Known,
     heat: Heat,
     history: History,
     /// The epoch in which each cluster was renewed last: what was known before another one is of no use.
@@ -296,7 +294,7 @@ impl Renewer {
     fn notice(&mut self, cluster: &ClusterName, led: &Led) {
         if self.epochs.insert(cluster.clone(), led.epoch).is_some_and(|before| before != led.epoch) {
             self.ledgers.forget(cluster);
-            self.learned.retain(|pool, _| pool.cluster != *cluster);
+            self.learned.forget(|pool| pool.cluster == *cluster);
             self.heat.forget(|pool| pool.cluster == *cluster);
             self.history.forget(|pool| pool.cluster == *cluster);
         }
@@ -321,22 +319,23 @@ impl Renewer {
             told::ledger(service, &cluster.name, "scores", &caught_up);
             inputs.calibrator = self.ledgers.calibrator(&cluster.name, run.id);
             for pool in &mut inputs.pools {
-                pool.learned = Some(learned::take(&mut self.learned, pool));
+                pool.learned = Some(self.learned.take(held, pool).await?);
             }
         }
         // 3. Think, on a thread of its own, so that requests keep moving.
-        let Some((mut inputs, mut plan)) = think(inputs).instrument(span!("think")).await else {
+        let Some((inputs, mut plan)) = think(inputs).instrument(span!("think")).await else {
             metrics::refresh_failed();
             let problem = "the last renewal broke off: see the log of the service";
             told::keep(service, |pool| pool.id.cluster == cluster.name, problem);
             return Ok(());
         };
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
-        learned::remember(&mut self.learned, &mut inputs, &mut plan);
+        let learned = self.learned.remember(&inputs, &mut plan);
         // 4. Write, then publish: an answer may only say what a restart would find again.
-        let published = write::write(service, held, &inputs, &placed, plan.pools, &mut self.history)
+        let published = write::write(service, held, &inputs, &placed, (plan.pools, &learned), &mut self.history)
             .instrument(span!("write"))
             .await?;
+        self.learned.note(&learned);
         if service.leases.led(&cluster.name).is_some_and(|led| led.epoch == epoch) {
             span!("publish", pools = published.len()).in_scope(|| service.publish(published));
         }

@@ -198,7 +198,12 @@ async fn pool_inputs(
 
 fn ended(one: &UnspentOutcome) -> Ended {
     let (hours, at) = (one.guarantee_hours, one.ended_at);
-    Ended { at, hours, period: Period::reported(hours, at, one.began_at, one.gpus, one.broken) }
+    Ended {
+        number: one.id.number(),
+        at,
+        hours,
+        period: Period::reported(hours, at, one.began_at, one.gpus, one.broken),
+    }
 }
 
 /// The pool as the writer has it, where Headroom places it.

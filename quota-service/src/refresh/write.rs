@@ -8,7 +8,7 @@ use crate::plan::{self, ClusterInputs, EtaMoved, Held, PoolPlan};
 use crate::published::{Answer, Glance, PublishedPool};
 use placement::eta::EtaDecision;
 use std::collections::BTreeMap;
-use store::{EtaMove, Store, StoreError, StoredQuota};
+use store::{EtaMove, NewLearned, Store, StoreError, StoredQuota};
 use vocab::{PlacedBy, PoolId, PoolState, UnixSeconds};
 use wire::{Explanation, QuotaAnswer};
 
@@ -16,13 +16,13 @@ use wire::{Explanation, QuotaAnswer};
 const MOVES_SHOWN: u32 = 5;
 const DAY_S: i64 = 86_400;
 
-/// Writes moves and quotas, with what whoever holds the lease of the cluster writes through; gives the pools to publish. Under a virtual clock nothing is written.
+/// Writes moves, and quotas with what was learned when they were made, with what whoever holds the lease of the cluster writes through; gives the pools to publish. Under a virtual clock nothing is written.
 pub async fn write(
     service: &Service,
     held: &dyn Store,
     inputs: &ClusterInputs,
     placed: &BTreeMap<PoolId, Placed>,
-    plans: Vec<PoolPlan>,
+    (plans, learned): (Vec<PoolPlan>, &[NewLearned]),
     history: &mut History,
 ) -> Result<Vec<PublishedPool>, StoreError> {
     let mut published = Vec::with_capacity(plans.len());
@@ -51,7 +51,7 @@ pub async fn write(
     }
     if !service.clock.is_virtual() {
         let quotas: Vec<_> = stored.iter().map(|(quota, _)| quota.clone()).collect();
-        held.insert_quotas(&quotas).await?;
+        held.insert_quotas(&quotas, learned).await?;
         history.note(&stored);
     }
     Ok(published)

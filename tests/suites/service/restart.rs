@@ -1,10 +1,12 @@
 //! What survives a restart, and how the running program follows what others do to its database.
 
 use super::*;
-use tests::{Listening, on_both_databases, program};
+use tests::{Backend, Listening, on_both_databases, program};
 
 on_both_databases![
     after_a_restart_the_last_quotas_are_answered_at_their_age,
+    what_was_learned_of_a_pool_survives_a_restart,
+    what_was_learned_and_can_no_longer_be_read_is_learned_anew,
     under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked,
     the_running_service_follows_a_promotion,
 ];
@@ -21,6 +23,63 @@ async fn after_a_restart_the_last_quotas_are_answered_at_their_age(database: Tes
     assert_eq!(quota(&late, 4).await["stage"], "conservative");
     let history = late.get("/v1/quota/history?cluster=demo&gpu_model=A100&hours=4").await.expect(200);
     assert_eq!(history["quotas"][0]["quota_gpus"], answer["quota_gpus"]);
+}
+
+/// A pool of six nodes that was watched for 30 hours.
+async fn watched(database: &TestDatabase) -> TestService {
+    let service = serving(database, 48).await;
+    for number in 0..6 {
+        let node = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 });
+        let _ = service.put(&format!("/v1/nodes/n{number}"), &node).await.expect(200);
+    }
+    let hp = json!({
+        "cluster": "demo", "gpu_model": "A100", "id": "hp", "organization": "org-000", "class": "hp", "gpus_per_pod": 8,
+        "pods": 2,
+    });
+    let _ = service.post("/v1/tasks", &hp).await.expect(200);
+    for _ in 0..30 * 12 {
+        service.pass_s(300);
+        service.renew().await;
+    }
+    service
+}
+
+async fn bound(service: &TestService) -> Value {
+    let path = "/v1/quota/explain?cluster=demo&gpu_model=A100&hours=1";
+    service.get(path).await.expect(200)["bound"].clone()
+}
+
+async fn what_was_learned_of_a_pool_survives_a_restart(database: TestDatabase) {
+    let service = watched(&database).await;
+    let before = bound(&service).await;
+    assert!(number(&before["kept"]["lambda"]) < 0.7, "nothing broke: {before}");
+    assert_eq!(number(&before["live"]["live_bound_gpus"]), 16.0, "{before}");
+    let now = service.service.clock.now();
+    service.leave().await;
+    let again = TestService::start(database.store().await, now.plus_s(120)).await;
+    again.renew().await;
+    let after = bound(&again).await;
+    assert!((number(&after["kept"]["lambda"]) - number(&before["kept"]["lambda"])).abs() < 0.01, "{before} {after}");
+    for part in ["live_bound_gpus", "share"] {
+        assert_eq!(after["live"][part], before["live"][part], "{after}");
+    }
+}
+
+async fn what_was_learned_and_can_no_longer_be_read_is_learned_anew(database: TestDatabase) {
+    let service = watched(&database).await;
+    let now = service.service.clock.now();
+    service.leave().await;
+    let bytes = if database.backend == Backend::Postgres { "'\\x0102'" } else { "x'0102'" };
+    database.execute(&format!("UPDATE learned SET risk = {bytes}")).await;
+    let again = TestService::start(database.store().await, now.plus_s(120)).await;
+    again.renew().await;
+    let after = bound(&again).await;
+    assert_eq!(
+        (&after["kept"], &after["live"]["live_bound_gpus"]),
+        (&Value::Null, &Value::Null),
+        "as on its first day"
+    );
+    assert!(again.service.store.learned(&pool(POOL)).await.unwrap().unwrap().risk.len() > 20, "written anew");
 }
 
 async fn under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked(database: TestDatabase) {

@@ -70,7 +70,7 @@ async fn whoever_has_lost_a_lease_writes_nothing_any_more(database: TestDatabase
     let refused = [
         held.append_turn(&placed, 0, &Turn::default(), at(1)).await,
         held.put_announced(placed.id, 4).await,
-        held.insert_quotas(&[]).await,
+        held.insert_quotas(&[], &[]).await,
         held.put_pool_snapshot(placed.id, &store::PoolSnapshot { seq: 0, snapshot_json: String::new() }, 0).await,
     ];
     for fault in refused.map(Result::unwrap_err) {

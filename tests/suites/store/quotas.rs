@@ -1,4 +1,4 @@
-use store::{RunId, StoreError, StoredQuota};
+use store::{NewLearned, RunId, StoreError, StoredLearned, StoredQuota};
 use tests::fixture::{at, cluster, gpus, hours, pool, put_clusters};
 use tests::{TestDatabase, on_both_databases};
 
@@ -7,6 +7,7 @@ on_both_databases![
     the_history_comes_newest_first_and_ends_at_the_limit,
     retention_keeps_the_quota_that_a_service_falls_back_on,
     a_quota_of_an_unknown_run_keeps_the_others_out,
+    what_was_learned_is_written_with_the_quotas_or_not_at_all,
     the_history_keeps_every_amount_and_the_explanations_that_say_something_new,
 ];
 
@@ -27,9 +28,9 @@ async fn the_last_quota_stored_is_the_latest_even_when_the_clock_jumps_back(data
     let store = database.store().await;
     put_clusters(&*store, &["earth", "mars"]).await;
     let first = [quota("mars:A100", 1, 300, "9"), quota("earth:A100", 4, 300, "2"), quota("earth:A100", 1, 300, "3")];
-    store.insert_quotas(&first).await.unwrap();
+    store.insert_quotas(&first, &[]).await.unwrap();
     let jumped = quota("earth:A100", 4, 200, "1");
-    store.insert_quotas(std::slice::from_ref(&jumped)).await.unwrap();
+    store.insert_quotas(std::slice::from_ref(&jumped), &[]).await.unwrap();
     let latest = store.latest_quotas(None).await.unwrap();
     assert_eq!(latest, [first[2].clone(), jumped.clone(), first[0].clone()]);
     assert_eq!(store.latest_quotas(Some(&cluster("earth"))).await.unwrap(), [first[2].clone(), jumped]);
@@ -40,8 +41,8 @@ async fn the_history_comes_newest_first_and_ends_at_the_limit(database: TestData
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let all: Vec<_> = (0..10).map(|number| quota("earth:A100", 4, number * 300, &number.to_string())).collect();
-    store.insert_quotas(&all).await.unwrap();
-    store.insert_quotas(&[quota("earth:A100", 1, 300, "7")]).await.unwrap();
+    store.insert_quotas(&all, &[]).await.unwrap();
+    store.insert_quotas(&[quota("earth:A100", 1, 300, "7")], &[]).await.unwrap();
     let history = store.quota_history(&pool("earth:A100"), hours(4), at(300), at(1_500), 3).await.unwrap();
     assert_eq!(history, [all[4].clone(), all[3].clone(), all[2].clone()], "1,500 s is excluded");
     let history = store.quota_history(&pool("earth:A100"), hours(4), at(300), at(1_500), 100).await.unwrap();
@@ -52,7 +53,7 @@ async fn retention_keeps_the_quota_that_a_service_falls_back_on(database: TestDa
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let all = [quota("earth:A100", 4, 100, "1"), quota("earth:A100", 4, 200, "2"), quota("earth:H800", 4, 100, "3")];
-    store.insert_quotas(&all).await.unwrap();
+    store.insert_quotas(&all, &[]).await.unwrap();
     assert_eq!(store.delete_quotas_before(at(1_000)).await.unwrap(), 1);
     assert_eq!(store.delete_quotas_before(at(1_000)).await.unwrap(), 0);
     assert_eq!(store.latest_quotas(None).await.unwrap(), all[1..]);
@@ -62,10 +63,36 @@ async fn a_quota_of_an_unknown_run_keeps_the_others_out(database: TestDatabase) 
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let orphan = StoredQuota { run_id: Some(RunId::new(12)), ..quota("earth:H800", 4, 100, "3") };
-    let fault = store.insert_quotas(&[quota("earth:A100", 4, 100, "1"), orphan]).await.unwrap_err();
+    let fault = store.insert_quotas(&[quota("earth:A100", 4, 100, "1"), orphan], &[]).await.unwrap_err();
     assert!(matches!(&fault, StoreError::NotFound { .. }) && fault.to_string().contains("run-12"), "{fault}");
     assert!(store.latest_quotas(None).await.unwrap().is_empty());
-    store.insert_quotas(&[]).await.unwrap();
+    store.insert_quotas(&[], &[]).await.unwrap();
+}
+
+async fn what_was_learned_is_written_with_the_quotas_or_not_at_all(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let learned = |saved_at: i64, risk: u8, live: Option<u8>| NewLearned {
+        pool: pool("earth:A100"),
+        saved_at: at(saved_at),
+        risk: vec![risk, 0, 255],
+        live: live.map(|live| vec![live; 50_000]),
+    };
+    let known = async || store.learned(&pool("earth:A100")).await.unwrap();
+    assert_eq!(known().await, None);
+    let first = [quota("earth:A100", 4, 100, "1")];
+    store.insert_quotas(&first, &[learned(100, 1, Some(7))]).await.unwrap();
+    assert_eq!(known().await, Some(StoredLearned { saved_at: at(100), risk: vec![1, 0, 255], live: vec![7; 50_000] }));
+    // How demand moves is written more seldom.
+    store.insert_quotas(&[], &[learned(400, 2, None)]).await.unwrap();
+    let second = StoredLearned { saved_at: at(400), risk: vec![2, 0, 255], live: vec![7; 50_000] };
+    assert_eq!(known().await, Some(second.clone()));
+    let orphan = StoredQuota { run_id: Some(RunId::new(12)), ..quota("earth:A100", 4, 700, "3") };
+    let _ = store.insert_quotas(&[orphan], &[learned(700, 3, Some(8))]).await.unwrap_err();
+    assert_eq!(known().await, Some(second));
+    let nowhere = NewLearned { pool: pool("pluto:A100"), ..learned(700, 3, Some(8)) };
+    let fault = store.insert_quotas(&[], &[nowhere]).await.unwrap_err();
+    assert!(matches!(&fault, StoreError::NotFound { .. }) && fault.to_string().contains("pluto"), "{fault}");
 }
 
 async fn the_history_keeps_every_amount_and_the_explanations_that_say_something_new(database: TestDatabase) {
@@ -74,7 +101,7 @@ async fn the_history_keeps_every_amount_and_the_explanations_that_say_something_
     let explained = quota("earth:A100", 4, 100, "1");
     let plain = StoredQuota { is_explained: false, ..quota("earth:A100", 4, 200, "2") };
     for one in [&explained, &plain] {
-        store.insert_quotas(std::slice::from_ref(one)).await.unwrap();
+        store.insert_quotas(std::slice::from_ref(one), &[]).await.unwrap();
     }
     let history = store.quota_history(&pool("earth:A100"), hours(4), at(0), at(1_000), 10).await.unwrap();
     let of = |one: &StoredQuota| (one.computed_at, one.quota, one.is_explained, one.explanation_json.clone());

@@ -17,6 +17,12 @@ impl OutcomeId {
     pub(crate) const fn get(self) -> i64 {
         self.0
     }
+
+    /// Outcomes are numbered from 1 in the order in which they were recorded.
+    #[must_use]
+    pub const fn number(self) -> i64 {
+        self.0
+    }
 }
 
 /// What became of one reported outcome.

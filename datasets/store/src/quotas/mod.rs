@@ -4,7 +4,7 @@ mod postgres;
 mod sqlite;
 
 use crate::stored::{Stamp, amount, horizon, pool};
-use crate::{RunId, StoreError};
+use crate::{NewLearned, RunId, StoreError};
 use async_trait::async_trait;
 use vocab::{ClusterName, HorizonHours, MilliGpus, PoolId, UnixSeconds};
 
@@ -25,9 +25,11 @@ pub struct StoredQuota {
 
 #[async_trait]
 pub trait QuotaStore {
+    /// Writes quotas, and what was learned of pools when they were made: all of it, or nothing.
+    ///
     /// # Errors
     /// [`StoreError::NotFound`] where a cluster or a run is unknown.
-    async fn insert_quotas(&self, quotas: &[StoredQuota]) -> Result<(), StoreError>;
+    async fn insert_quotas(&self, quotas: &[StoredQuota], learned: &[NewLearned]) -> Result<(), StoreError>;
 
     /// The last one stored for each pool and horizon, in their order; of one cluster or of all. The last stored, not
     /// the one with the latest `computed_at`: a clock may have jumped back.

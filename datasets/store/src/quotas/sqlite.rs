@@ -1,19 +1,23 @@
 use super::{LATEST, QuotaRow, QuotaStore, StoredQuota, in_order, kept, owners};
 use crate::error::unless_missing;
+use crate::learned::sqlite::save;
 use crate::sqlite::SqliteStore;
 use crate::stored::{BATCH, Stamp, all, milli};
-use crate::{RunId, StoreError};
+use crate::{NewLearned, RunId, StoreError};
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
 use vocab::{ClusterName, HorizonHours, PoolId, UnixSeconds};
 
 #[async_trait]
 impl QuotaStore for SqliteStore {
-    async fn insert_quotas(&self, quotas: &[StoredQuota]) -> Result<(), StoreError> {
+    async fn insert_quotas(&self, quotas: &[StoredQuota], learned: &[NewLearned]) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
         for quota in in_order(quotas) {
             let id = insert(&mut transaction, quota).await?;
             point_to_newest(&mut transaction, quota, id).await?;
+        }
+        for one in learned {
+            save(&mut transaction, one).await?;
         }
         transaction.commit().await?;
         Ok(())

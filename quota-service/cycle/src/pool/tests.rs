@@ -60,6 +60,7 @@ impl World {
             forecast: Some(&[Bound { hours: HorizonHours::ONE, bound: gpus(500) }]),
             hp_demand: self.hp_demand,
             measured_until: at(renewal - renewal % 12),
+            calibrated_hours: 0,
             learned: Some(&mut self.learned),
             overrides: asked,
             eta: self.eta,
@@ -80,7 +81,7 @@ impl World {
                 let (is_broken, began) = (number < broken, at(renewal - 12));
                 let lasted_s = if is_broken { 1_800 } else { 3_600 };
                 let period = Period { began, lasted_s, gpus_milli: 8_000, broken: is_broken };
-                Ended { at: at(renewal), hours: HorizonHours::ONE, period }
+                Ended { number: renewal * 10 + number + 1, at: at(renewal), hours: HorizonHours::ONE, period }
             };
             self.ended.splice(0..0, (0..10).map(one));
             self.renew(renewal, &[])
@@ -122,7 +123,7 @@ fn an_outcome_moves_it_once_however_often_it_is_looked_at() {
     let mut pool = World::new(Promise::Kept, 80);
     (0..=DAY).for_each(|renewal| drop(pool.renew(renewal, &[])));
     let period = Period { began: at(DAY), lasted_s: 600, gpus_milli: 64_000, broken: true };
-    pool.ended.push(Ended { at: at(DAY + 2), hours: HorizonHours::ONE, period });
+    pool.ended.push(Ended { number: 1, at: at(DAY + 2), hours: HorizonHours::ONE, period });
     let moved = pool.renew(DAY + 2, &[]).controlled[0].lambda;
     assert!(moved > 0.7);
     for renewal in DAY + 3..DAY + 9 {

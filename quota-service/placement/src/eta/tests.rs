@@ -19,7 +19,7 @@ fn feedback(kept: u64, broken: u64) -> Feedback {
 
 fn ended(at: UnixSeconds, broken: bool) -> Ended {
     let hours = HorizonHours::ONE;
-    Ended { at, hours, period: Period::reported(hours, at, None, None, broken) }
+    Ended { number: at.get() + 1, at, hours, period: Period::reported(hours, at, None, None, broken) }
 }
 
 fn decided(micro: u32, feedback: Feedback) -> EtaDecision {

@@ -8,6 +8,7 @@ mod hangups;
 mod killed;
 mod lifecycle;
 mod loop_closes;
+mod one_cycle;
 mod placed_by;
 mod poison;
 mod replicas;

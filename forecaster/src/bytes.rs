@@ -1,19 +1,22 @@
 //! Numbers and names as bytes, little-endian.
 
-use vocab::{HourStart, MilliGpus};
+use vocab::{GuaranteeRate, HorizonHours, HourStart, MilliGpus, UnixSeconds};
+
+/// A time that is none.
+const NEVER: i64 = i64::MIN;
 
 /// Bytes that are not what was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct DamagedBytes(pub(super) String);
+pub struct DamagedBytes(pub(crate) String);
 
 impl DamagedBytes {
-    pub(super) fn of(fault: impl std::fmt::Display) -> Self {
+    pub(crate) fn of(fault: impl std::fmt::Display) -> Self {
         Self(fault.to_string())
     }
 }
 
-pub(super) struct Writer(pub Vec<u8>);
+pub(crate) struct Writer(pub Vec<u8>);
 
 impl Writer {
     /// Four letters and the number of the format.
@@ -35,8 +38,21 @@ impl Writer {
         self.0.extend(value.to_le_bytes());
     }
 
+    pub fn i64(&mut self, value: i64) {
+        self.0.extend(value.to_le_bytes());
+    }
+
     pub fn f32(&mut self, value: f64) {
         self.0.extend((value as f32).to_le_bytes());
+    }
+
+    pub fn f64(&mut self, value: f64) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    /// A time, or none.
+    pub fn time(&mut self, time: Option<UnixSeconds>) {
+        self.i64(time.map_or(NEVER, UnixSeconds::get));
     }
 
     pub fn hour(&mut self, hour: HourStart) {
@@ -53,7 +69,7 @@ impl Writer {
     }
 }
 
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8], kind: [u8; 4], format: u8) -> Result<Self, DamagedBytes> {
@@ -90,8 +106,36 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    pub fn i64(&mut self) -> Result<i64, DamagedBytes> {
+        self.array().map(i64::from_le_bytes)
+    }
+
     pub fn f32(&mut self) -> Result<f64, DamagedBytes> {
         self.array().map(f32::from_le_bytes).map(f64::from)
+    }
+
+    /// A number that is finite.
+    pub fn f64(&mut self) -> Result<f64, DamagedBytes> {
+        let number = f64::from_le_bytes(self.array()?);
+        if number.is_finite() { Ok(number) } else { Err(DamagedBytes("a number is not finite".to_owned())) }
+    }
+
+    pub fn time(&mut self) -> Result<Option<UnixSeconds>, DamagedBytes> {
+        self.i64().map(|unix_s| (unix_s != NEVER).then_some(UnixSeconds::new(unix_s)))
+    }
+
+    /// A time that has to be there.
+    pub fn moment(&mut self) -> Result<UnixSeconds, DamagedBytes> {
+        self.time()?.ok_or_else(|| DamagedBytes("a time is missing".to_owned()))
+    }
+
+    pub fn hours(&mut self) -> Result<HorizonHours, DamagedBytes> {
+        HorizonHours::new(u64::from(self.u8()?)).map_err(DamagedBytes::of)
+    }
+
+    pub fn rate(&mut self) -> Result<GuaranteeRate, DamagedBytes> {
+        let rate = f64::from(self.u32()?) / f64::from(GuaranteeRate::MILLION);
+        GuaranteeRate::new(rate).map_err(DamagedBytes::of)
     }
 
     pub fn hour(&mut self) -> Result<HourStart, DamagedBytes> {

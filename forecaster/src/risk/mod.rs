@@ -8,6 +8,8 @@
 //! by what became of them. While nobody holds any, the inventory f = max(0, C − B) teaches by what would have: with measured
 //! peak P over the hours of the promise, min(f, max(0, P − B)) of f GPUs would have been broken.
 
+mod saved;
+
 use std::collections::VecDeque;
 use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
 
@@ -19,8 +21,28 @@ const WATCHED_S: i64 = 86_400;
 const LAMBDA_START: f64 = 0.7;
 /// The largest λ: nothing that was seen calls for more.
 const LAMBDA_MOST: f64 = 3.0;
+/// What demand did while it was not measured for so long is not known: usage is at most two hours late.
+const UNSEEN_S: i64 = 7_200;
 /// By how much λ moves for all GPUs of the pool, broken once.
 const STEP: f64 = 1.0;
+
+/// The largest p that so many seconds of measured demand can tell of promises of H hours: of 1 / (1 − p) of them that follow one
+/// another, one may break. Zero where they hold no such promise.
+#[must_use]
+pub fn supported_rate(hours: HorizonHours, measured_s: i64) -> f64 {
+    if measured_s <= hours.seconds() {
+        return 0.0;
+    }
+    1.0 - hours.seconds() as f64 / measured_s as f64
+}
+
+/// Whether so many seconds of measured demand can tell p of promises of H hours.
+#[must_use]
+pub fn is_supported(rate: GuaranteeRate, hours: HorizonHours, measured_s: i64) -> bool {
+    // In whole numbers: 40 h tell 0.9 of promises of 4 h.
+    let broken_s = i128::from(measured_s) * i128::from(rate.target_eviction_ppm());
+    broken_s >= i128::from(hours.seconds()) * i128::from(GuaranteeRate::MILLION)
+}
 
 /// What is known of a pool's demand at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +62,17 @@ pub struct Stated {
     pub bound_gpus: f64,
     /// Whether spot holds anything under a promise of these hours or more, of which the end will be told.
     pub is_sold: bool,
+}
+
+/// What became of a promise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// Outcomes are numbered in the order in which they were told: each teaches once, however late it comes.
+    pub number: i64,
+    pub hours: HorizonHours,
+    pub broken_gpus: f64,
+    /// Its GPUs times the part of its hours that it was watched for.
+    pub exposed_gpus: f64,
 }
 
 /// A bound as it was moved.
@@ -84,6 +117,10 @@ pub struct RiskControl {
     rate: GuaranteeRate,
     /// When it first saw demand.
     since: Option<UnixSeconds>,
+    /// When demand was measured last.
+    measured_at: Option<UnixSeconds>,
+    /// The largest number of an outcome that was there; none before the first look.
+    taught: Option<i64>,
     horizons: Vec<Horizon>,
 }
 
@@ -91,33 +128,46 @@ impl RiskControl {
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
         let horizon = |hours: &HorizonHours| Horizon { hours: *hours, lambda: LAMBDA_START, open: VecDeque::new() };
-        Self { rate, since: None, horizons: offered.iter().map(horizon).collect() }
+        let horizons = offered.iter().map(horizon).collect();
+        Self { rate, since: None, measured_at: None, taught: None, horizons }
     }
 
     /// For another rate and other hours: what was learned of hours that stay stays.
     #[must_use]
     pub fn made_for(self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
-        let Self { since, horizons: known, .. } = self;
-        let of_hours = |fresh: Horizon| known.iter().find(|one| one.hours == fresh.hours).cloned().unwrap_or(fresh);
+        let of_hours =
+            |fresh: Horizon| self.horizons.iter().find(|one| one.hours == fresh.hours).cloned().unwrap_or(fresh);
         let Self { horizons, .. } = Self::new(rate, offered);
-        Self { rate, since, horizons: horizons.into_iter().map(of_hours).collect() }
+        let horizons = horizons.into_iter().map(of_hours).collect();
+        Self { rate, horizons, ..self }
     }
 
     /// Whether the pool was watched for long enough that bounds move at all.
     #[must_use]
     pub fn is_known(&self, now: UnixSeconds) -> bool {
-        self.since.is_some_and(|since| now.since_s(since) >= WATCHED_S)
+        self.watched_s(now) >= WATCHED_S
+    }
+
+    /// Seconds for which the pool was watched.
+    #[must_use]
+    pub fn watched_s(&self, now: UnixSeconds) -> i64 {
+        self.since.map_or(0, |since| now.since_s(since))
     }
 
     /// Learns the demand of this moment and moves each bound. `stated` has one for each of the offered hours; calls come in the
     /// order of time. The result does not decrease with the hours, and is no less than the demand.
     pub fn control(&mut self, moment: &Moment, stated: &[Stated]) -> Vec<Controlled> {
         self.since.get_or_insert(moment.now);
-        let is_known = self.is_known(moment.now);
+        let before = self.measured_at.replace(moment.measured_at);
+        if before.is_some_and(|before| moment.measured_at.since_s(before) > UNSEEN_S) {
+            self.horizons.iter_mut().for_each(|horizon| horizon.open.clear());
+        }
+        let watched_s = self.watched_s(moment.now);
         let target = 1.0 - self.rate.as_f64();
         let mut all: Vec<Controlled> = Vec::with_capacity(stated.len());
         for (horizon, stated) in self.horizons.iter_mut().zip(stated) {
             horizon.judge(moment, target);
+            let is_known = watched_s >= WATCHED_S && is_supported(self.rate, horizon.hours, watched_s);
             let lambda = if is_known { horizon.lambda } else { 1.0 };
             let bound = horizon.bound(moment, stated, lambda);
             let bound_gpus = all.last().map_or(bound, |shorter| bound.max(shorter.bound_gpus));
@@ -126,12 +176,19 @@ impl RiskControl {
         all
     }
 
-    /// Learns what became of a promise: `exposed_gpus` are its GPUs times the part of its hours that it was watched for.
-    pub fn ended(&mut self, hours: HorizonHours, broken_gpus: f64, exposed_gpus: f64, capacity: MilliGpus) {
+    /// Learns what became of promises; those that were there at the first look, or that were learned before, teach nothing.
+    pub fn learn(&mut self, outcomes: impl Iterator<Item = Outcome>, capacity: MilliGpus) {
+        let before = self.taught;
         let target = 1.0 - self.rate.as_f64();
-        for horizon in self.horizons.iter_mut().filter(|one| one.hours == hours) {
-            horizon.step(broken_gpus - target * exposed_gpus, capacity.as_gpus());
+        let mut newest = before.unwrap_or(0);
+        for one in outcomes {
+            newest = newest.max(one.number);
+            let teaches = before.is_some_and(|before| one.number > before);
+            for horizon in self.horizons.iter_mut().filter(|of| teaches && of.hours == one.hours) {
+                horizon.step(one.broken_gpus - target * one.exposed_gpus, capacity.as_gpus());
+            }
         }
+        self.taught = Some(newest);
     }
 }
 
@@ -168,106 +225,4 @@ impl Horizon {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const STEP_S: i64 = 300;
-    const CAPACITY: MilliGpus = MilliGpus::from_gpus(1_000);
-
-    fn offered() -> Vec<HorizonHours> {
-        [1, 4].map(|hours| HorizonHours::new(hours).unwrap()).to_vec()
-    }
-
-    fn moment(step: usize, gpus: u32) -> Moment {
-        let now = UnixSeconds::new(step as i64 * STEP_S);
-        Moment { now, measured_at: now, demand: MilliGpus::from_gpus(gpus), capacity: CAPACITY }
-    }
-
-    /// Numbers that look drawn and are always the same.
-    fn draws() -> impl Iterator<Item = u64> {
-        std::iter::successors(Some(9_u64), |last| Some(last.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1)))
-            .map(|number| number >> 33)
-    }
-
-    /// A demand that wanders.
-    fn wandering(steps: usize) -> Vec<u32> {
-        let mut level = 500_i64;
-        let next = draws().take(steps).map(move |draw| {
-            level = (level + (draw % 41) as i64 - 20).clamp(100, 900);
-            level as u32
-        });
-        next.collect()
-    }
-
-    fn stated(demand: u32, above: f64) -> Vec<Stated> {
-        vec![Stated { bound_gpus: f64::from(demand) + above, is_sold: false }; 2]
-    }
-
-    #[test]
-    fn for_a_day_a_bound_stays_where_it_is() {
-        let mut risk = RiskControl::new(GuaranteeRate::GFS, &offered());
-        for step in 0..288 {
-            let all = risk.control(&moment(step, 300), &stated(300, 200.0));
-            assert!(all.iter().all(|one| (one.bound_gpus, one.lambda) == (500.0, 1.0)), "{all:?}");
-        }
-        let after = risk.control(&moment(288, 300), &stated(300, 200.0));
-        assert!(after.iter().all(|one| one.bound_gpus < 440.1), "{after:?}");
-    }
-
-    #[test]
-    fn of_what_nobody_buys_as_much_would_break_as_may_whatever_the_bound_says() {
-        // Bounds that are far too wide, and too narrow by half.
-        for above in [60.0, 400.0] {
-            let demand = wandering(80_000);
-            let mut risk = RiskControl::new(GuaranteeRate::GFS, &offered());
-            let (mut broken, mut offered_gpus) = (0.0, 0.0);
-            for (step, &now) in demand.iter().enumerate() {
-                let all = risk.control(&moment(step, now), &stated(now, above));
-                let Some(after) = demand.get(step..=step + 48).filter(|_| step > 20_000) else { continue };
-                let (peak, bound) = (f64::from(*after.iter().max().unwrap()), all[1].bound_gpus);
-                let inventory = (1_000.0 - bound).max(0.0);
-                broken += inventory.min((peak - bound).max(0.0));
-                offered_gpus += inventory;
-            }
-            let share = broken / offered_gpus;
-            assert!((0.075..0.105).contains(&share), "{above}: {share}");
-        }
-    }
-
-    #[test]
-    fn what_is_sold_teaches_by_what_became_of_it_and_by_nothing_else() {
-        let mut risk = RiskControl::new(GuaranteeRate::GFS, &offered());
-        let lambda = |risk: &RiskControl| risk.horizons.iter().map(|one| one.lambda).collect::<Vec<_>>();
-        for step in 0..600 {
-            let sold = stated(300, 200.0).into_iter().map(|one| Stated { is_sold: true, ..one });
-            risk.control(&moment(step, 300), &sold.collect::<Vec<_>>());
-        }
-        assert_eq!(lambda(&risk), [LAMBDA_START; 2]);
-        // Ten promises of 8 GPUs, of which one broke: as many as may.
-        let hour = HorizonHours::ONE;
-        (0..9).for_each(|_| risk.ended(hour, 0.0, 8.0, CAPACITY));
-        risk.ended(hour, 8.0, 8.0, CAPACITY);
-        assert!((lambda(&risk)[0] - LAMBDA_START).abs() < 1e-12 && lambda(&risk)[1] == LAMBDA_START);
-        risk.ended(hour, 8.0, 4.0, CAPACITY);
-        assert!(lambda(&risk)[0] > LAMBDA_START);
-        (0..9_000).for_each(|_| risk.ended(hour, 0.0, 8.0, CAPACITY));
-        assert_eq!(lambda(&risk), [0.0, LAMBDA_START]);
-        let all = risk.control(&moment(600, 300), &stated(300, 200.0));
-        assert_eq!(all[0].bound_gpus, 300.0, "no less than what HP needs");
-    }
-
-    #[test]
-    fn usage_that_comes_late_is_held_against_the_hours_that_it_is_of() {
-        let mut risk = RiskControl::new(GuaranteeRate::GFS, &[HorizonHours::ONE]);
-        let at = |now_s: i64, measured_s: i64, gpus: u32| {
-            let (now, measured_at) = (UnixSeconds::new(now_s), UnixSeconds::new(measured_s));
-            Moment { now, measured_at, demand: MilliGpus::from_gpus(gpus), capacity: CAPACITY }
-        };
-        let one = [Stated { bound_gpus: 400.0, is_sold: false }];
-        risk.control(&at(7_200, 7_200, 300), &one);
-        // The hour before it is told of once more, larger: no peak of what was stated at its end.
-        risk.control(&at(7_500, 7_200, 900), &one);
-        risk.control(&at(14_400, 10_800, 300), &one);
-        assert!(risk.horizons[0].lambda < LAMBDA_START, "{risk:?}");
-    }
-}
+mod tests;

@@ -1,0 +1,10 @@
+-- What was learned of a pool, written with the quota that was made of it: a restart or another leader does not begin anew. How
+-- demand moves is large and changes little, so that it is written more seldom.
+CREATE TABLE learned (
+    cluster text COLLATE "C" NOT NULL REFERENCES clusters (name),
+    gpu_model text COLLATE "C" NOT NULL,
+    saved_at timestamptz NOT NULL,
+    risk bytea NOT NULL,
+    live bytea NOT NULL,
+    PRIMARY KEY (cluster, gpu_model)
+);

@@ -1,0 +1,125 @@
+use super::*;
+
+const STEP_S: i64 = 300;
+
+fn hours(hours: u64) -> HorizonHours {
+    HorizonHours::new(hours).unwrap()
+}
+
+/// Numbers that look drawn and are always the same.
+fn draws() -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(9_u64), |last| Some(last.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1)))
+        .map(|number| number >> 33)
+}
+
+/// A demand that wanders, in thousandths of a GPU.
+fn wandering(steps: usize) -> Vec<u64> {
+    let mut level = 500_000_i64;
+    let next = draws().take(steps).map(move |draw| {
+        level = (level + (draw % 21) as i64 * 1_000 - 10_000).clamp(100_000, 900_000);
+        level as u64
+    });
+    next.collect()
+}
+
+#[test]
+fn it_holds_as_often_as_promised_and_longer_hours_need_no_less() {
+    let demand = wandering(6_000);
+    let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1), hours(4)]);
+    let (mut kept, mut said) = (0, 0);
+    for (step, &now) in demand.iter().enumerate() {
+        let mixed = live.mix(UnixSeconds::new(step as i64 * STEP_S), now, None);
+        let Some(after) = demand.get(step..step + 13).filter(|_| step > 1_000) else { continue };
+        assert!(mixed[0].bound_gpus <= mixed[1].bound_gpus && mixed[0].bound_gpus >= now as f64 / 1_000.0);
+        said += 1;
+        kept += usize::from(*after.iter().max().unwrap() as f64 <= mixed[0].bound_gpus * 1_000.0);
+    }
+    let share = f64::from(kept as u32) / f64::from(said);
+    assert!((0.87..0.93).contains(&share), "{share}");
+}
+
+#[test]
+fn without_measured_rises_the_forecast_stands_and_without_both_nothing_does() {
+    let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1)]);
+    assert_eq!(live.mix(UnixSeconds::new(0), 5_000, None), []);
+    let mixed = live.mix(UnixSeconds::new(STEP_S), 5_000, Some(&[9.0]));
+    assert_eq!((mixed[0].bound_gpus, mixed[0].live_gpus, mixed[0].share), (9.0, None, 0.0));
+}
+
+#[test]
+fn the_one_that_loses_less_has_the_larger_share() {
+    let demand = wandering(3_000);
+    for (offset_gpus, expected) in [(4_000.0, 1.0), (0.0, 0.0)] {
+        let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1)]);
+        let mut last = None;
+        for (step, &now) in demand[..2_900].iter().enumerate() {
+            // A forecast that knows the peak, or one that is far off.
+            let peak = demand[step..step + 13].iter().max().unwrap();
+            let forecast = *peak as f64 / 1_000.0 + offset_gpus;
+            last = live.mix(UnixSeconds::new(step as i64 * STEP_S), now, Some(&[forecast])).pop();
+        }
+        assert_eq!(last.map(|mixed| mixed.share), Some(expected));
+    }
+}
+
+#[test]
+fn demand_that_stands_still_is_its_own_bound() {
+    let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1)]);
+    let all = (0..100).map(|step| live.mix(UnixSeconds::new(step * STEP_S), 7_000, None));
+    assert_eq!(all.last().and_then(|mut mixed| mixed.pop()).map(|mixed| mixed.bound_gpus), Some(7.0));
+}
+
+#[test]
+fn a_live_bound_that_was_saved_goes_on_as_if_nothing_had_happened() {
+    let demand = wandering(3_000);
+    let offered = [hours(1), hours(4)];
+    let mut live = LiveBound::new(GuaranteeRate::GFS, &offered);
+    let at = |step: usize| UnixSeconds::new(step as i64 * STEP_S);
+    let forecast = |step: usize| [demand[step] as f64 / 1_000.0 + 30.0, demand[step] as f64 / 1_000.0 + 60.0];
+    for step in 0..2_000 {
+        // The forecast comes later.
+        live.mix(at(step), demand[step], (step > 500).then(|| forecast(step)).as_ref().map(|both| &both[..]));
+    }
+    let bytes = live.to_bytes();
+    let mut read = LiveBound::from_bytes(&bytes).unwrap();
+    assert_eq!(read, live);
+    for step in 2_000..3_000 {
+        let both = forecast(step);
+        assert_eq!(read.mix(at(step), demand[step], Some(&both)), live.mix(at(step), demand[step], Some(&both)));
+    }
+    for end in 0..bytes.len() {
+        assert!(LiveBound::from_bytes(&bytes[..end]).is_err(), "cut at {end}");
+    }
+    assert!(LiveBound::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+}
+
+#[test]
+fn rises_over_hours_in_which_nobody_looked_are_not_known() {
+    let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1)]);
+    (0..100).for_each(|step| drop(live.mix(UnixSeconds::new(step * STEP_S), 7_000, None)));
+    let measured = live.horizons[0].closed.len();
+    assert_eq!(live.horizons[0].open.len(), 12);
+    // Demand is another after a night of downtime: the hours before it are no rise to it.
+    let after = UnixSeconds::new(100 * STEP_S + 8 * 3_600);
+    let mixed = live.mix(after, 900_000, None);
+    assert_eq!((live.horizons[0].open.len(), live.horizons[0].closed.len()), (1, measured));
+    assert_eq!(mixed[0].bound_gpus, 900.0);
+}
+
+#[test]
+fn demand_that_rises_every_morning_is_expected_in_the_morning_alone() {
+    let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1)]);
+    let demand = |second: i64| if (9..18).contains(&(second / 3_600 % 24)) { 400_000_u64 } else { 100_000 };
+    let mut said = Vec::new();
+    for step in 0..20 * 288_i64 {
+        let now = step * STEP_S;
+        // A forecast that knows nothing of the day.
+        let mixed = live.mix(UnixSeconds::new(now), demand(now), Some(&[700.0]));
+        if now >= 15 * 86_400 {
+            said.extend(mixed.first().map(|one| (now, one.bound_gpus)));
+        }
+    }
+    let at_hour = |hour: i64| said.iter().filter(move |(now, _)| now / 3_600 % 24 == hour);
+    assert!(at_hour(8).filter(|(now, _)| now % 3_600 > 0).all(|(_, bound)| *bound > 390.0));
+    assert!(at_hour(2).all(|(_, bound)| *bound < 150.0));
+}

@@ -1,0 +1,63 @@
+//! The factors of a pool as bytes, so that a restart does not begin anew: little-endian, checked when they are read.
+//!
+//! ```text
+//! "HRRC" 1 │ p in millionths u32 │ since, measured at: times │ taught i64, i64::MIN none │ hours u32 × { hours u8 │ λ f64 │
+//! open u32 × { time │ bound, capacity, peak f64 } }; a time is i64, i64::MIN none
+//! ```
+
+use super::{Horizon, LAMBDA_MOST, RiskControl, Unsold};
+use crate::DamagedBytes;
+use crate::bytes::{Reader, Writer};
+use std::collections::VecDeque;
+use vocab::UnixSeconds;
+
+const KIND: [u8; 4] = *b"HRRC";
+const FORMAT: u8 = 1;
+
+impl RiskControl {
+    /// The same state gives the same bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut to = Writer::new(KIND, FORMAT);
+        to.u32(self.rate.ppm());
+        to.time(self.since);
+        to.time(self.measured_at);
+        to.time(self.taught.map(UnixSeconds::new));
+        to.count(self.horizons.len());
+        for horizon in &self.horizons {
+            to.u8(horizon.hours.get());
+            to.f64(horizon.lambda);
+            to.count(horizon.open.len());
+            for unsold in &horizon.open {
+                to.time(Some(unsold.at));
+                [unsold.bound_gpus, unsold.capacity_gpus, unsold.peak_gpus].into_iter().for_each(|gpus| to.f64(gpus));
+            }
+        }
+        to.0
+    }
+
+    /// # Errors
+    /// The bytes are not what [`Self::to_bytes`] writes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DamagedBytes> {
+        let mut from = Reader::new(bytes, KIND, FORMAT)?;
+        let (rate, since, measured_at) = (from.rate()?, from.time()?, from.time()?);
+        let taught = from.time()?.map(UnixSeconds::get);
+        let horizons = (0..from.count(13)?).map(|_| horizon(&mut from)).collect::<Result<_, _>>()?;
+        from.end()?;
+        Ok(Self { rate, since, measured_at, taught, horizons })
+    }
+}
+
+fn horizon(from: &mut Reader<'_>) -> Result<Horizon, DamagedBytes> {
+    let (hours, lambda) = (from.hours()?, from.f64()?);
+    if !(0.0..=LAMBDA_MOST).contains(&lambda) {
+        return Err(DamagedBytes(format!("a factor of {lambda} is not within 0 and {LAMBDA_MOST}")));
+    }
+    let mut open = VecDeque::new();
+    for _ in 0..from.count(32)? {
+        let at = from.moment()?;
+        let (bound_gpus, capacity_gpus, peak_gpus) = (from.f64()?, from.f64()?, from.f64()?);
+        open.push_back(Unsold { at, bound_gpus, capacity_gpus, peak_gpus });
+    }
+    Ok(Horizon { hours, lambda, open })
+}

@@ -1,0 +1,77 @@
+//! How far forecasts have to reach: as far as promises do.
+
+use crate::error::TrainingError;
+use datasets::Panel;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use store::Store;
+use vocab::{HorizonHours, PoolId};
+
+/// What a pool offers for which nobody has set anything: up to four hours (GFS table 4).
+const USUAL_HOURS: u8 = 4;
+/// A promise that begins within an hour ends within another one, and usage may be an hour late.
+const MORE_HOURS: u8 = 2;
+
+/// The longest guarantee that pools of a cluster offer.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn longest(store: &dyn Store, panel: &Panel) -> Result<HorizonHours, TrainingError> {
+    let cluster = panel.cluster();
+    let mut pools: BTreeSet<PoolId> = panel.series().iter().map(|series| series.id().pool.clone()).collect();
+    pools.extend(store.capacities(cluster).await?.into_iter().map(|row| row.pool));
+    pools.extend(store.nodes(cluster).await?.into_iter().map(|node| node.pool));
+    let mut longest = 1;
+    for pool in pools {
+        let settings = store.settings(&pool).await?;
+        longest = longest.max(settings.map_or(USUAL_HOURS, |settings| offered(&settings.settings_json)));
+    }
+    Ok(hours(longest))
+}
+
+/// How far forecasts have to reach for promises of so many hours.
+#[must_use]
+pub fn horizon_for(longest: HorizonHours) -> HorizonHours {
+    hours(longest.get().saturating_add(MORE_HOURS))
+}
+
+/// Why a horizon is too short for what pools offer.
+#[must_use]
+pub fn too_short(horizon: HorizonHours, longest: HorizonHours) -> Option<String> {
+    let needed = horizon_for(longest);
+    (horizon < needed).then(|| {
+        format!(
+            "pools offer guarantees of up to {longest}, which begin within an hour and rest on usage that may be an hour late: \
+             forecasts of {horizon} end before such a guarantee does, and their last hour stands for the rest; train --horizon {needed}"
+        )
+    })
+}
+
+/// Of the settings of a pool, as they are stored.
+fn offered(settings_json: &str) -> u8 {
+    let settings: Option<Value> = serde_json::from_str(settings_json).ok();
+    let hours = settings.as_ref().and_then(|settings| settings["offered_hours"].as_array());
+    let longest = hours.and_then(|hours| hours.iter().filter_map(Value::as_u64).max());
+    longest.and_then(|hours| u8::try_from(hours).ok()).unwrap_or(USUAL_HOURS)
+}
+
+fn hours(hours: u8) -> HorizonHours {
+    let hours = hours.clamp(1, HorizonHours::MAX);
+    HorizonHours::new(u64::from(hours)).unwrap_or(HorizonHours::ONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forecasts_reach_two_hours_beyond_the_longest_guarantee() {
+        assert_eq!(offered(r#"{"offered_hours": [1, 8, 24]}"#), 24);
+        assert_eq!((offered("{}"), offered("not JSON")), (USUAL_HOURS, USUAL_HOURS));
+        assert_eq!((horizon_for(hours(4)), horizon_for(hours(168))), (hours(6), hours(168)));
+        assert_eq!(too_short(hours(6), hours(4)), None);
+        let said = too_short(hours(4), hours(4)).unwrap();
+        assert!(said.ends_with("train --horizon 6h"), "{said}");
+        assert_eq!(too_short(hours(168), hours(168)), None, "there is none beyond a week");
+    }
+}
