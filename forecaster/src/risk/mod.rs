@@ -3,7 +3,9 @@
 //!
 //! A bound at p is exceeded by demand in a share 1 − p of all times, and sells far less than p allows: demand that comes out k
 //! GPUs above the bound breaks the promises of k GPUs, not of all. So the bound is moved between what HP needs now and beyond
-//! that bound, by one factor λ for each H: B(λ) = centre + λ · (bound − centre). λ rises with GPUs that were broken, and falls
+//! that bound, by one factor λ for each H: B(λ) = centre + λ · (bound − centre) up to 1, and from there on towards the whole
+//! capacity, which it reaches at 3: promises may break although demand stays where it was (HP needs whole nodes, or cores), and
+//! then no bound of demand is of help. λ rises with GPUs that were broken, and falls
 //! with the share 1 − p of those that were exposed to it: over time the one is the other, whatever demand does. Promises teach
 //! by what became of them. While nobody holds any, the inventory f = max(0, C − B) teaches by what would have: with measured
 //! peak P over the hours of the promise, min(f, max(0, P − B)) of f GPUs would have been broken.
@@ -19,7 +21,7 @@ const SAMPLE_S: i64 = 900;
 const WATCHED_S: i64 = 86_400;
 /// λ after that, if nothing else was learned. Chosen, as the step, on the jobs of Philly at 1,280 GPUs.
 const LAMBDA_START: f64 = 0.7;
-/// The largest λ: nothing that was seen calls for more.
+/// The largest λ: nothing is sold.
 const LAMBDA_MOST: f64 = 3.0;
 /// What demand did while it was not measured for so long is not known: usage is at most two hours late.
 const UNSEEN_S: i64 = 7_200;
@@ -81,7 +83,7 @@ pub struct Controlled {
     pub bound_gpus: f64,
     /// Before.
     pub peak_gpus: f64,
-    /// 1 where it stays; 0 where it is what is needed now.
+    /// 1 where it stays; 0 where it is what is needed now, 3 where it is the capacity.
     pub lambda: f64,
 }
 
@@ -103,11 +105,23 @@ struct Unsold {
     peak_gpus: f64,
 }
 
+/// What may be learned of promises at once, as shares of the pool: no more GPUs can have been promised for H hours than there are, and
+/// what somebody reports beyond that is not believed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Credible {
+    exposed: f64,
+    broken: f64,
+    at: UnixSeconds,
+}
+
 /// One number of hours.
 #[derive(Debug, Clone, PartialEq)]
 struct Horizon {
     hours: HorizonHours,
     lambda: f64,
+    /// When it was offered first.
+    since: Option<UnixSeconds>,
+    credible: Option<Credible>,
     open: VecDeque<Unsold>,
 }
 
@@ -121,25 +135,31 @@ pub struct RiskControl {
     measured_at: Option<UnixSeconds>,
     /// The largest number of an outcome that was there; none before the first look.
     taught: Option<i64>,
+    /// Those that are offered.
     horizons: Vec<Horizon>,
+    /// Those that were offered once: who offers them again goes on where they were.
+    former: Vec<Horizon>,
 }
 
 impl RiskControl {
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
-        let horizon = |hours: &HorizonHours| Horizon { hours: *hours, lambda: LAMBDA_START, open: VecDeque::new() };
-        let horizons = offered.iter().map(horizon).collect();
-        Self { rate, since: None, measured_at: None, taught: None, horizons }
+        let horizons = offered.iter().map(|hours| Horizon::new(*hours)).collect();
+        Self { rate, since: None, measured_at: None, taught: None, horizons, former: Vec::new() }
     }
 
-    /// For another rate and other hours: what was learned of hours that stay stays.
+    /// For another rate and other hours: what was learned of hours stays, also of those that are not offered for a while.
     #[must_use]
     pub fn made_for(self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
-        let of_hours =
-            |fresh: Horizon| self.horizons.iter().find(|one| one.hours == fresh.hours).cloned().unwrap_or(fresh);
-        let Self { horizons, .. } = Self::new(rate, offered);
-        let horizons = horizons.into_iter().map(of_hours).collect();
-        Self { rate, horizons, ..self }
+        let Self { horizons, former, .. } = self;
+        let mut known: Vec<Horizon> = horizons.into_iter().chain(former).collect();
+        let of_hours = |hours: &HorizonHours| match known.iter().position(|one| one.hours == *hours) {
+            Some(place) => known.swap_remove(place),
+            None => Horizon::new(*hours),
+        };
+        let horizons = offered.iter().map(of_hours).collect();
+        known.iter_mut().for_each(|one| one.open.clear());
+        Self { rate, horizons, former: known, ..self }
     }
 
     /// Whether the pool was watched for long enough that bounds move at all.
@@ -155,20 +175,20 @@ impl RiskControl {
     }
 
     /// Learns the demand of this moment and moves each bound. `stated` has one for each of the offered hours; calls come in the
-    /// order of time. The result does not decrease with the hours, and is no less than the demand.
+    /// order of time. The result does not decrease with the hours, and is no less than the demand. Below the bound of the peak it
+    /// goes once the hours were offered for a day, and for so long that what was seen can tell p; above it after a day.
     pub fn control(&mut self, moment: &Moment, stated: &[Stated]) -> Vec<Controlled> {
         self.since.get_or_insert(moment.now);
         let before = self.measured_at.replace(moment.measured_at);
         if before.is_some_and(|before| moment.measured_at.since_s(before) > UNSEEN_S) {
             self.horizons.iter_mut().for_each(|horizon| horizon.open.clear());
         }
-        let watched_s = self.watched_s(moment.now);
-        let target = 1.0 - self.rate.as_f64();
+        let is_known = self.is_known(moment.now);
+        let (rate, target) = (self.rate, 1.0 - self.rate.as_f64());
         let mut all: Vec<Controlled> = Vec::with_capacity(stated.len());
         for (horizon, stated) in self.horizons.iter_mut().zip(stated) {
             horizon.judge(moment, target);
-            let is_known = watched_s >= WATCHED_S && is_supported(self.rate, horizon.hours, watched_s);
-            let lambda = if is_known { horizon.lambda } else { 1.0 };
+            let lambda = if is_known { horizon.factor(moment.now, rate) } else { 1.0 };
             let bound = horizon.bound(moment, stated, lambda);
             let bound_gpus = all.last().map_or(bound, |shorter| bound.max(shorter.bound_gpus));
             all.push(Controlled { bound_gpus, peak_gpus: stated.bound_gpus, lambda });
@@ -177,24 +197,52 @@ impl RiskControl {
     }
 
     /// Learns what became of promises; those that were there at the first look, or that were learned before, teach nothing.
-    pub fn learn(&mut self, outcomes: impl Iterator<Item = Outcome>, capacity: MilliGpus) {
+    pub fn learn(&mut self, outcomes: impl Iterator<Item = Outcome>, now: UnixSeconds, capacity: MilliGpus) {
         let before = self.taught;
-        let target = 1.0 - self.rate.as_f64();
         let mut newest = before.unwrap_or(0);
+        let mut sums = vec![(0.0, 0.0); self.horizons.len()];
         for one in outcomes {
             newest = newest.max(one.number);
             let teaches = before.is_some_and(|before| one.number > before);
-            for horizon in self.horizons.iter_mut().filter(|of| teaches && of.hours == one.hours) {
-                horizon.step(one.broken_gpus - target * one.exposed_gpus, capacity.as_gpus());
+            let place = self.horizons.iter().position(|of| teaches && of.hours == one.hours);
+            if let Some(sum) = place.and_then(|place| sums.get_mut(place)) {
+                *sum = (sum.0 + one.broken_gpus, sum.1 + one.exposed_gpus);
             }
         }
         self.taught = Some(newest);
+        let (target, capacity_gpus) = (1.0 - self.rate.as_f64(), capacity.as_gpus().max(1.0));
+        for (horizon, (broken_gpus, exposed_gpus)) in self.horizons.iter_mut().zip(sums) {
+            let (broken, exposed) = horizon.believed(broken_gpus / capacity_gpus, exposed_gpus / capacity_gpus, now);
+            horizon.step(broken - target * exposed);
+        }
     }
 }
 
 impl Horizon {
+    const fn new(hours: HorizonHours) -> Self {
+        Self { hours, lambda: LAMBDA_START, since: None, credible: None, open: VecDeque::new() }
+    }
+
+    fn factor(&self, now: UnixSeconds, rate: GuaranteeRate) -> f64 {
+        let watched_s = self.since.map_or(0, |since| now.since_s(since));
+        let is_told = watched_s >= WATCHED_S && is_supported(rate, self.hours, watched_s);
+        if is_told { self.lambda } else { self.lambda.max(1.0) }
+    }
+
+    /// As much of what was reported, in shares of the pool, as can have been promised meanwhile.
+    fn believed(&mut self, broken: f64, exposed: f64, now: UnixSeconds) -> (f64, f64) {
+        let known = self.credible.unwrap_or(Credible { exposed: 1.0, broken: 1.0, at: now });
+        let grows = now.since_s(known.at).max(0) as f64 / self.hours.seconds() as f64;
+        let all =
+            Credible { exposed: (known.exposed + grows).min(1.0), broken: (known.broken + grows).min(1.0), at: now };
+        let (broken, exposed) = (broken.min(all.broken), exposed.min(all.exposed));
+        self.credible = Some(Credible { exposed: all.exposed - exposed, broken: all.broken - broken, at: now });
+        (broken, exposed)
+    }
+
     /// Looks at inventories of which nothing was sold, and whose hours are over.
     fn judge(&mut self, moment: &Moment, target: f64) {
+        self.since.get_or_insert(moment.now);
         for unsold in self.open.iter_mut().filter(|one| moment.measured_at > one.at) {
             unsold.peak_gpus = unsold.peak_gpus.max(moment.demand.as_gpus());
         }
@@ -204,23 +252,31 @@ impl Horizon {
             let broken_gpus = inventory_gpus.min((one.peak_gpus - one.bound_gpus).max(0.0));
             // A promise of H hours would have been looked at so often while it lasted.
             let looks = seconds as f64 / SAMPLE_S as f64;
-            self.step((broken_gpus - target * inventory_gpus) / looks, one.capacity_gpus);
+            self.step((broken_gpus - target * inventory_gpus) / looks / one.capacity_gpus.max(1.0));
         }
     }
 
     fn bound(&mut self, moment: &Moment, stated: &Stated, lambda: f64) -> f64 {
         let (demand_gpus, capacity_gpus) = (moment.demand.as_gpus(), moment.capacity.as_gpus());
-        let bound_gpus = (demand_gpus + lambda * (stated.bound_gpus - demand_gpus)).max(demand_gpus);
+        let peak_gpus = stated.bound_gpus.max(demand_gpus);
+        let bound_gpus = if lambda <= 1.0 {
+            demand_gpus + lambda * (peak_gpus - demand_gpus)
+        } else {
+            peak_gpus + (lambda - 1.0) / (LAMBDA_MOST - 1.0) * (capacity_gpus - peak_gpus).max(0.0)
+        };
         let is_due = self.open.back().is_none_or(|last| moment.now.since_s(last.at) >= SAMPLE_S);
         if is_due && !stated.is_sold {
+            // Beyond the bound of the peak hardly anything is left to be judged by, and nothing would ever be sold again: what
+            // would have become of the inventory under that bound says whether to try.
+            let bound_gpus = bound_gpus.min(peak_gpus);
             self.open.push_back(Unsold { at: moment.now, bound_gpus, capacity_gpus, peak_gpus: demand_gpus });
         }
         bound_gpus
     }
 
-    /// `excess_gpus` are GPUs that were broken, less those that may be.
-    fn step(&mut self, excess_gpus: f64, capacity_gpus: f64) {
-        self.lambda = (self.lambda + STEP * excess_gpus / capacity_gpus.max(1.0)).clamp(0.0, LAMBDA_MOST);
+    /// `excess` are GPUs that were broken, less those that may be, as a share of the pool.
+    fn step(&mut self, excess: f64) {
+        self.lambda = (self.lambda + STEP * excess).clamp(0.0, LAMBDA_MOST);
     }
 }
 

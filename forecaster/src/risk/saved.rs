@@ -1,11 +1,12 @@
 //! The factors of a pool as bytes, so that a restart does not begin anew: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRRC" 1 │ p in millionths u32 │ since, measured at: times │ taught i64, i64::MIN none │ hours u32 × { hours u8 │ λ f64 │
-//! open u32 × { time │ bound, capacity, peak f64 } }; a time is i64, i64::MIN none
+//! "HRRC" 1 │ p in millionths u32 │ since, measured at: times │ taught i64, i64::MIN none │ twice, offered and formerly offered:
+//! hours u32 × { hours u8 │ λ f64 │ since: time │ credible: time, exposed, broken f64 │ open u32 × { time │ bound, capacity, peak
+//! f64 } }; a time is i64, i64::MIN none
 //! ```
 
-use super::{Horizon, LAMBDA_MOST, RiskControl, Unsold};
+use super::{Credible, Horizon, LAMBDA_MOST, RiskControl, Unsold};
 use crate::DamagedBytes;
 use crate::bytes::{Reader, Writer};
 use std::collections::VecDeque;
@@ -23,15 +24,9 @@ impl RiskControl {
         to.time(self.since);
         to.time(self.measured_at);
         to.time(self.taught.map(UnixSeconds::new));
-        to.count(self.horizons.len());
-        for horizon in &self.horizons {
-            to.u8(horizon.hours.get());
-            to.f64(horizon.lambda);
-            to.count(horizon.open.len());
-            for unsold in &horizon.open {
-                to.time(Some(unsold.at));
-                [unsold.bound_gpus, unsold.capacity_gpus, unsold.peak_gpus].into_iter().for_each(|gpus| to.f64(gpus));
-            }
+        for all in [&self.horizons, &self.former] {
+            to.count(all.len());
+            all.iter().for_each(|horizon| write(horizon, &mut to));
         }
         to.0
     }
@@ -42,9 +37,24 @@ impl RiskControl {
         let mut from = Reader::new(bytes, KIND, FORMAT)?;
         let (rate, since, measured_at) = (from.rate()?, from.time()?, from.time()?);
         let taught = from.time()?.map(UnixSeconds::get);
-        let horizons = (0..from.count(13)?).map(|_| horizon(&mut from)).collect::<Result<_, _>>()?;
+        let mut all = || (0..from.count(41)?).map(|_| horizon(&mut from)).collect::<Result<Vec<_>, _>>();
+        let (horizons, former) = (all()?, all()?);
         from.end()?;
-        Ok(Self { rate, since, measured_at, taught, horizons })
+        Ok(Self { rate, since, measured_at, taught, horizons, former })
+    }
+}
+
+fn write(horizon: &Horizon, to: &mut Writer) {
+    to.u8(horizon.hours.get());
+    to.f64(horizon.lambda);
+    to.time(horizon.since);
+    to.time(horizon.credible.map(|credible| credible.at));
+    to.f64(horizon.credible.map_or(0.0, |credible| credible.exposed));
+    to.f64(horizon.credible.map_or(0.0, |credible| credible.broken));
+    to.count(horizon.open.len());
+    for unsold in &horizon.open {
+        to.time(Some(unsold.at));
+        [unsold.bound_gpus, unsold.capacity_gpus, unsold.peak_gpus].into_iter().for_each(|gpus| to.f64(gpus));
     }
 }
 
@@ -53,11 +63,14 @@ fn horizon(from: &mut Reader<'_>) -> Result<Horizon, DamagedBytes> {
     if !(0.0..=LAMBDA_MOST).contains(&lambda) {
         return Err(DamagedBytes(format!("a factor of {lambda} is not within 0 and {LAMBDA_MOST}")));
     }
+    let since = from.time()?;
+    let (at, exposed, broken) = (from.time()?, from.f64()?, from.f64()?);
+    let credible = at.map(|at| Credible { exposed, broken, at });
     let mut open = VecDeque::new();
     for _ in 0..from.count(32)? {
         let at = from.moment()?;
         let (bound_gpus, capacity_gpus, peak_gpus) = (from.f64()?, from.f64()?, from.f64()?);
         open.push_back(Unsold { at, bound_gpus, capacity_gpus, peak_gpus });
     }
-    Ok(Horizon { hours, lambda, open })
+    Ok(Horizon { hours, lambda, since, credible, open })
 }

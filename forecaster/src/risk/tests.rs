@@ -75,7 +75,8 @@ fn what_is_sold_teaches_by_what_became_of_it_and_by_nothing_else() {
     let mut number = 0;
     let mut ended = |risk: &mut RiskControl, broken_gpus: f64, exposed_gpus: f64| {
         number += 1;
-        risk.learn(std::iter::once(Outcome { number, hours: HorizonHours::ONE, broken_gpus, exposed_gpus }), CAPACITY);
+        let one = Outcome { number, hours: HorizonHours::ONE, broken_gpus, exposed_gpus };
+        risk.learn(std::iter::once(one), UnixSeconds::new(number * 3_600), CAPACITY);
     };
     ended(&mut risk, 8.0, 1.0);
     assert_eq!(lambda(&risk), [LAMBDA_START; 2], "it was there at the first look");
@@ -111,7 +112,7 @@ fn each_outcome_teaches_once_however_late_it_comes() {
     let mut risk = RiskControl::new(GuaranteeRate::GFS, &[HorizonHours::ONE]);
     let broken = |number| Outcome { number, hours: HorizonHours::ONE, broken_gpus: 8.0, exposed_gpus: 8.0 };
     let mut learn = |numbers: &[i64]| {
-        risk.learn(numbers.iter().map(|number| broken(*number)), CAPACITY);
+        risk.learn(numbers.iter().map(|number| broken(*number)), UnixSeconds::new(numbers[0] * 3_600), CAPACITY);
         risk.horizons[0].lambda
     };
     assert_eq!(learn(&[3]), LAMBDA_START, "nothing is known of who sold it");
@@ -171,4 +172,56 @@ fn a_bound_stays_until_what_was_seen_can_tell_its_rate() {
         let moved = [0, 1].map(|place| all[place].lambda < 1.0);
         assert_eq!(moved, [step >= 100 * 12, step >= 400 * 12], "{step}");
     }
+}
+
+#[test]
+fn what_breaks_although_demand_stands_still_ends_what_is_sold_and_it_is_tried_again() {
+    // HP takes whole nodes one after the other, and needs no more GPUs than before: the bound of the peak is what it needs now.
+    let mut risk = RiskControl::new(GuaranteeRate::GFS, &[HorizonHours::ONE]);
+    let bound = |risk: &mut RiskControl, step: usize, is_sold: bool| {
+        risk.control(&moment(step, 300), &[Stated { bound_gpus: 300.0, is_sold }])[0].bound_gpus
+    };
+    (0..400).for_each(|step| drop(bound(&mut risk, step, true)));
+    for step in 400..500 {
+        let now = UnixSeconds::new(step as i64 * STEP_S);
+        let one = Outcome { number: step as i64, hours: HorizonHours::ONE, broken_gpus: 70.0, exposed_gpus: 70.0 };
+        risk.learn(std::iter::once(one), now, CAPACITY);
+        bound(&mut risk, step, true);
+    }
+    assert_eq!(bound(&mut risk, 500, false), 1_000.0, "everything broke: nothing is sold");
+    let after: Vec<f64> = (501..501 + 5 * 288).map(|step| bound(&mut risk, step, false)).collect();
+    assert!(
+        after[12] > 990.0 && after[after.len() - 1] < 500.0,
+        "what is measured says that it may be tried: {after:?}"
+    );
+}
+
+#[test]
+fn nobody_can_report_more_promises_than_the_pool_has_room_for() {
+    let absurd = |broken_gpus: f64| Outcome { number: 1, hours: HorizonHours::ONE, broken_gpus, exposed_gpus: 1e9 };
+    let after = |outcome: Outcome| {
+        let mut risk = RiskControl::new(GuaranteeRate::GFS, &[HorizonHours::ONE]);
+        risk.learn(std::iter::empty(), UnixSeconds::new(0), CAPACITY);
+        risk.learn(std::iter::once(outcome), UnixSeconds::new(300), CAPACITY);
+        let again = std::iter::once(Outcome { number: 2, ..outcome });
+        risk.learn(again, UnixSeconds::new(600), CAPACITY);
+        risk.horizons[0].lambda
+    };
+    // All GPUs of the pool for an hour, and then those of five minutes.
+    assert!((after(absurd(0.0)) - (LAMBDA_START - 0.1 - 0.1 / 12.0)).abs() < 1e-9);
+    assert!((after(absurd(1e9)) - (LAMBDA_START + 0.9 + 0.9 / 12.0)).abs() < 1e-9);
+}
+
+#[test]
+fn hours_that_are_offered_again_go_on_and_new_ones_are_watched_first() {
+    let mut risk = RiskControl::new(GuaranteeRate::GFS, &offered());
+    (0..=600).for_each(|step| drop(risk.control(&moment(step, 300), &stated(300, 200.0))));
+    let known = risk.clone();
+    let without = risk.made_for(GuaranteeRate::GFS, &offered()[..1]);
+    let again = without.made_for(GuaranteeRate::GFS, &offered());
+    assert_eq!(again.horizons[1].lambda, known.horizons[1].lambda);
+    let two = HorizonHours::new(2).unwrap();
+    let mut more = known.made_for(GuaranteeRate::GFS, &[HorizonHours::ONE, two]);
+    let all = more.control(&moment(601, 300), &stated(300, 200.0));
+    assert!(all[0].lambda < 1.0 && all[1].lambda == 1.0, "{all:?}");
 }

@@ -103,7 +103,7 @@ impl Learned {
                 exposed_gpus: gpus * one.period.lasted_s as f64 / one.hours.seconds() as f64,
             }
         };
-        self.risk.learn(ended.iter().map(outcome), moment.capacity);
+        self.risk.learn(ended.iter().map(outcome), moment.now, moment.capacity);
         let stated = |one: &Bound| Stated {
             bound_gpus: one.bound.as_gpus(),
             is_sold: is_placed_here && !supply.spot(one.hours).is_zero(),

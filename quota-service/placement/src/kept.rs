@@ -48,7 +48,10 @@ impl Period {
         broken: bool,
     ) -> Self {
         let began = began_at.unwrap_or_else(|| ended_at.plus_s(-hours.seconds()));
-        let lasted_s = ended_at.since_s(began).clamp(0, hours.seconds());
+        let watched_s = ended_at.since_s(began);
+        // Who is evicted after its hours has had what was promised.
+        let broken = broken && watched_s <= hours.seconds();
+        let lasted_s = watched_s.clamp(0, hours.seconds());
         Self { began, lasted_s, gpus_milli: gpus.map_or(1_000, MilliGpus::milli), broken }
     }
 }
@@ -192,6 +195,17 @@ mod tests {
         let kept = KeptRate::of(&weighted, hours(1)).unwrap();
         assert_eq!((kept.rate, kept.unweighted), (0.25, 0.5));
         assert_eq!(KeptRate::of(&[], hours(1)), None);
+    }
+
+    #[test]
+    fn an_eviction_after_the_hours_of_the_promise_breaks_nothing() {
+        let ended = |after_s: i64| {
+            let began = UnixSeconds::new(1_000);
+            Period::reported(hours(1), began.plus_s(after_s), Some(began), None, true)
+        };
+        assert!(ended(3_600).broken && !ended(3_601).broken);
+        assert_eq!(ended(9_000).lasted_s, 3_600);
+        assert!(Period::reported(hours(1), UnixSeconds::new(0), None, None, true).broken, "nobody said since when");
     }
 
     #[test]

@@ -156,9 +156,10 @@ impl fmt::Display for Reason {
             ),
             Self::RateNotSupported { hours, rate, supported_ppm } => write!(
                 f,
-                "what was measured so far can tell a rate of {:.3} at most for promises of {hours}, and {rate} is asked for: \
-                 the bound is that of the largest demand seen; set a smaller guarantee_rate, or wait until more is measured",
-                f64::from(*supported_ppm) / 1e6
+                "{rate} is asked for, and what was measured so far shows a rate of {:.3} at most for promises of {hours}: the \
+                 bound does not go below that of the peak until {} hours were measured; set a smaller guarantee_rate, or wait",
+                f64::from(*supported_ppm) / 1e6,
+                hours_that_show(*hours, *rate)
             ),
             Self::NotRenewed { computed_at } => write!(f, "computed at {computed_at} and not renewed since"),
             Self::InputsMissing { what } => write!(f, "inputs are missing: {what}"),
@@ -167,4 +168,10 @@ impl fmt::Display for Reason {
             }
         }
     }
+}
+
+/// Hours of demand in which so many promises follow one another that one of them may break.
+fn hours_that_show(hours: HorizonHours, rate: GuaranteeRate) -> u64 {
+    let promises = u64::from(GuaranteeRate::MILLION).div_ceil(u64::from(rate.target_eviction_ppm()).max(1));
+    promises * u64::from(hours.get())
 }

@@ -1,6 +1,7 @@
 //! A quota in words and numbers.
 
 use super::cluster::{PoolQuota, Run};
+use super::kept::{kept_explanation, kept_sentence, not_supported};
 use super::overrides::{asked_for, followed, sentence};
 use forecaster::Predict;
 use forecaster::bound::{AggregationScore, OrganizationShare, PoolBound, PoolCalibration};
@@ -13,8 +14,8 @@ use vocab::{DemandForecast, MilliGpus, PoolState, UnixSeconds};
 use wire::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
     ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer, ForecastExplanation,
-    KeptExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast,
-    PoolForecastStep, QuotaAnswer, ReasonBody, StepTotalBody, SupplyExplanation,
+    LiveExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast, PoolForecastStep, QuotaAnswer,
+    ReasonBody, StepTotalBody, SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
@@ -61,15 +62,6 @@ pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswe
         as_of: virtual_time.then(|| pool.computed_at.to_string()),
         reasons,
     }
-}
-
-/// Where what was measured cannot tell p.
-fn not_supported(pool: &PoolQuota, quota: &Quota) -> Option<Reason> {
-    let (settings, hours) = (&pool.settings.pool, quota.hours);
-    let place = settings.offered_hours.iter().position(|offered| *offered == hours)?;
-    let supported_ppm = (pool.supported.get(place)? * MILLION).round() as u32;
-    let rate = settings.guarantee_rate;
-    (supported_ppm < rate.ppm()).then_some(Reason::RateNotSupported { hours, rate, supported_ppm })
 }
 
 /// What spot tasks hold by the last report, and what may still be admitted beside it.
@@ -193,15 +185,6 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> Ve
     ]
 }
 
-/// How the bound of the peak was moved to keep the promise.
-fn kept_sentence(pool: &PoolQuota, place: usize) -> String {
-    let Some(kept) = kept_explanation(pool, place) else { return String::new() };
-    let KeptExplanation { peak_bound_gpus, lambda } = kept;
-    format!(
-        "; {lambda:.3} of the way from what HP needs now to {peak_bound_gpus:.3}, by how often promises were broken lately"
-    )
-}
-
 /// How the forecast's bound was mixed with the live one.
 fn live_sentence(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> String {
     let place = pool.quotas.iter().position(|one| one.hours == quota.hours).unwrap_or(0);
@@ -280,11 +263,6 @@ fn live_explanation(pool: &PoolQuota, bound: &PoolBound, place: usize) -> Option
         live_bound_gpus: mixed.live_gpus,
         share: mixed.share,
     })
-}
-
-fn kept_explanation(pool: &PoolQuota, place: usize) -> Option<KeptExplanation> {
-    let moved = pool.controlled.get(place)?;
-    Some(KeptExplanation { peak_bound_gpus: moved.peak_gpus, lambda: moved.lambda })
 }
 
 /// What was done to the forecasts of a pool. Asked for when it is explained: nothing else needs it.

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod explain;
+mod kept;
 mod overrides;
 mod what_if;
 
