@@ -2,6 +2,7 @@
 
 use forecaster::live::{LiveBound, Mixed};
 use forecaster::risk::{Controlled, Moment, RiskControl, Stated};
+use forecaster::watched::{Measured, Served, Watched};
 use placement::eta::Ended;
 use placement::{Bound, Supply};
 use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
@@ -15,6 +16,8 @@ pub struct Learned {
     /// Of demand that is known from moment to moment.
     live: LiveBound,
     risk: RiskControl,
+    /// The bounds that were served, and what became of them.
+    watched: Watched,
     /// Until when outcomes were looked at.
     judged_at: Option<UnixSeconds>,
 }
@@ -31,13 +34,21 @@ pub struct Moving {
 impl Learned {
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
-        Self { live: LiveBound::new(rate, offered), risk: RiskControl::new(rate, offered), judged_at: None }
+        let (live, risk) = (LiveBound::new(rate, offered), RiskControl::new(rate, offered));
+        Self { live, risk, watched: Watched::new(rate, offered), judged_at: None }
     }
 
     /// For another rate and other hours: what still holds stays known.
     #[must_use]
     pub fn made_for(self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
-        Self { live: self.live.made_for(rate, offered), risk: self.risk.made_for(rate, offered), ..self }
+        let (live, risk) = (self.live.made_for(rate, offered), self.risk.made_for(rate, offered));
+        Self { live, risk, watched: self.watched.made_for(rate, offered), ..self }
+    }
+
+    /// How the bounds that were served fared, by hours.
+    #[must_use]
+    pub fn served(&self, now: UnixSeconds) -> Vec<Served> {
+        self.watched.served(now)
     }
 
     /// Whether bounds move to what keeps the promise. Before, they are those of the peak.
@@ -82,5 +93,12 @@ impl Learned {
         };
         let stated: Vec<_> = peak.iter().map(stated).collect();
         self.risk.control(moment, &stated)
+    }
+
+    /// Notes that these bounds are served from this moment on, before what people asked for.
+    pub(crate) fn watch(&mut self, moment: &Moment, bounds: &[Bound], is_placed_here: bool) {
+        let bounds: Vec<MilliGpus> = bounds.iter().map(|one| one.bound).collect();
+        let measured = if is_placed_here { Measured::ByMoment } else { Measured::ByHour };
+        self.watched.note(moment, &bounds, measured);
     }
 }
