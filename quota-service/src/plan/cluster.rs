@@ -8,6 +8,7 @@ use forecaster::bound::{Aggregation, BoundError, PoolBound};
 use forecaster::calibration::Calibrator;
 use forecaster::risk::Controlled;
 use forecaster::scores::actual_peak_gpus;
+use forecaster::watched::Served;
 use forecaster::{Predict, PredictError, Trained, forecast};
 use placement::eta::{Ended, EtaDecision, EtaState};
 use placement::overrides::Overridden;
@@ -104,6 +105,8 @@ pub struct PoolQuota {
     pub moving: Option<Moving>,
     /// How they were moved to keep the promise, for each of the offered hours; empty where they were not.
     pub controlled: Vec<Controlled>,
+    /// How the bounds that were served before fared, by hours; empty where nothing is learned.
+    pub served: Vec<Served>,
     /// HP GPUs, running and waiting, when it was computed; known where the pool's tasks are placed here.
     pub hp_demand: Option<MilliGpus>,
     /// The bounds that the quotas are cut from, with what people asked for.
@@ -290,6 +293,7 @@ fn quota(inputs: &ClusterInputs, pool: &PoolInputs, said: &Said, hours_late: u8)
         bounds,
         moving,
         controlled,
+        served: learned.as_ref().map(|learned| learned.served(now)).unwrap_or_default(),
         hp_demand: pool.hp_demand,
         demand,
         overrides: pool.overrides.clone(),
