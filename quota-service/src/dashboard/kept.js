@@ -28,7 +28,10 @@ function interval(kept) {
 function verdict({ e_value: value, e_value_since: since }) {
   if (value === null) return badge("none", "too little has ended to tell");
   const title = `e = ${number(value)}: chance alone shows ${ALARM} or more in at most one of twenty months`;
-  if (value >= ALARM) return [badge("bad", "the promise fails", title), since && h("div", { class: "small" }, "since ", time(since))];
+  if (value >= ALARM) {
+    const when = since && h("div", { class: "small" }, "since ", time(since));
+    return [badge("bad", "the promise fails", title), when];
+  }
   if (value >= SIGNS) return badge("warn", "first signs that the promise fails", title);
   return badge("good", "no sign that the promise fails", title);
 }
@@ -66,8 +69,8 @@ function keptTable(answer) {
     worst(one.worst_week, one.worst_week?.kept_rate),
     h("div", null, verdict(one)),
   ];
-  const caption = `Share of promised GPUs that were kept for the whole promise; at least ${percent(answer.guarantee_rate)} is promised`;
-  return table({ caption, hideCaption: false, columns, cards: true, rows: answer.by_hours.map(row) });
+  const caption = "Kept rates by the hours of the promise";
+  return table({ caption, columns, cards: true, rows: answer.by_hours.map(row) });
 }
 
 /** What stands on a line of the picture. */
@@ -121,54 +124,57 @@ function picture(answer) {
       { cls: "kept", words: "kept, with its 95 % interval" },
       { cls: "broken", words: "the same, certainly less than promised" },
       { cls: "least", words: "the worst 24 h and 7 days of the 28 days" },
-      { cls: "target", words: `promised: ${percent(answer.guarantee_rate)}` },
+      { cls: "target dashed", words: `promised: ${percent(answer.guarantee_rate)}` },
     ],
   });
 }
 
-/** The bounds that quotas were cut from, held against the demand that came. */
-function servedTable(list) {
+/** One measure of the bounds that quotas were cut from, lately and at its worst. */
+function servedTable(list, caption, of) {
   const columns = [
     { name: "Promised" },
-    { name: "Held, 7 days", number: true },
-    { name: "Held, 28 days", number: true },
-    { name: "Least in 24 h", number: true },
-    { name: "Least in 7 days", number: true },
-    { name: "Broken, 7 days", number: true },
-    { name: "Broken, 28 days", number: true },
-    { name: "Most in 24 h", number: true },
-    { name: "Most in 7 days", number: true },
+    ...["24 h", "7 days", "28 days", "Worst 24 h", "Worst 7 days"].map((name) => ({ name, number: true })),
   ];
-  const row = ({ hours, served }) => [
-    `${hours} h`,
-    percent(served.last_7_days.coverage),
-    percent(served.last_28_days.coverage),
-    worst(served.least_covered_day, served.least_covered_day?.value),
-    worst(served.least_covered_week, served.least_covered_week?.value),
-    percent(served.last_7_days.broken_share),
-    percent(served.last_28_days.broken_share),
-    worst(served.most_broken_day, served.most_broken_day?.value),
-    worst(served.most_broken_week, served.most_broken_week?.value),
-  ];
-  return table({ caption: "Bounds that were served", columns, cards: true, rows: list.map(row) });
+  const row = ({ hours, served }) => {
+    const { spans, day, week } = of(served);
+    return [`${hours} h`, ...spans.map(percent), worst(day, day?.value), worst(week, week?.value)];
+  };
+  return [h("h3", null, caption), table({ caption, columns, cards: true, rows: list.map(row) })];
 }
+
+const held = (served) => ({
+  spans: [served.last_24_hours, served.last_7_days, served.last_28_days].map((span) => span.coverage),
+  day: served.least_covered_day,
+  week: served.least_covered_week,
+});
+
+const broken = (served) => ({
+  spans: [served.last_24_hours, served.last_7_days, served.last_28_days].map((span) => span.broken_share),
+  day: served.most_broken_day,
+  week: served.most_broken_week,
+});
 
 function served(answer) {
   const list = answer.by_hours.filter((one) => one.served?.last_28_days.looks > 0);
-  const about = "Held: how often high-priority demand stayed below the bound over the hours of the promise. Broken: the share of GPUs that it would have taken back, had all that the quota left been sold at each of these times.";
+  const about = `Each quarter of an hour the bound that the quota is cut from is held against the demand that comes. What would have been broken is to stay below ${percent(1 - answer.guarantee_rate)}; how often the bound holds follows from it.`;
+  const tables = () => [
+    servedTable(list, "GPUs that would have been taken back, had all been sold", broken),
+    servedTable(list, "Times at which demand stayed below the bound", held),
+  ];
   return h(
     "details",
     { data: { key: "served" } },
     h("summary", null, "The bounds that were served, sold or not"),
     h("p", { class: "about" }, about),
-    list.length > 0 ? servedTable(list) : h("p", { class: "quiet" }, "None of them is over yet, or another service serves them."),
+    list.length > 0 ? tables() : h("p", { class: "quiet" }, "None of them is over yet, or another service serves them."),
   );
 }
 
 function report(answer) {
   if (answer.by_hours.length === 0) return h("p", { class: "quiet" }, "Nothing is offered and no promise has ended.");
   const isAny = lines(answer).length > 0;
-  return [keptTable(answer), isAny && picture(answer), served(answer)];
+  const promised = h("p", null, "At least ", h("strong", null, percent(answer.guarantee_rate)), " is promised.");
+  return [promised, keptTable(answer), isAny && picture(answer), served(answer)];
 }
 
 /** What is sold, and how much of what was sold was kept. */
@@ -177,7 +183,7 @@ export function keptSection(pool) {
     id: "kept",
     title: "Sold, kept, broken",
     about:
-      "Of GPUs that were promised for some hours, the share that high-priority work left where they were for all of them. A task that ends early says nothing of the rest.",
+      "Kept: the share of promised GPUs that high-priority work left where they were for the whole promise. A task that ends early says nothing of the rest.",
     sources: () => ({ answer: address("/v1/promises", { cluster: pool.cluster, gpu_model: pool.gpu_model, days: 28 }) }),
     same: ({ by_hours, guarantee_rate }) => JSON.stringify({ by_hours, guarantee_rate }),
     render: ({ answer }) => report(answer),
