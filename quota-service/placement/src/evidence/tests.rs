@@ -120,7 +120,7 @@ fn where_the_promise_is_kept_there_is_no_alarm_in_nineteen_of_twenty_months_and_
         (Evictions::Bursts(6.0, 0.5), 4, 14.0),
         (Evictions::Bursts(2.0, 0.8), 4, 22.0),
     ] {
-        let (percent, days) = months(how, hours(hours_), 100);
+        let (percent, days) = months(how, hours(hours_), 400);
         let median = days[days.len() / 2];
         println!(
             "{how:?}, {hours_} h: {percent} % of the months, {median} days, {} in nine of ten",
@@ -135,7 +135,7 @@ fn where_the_promise_is_kept_there_is_no_alarm_in_nineteen_of_twenty_months_and_
 fn whole_days_that_are_bad_are_an_alarm_more_often_though_their_mean_keeps_the_promise() {
     let how = Evictions::BadDays(0.33);
     for hours_ in [1, 4] {
-        let (percent, _) = months(how, hours(hours_), 100);
+        let (percent, _) = months(how, hours(hours_), 400);
         println!("{how:?}, {hours_} h: {percent} % of the months");
         assert!((3.0..=20.0).contains(&percent), "{hours_} h: alarms in {percent} % of the months");
     }
