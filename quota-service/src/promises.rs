@@ -71,7 +71,8 @@ pub async fn report(
     let open = present.open;
     // A month of a busy pool is some tenths of a second of work.
     let by_hours = tokio::task::spawn_blocking(move || {
-        let known = Known { ended: &ended, known_from: kept::known_from(&ended, known_from), rate, from, now };
+        let complete_from = kept::known_from(&ended, known_from);
+        let known = Known { ended: &ended, complete_from, rate, from, now };
         known.by_hours(&present)
     });
     let by_hours = by_hours.await.map_err(|fault| StoreError::Unavailable { reason: fault.to_string() })?;
@@ -108,7 +109,7 @@ pub async fn report(
 struct Known<'a> {
     ended: &'a [EndedPeriod],
     /// Since when all of them are there.
-    known_from: UnixSeconds,
+    complete_from: UnixSeconds,
     rate: GuaranteeRate,
     /// The first day that is asked for.
     from: UnixSeconds,
@@ -131,7 +132,7 @@ impl Known<'_> {
         let hours = ended.hours;
         let asked = ended.since(self.from);
         let kept = KeptRate::of(&asked, hours);
-        let evidence = Evidence::of(&ended.periods(), hours, self.rate, self.known_from, self.now);
+        let evidence = Evidence::of(&ended.periods(), hours, self.rate, self.complete_from, self.now);
         let worst = |one: Worst| PromiseWorst { from: one.from.to_string(), kept_rate: one.rate, periods: one.periods };
         let served = present.served.iter().find(|one| one.hours == hours);
         PromiseHours {

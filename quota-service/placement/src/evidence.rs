@@ -60,7 +60,7 @@ struct Block {
     promised_gpus: f64,
     broken_gpus: f64,
     /// In GPUs over the hours of the promise.
-    exposed_gpus: f64,
+    exposure: f64,
 }
 
 impl Evidence {
@@ -117,7 +117,7 @@ fn blocks(periods: &[Period], hours: HorizonHours, first: i64, count: usize) -> 
             };
             let seen_s = ended.min((number + 1) * BLOCK_S) - began.max(number * BLOCK_S);
             block.promised_gpus += gpus;
-            block.exposed_gpus += gpus * seen_s as f64 / hours.seconds() as f64;
+            block.exposure += gpus * seen_s as f64 / hours.seconds() as f64;
             if period.broken && number == last {
                 block.broken_gpus += gpus;
             }
@@ -142,7 +142,7 @@ impl Bet {
         self.promised_gpus.push(block.promised_gpus);
         let scale = block.promised_gpus.max(before);
         if scale > 0.0 {
-            let gain = (block.broken_gpus / allowed - block.exposed_gpus) / scale;
+            let gain = (block.broken_gpus / allowed - block.exposure) / scale;
             self.worth.iter_mut().zip(BETS).for_each(|(worth, bet)| *worth = MOST.min(*worth * (1.0 + bet * gain)));
         }
     }
@@ -162,7 +162,9 @@ fn e_value(blocks: &[Block], first: i64, rate: GuaranteeRate) -> (f64, Option<i6
         if number.rem_euclid(BLOCKS_A_DAY) == 0 {
             bets.push(Bet { began: number, promised_gpus: Vec::new(), worth: [1.0; BETS.len()] });
         }
-        bets.iter_mut().for_each(|bet| bet.see(block, allowed));
+        for bet in &mut bets {
+            bet.see(block, allowed);
+        }
     }
     let best = bets.iter().max_by(|one, other| one.worth().total_cmp(&other.worth()));
     let since = best.filter(|bet| bet.worth() > 1.0).map(|bet| bet.began);

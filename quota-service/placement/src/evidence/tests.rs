@@ -57,7 +57,9 @@ fn evictions(draw: &mut Draw, how: Evictions, hours: f64, days: f64, kept: &dyn 
                 }
                 at += wait_s(draw, rate(at) / share);
             }
-            of_gangs.iter_mut().for_each(|gang| gang.sort_by(f64::total_cmp));
+            for gang in &mut of_gangs {
+                gang.sort_by(f64::total_cmp);
+            }
         }
     }
     of_gangs
