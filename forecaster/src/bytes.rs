@@ -11,6 +11,12 @@ const NEVER: i64 = i64::MIN;
 pub struct DamagedBytes(pub(crate) String);
 
 impl DamagedBytes {
+    /// They end before they should.
+    #[must_use]
+    pub fn cut_off() -> Self {
+        Self("they are cut off".to_owned())
+    }
+
     pub(crate) fn of(fault: impl std::fmt::Display) -> Self {
         Self(fault.to_string())
     }
@@ -84,8 +90,7 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], DamagedBytes> {
-        let (taken, rest) =
-            self.0.split_at_checked(count).ok_or_else(|| DamagedBytes("they are cut off".to_owned()))?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| DamagedBytes::cut_off())?;
         self.0 = rest;
         Ok(taken)
     }
@@ -151,7 +156,7 @@ impl<'a> Reader<'a> {
     pub fn count(&mut self, least_bytes: usize) -> Result<usize, DamagedBytes> {
         let count = self.u32()? as usize;
         if count * least_bytes > self.0.len() {
-            return Err(DamagedBytes("they are cut off".to_owned()));
+            return Err(DamagedBytes::cut_off());
         }
         Ok(count)
     }

@@ -3,7 +3,8 @@
 //! [`fit()`] turns a panel and a split into a [`Model`]; every model answers through [`Predict`]; [`forecast`] adds the
 //! rules for series that are new or have left; [`scores`] says how good a forecast was; [`bound`] turns the forecasts of a
 //! pool's organizations into B_H, the upper bound of their common demand; [`calibration`] corrects both by what came of
-//! earlier ones; [`drift`] holds what was said against what came; [`checkpoint`] makes a model a row of bytes.
+//! earlier ones; [`drift`] holds what was said against what came, [`watched`] what was served; [`checkpoint`]
+//! makes a model a row of bytes.
 //!
 //! The crate is pure: no clock, no I/O, no log, and no randomness but from the seed that the caller passes.
 
@@ -31,6 +32,7 @@ pub mod scores;
 mod side_by_side;
 pub mod trained;
 pub mod trees;
+pub mod watched;
 
 pub use bytes::DamagedBytes;
 pub use fit::{Fit, FitError, FitProgress, fit};

@@ -1,106 +1,56 @@
-//! What was promised, and what became of it: `GET /v1/promises` and `quota-service promises`.
+//! What was promised, and what became of it: `GET /v1/promises`, `quota-service promises` and metrics.
 
-use crate::access::command::failed;
-use crate::args::PromisesFlags;
-use crate::clock::Clock;
-use crate::refresh::settings;
-use command_line::{Exit, Failure, print_json, print_text, say, table};
-use placement::kept::{KeptRate, Period, WorstDay};
-use serde_json::json;
+mod kept;
+mod show;
+mod watch;
+
+pub use kept::Lately;
+pub use show::show;
+pub use watch::{KeptByPool, look, run};
+
+use crate::published::PublishedPool;
+use forecaster::watched::{Extreme, Fared, Served};
+use kept::{HoursKept, KNOWN_DAYS, MOST_PERIODS};
+use placement::evidence::Evidence;
+use placement::kept::{KeptRate, Worst};
 use std::collections::BTreeMap;
 use store::{EndedPeriod, OutcomeCount, Store, StoreError};
-use vocab::{GuaranteeRate, HorizonHours, Outcome, OutcomeKind, PoolId, UnixSeconds};
-use wire::{BrokenPromise, PromiseDay, PromiseHours, PromiseReport, PromiseWorstDay, TaskDetail};
+use vocab::{GuaranteeRate, HorizonHours, MilliGpus, Outcome, OutcomeKind, PoolId, UnixSeconds};
+use wire::{
+    BrokenPromise, PromiseDay, PromiseHours, PromiseKept, PromiseReport, PromiseServed, PromiseWorst, ServedBounds,
+    ServedExtreme, TaskDetail,
+};
 
 const DAY_S: i64 = 86_400;
-/// Periods that kept rates are made of, the newest: those of a month at 7,000 a day.
-const MOST_PERIODS: u32 = 200_000;
 /// Broken promises that are told one by one.
 const TOLD: u32 = 50;
 
-/// Prints the promises of one pool, or of every one that has had any.
-///
-/// # Errors
-/// The database does not answer, or the pool is unknown.
-pub async fn show(flags: &PromisesFlags, database: &str, json: bool) -> Result<(), Failure> {
-    let store = store::connect(database).await.map_err(failed)?;
-    let now = Clock::real().now();
-    let mut reports = Vec::new();
-    for pool in pools(store.as_ref(), flags.pool.as_ref()).await? {
-        let rate = settings(store.as_ref(), &pool).await.map_err(failed)?.pool.guarantee_rate;
-        let report = report(store.as_ref(), &pool, rate, flags.days, now, None).await.map_err(failed)?;
-        if report.sold > 0 || flags.pool.is_some() {
-            reports.push(report);
-        }
-    }
-    store.close().await;
-    if json {
-        print_json(&json!({ "promises": reports }));
-        return Ok(());
-    }
-    if reports.is_empty() {
-        say(format_args!("no promise has ended in the last {} days", flags.days));
-        return Ok(());
-    }
-    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.4}"));
-    let row = |one: &PromiseReport| {
-        let numbers = [one.sold, one.kept, one.broken, one.sold - one.kept - one.broken].map(|n| n.to_string());
-        let [sold, kept, broken, other] = numbers;
-        let (pool, target) = (format!("{}:{}", one.cluster, one.gpu_model), format!("{:.4}", one.target_eviction_rate));
-        vec![pool, sold, kept, broken, other, rate(one.guarantee_eviction_rate), target]
-    };
-    let rows: Vec<_> = reports.iter().map(row).collect();
-    print_text(&table(&["pool", "ended", "kept", "broken", "other", "e", "target"], &rows));
-    let rows: Vec<_> = reports.iter().flat_map(kept_rows).collect();
-    print_text(&table(&["pool", "hours", "kept rate", "±", "by period", "worst day", "from", "promised"], &rows));
-    for one in reports.iter().flat_map(|report| &report.broken_ones) {
-        let task = one.task.as_deref().unwrap_or(&one.event_id);
-        say(format_args!("{} broke {} h of {task}: {}", one.ended_at, one.hours, one.why));
-    }
-    Ok(())
+/// What a service knows of a pool's promises beside how those fared that have ended.
+#[derive(Debug, Default)]
+pub struct Present {
+    /// How many run now.
+    open: Option<u64>,
+    /// GPUs that spot holds under guarantees of at least so many hours.
+    sold: BTreeMap<HorizonHours, MilliGpus>,
+    served: Vec<Served>,
 }
 
-/// How often the promises of each number of hours were kept.
-fn kept_rows(report: &PromiseReport) -> Vec<Vec<String>> {
-    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.4}"));
-    let row = |one: &PromiseHours| {
-        let (pool, worst) = (format!("{}:{}", report.cluster, report.gpu_model), one.worst_day.as_ref());
-        vec![
-            pool,
-            one.hours.to_string(),
-            rate(one.kept_rate),
-            rate(one.kept_rate_deviation),
-            rate(one.kept_rate_unweighted),
-            rate(worst.map(|day| day.kept_rate)),
-            worst.map_or_else(|| "-".to_owned(), |day| day.from.clone()),
-            rate(Some(report.guarantee_rate)),
-        ]
-    };
-    report.by_hours.iter().map(row).collect()
-}
-
-/// The pool that is asked for, or all with outcomes or quotas.
-async fn pools(store: &dyn Store, asked: Option<&PoolId>) -> Result<Vec<PoolId>, Failure> {
-    let mut known = std::collections::BTreeSet::new();
-    for cluster in store.clusters().await.map_err(failed)? {
-        known.extend(store.capacities(&cluster.name).await.map_err(failed)?.into_iter().map(|row| row.pool));
-        known.extend(store.nodes(&cluster.name).await.map_err(failed)?.into_iter().map(|node| node.pool));
-        let series = store.describe_usage(&cluster.name).await.map_err(failed)?;
-        known.extend(series.into_iter().map(|one| one.series.pool));
-    }
-    match asked {
-        None => Ok(known.into_iter().collect()),
-        Some(pool) if known.contains(pool) => Ok(vec![pool.clone()]),
-        Some(pool) => {
-            let known: Vec<_> = known.iter().map(ToString::to_string).collect();
-            let what = format!("there is no pool {pool}; there are: {}", known.join(", "));
-            Err(Failure::new(Exit::Usage, what))
+impl Present {
+    #[must_use]
+    pub fn of(pool: &PublishedPool) -> Self {
+        let sold = pool.answers.iter().filter_map(|answer| {
+            let hours = HorizonHours::new(u64::from(answer.hours())).ok()?;
+            Some((hours, answer.held.spot))
+        });
+        Self {
+            open: pool.glance.tasks.map(|tasks| tasks.promised),
+            sold: sold.collect(),
+            served: pool.made_of.as_ref().map(|made_of| made_of.served.clone()).unwrap_or_default(),
         }
     }
 }
 
-/// The promises of a pool that ended in the last `days` days of UTC, the present one included. `rate` is p, `open` how many
-/// run now, where that is known.
+/// The promises of a pool that ended in the last `days` days of UTC, the present one included. `rate` is p.
 ///
 /// # Errors
 /// The database does not answer.
@@ -110,14 +60,21 @@ pub async fn report(
     rate: GuaranteeRate,
     days: u32,
     now: UnixSeconds,
-    open: Option<u64>,
+    present: Present,
 ) -> Result<PromiseReport, StoreError> {
     let today = UnixSeconds::new(now.get().div_euclid(DAY_S) * DAY_S);
     let from = today.plus_s(-DAY_S * (i64::from(days) - 1));
     let counts = store.outcomes_by_day(pool, from).await?;
-    let ended = store.ended_periods(pool, from, MOST_PERIODS).await?;
+    // What the last weeks say of the promise is said whichever days are asked for.
+    let known_from = from.min(now.plus_s(-KNOWN_DAYS * DAY_S));
+    let ended = store.ended_periods(pool, known_from, MOST_PERIODS).await?;
+    let open = present.open;
     // A month of a busy pool is some tenths of a second of work.
-    let by_hours = tokio::task::spawn_blocking(move || by_hours(&ended));
+    let by_hours = tokio::task::spawn_blocking(move || {
+        let complete_from = kept::known_from(&ended, known_from);
+        let known = Known { ended: &ended, complete_from, rate, from, now };
+        known.by_hours(&present)
+    });
     let by_hours = by_hours.await.map_err(|fault| StoreError::Unavailable { reason: fault.to_string() })?;
     let broken = store.outcomes_of_kind(pool, OutcomeKind::Broken, from, TOLD).await?;
     let mut broken_ones = Vec::with_capacity(broken.len());
@@ -148,34 +105,74 @@ pub async fn report(
     })
 }
 
-/// By the hours of the promise, each with how often it was kept.
-fn by_hours(ended: &[EndedPeriod]) -> Vec<PromiseHours> {
-    let mut all: BTreeMap<HorizonHours, Vec<&EndedPeriod>> = BTreeMap::new();
-    for one in ended {
-        all.entry(one.guarantee_hours).or_default().push(one);
-    }
-    all.into_iter().map(|(hours, ended)| of_hours(hours, &ended)).collect()
+/// Periods that have ended, and what is asked of them.
+struct Known<'a> {
+    ended: &'a [EndedPeriod],
+    /// Since when all of them are there.
+    complete_from: UnixSeconds,
+    rate: GuaranteeRate,
+    /// The first day that is asked for.
+    from: UnixSeconds,
+    now: UnixSeconds,
 }
 
-fn of_hours(hours: HorizonHours, ended: &[&EndedPeriod]) -> PromiseHours {
-    let of_kind = |kind| ended.iter().filter(|one| one.kind == kind).count() as u64;
-    let period = |one: &&EndedPeriod| {
-        Period::reported(hours, one.ended_at, one.began_at, one.gpus, one.kind == OutcomeKind::Broken)
+impl Known<'_> {
+    /// By the hours of the promise, each with how often it was kept.
+    fn by_hours(&self, present: &Present) -> Vec<PromiseHours> {
+        let mut all = kept::by_hours(self.ended);
+        // Hours whose last promise ended before the days that are asked for have nothing to say, unless they are offered now.
+        all.retain(|hours, ended| ended.is_since(self.from) || present.sold.contains_key(hours));
+        for hours in present.sold.keys().copied().chain(present.served.iter().map(|one| one.hours)) {
+            all.entry(hours).or_insert_with(|| HoursKept::none(hours));
+        }
+        all.values().map(|ended| self.of_hours(ended, present)).collect()
+    }
+
+    fn of_hours(&self, ended: &HoursKept, present: &Present) -> PromiseHours {
+        let hours = ended.hours;
+        let asked = ended.since(self.from);
+        let kept = KeptRate::of(&asked, hours);
+        let evidence = Evidence::of(&ended.periods(), hours, self.rate, self.complete_from, self.now);
+        let worst = |one: Worst| PromiseWorst { from: one.from.to_string(), kept_rate: one.rate, periods: one.periods };
+        let served = present.served.iter().find(|one| one.hours == hours);
+        PromiseHours {
+            hours: hours.get(),
+            kept: ended.count(OutcomeKind::Kept, self.from),
+            broken: ended.count(OutcomeKind::Broken, self.from),
+            sold_gpus: present.sold.get(&hours).map(|gpus| gpus.as_gpus()),
+            kept_rate: kept.map(|kept| kept.rate),
+            kept_rate_deviation: kept.and_then(|kept| kept.deviation),
+            kept_rate_unweighted: kept.map(|kept| kept.unweighted),
+            last_7_days: KeptRate::of(&ended.since(self.now.plus_s(-7 * DAY_S)), hours).map(kept_of),
+            worst_day: Worst::day(&asked, hours).map(worst),
+            worst_week: Worst::week(&asked, hours).map(worst),
+            e_value: evidence.map(|found| found.e_value),
+            e_value_since: evidence.and_then(|found| found.since).map(|since| since.to_string()),
+            served: served.map(served_of),
+        }
+    }
+}
+
+fn kept_of(kept: KeptRate) -> PromiseKept {
+    let KeptRate { rate, deviation, periods, broken, .. } = kept;
+    PromiseKept { kept_rate: rate, kept_rate_deviation: deviation, periods, broken }
+}
+
+fn served_of(served: &Served) -> PromiseServed {
+    let bounds = |fared: &Fared| ServedBounds {
+        looks: fared.looks,
+        coverage: fared.coverage(),
+        broken_share: fared.broken_share(),
     };
-    let periods: Vec<Period> = ended.iter().map(period).collect();
-    let (kept, worst) = (KeptRate::of(&periods, hours), WorstDay::of(&periods, hours));
-    PromiseHours {
-        hours: hours.get(),
-        kept: of_kind(OutcomeKind::Kept),
-        broken: of_kind(OutcomeKind::Broken),
-        kept_rate: kept.map(|kept| kept.rate),
-        kept_rate_deviation: kept.and_then(|kept| kept.deviation),
-        kept_rate_unweighted: kept.map(|kept| kept.unweighted),
-        worst_day: worst.map(|day| PromiseWorstDay {
-            from: day.from.to_string(),
-            kept_rate: day.rate,
-            periods: day.periods,
-        }),
+    let extreme = |one: Option<Extreme>| one.map(|one| ServedExtreme { from: one.from.to_string(), value: one.value });
+    PromiseServed {
+        last_24_hours: bounds(&served.day),
+        last_7_days: bounds(&served.week),
+        last_28_days: bounds(&served.month),
+        least_covered_day: extreme(served.least_covered_day),
+        least_covered_week: extreme(served.least_covered_week),
+        most_broken_day: extreme(served.most_broken_day),
+        most_broken_week: extreme(served.most_broken_week),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::error::ServiceError;
 use crate::refresh::{self, Service};
 use crate::trace::{self, Traces};
-use crate::{health, http, metrics, retention, retrain, source, wait};
+use crate::{health, http, metrics, promises, retention, retrain, source, wait};
 use command_line::{colours, say};
 use serving::signals::{reloads, stop_within};
 use serving::tls::Tls;
@@ -173,6 +173,8 @@ struct Working {
     retraining: JoinHandle<()>,
     feeding: JoinHandle<()>,
     retaining: JoinHandle<()>,
+    /// Reads alone: it may be cut at any moment.
+    keeping: JoinHandle<()>,
 }
 
 /// Reads who may ask, takes the leases that are free, and begins to work.
@@ -199,6 +201,7 @@ async fn begin(
         retraining: tokio::spawn(retrain::run(service.clone(), settings_file)),
         feeding: tokio::spawn(source::run(service.clone(), sources)),
         retaining: tokio::spawn(retention::run(service.clone())),
+        keeping: tokio::spawn(promises::run(service.clone())),
     })
 }
 
@@ -207,7 +210,8 @@ impl Working {
     /// service has taken over.
     async fn end(self, service: &Service) {
         let part = ENDS_WITHIN / 4;
-        let Self { watching, pulse, proving, renewing, retraining, feeding, retaining } = self;
+        let Self { watching, pulse, proving, renewing, retraining, feeding, retaining, keeping } = self;
+        keeping.abort();
         pulse.abort();
         proving.abort();
         renewing.abort();

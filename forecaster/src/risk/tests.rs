@@ -181,7 +181,7 @@ fn what_breaks_although_demand_stands_still_ends_what_is_sold_and_it_is_tried_ag
     let bound = |risk: &mut RiskControl, step: usize, is_sold: bool| {
         risk.control(&moment(step, 300), &[Stated { bound_gpus: 300.0, is_sold }])[0].bound_gpus
     };
-    (0..400).for_each(|step| drop(bound(&mut risk, step, true)));
+    (0..400).for_each(|step| assert!(bound(&mut risk, step, true) >= 300.0));
     for step in 400..500 {
         let now = UnixSeconds::new(step as i64 * STEP_S);
         let one = Outcome { number: step as i64, hours: HorizonHours::ONE, broken_gpus: 70.0, exposed_gpus: 70.0 };

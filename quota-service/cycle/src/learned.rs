@@ -3,6 +3,7 @@
 use forecaster::DamagedBytes;
 use forecaster::live::{LiveBound, Mixed};
 use forecaster::risk::{Controlled, Moment, Outcome, RiskControl, Stated};
+use forecaster::watched::{Measured, Served, Watched};
 use placement::eta::Ended;
 use placement::{Bound, Supply};
 use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
@@ -16,6 +17,8 @@ pub struct Learned {
     /// Of demand that is known from moment to moment.
     live: LiveBound,
     risk: RiskControl,
+    /// The bounds that were served, and what became of them.
+    watched: Watched,
 }
 
 /// How the bounds moved with what demand does from moment to moment.
@@ -30,13 +33,15 @@ pub struct Moving {
 impl Learned {
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
-        Self { live: LiveBound::new(rate, offered), risk: RiskControl::new(rate, offered) }
+        let (live, risk) = (LiveBound::new(rate, offered), RiskControl::new(rate, offered));
+        Self { live, risk, watched: Watched::new(rate, offered) }
     }
 
     /// For another rate and other hours: what still holds stays known.
     #[must_use]
     pub fn made_for(self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
-        Self { live: self.live.made_for(rate, offered), risk: self.risk.made_for(rate, offered) }
+        let (live, risk) = (self.live.made_for(rate, offered), self.risk.made_for(rate, offered));
+        Self { live, risk, watched: self.watched.made_for(rate, offered) }
     }
 
     /// What was learned of risk, as bytes: a few hundred, other ones at each renewal.
@@ -45,10 +50,12 @@ impl Learned {
         self.risk.to_bytes()
     }
 
-    /// What was learned of how demand moves, as bytes: tens of thousands, of which a renewal changes few.
+    /// What was learned of how demand moves, and what became of the bounds that were served, as bytes: tens of thousands, of which a
+    /// renewal changes few. The length of the first part, the first part, the second one.
     #[must_use]
     pub fn live_bytes(&self) -> Vec<u8> {
-        self.live.to_bytes()
+        let live = self.live.to_bytes();
+        [&(live.len() as u64).to_le_bytes()[..], &live, &self.watched.to_bytes()].concat()
     }
 
     /// From [`risk_bytes`](Self::risk_bytes) and, maybe of an earlier renewal, [`live_bytes`](Self::live_bytes).
@@ -56,7 +63,18 @@ impl Learned {
     /// # Errors
     /// They are not what was written.
     pub fn from_bytes(risk: &[u8], live: &[u8]) -> Result<Self, DamagedBytes> {
-        Ok(Self { live: LiveBound::from_bytes(live)?, risk: RiskControl::from_bytes(risk)? })
+        let parts = live
+            .split_first_chunk()
+            .and_then(|(length, rest)| rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?));
+        let (live, watched) = parts.ok_or_else(DamagedBytes::cut_off)?;
+        let (live, risk) = (LiveBound::from_bytes(live)?, RiskControl::from_bytes(risk)?);
+        Ok(Self { live, risk, watched: Watched::from_bytes(watched)? })
+    }
+
+    /// How the bounds that were served fared, by hours.
+    #[must_use]
+    pub fn served(&self, now: UnixSeconds) -> Vec<Served> {
+        self.watched.served(now)
     }
 
     /// Whether bounds move to what keeps the promise. Before, they are those of the peak.
@@ -110,5 +128,12 @@ impl Learned {
         };
         let stated: Vec<_> = peak.iter().map(stated).collect();
         self.risk.control(moment, &stated)
+    }
+
+    /// Notes that these bounds are served from this moment on, before what people asked for.
+    pub(crate) fn watch(&mut self, moment: &Moment, bounds: &[Bound], is_placed_here: bool) {
+        let bounds: Vec<MilliGpus> = bounds.iter().map(|one| one.bound).collect();
+        let measured = if is_placed_here { Measured::ByMoment } else { Measured::ByHour };
+        self.watched.note(moment, &bounds, measured);
     }
 }

@@ -82,6 +82,7 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
     let controlled = control(&mut inputs, &supply, &peak, needed);
     let supported = supported(&inputs);
     let bounds = kept_bounds(peak, &controlled);
+    watch(&mut inputs, &supply, &bounds, needed);
     let demand = overridden(&bounds, inputs.overrides, needed, inputs.now);
     // 4. Eta, judged by the quotas that it gives now; then the quotas that it gives next.
     let settings = match (controlled.is_empty(), moving.is_some()) {
@@ -134,12 +135,25 @@ fn peak_bounds(inputs: &Inputs<'_>, moving: Option<&Moving>, needed: MilliGpus) 
 /// How bounds of the peak move to what keeps the promise; empty where they do not. It learns in any case, so that a pool whose
 /// promise is changed does not begin at nothing.
 fn control(inputs: &mut Inputs<'_>, supply: &Supply, peak: &[Bound], needed: MilliGpus) -> Vec<Controlled> {
+    let moment = moment(inputs, supply, needed);
     let Some(learned) = &mut inputs.learned else { return Vec::new() };
-    let measured_at = if inputs.hp_demand.is_some() { inputs.now } else { inputs.measured_until };
-    let moment = Moment { now: inputs.now, measured_at, demand: needed, capacity: supply.capacity };
     let controlled = learned.control(&moment, supply, peak, inputs.unspent, inputs.hp_demand.is_some());
     let is_moved = inputs.settings.promise == Promise::Kept && learned.is_known(inputs.now);
     if is_moved { controlled } else { Vec::new() }
+}
+
+/// Notes the bounds that are served from now on, of all hours or of none.
+fn watch(inputs: &mut Inputs<'_>, supply: &Supply, bounds: &[Bound], needed: MilliGpus) {
+    let moment = moment(inputs, supply, needed);
+    if let Some(learned) = inputs.learned.as_mut().filter(|_| bounds.len() == inputs.settings.offered_hours.len()) {
+        learned.watch(&moment, bounds, inputs.hp_demand.is_some());
+    }
+}
+
+/// What is known of demand now.
+fn moment(inputs: &Inputs<'_>, supply: &Supply, needed: MilliGpus) -> Moment {
+    let measured_at = if inputs.hp_demand.is_some() { inputs.now } else { inputs.measured_until };
+    Moment { now: inputs.now, measured_at, demand: needed, capacity: supply.capacity }
 }
 
 fn kept_bounds(peak: Vec<Bound>, controlled: &[Controlled]) -> Vec<Bound> {

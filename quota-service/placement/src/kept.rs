@@ -68,35 +68,50 @@ impl KeptRate {
     }
 }
 
-/// The 24 h in which promises of the pool were kept least, by when they were given.
+/// A span of time in which promises of the pool were kept least, by when they were given.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WorstDay {
+pub struct Worst {
     pub from: UnixSeconds,
     pub rate: f64,
     pub periods: u64,
 }
 
-impl WorstDay {
+impl Worst {
     /// Days with fewer periods say nothing.
-    pub const LEAST_PERIODS: usize = 20;
+    pub const LEAST_OF_DAY: usize = 20;
+    /// Weeks with fewer periods say nothing.
+    pub const LEAST_OF_WEEK: usize = 100;
 
     /// Of the days that begin with an hour of UTC; `None` where none has enough periods.
     #[must_use]
-    pub fn of(periods: &[Period], hours: HorizonHours) -> Option<Self> {
+    pub fn day(periods: &[Period], hours: HorizonHours) -> Option<Self> {
+        Self::of(periods, hours, DAY_S, HOUR_S, Self::LEAST_OF_DAY)
+    }
+
+    /// Of the seven days that begin with a day of UTC; `None` where none have enough periods.
+    #[must_use]
+    pub fn week(periods: &[Period], hours: HorizonHours) -> Option<Self> {
+        Self::of(periods, hours, 7 * DAY_S, DAY_S, Self::LEAST_OF_WEEK)
+    }
+
+    /// Spans of `span_s` that begin every `step_s`.
+    fn of(periods: &[Period], hours: HorizonHours, span_s: i64, step_s: i64, least: usize) -> Option<Self> {
         let mut sorted = periods.to_vec();
         sorted.sort_unstable_by_key(|one| one.began);
         let (first, last) = (sorted.first()?.began.get(), sorted.last()?.began.get());
-        let begins = first.div_euclid(HOUR_S)..=last.div_euclid(HOUR_S);
-        let day = |hour: i64| {
-            let (from, to) = (hour * HOUR_S, hour * HOUR_S + DAY_S);
+        // A span that ends after the last one holds no more than the one before it.
+        let last = (last - span_s + step_s).max(first);
+        let begins = first.div_euclid(step_s)..=last.div_euclid(step_s);
+        let span = |number: i64| {
+            let (from, to) = (number * step_s, number * step_s + span_s);
             let begin = sorted.partition_point(|one| one.began.get() < from);
             let end = sorted.partition_point(|one| one.began.get() < to);
-            let of_day = &sorted[begin..end];
-            let rate = survival(of_day, hours.seconds(), |one| one.gpus_milli)?;
-            let is_enough = of_day.len() >= Self::LEAST_PERIODS;
-            is_enough.then_some(Self { from: UnixSeconds::new(from), rate, periods: of_day.len() as u64 })
+            let of_span = &sorted[begin..end];
+            let rate = survival(of_span, hours.seconds(), |one| one.gpus_milli)?;
+            let is_enough = of_span.len() >= least;
+            is_enough.then_some(Self { from: UnixSeconds::new(from), rate, periods: of_span.len() as u64 })
         };
-        begins.filter_map(day).min_by(|one, other| one.rate.total_cmp(&other.rate))
+        begins.filter_map(span).min_by(|one, other| one.rate.total_cmp(&other.rate))
     }
 }
 
@@ -233,9 +248,33 @@ mod tests {
             .flat_map(|hour| (0..2).map(move |one| (hour, one)))
             .map(|(hour, one)| at(hour, (42..66).contains(&hour) && one == 0))
             .collect();
-        let worst = WorstDay::of(&all, hours(1)).unwrap();
+        let worst = Worst::day(&all, hours(1)).unwrap();
         assert_eq!((worst.from.get(), worst.rate, worst.periods), (42 * HOUR_S, 0.5, 48));
-        assert_eq!(WorstDay::of(&all[..19], hours(1)), None, "too few to say anything");
+        assert_eq!(Worst::day(&all[..19], hours(1)), None, "too few to say anything");
+    }
+
+    #[test]
+    fn the_worst_week_holds_seven_days_of_utc() {
+        // Ten a day for four weeks; on days 9 to 15 one of ten breaks, on day 20 all of them.
+        let at = |day: i64, broken: bool| Period {
+            began: UnixSeconds::new(day * DAY_S + HOUR_S),
+            ..period(if broken { 600 } else { 3_600 }, 1_000, broken)
+        };
+        let is_broken = |day: i64, one: i64| day == 20 || ((9..16).contains(&day) && one == 0);
+        let ten = |day: i64| (0..10).map(move |one| (day, one));
+        let all = |count: i64| -> Vec<Period> {
+            (0..28)
+                .flat_map(ten)
+                .filter(|(_, one)| *one < count)
+                .map(|(day, one)| at(day, is_broken(day, one)))
+                .collect()
+        };
+        assert_eq!(Worst::week(&all(10), hours(1)), None, "seventy periods say too little");
+        let twice: Vec<Period> = [all(10), all(10)].concat();
+        let worst = Worst::week(&twice, hours(1)).unwrap();
+        // From day 14 on: two days of 0.9, four without a break, and the one on which nothing was kept.
+        assert_eq!((worst.from.get(), worst.periods), (14 * DAY_S, 140));
+        assert!((worst.rate - 58.0 / 70.0).abs() < 1e-9, "{worst:?}");
     }
 
     proptest! {

@@ -10,6 +10,7 @@ mod decide;
 pub mod draw;
 pub mod elastic;
 pub mod eta;
+pub mod evidence;
 pub mod fleet;
 pub mod invariants;
 pub mod kept;

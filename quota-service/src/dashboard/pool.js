@@ -6,6 +6,7 @@ import { demandSection } from "./demand.js";
 import { etaSection, historySection } from "./eta.js";
 import { eventsSection } from "./events.js";
 import { explainSection } from "./explain.js";
+import { keptSection } from "./kept.js";
 import { nodesSection } from "./nodes.js";
 import { overridesSection } from "./overrides.js";
 import { poolLink } from "./pools.js";
@@ -53,8 +54,9 @@ function parts(pool, state) {
   const quota = explainSection(pool, state, chosen);
   const [demand, history, eta] = [demandSection(pool, state), historySection(pool, state), etaSection(pool, state)];
   const [overrides, whatIf] = [overridesSection(pool, state), whatIfSection(pool, state)];
-  const [promises, nodes, tasks] = [promisesSection(pool), nodesSection(pool), tasksSection(pool)];
-  return { quota, demand, promises, history, eta, nodes, tasks, events: eventsSection(pool), overrides, whatIf };
+  const [kept, promises] = [keptSection(pool), promisesSection(pool)];
+  const [nodes, tasks] = [nodesSection(pool), tasksSection(pool)];
+  return { quota, demand, kept, promises, history, eta, nodes, tasks, events: eventsSection(pool), overrides, whatIf };
 }
 
 /** The page `#/pool/CLUSTER:GPU_MODEL`. */

@@ -40,7 +40,7 @@ struct Source {
     bytes: &'static [u8],
 }
 
-const SOURCES: [Source; 26] = files![
+const SOURCES: [Source; 27] = files![
     "index.html", HTML, "index.html";
     "style.css", STYLE, "style.css";
     "icon.svg", PICTURE, "icon.svg";
@@ -55,6 +55,7 @@ const SOURCES: [Source; 26] = files![
     "explain.js", SCRIPT, "explain.js";
     "figure.js", SCRIPT, "figure.js";
     "format.js", SCRIPT, "format.js";
+    "kept.js", SCRIPT, "kept.js";
     "nodes.js", SCRIPT, "nodes.js";
     "overrides.js", SCRIPT, "overrides.js";
     "pool.js", SCRIPT, "pool.js";

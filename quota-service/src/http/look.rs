@@ -5,6 +5,7 @@ use super::extract::{Query, pool_id, published_pool, written_here};
 use super::quota::nothing_for;
 use crate::engine::{Ask, NodeLook, Reply};
 use crate::plan::{self, Changes};
+use crate::promises::{self, Present};
 use crate::refresh::heat::{Peaks, peaks_of};
 use crate::refresh::{Service, settings};
 use axum::Json;
@@ -316,7 +317,6 @@ pub async fn promises(
     let now: UnixSeconds = service.clock.now();
     let rate = settings(service.store.as_ref(), &pool).await?.pool.guarantee_rate;
     let published = service.published.load();
-    let tasks = published.pool(&query.cluster, &query.gpu_model).and_then(|pool| pool.glance.tasks);
-    let open = tasks.map(|tasks| tasks.promised);
-    Ok(Json(crate::promises::report(service.store.as_ref(), &pool, rate, days, now, open).await?))
+    let present = published.pool(&query.cluster, &query.gpu_model).map(|pool| Present::of(pool)).unwrap_or_default();
+    Ok(Json(promises::report(service.store.as_ref(), &pool, rate, days, now, present).await?))
 }

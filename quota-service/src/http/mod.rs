@@ -140,6 +140,7 @@ fn scrape(service: &Service, render: impl Fn() -> String) -> String {
     let published = service.published.load();
     metrics::describe(published.pools().map(AsRef::as_ref), service.clock.now());
     metrics::describe_drift(&service.drift.load());
+    metrics::describe_kept(published.pools().map(AsRef::as_ref), &service.kept.load());
     metrics::describe_leads(published.pools().map(AsRef::as_ref), &service.leases);
     render()
 }

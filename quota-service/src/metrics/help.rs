@@ -2,7 +2,7 @@
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
-const GAUGES: [(&str, &str); 43] = [
+const GAUGES: [(&str, &str); 50] = [
     ("headroom_build_info", "1, with the version of the program"),
     ("headroom_database_up", "1 where the database has answered at the last beat, else 0"),
     ("headroom_database_takes_writes", "1 where the last proof of a write succeeded, else 0"),
@@ -46,6 +46,28 @@ const GAUGES: [(&str, &str); 43] = [
     ("headroom_forecast_drifts", "1 where coverage has left its band, else 0"),
     ("headroom_guarantees_kept_24h", "Promises that ended kept in the last 24 hours"),
     ("headroom_guarantees_broken_24h", "Promises that ended broken in the last 24 hours"),
+    (
+        "headroom_kept_rate",
+        "K_H: share of promised GPUs that HP left where they were for so many hours, of promises that ended within the window",
+    ),
+    ("headroom_kept_rate_periods", "Promises that the kept rate rests on"),
+    (
+        "headroom_promise_e_value",
+        "Evidence of 28 days that the promise fails; 20 or more by chance in at most one of twenty months",
+    ),
+    (
+        "headroom_served_bound_coverage_ratio",
+        "Share of times at which HP demand stayed at or below the bound that was served, over the last seven days",
+    ),
+    (
+        "headroom_served_broken_share",
+        "Share of GPUs that HP would have taken back, had all been sold at those times, over the last seven days",
+    ),
+    (
+        "headroom_served_bounds_judged",
+        "Bounds that were served in the last seven days, every quarter of an hour, and are judged",
+    ),
+    ("headroom_bound_lambda", "Factor that moves the bound to what keeps the promise: 1 is the bound of the peak"),
     ("headroom_override_gpus", "GPUs of the overrides whose time is now"),
     ("headroom_tasks", "Tasks that wait or run"),
     ("headroom_fragmentation_gpus", "GPUs that are free and of no use to what is usually asked for"),

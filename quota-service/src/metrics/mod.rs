@@ -2,8 +2,10 @@
 //! the clients.
 
 mod help;
+mod kept;
 mod pools;
 
+pub use kept::describe_kept;
 pub use pools::{describe, describe_leads, describe_nodes, describe_tasks};
 
 use crate::drift::{Drifts, PoolReport};

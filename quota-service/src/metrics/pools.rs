@@ -1,6 +1,6 @@
 //! The numbers of pools as they are answered now: asked for at each scrape, since an answer ages by itself.
 
-use super::{of_pool, of_pool_and};
+use super::{kept, of_pool, of_pool_and};
 use crate::engine::TaskCounts;
 use crate::leases::Leases;
 use crate::plan::{PoolQuota, has_its_time};
@@ -105,6 +105,7 @@ pub fn describe_leads<'a>(pools: impl Iterator<Item = &'a PublishedPool>, leases
                 gauge!(name, &of_pool(&pool.id)).set(f64::NAN);
             }
             gauge!("headroom_forecast_coverage_ratio", &of_pool_and(&pool.id, "level", &"0.9")).set(f64::NAN);
+            kept::forget(pool);
         }
     }
     for cluster in clusters {

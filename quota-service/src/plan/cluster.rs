@@ -8,6 +8,7 @@ use forecaster::bound::{Aggregation, BoundError, PoolBound};
 use forecaster::calibration::{Calibrator, Conformal};
 use forecaster::risk::Controlled;
 use forecaster::scores::actual_peak_gpus;
+use forecaster::watched::Served;
 use forecaster::{Predict, PredictError, Trained, forecast};
 use placement::eta::{Ended, EtaDecision, EtaState};
 use placement::overrides::Overridden;
@@ -106,6 +107,8 @@ pub struct PoolQuota {
     pub controlled: Vec<Controlled>,
     /// The largest p that what was measured can tell, for each of the offered hours.
     pub supported: Vec<f64>,
+    /// How the bounds that were served before fared, by hours; empty where nothing is learned.
+    pub served: Vec<Served>,
     /// HP GPUs, running and waiting, when it was computed; known where the pool's tasks are placed here.
     pub hp_demand: Option<MilliGpus>,
     /// The bounds that the quotas are cut from, with what people asked for.
@@ -295,6 +298,7 @@ fn quota(inputs: &ClusterInputs, pool: &PoolInputs, said: &Said, hours_late: u8)
         moving,
         controlled,
         supported,
+        served: learned.as_ref().map(|learned| learned.served(now)).unwrap_or_default(),
         hp_demand: pool.hp_demand,
         demand,
         overrides: pool.overrides.clone(),

@@ -25,6 +25,7 @@ use crate::health::Health;
 use crate::leases::{Leases, Led};
 use crate::metrics;
 use crate::plan::{ClusterInputs, ClusterPlan, plan};
+use crate::promises::KeptByPool;
 use crate::published::{Published, PublishedPool};
 use crate::trace::span;
 use crate::writes::Writes;
@@ -53,6 +54,8 @@ pub struct Service {
     pub published: ArcSwap<Published>,
     /// How the forecasts of the last seven days fared.
     pub drift: ArcSwap<Drifts>,
+    /// How promises were kept lately.
+    pub kept: ArcSwap<KeptByPool>,
     /// Counts publications; pollers that wait listen to it.
     pub publications: watch::Sender<u64>,
     /// When the service began to watch pools: the age of an eta that has never moved.
@@ -123,6 +126,7 @@ impl Service {
             config,
             published: ArcSwap::default(),
             drift: ArcSwap::default(),
+            kept: ArcSwap::default(),
             publications: watch::Sender::new(0),
             started_at,
             stopping: watch::Sender::new(false),

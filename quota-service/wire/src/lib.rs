@@ -45,8 +45,8 @@ pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRec
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
 pub use look::{
-    BrokenPromise, DemandAnswer, NodeView, NodeViews, OrganizationDemand, PromiseDay, PromiseHours, PromiseReport,
-    PromiseWorstDay, PromotionBody, RunBody, RunList, TaskList,
+    BrokenPromise, DemandAnswer, NodeView, NodeViews, OrganizationDemand, PromiseDay, PromiseHours, PromiseKept,
+    PromiseReport, PromiseServed, PromiseWorst, PromotionBody, RunBody, RunList, ServedBounds, ServedExtreme, TaskList,
 };
 pub use node::{NodeBody, NodeList};
 pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};

@@ -41,6 +41,8 @@ pub struct PromiseHours {
     pub hours: u8,
     pub kept: u64,
     pub broken: u64,
+    /// GPUs of spot tasks inside a guarantee of at least so many hours, now; null where it is not known.
+    pub sold_gpus: Option<f64>,
     /// K_H: the share of promised GPUs that HP left where they were for so many hours, as a Kaplan–Meier survival. A task that ends
     /// early says nothing of what would have come after. Null where no period has ended.
     pub kept_rate: Option<f64>,
@@ -48,16 +50,69 @@ pub struct PromiseHours {
     pub kept_rate_deviation: Option<f64>,
     /// The same with each period counted once, whatever its GPUs.
     pub kept_rate_unweighted: Option<f64>,
+    /// The same of the periods that ended in the last seven days, whichever days were asked for.
+    pub last_7_days: Option<PromiseKept>,
     /// The 24 h in which the promise was kept least, by when promises were given; null where no day has 20 of them.
-    pub worst_day: Option<PromiseWorstDay>,
+    pub worst_day: Option<PromiseWorst>,
+    /// The seven days of UTC in which it was kept least; null where none have 100 promises.
+    pub worst_week: Option<PromiseWorst>,
+    /// Evidence that the promise fails, of the last 28 days: at 20 or more it does, which chance alone shows in at most one of twenty
+    /// months. About 0.5 says nothing. Null where no period is old enough.
+    pub e_value: Option<f64>,
+    /// Since when it fails, at a guess; null where nothing speaks against the promise.
+    pub e_value_since: Option<String>,
+    /// How the bounds fared that quotas were cut from, sold or not; null where another service computes them.
+    pub served: Option<PromiseServed>,
 }
 
-/// The 24 h in which a promise was kept least.
+/// Kept rate of some periods.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct PromiseWorstDay {
+pub struct PromiseKept {
+    pub kept_rate: f64,
+    /// One standard error; null where all began on one day.
+    pub kept_rate_deviation: Option<f64>,
+    pub periods: u64,
+    pub broken: u64,
+}
+
+/// A span of time in which a promise was kept least.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PromiseWorst {
     pub from: String,
     pub kept_rate: f64,
     pub periods: u64,
+}
+
+/// The bounds that were served, held against the demand that came.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PromiseServed {
+    pub last_24_hours: ServedBounds,
+    pub last_7_days: ServedBounds,
+    pub last_28_days: ServedBounds,
+    /// The least coverage of 24 h in the last 28 days; null where none were watched for half of the time.
+    pub least_covered_day: Option<ServedExtreme>,
+    pub least_covered_week: Option<ServedExtreme>,
+    /// The largest broken share.
+    pub most_broken_day: Option<ServedExtreme>,
+    pub most_broken_week: Option<ServedExtreme>,
+}
+
+/// Bounds that were served in some span of time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServedBounds {
+    /// Times at which one was looked at, every quarter of an hour, and whose hours are over.
+    pub looks: u64,
+    /// The share of these at which demand stayed at or below the bound; null of none.
+    pub coverage: Option<f64>,
+    /// GPUs that HP would have taken back, had all been sold, of those that could be sold; null where none could.
+    pub broken_share: Option<f64>,
+}
+
+/// A span of time at which something was worst.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServedExtreme {
+    pub from: String,
+    pub value: f64,
 }
 
 /// A promise that was broken.

@@ -8,7 +8,7 @@ const AXE: &str = include_str!("vendor/axe.min.js");
 const PAGES: [(&str, &str); 3] = [("pools", "#/"), ("pool", POOL), ("runs", "#/runs/demo")];
 
 /// What is wrong with the page for those who use it with help, each with where it stands.
-fn faults(browser: &Browser) -> Vec<String> {
+pub fn faults(browser: &Browser) -> Vec<String> {
     browser.run(AXE, &[]);
     let told = browser.awaited(
         "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).join(', ')}`))",

@@ -11,6 +11,7 @@ mod faults;
 mod feed;
 mod gone;
 mod harness;
+mod kept;
 mod load;
 mod look;
 mod observed;

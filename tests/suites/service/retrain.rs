@@ -20,7 +20,7 @@ on_both_databases![
 const RECENT_DAYS: i64 = 21;
 const METRICS: &str = "/metrics";
 
-fn present_hour() -> HourStart {
+pub fn present_hour() -> HourStart {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     at(i64::try_from(since.as_secs()).unwrap()).hour().unwrap()
 }

@@ -160,3 +160,18 @@ fn what_people_reserve_comes_on_top_and_is_never_learned_away() {
     let reserved = pool.renew(DAY + 1, &[(OverrideId(1), what)]);
     assert_eq!((reserved.demand[0].before, reserved.quotas[0].demand_bound), (gpus(440), gpus(504)));
 }
+
+#[test]
+fn what_was_served_is_looked_back_at_without_what_people_asked_for() {
+    let mut pool = World::new(Promise::Kept, 80);
+    let what = Override { pool: name(), kind: OverrideKind::Reserve, gpus: gpus(64), from: at(0), to: at(100) };
+    for renewal in 0..=36 {
+        // For one renewal, HP needs 40 GPUs more than the bound of 500.
+        pool.hp_demand = Some(gpus(if renewal == 13 { 540 } else { 300 }));
+        let _ = pool.renew(renewal, &[(OverrideId(1), what.clone())]);
+    }
+    let served = pool.learned.served(at(36))[0];
+    // Of nine times whose hour is over, four had it before them, each with 500 GPUs to sell.
+    assert_eq!((served.day.looks, served.day.covered), (9, 5));
+    assert!((served.day.broken_share().unwrap() - 4.0 * 40.0 / (9.0 * 500.0)).abs() < 1e-12, "{served:?}");
+}
