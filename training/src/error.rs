@@ -73,7 +73,7 @@ pub enum TrainingError {
     #[error("--offered: {0}")]
     Offered(#[from] placement::SettingsError),
     #[error(transparent)]
-    Minutes(#[from] ReadError),
+    Minutes(Box<ReadError>),
     #[error(
         "--minutes are those of one pool, and there are {known} {what}: name the cluster with --cluster, or leave it out"
     )]

@@ -53,10 +53,8 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
             eprintln!("warning: {said}");
         }
         let capacities = store.capacities(&cluster.name).await?;
-        let inputs = match what.replay.served {
-            true => Some(served::Inputs::read(what, &panel, issues, &capacities, rate)?),
-            false => None,
-        };
+        let read = || served::Inputs::read(what, &panel, issues, &capacities, rate);
+        let inputs = what.replay.served.then(read).transpose()?;
         for candidate in candidates(store.as_ref(), what, &cluster, config.seed).await? {
             let played = play(&panel, &cluster, issues, what, &candidate, rate)?;
             files.write(&panel, issues, &played, what.horizon)?;

@@ -75,10 +75,8 @@ pub fn play(
         Candidate::Fresh(variant) => variant.name.clone(),
         Candidate::Kept { name, .. } => name.clone(),
     };
-    let forecast_bounds = match what.replay.served {
-        true => Some(ForecastBounds::new(rate, what.replay.settings(rate, what.horizon)?.offered_hours)),
-        false => None,
-    };
+    let settings = what.replay.served.then(|| what.replay.settings(rate, what.horizon)).transpose()?;
+    let forecast_bounds = settings.map(|settings| ForecastBounds::new(rate, settings.offered_hours));
     let (rolled, bounds) = (Vec::new(), Vec::new());
     let mut played = Played { name, rate, rolled, bounds, unmeasured_peaks: 0, train_s: 0.0, forecast_bounds };
     for part in parts(issues, what.refit) {

@@ -173,7 +173,8 @@ fn read_minutes(
         calendar: panel.calendar().clone(),
         skip_bad_rows: false,
     };
-    let all = read::helios_minutes(&replay.minutes, &options)?;
+    let all =
+        read::helios_minutes(&replay.minutes, &options).map_err(|fault| TrainingError::Minutes(Box::new(fault)))?;
     let minutes = Minutes::of_history(&all, panel, pool);
     if !minutes.any_within(issues.from.instant(), issues.to.instant()) {
         let (from, to) = (issues.from, issues.to);

@@ -3,7 +3,7 @@
 use super::*;
 use datasets::{Calendar, PanelBuilder};
 use placement::Promise;
-use vocab::{ClusterName, GuaranteeRate, Organization, SeriesId};
+use vocab::{ClusterName, Organization, SeriesId};
 
 const HOURS: i64 = 96;
 const HALF_AN_HOUR_S: i64 = 1_800;
