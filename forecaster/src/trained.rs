@@ -32,6 +32,8 @@ pub struct Validation {
     /// By issue time and step.
     pub losses: Vec<IssueLosses>,
     pub last_value_losses: Vec<IssueLosses>,
+    /// What would have gone out, by issue time.
+    pub issued: Vec<Issued>,
 }
 
 impl Validation {
@@ -108,10 +110,10 @@ pub fn train(
     let (last_value, last_value_losses) = last_value(what)?;
     let losses = scores::losses(panel, issues, &forecasts, horizon);
     let scores = scored(panel, issues, &forecasts, horizon)?;
-    let validation = Validation { scores, last_value, losses, last_value_losses };
     let pools: BTreeSet<_> = panel.series().iter().map(|series| series.id().pool.clone()).collect();
     let calibrate = |pool| PoolCalibration::fit(pool, panel, issues, &issued, rate, horizon);
     let calibrations = pools.iter().map(calibrate).collect::<Result<_, _>>()?;
+    let validation = Validation { scores, last_value, losses, last_value_losses, issued };
     model = match (model, what.spec.kind.rule()) {
         (Model::Blend(blend), _) => Model::Blend(Box::new(blend.refit(what)?)),
         (Model::AutoEts(_), _) => Model::AutoEts(Box::new(AutoEts::fit(what, what.split.until)?)),

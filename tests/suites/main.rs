@@ -20,6 +20,7 @@ mod outside;
 mod peers;
 mod prometheus;
 mod public_data;
+mod served;
 mod service;
 mod simulate;
 mod store;

@@ -1,5 +1,9 @@
 //! What the command line says.
 
+mod served;
+
+pub use served::Replay;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -168,7 +172,8 @@ pub struct Train {
     /// Gate: the highest MAE of the median on validation, in GPUs; a run that misses it is kept, not promoted (exit 7)
     #[arg(long, value_name = "GPUS", value_parser = at_least_zero, allow_negative_numbers = true)]
     pub max_mae: Option<f64>,
-    /// Gate: the lowest coverage of the 0.9 quantile on validation; as above
+    /// Gate: the lowest coverage on validation, of the organizations' 0.9 quantile and of the pools' bounds as a service would
+    /// have answered them (usage on time, promise peak); as above
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     pub min_coverage: Option<f64>,
 }
@@ -177,7 +182,9 @@ pub struct Train {
 #[command(after_long_help = "Examples:\n  \
     train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --out forecasts.csv --pool-out pool_bounds.csv\n  \
     train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --model orglinear,last-value --refit 24h --out forecasts.csv\n  \
-    train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --run run-3 --out - | head\n\n\
+    train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --run run-3 --out - | head\n  \
+    train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --model orglinear --served \
+    --late 0h,1h --restart-every 24h --minutes helios-earth\n\n\
     With - for a file its rows go to stdout, and the tables to stderr.")]
 pub struct Backtest {
     /// Hours to forecast
@@ -210,12 +217,14 @@ pub struct Backtest {
     /// Correct the forecasts of organizations online: auto as the model's kind and validation say
     #[arg(long, value_name = "WHEN", default_value = Switch::Auto.as_str(), value_parser = switch())]
     pub calibration: Switch,
-    /// Forecasts of every issue hour, series and step; - is stdout
-    #[arg(long, value_name = "FILE")]
-    pub out: PathBuf,
-    /// Bounds of every issue hour, pool and aggregation; - is stdout
+    /// Forecasts of every issue hour, series and step; - is stdout. May be left out with --served
+    #[arg(long, value_name = "FILE", required_unless_present = "served")]
+    pub out: Option<PathBuf>,
+    /// Bounds of every issue hour, pool and aggregation, with --served also of `served`; - is stdout
     #[arg(long, value_name = "FILE")]
     pub pool_out: Option<PathBuf>,
+    #[command(flatten)]
+    pub replay: Replay,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! Everything that can go wrong here, and the exit code of each.
 
 use command_line::{Exit, Failure};
-use datasets::{CalendarError, PanelError, SplitError};
+use datasets::{CalendarError, PanelError, ReadError, SplitError};
 use forecaster::checkpoint::CheckpointError;
 use forecaster::{ModelKind, PredictError, TrainError};
 use std::path::PathBuf;
@@ -70,6 +70,25 @@ pub enum TrainingError {
     Gate { run: RunId, why: String },
     #[error("--out and --pool-out name the same file, {}", file.display())]
     OneFileForTwo { file: PathBuf },
+    #[error("--offered: {0}")]
+    Offered(#[from] placement::SettingsError),
+    #[error(transparent)]
+    Minutes(Box<ReadError>),
+    #[error(
+        "--minutes are those of one pool, and there are {known} {what}: name the cluster with --cluster, or leave it out"
+    )]
+    MinutesOfSeveral { what: &'static str, known: usize },
+    #[error(
+        "--minutes has no minute of cluster {cluster} between {from} and {to} in hours with usage: name the files of that \
+         cluster, or leave it out for demand by the hour"
+    )]
+    NoMinutes { cluster: ClusterName, from: HourStart, to: HourStart },
+    #[error(
+        "--pool-out has bounds over --horizon, and {horizon} is not offered: add it to --offered, or leave --pool-out out"
+    )]
+    ServedWithoutHorizon { horizon: vocab::HorizonHours },
+    #[error("--pool-out has what is served by usage that is on time: add 0h to --late, or leave --pool-out out")]
+    ServedLate,
     #[error("- puts rows on stdout, where --json puts its answer: name files, or leave --json out")]
     JsonAndRows,
     #[error("{} of the clusters could not be trained: {}", faults.len(), faults.join("; "))]
@@ -96,6 +115,10 @@ impl From<TrainingError> for Failure {
             | E::OtherHorizon { .. }
             | E::OneFileForTwo { .. }
             | E::RunsDiffer { .. }
+            | E::Offered(_)
+            | E::MinutesOfSeveral { .. }
+            | E::ServedWithoutHorizon { .. }
+            | E::ServedLate
             | E::JsonAndRows => Exit::Usage,
             E::Rate(_) | E::SettingsFile { .. } | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
@@ -108,6 +131,8 @@ impl From<TrainingError> for Failure {
             | E::Leak { .. }
             | E::NothingUnseen { .. }
             | E::NotMeasured { .. }
+            | E::Minutes(_)
+            | E::NoMinutes { .. }
             | E::NothingScored
             | E::NothingToExplain { .. }
             | E::Calendar { .. } => Exit::DataInvalid,

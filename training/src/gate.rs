@@ -1,5 +1,6 @@
 //! Whether a run may serve.
 
+use crate::backtest::served::ServedBody;
 use crate::losses::HourLosses;
 use crate::run::KeptScores;
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ const LEAST_ISSUES: usize = 24;
 pub struct Gate {
     /// Of the median, in GPUs.
     pub max_mae_gpus: Option<f64>,
-    /// Of the 0.9 quantile.
+    /// Of the 0.9 quantile of organizations, and of the bounds of pools that would have been served.
     pub min_coverage: Option<f64>,
 }
 
@@ -40,10 +41,25 @@ pub fn refusal(gate: Gate, new: &Contender, promoted: Option<&Contender>) -> Opt
     if let Some(least) = gate.min_coverage.filter(|least| scores.coverage_q90 < *least) {
         return Some(format!("its coverage of {:.3} is below --min-coverage {least}", scores.coverage_q90));
     }
+    if let Some(why) = gate.min_coverage.and_then(|least| served_below(least, &new.scores.served)) {
+        return Some(why);
+    }
     if gate != Gate::default() {
         return None;
     }
     worse_than(new, promoted?)
+}
+
+/// Where the bounds that would have been served over the validation part held less often than `least`. Forecasts of
+/// organizations may be covered as promised while promises of the pool are not.
+fn served_below(least: f64, served: &[ServedBody]) -> Option<String> {
+    let worst = served.iter().min_by(|one, other| one.coverage.total_cmp(&other.coverage))?;
+    (worst.coverage < least).then(|| {
+        format!(
+            "what it would have served over its validation part has a coverage of {:.3} over {} h, below --min-coverage {least}",
+            worst.coverage, worst.hours
+        )
+    })
 }
 
 fn worse_than(new: &Contender, promoted: &Contender) -> Option<String> {
@@ -149,6 +165,17 @@ mod tests {
         assert_eq!(refusal(gate(Some(4.0), None), &new, None).unwrap(), "its MAE of 5.000 GPUs is above --max-mae 4");
         assert!(refusal(gate(None, Some(0.9)), &new, None).unwrap().contains("below --min-coverage 0.9"));
         assert_eq!(refusal(gate(Some(5.0), Some(0.88)), &new, Some(&run(4, kept(1.0, 0.9, 0.1)))), None);
+    }
+
+    #[test]
+    fn the_bounds_that_would_have_been_served_are_held_against_the_least_coverage() {
+        let served = |hours, coverage| ServedBody { hours, samples: 165, coverage, kept_rate: None, pinball_gpus: 1.0 };
+        let scores = KeptScores { served: vec![served(1, 0.93), served(4, 0.84)], ..kept(5.0, 0.95, 1.0) };
+        let refused =
+            |least| refusal(Gate { min_coverage: Some(least), ..Gate::default() }, &run(4, scores.clone()), None);
+        let said = refused(0.85).unwrap();
+        assert!(said.ends_with("has a coverage of 0.840 over 4 h, below --min-coverage 0.85"), "{said}");
+        assert_eq!(refused(0.84), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `train`: learn, score, keep, promote.
 
 use crate::args::{Config, Train};
+use crate::backtest::served::{self, ServedBody};
 use crate::error::TrainingError;
 use crate::gate::{Contender, Gate, refusal};
 use crate::losses::{self, HourLosses, StoredScores};
@@ -10,6 +11,7 @@ use command_line::{Progress, print_json, print_text, say};
 use datasets::{Panel, TimeSplit};
 use forecaster::blend::Settings;
 use forecaster::calibration::Switch;
+use forecaster::trained::Validation;
 use forecaster::{Fit, FitProgress, ModelKind, ModelSpec, Trained, checkpoint, train, trained};
 use serde::{Deserialize, Serialize};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -27,6 +29,9 @@ pub struct KeptScores {
     pub model: ScoresBody,
     pub last_value: ScoresBody,
     pub pools: Vec<PoolScoresBody>,
+    /// What would have been served, by the hours of the promise; empty for a run of an older version.
+    #[serde(default)]
+    pub served: Vec<ServedBody>,
 }
 
 impl KeptScores {
@@ -125,7 +130,10 @@ pub async fn train_cluster(
     let started = Instant::now();
     let settings = parameters::chosen(what.settings.as_deref(), &[what.model])?;
     let lesson = Lesson { spec, settings, calibration: Switch::Auto, split, rate };
-    let (trained, stored) = learn(&panel, cluster, &lesson)?;
+    let (trained, mut stored, validation) = learn(&panel, cluster, &lesson)?;
+    let capacities = store.capacities(&cluster.name).await?;
+    stored.kept.served =
+        served::of_validation(&panel, &capacities, &trained, split.validation, &validation.issued, rate)?;
     let train_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     // 3. Keep.
     let checkpoint = checkpoint::save(&trained, CODE_VERSION).map_err(TrainingError::Save)?;
@@ -185,7 +193,11 @@ pub struct Lesson {
 ///
 /// # Errors
 /// Nothing was measured, or training diverged.
-pub fn learn(panel: &Panel, cluster: &Cluster, lesson: &Lesson) -> Result<(Trained, StoredScores), TrainingError> {
+pub fn learn(
+    panel: &Panel,
+    cluster: &Cluster,
+    lesson: &Lesson,
+) -> Result<(Trained, StoredScores, Validation), TrainingError> {
     let &Lesson { spec, settings, calibration: switch, split, rate } = lesson;
     let epochs = spec.kind.orglinear().map_or(1, |config| config.epochs);
     let progress = Progress::new(&format!("{} {}", cluster.name, spec.kind), epochs as u64);
@@ -204,8 +216,10 @@ pub fn learn(panel: &Panel, cluster: &Cluster, lesson: &Lesson) -> Result<(Train
         model: (&validation.scores).into(),
         last_value: (&validation.last_value).into(),
         pools: pools.collect(),
+        served: Vec::new(),
     };
-    Ok((trained, StoredScores { kept: scores, hours: HourLosses::of_validation(&validation) }))
+    let stored = StoredScores { kept: scores, hours: HourLosses::of_validation(&validation) };
+    Ok((trained, stored, validation))
 }
 
 fn facts(
@@ -293,6 +307,7 @@ fn print_report(report: &RunReport) {
     print_text(&scores_table(&rows));
     let pools: Vec<_> = scores.pools.iter().map(|one| (report.model.clone(), one.clone())).collect();
     print_text(&pools_table(&pools));
+    print_text(&served::served_table(&scores.served));
     for chosen in &report.aggregations {
         say(format_args!("pool {}: {} serves", chosen.pool, chosen.aggregation));
     }
@@ -349,6 +364,7 @@ pub(crate) mod tests {
             model,
             last_value,
             pools: Vec::new(),
+            served: Vec::new(),
         }
     }
 }

@@ -39,6 +39,23 @@ pub fn helios(path: &Path, options: &ReadOptions) -> Result<ReadReport, ReadErro
     Ok(report)
 }
 
+/// The pool's demand of each minute that every tenant's file has, in GPUs and in the order of time: what is known from moment
+/// to moment, where [`helios`] keeps the peak of each hour. `paths` are folders or files, as [`helios`] takes them.
+///
+/// # Errors
+/// A file cannot be read, a column is missing, there is no tenant, or a row is bad.
+pub fn helios_minutes(paths: &[PathBuf], options: &ReadOptions) -> Result<Vec<(UnixSeconds, MilliGpus)>, ReadError> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.extend(tenant_files(path)?);
+    }
+    let mut skipped = Vec::new();
+    let read = |file: &PathBuf| read_tenant(file, options, &mut skipped);
+    let tenants = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let at = |(minute, demand)| (UnixSeconds::new(minute * SECONDS_PER_MINUTE), demand);
+    Ok(pool_minutes(&tenants).into_iter().map(at).collect())
+}
+
 fn tenant_files(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let io = |source| ReadError::Io { file: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(io)?.is_dir() {

@@ -24,7 +24,7 @@ mod zero_hours;
 pub use alibaba_hourly::{ALIBABA_EPOCH, alibaba_hourly};
 pub use days::{DayFault, ReadDays, days, days_csv};
 pub use gfs_jobs::{GFS_JOB_COLUMNS, gfs_jobs, gfs_tasks};
-pub use helios::helios;
+pub use helios::{helios, helios_minutes};
 pub use ical::EventFault;
 pub use jobs::Jobs;
 pub use lines::Lines;

@@ -23,6 +23,14 @@ pub struct PoolPair {
     pub peak_gpus: f64,
 }
 
+impl PoolPair {
+    /// Whether the peak stayed at or below the bound.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.bound_gpus >= self.peak_gpus - TOLERANCE_GPUS
+    }
+}
+
 /// How bounds fared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoolScores {
@@ -76,11 +84,11 @@ pub fn score_pool(pairs: &[PoolPair], rate: GuaranteeRate) -> Option<PoolScores>
         return None;
     }
     let mean = |of: &dyn Fn(&PoolPair) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
-    let days = by_day(pairs.iter().map(|pair| (pair.issue, kept(pair))));
+    let days = by_day(pairs.iter().map(|pair| (pair.issue, pair.is_kept())));
     Some(PoolScores {
         issues: pairs.len(),
         days: days.len(),
-        coverage: mean(&|pair| f64::from(u8::from(kept(pair)))),
+        coverage: mean(&|pair| f64::from(u8::from(pair.is_kept()))),
         coverage_interval: coverage_interval(&days),
         pinball_gpus: mean(&|pair| pinball(pair.peak_gpus, pair.bound_gpus, rate.as_f64())),
         over_reserved_gpus: mean(&|pair| (pair.bound_gpus - pair.peak_gpus).max(0.0)),
@@ -94,10 +102,6 @@ pub fn score_pool(pairs: &[PoolPair], rate: GuaranteeRate) -> Option<PoolScores>
 pub fn share_interval(hours: impl IntoIterator<Item = (HourStart, bool)>) -> [f64; 2] {
     let days = by_day(hours);
     if days.is_empty() { [0.0; 2] } else { coverage_interval(&days) }
-}
-
-fn kept(pair: &PoolPair) -> bool {
-    pair.bound_gpus >= pair.peak_gpus - TOLERANCE_GPUS
 }
 
 /// How many held, of how many, on each day (UTC).

@@ -1,8 +1,10 @@
 //! Bounds of a pool's forecasts, over the hours that a promise given now covers.
 
+use datasets::Panel;
 use forecaster::bound::{Aggregation, BoundError, PoolBound, PoolCalibration, bounds};
 use forecaster::calibration::Conformal;
-use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, UnixSeconds};
+use forecaster::scores::actual_peak_gpus;
+use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
 
 /// Measured peaks from which an order statistic at 0.9 exists, and a few more.
 const LEAST_RESIDUALS: usize = 12;
@@ -51,6 +53,18 @@ pub fn more_steps(issue: HourStart, now: UnixSeconds) -> (u8, u8) {
     let Ok(hour) = now.hour() else { return (0, 0) };
     let late = u8::try_from(hour.hours_since(issue).max(0)).unwrap_or(u8::MAX);
     (late, late.saturating_add(u8::from(hour.instant() != now)))
+}
+
+/// HP demand in the hour before `issue`, as far as it is an amount.
+#[must_use]
+pub fn latest_demand(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<MilliGpus> {
+    let newest = issue.plus_hours(-1);
+    let measured = actual_peak_gpus(panel, pool, newest, HorizonHours::ONE);
+    let filled = || {
+        let hour = panel.index_of(newest)?;
+        panel.series_of(pool).iter().map(|series| series.demand_gpus()[hour]).reduce(|sum, demand| sum + demand)
+    };
+    measured.or_else(filled).and_then(|gpus| MilliGpus::nearest(gpus).ok())
 }
 
 /// B_H of the forecasts for each of `offered`, at a guarantee rate.

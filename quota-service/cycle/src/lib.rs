@@ -11,6 +11,6 @@ mod bounds;
 mod learned;
 mod pool;
 
-pub use bounds::{Forecasted, forecast_bounds, more_steps};
+pub use bounds::{Forecasted, forecast_bounds, latest_demand, more_steps};
 pub use learned::{Learned, Moving};
 pub use pool::{Decided, Inputs, Moved, cut, decide};

@@ -2,12 +2,11 @@
 
 use super::overrides::asked;
 use crate::settings::ServedSettings;
-use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, more_steps};
+use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, latest_demand, more_steps};
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound};
 use forecaster::calibration::{Calibrator, Conformal};
 use forecaster::risk::Controlled;
-use forecaster::scores::actual_peak_gpus;
 use forecaster::watched::Served;
 use forecaster::{Predict, PredictError, Trained, forecast};
 use placement::eta::{Ended, EtaDecision, EtaState};
@@ -364,15 +363,4 @@ impl BoundsOf<'_> {
         let known = self.conformal(pool, rate);
         known.and_then(|known| known.hours.last().map(|longest| longest.residuals)).unwrap_or(0)
     }
-}
-
-/// HP demand in the hour before `issue`, as far as it is an amount.
-fn latest_demand(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<MilliGpus> {
-    let newest = issue.plus_hours(-1);
-    let measured = actual_peak_gpus(panel, pool, newest, HorizonHours::ONE);
-    let filled = || {
-        let hour = panel.index_of(newest)?;
-        panel.series_of(pool).iter().map(|series| series.demand_gpus()[hour]).reduce(|sum, demand| sum + demand)
-    };
-    measured.or_else(filled).and_then(|gpus| MilliGpus::nearest(gpus).ok())
 }

@@ -15,7 +15,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ("prometheus", &["vocab"]),
     ("datasets-cli", &["command-line", "datasets", "prometheus", "store", "vocab"]),
     ("forecaster", &["datasets", "vocab"]),
-    ("training", &["command-line", "datasets", "forecaster", "store", "vocab"]),
+    ("training", &["command-line", "cycle", "datasets", "forecaster", "placement", "store", "vocab"]),
     ("placement", &["vocab"]),
     ("cycle", &["datasets", "forecaster", "placement", "vocab"]),
     ("wire", &["placement", "vocab"]),

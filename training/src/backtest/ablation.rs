@@ -3,7 +3,7 @@
 use super::issues;
 use super::play::{Candidate, Variant, play};
 use super::report::Report;
-use crate::args::{Ablation, Backtest, Config};
+use crate::args::{Ablation, Backtest, Config, Replay};
 use crate::error::TrainingError;
 use crate::history;
 use crate::scores::ScoresBody;
@@ -13,7 +13,6 @@ use forecaster::blend::{FeatureGroup, Settings};
 use forecaster::bound::Aggregation;
 use forecaster::calibration::Switch;
 use serde::Serialize;
-use std::path::PathBuf;
 use vocab::GuaranteeRate;
 
 /// One line of the table.
@@ -69,8 +68,9 @@ fn of_backtest(what: &Ablation) -> Backtest {
         run: None,
         refit: None,
         calibration: Switch::Auto,
-        out: PathBuf::new(),
+        out: None,
         pool_out: None,
+        replay: Replay::default(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! forecasts.csv and pool_bounds.csv (DESIGN §5).
 
-use super::play::Played;
+use super::play::{Played, PlayedBound};
+use super::served::PoolReplay;
 use crate::error::TrainingError;
 use command_line::OutputFile;
 use datasets::{HourRange, Panel};
@@ -38,9 +39,12 @@ pub const POOL_BOUND_COLUMNS: [&str; 9] = [
 
 /// The two files in the making.
 pub struct Files {
-    forecasts: Output,
+    forecasts: Option<Output>,
     pools: Option<Output>,
 }
+
+/// What a bound that would have been served is called among the aggregations.
+const SERVED: &str = "served";
 
 struct Output {
     path: PathBuf,
@@ -68,9 +72,9 @@ impl Output {
 }
 
 impl Files {
-    pub fn create(forecasts: &Path, pools: Option<&Path>) -> Result<Self, TrainingError> {
+    pub fn create(forecasts: Option<&Path>, pools: Option<&Path>) -> Result<Self, TrainingError> {
         Ok(Self {
-            forecasts: Output::create(forecasts, &FORECAST_COLUMNS)?,
+            forecasts: forecasts.map(|path| Output::create(path, &FORECAST_COLUMNS)).transpose()?,
             pools: pools.map(|path| Output::create(path, &POOL_BOUND_COLUMNS)).transpose()?,
         })
     }
@@ -83,6 +87,12 @@ impl Files {
         played: &Played,
         horizon: HorizonHours,
     ) -> Result<(), TrainingError> {
+        self.write_forecasts(panel, issues, played)?;
+        self.write_bounds(played, horizon)
+    }
+
+    fn write_forecasts(&mut self, panel: &Panel, issues: HourRange, played: &Played) -> Result<(), TrainingError> {
+        let Some(file) = &mut self.forecasts else { return Ok(()) };
         for (issue, forecasts) in issues.iter().zip(&played.rolled) {
             let first = panel.index_of(issue).expect("issue times lie inside the panel");
             for (series, forecast) in panel.series().iter().zip(forecasts) {
@@ -100,35 +110,67 @@ impl Files {
                     row.extend(names.map(str::to_owned));
                     row.push(played.name.clone());
                     row.extend(numbers.map(|number| number.to_string()));
-                    self.forecasts.row(&row)?;
+                    file.row(&row)?;
                 }
             }
         }
-        self.write_bounds(played, horizon)
+        Ok(())
     }
 
     fn write_bounds(&mut self, played: &Played, horizon: HorizonHours) -> Result<(), TrainingError> {
         let Some(pools) = &mut self.pools else { return Ok(()) };
         for one in &played.bounds {
-            pools.row(&[
-                one.issue.to_string(),
-                horizon.get().to_string(),
-                one.pool.cluster.to_string(),
-                one.pool.gpu_model.to_string(),
-                played.name.clone(),
-                one.aggregation.to_string(),
-                played.rate.to_string(),
-                one.bound_gpus.to_string(),
-                one.peak_gpus.to_string(),
-            ])?;
+            pools.row(&bound_row(played, one, horizon, one.aggregation.as_str(), one.bound_gpus))?;
+        }
+        Ok(())
+    }
+
+    /// Bounds in force at the issue times of the other aggregations, by usage that was on time.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_served(
+        &mut self,
+        played: &Played,
+        replay: &PoolReplay,
+        horizon: HorizonHours,
+    ) -> Result<(), TrainingError> {
+        let Some(pools) = self.pools.as_mut().filter(|_| replay.late_s == 0) else { return Ok(()) };
+        let mut last = None;
+        for one in played.bounds.iter().filter(|one| one.pool == replay.pool) {
+            let Some(bound_gpus) = replay.in_force(one.issue, horizon).filter(|_| last != Some(one.issue)) else {
+                continue;
+            };
+            last = Some(one.issue);
+            pools.row(&bound_row(played, one, horizon, SERVED, bound_gpus))?;
         }
         Ok(())
     }
 
     pub fn finish(self) -> Result<(), TrainingError> {
-        self.forecasts.finish()?;
+        self.forecasts.map_or(Ok(()), Output::finish)?;
         self.pools.map_or(Ok(()), Output::finish)
     }
+}
+
+fn bound_row(
+    played: &Played,
+    one: &PlayedBound,
+    horizon: HorizonHours,
+    aggregation: &str,
+    bound_gpus: f64,
+) -> [String; 9] {
+    [
+        one.issue.to_string(),
+        horizon.get().to_string(),
+        one.pool.cluster.to_string(),
+        one.pool.gpu_model.to_string(),
+        played.name.clone(),
+        aggregation.to_owned(),
+        played.rate.to_string(),
+        bound_gpus.to_string(),
+        one.peak_gpus.to_string(),
+    ]
 }
 
 #[cfg(test)]

@@ -6,10 +6,12 @@ mod files;
 mod of_runs;
 mod play;
 mod report;
+pub mod served;
 
 pub use ablation::ablation;
 pub use files::{FORECAST_COLUMNS, POOL_BOUND_COLUMNS};
 pub use of_runs::{RunsPlayed, play_runs};
+pub use served::RestartState;
 
 use crate::args::{Backtest, Config};
 use crate::error::TrainingError;
@@ -20,6 +22,7 @@ use files::Files;
 use forecaster::{ModelKind, Trained, checkpoint};
 use play::{Candidate, Variant, play};
 use report::Report;
+use served::ReplayBody;
 use store::{Cluster, RunRecord, Store};
 use vocab::GuaranteeRate;
 
@@ -28,28 +31,38 @@ use vocab::GuaranteeRate;
 /// # Errors
 /// The window was not measured, a run has seen it, a cluster cannot be trained, or a file cannot be written.
 pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), TrainingError> {
-    if what.pool_out.as_ref() == Some(&what.out) {
-        return Err(TrainingError::OneFileForTwo { file: what.out.clone() });
+    if let Some(file) = what.out.as_ref().filter(|out| what.pool_out.as_ref() == Some(out)) {
+        return Err(TrainingError::OneFileForTwo { file: file.clone() });
     }
-    let to_stdout = [Some(&what.out), what.pool_out.as_ref()].into_iter().flatten().any(|path| is_stdout(path));
+    let to_stdout = [what.out.as_ref(), what.pool_out.as_ref()].into_iter().flatten().any(|path| is_stdout(path));
     if to_stdout && json {
         return Err(TrainingError::JsonAndRows);
     }
     let store = store::connect(&config.database).await?;
     let rate = GuaranteeRate::new(config.guarantee_rate)?;
-    let mut files = Files::create(&what.out, what.pool_out.as_deref())?;
+    let clusters = clusters(store.as_ref(), what).await?;
+    if what.replay.served {
+        served::check(what, rate, clusters.len())?;
+    }
+    let mut files = Files::create(what.out.as_deref(), what.pool_out.as_deref())?;
     let mut report = Report::default();
-    for cluster in clusters(store.as_ref(), what).await? {
+    for cluster in clusters {
         let panel = history::load(store.as_ref(), &cluster, None).await?;
         let issues = issues(what, &cluster, panel.end())?;
         if let Some(said) = history::uncovered(&panel, what.horizon) {
             eprintln!("warning: {said}");
         }
         let capacities = store.capacities(&cluster.name).await?;
+        let read = || served::Inputs::read(what, &panel, issues, &capacities, rate);
+        let inputs = what.replay.served.then(read).transpose()?;
         for candidate in candidates(store.as_ref(), what, &cluster, config.seed).await? {
             let played = play(&panel, &cluster, issues, what, &candidate, rate)?;
             files.write(&panel, issues, &played, what.horizon)?;
             report.add(&panel, issues, &played, what.horizon, &capacities);
+            for replay in inputs.iter().flat_map(|inputs| inputs.replay(what, &panel, issues, &played)) {
+                files.write_served(&played, &replay, what.horizon)?;
+                report.add_served(ReplayBody::of(&played.name, what, issues, rate, &replay));
+            }
         }
     }
     store.close().await;

@@ -3,7 +3,7 @@
 use super::files::Files;
 use super::play::{Candidate, Variant, play};
 use super::{issues, kept};
-use crate::args::{Backtest, Lookback};
+use crate::args::{Backtest, Lookback, Replay};
 use crate::error::TrainingError;
 use crate::history;
 use forecaster::ModelKind;
@@ -56,12 +56,13 @@ pub async fn play_runs(
         run: None,
         refit: None,
         calibration: Switch::Auto,
-        out: forecasts.to_owned(),
+        out: Some(forecasts.to_owned()),
         pool_out: Some(pool_bounds.to_owned()),
+        replay: Replay::default(),
     };
     // 2. Play.
     let issues = issues(&what, &cluster, panel.end())?;
-    let mut files = Files::create(&what.out, what.pool_out.as_deref())?;
+    let mut files = Files::create(what.out.as_deref(), what.pool_out.as_deref())?;
     for candidate in candidates(store, &records, &what).await? {
         let played = play(&panel, &cluster, issues, &what, &candidate, rate)?;
         files.write(&panel, issues, &played, horizon)?;

@@ -1,5 +1,6 @@
 //! One model over one window.
 
+use super::served::{AtIssue, ForecastBounds};
 use crate::args::Backtest;
 use crate::error::TrainingError;
 use crate::run::Lesson;
@@ -54,6 +55,8 @@ pub struct Played {
     /// Pool × issue time whose peak was not measured.
     pub unmeasured_peaks: usize,
     pub train_s: f64,
+    /// As a service would bound its promises; only where what is served is played.
+    pub forecast_bounds: Option<ForecastBounds>,
 }
 
 /// Forecasts at every issue time of the window.
@@ -72,7 +75,10 @@ pub fn play(
         Candidate::Fresh(variant) => variant.name.clone(),
         Candidate::Kept { name, .. } => name.clone(),
     };
-    let mut played = Played { name, rate, rolled: Vec::new(), bounds: Vec::new(), unmeasured_peaks: 0, train_s: 0.0 };
+    let settings = what.replay.served.then(|| what.replay.settings(rate, what.horizon)).transpose()?;
+    let forecast_bounds = settings.map(|settings| ForecastBounds::new(rate, settings.offered_hours));
+    let (rolled, bounds) = (Vec::new(), Vec::new());
+    let mut played = Played { name, rate, rolled, bounds, unmeasured_peaks: 0, train_s: 0.0, forecast_bounds };
     for part in parts(issues, what.refit) {
         match candidate {
             Candidate::Kept { trained, .. } => played.add(panel, part, trained, what.calibration, what.horizon)?,
@@ -134,6 +140,12 @@ impl Played {
             issued.push(online.issue(panel, issue, forecast(trained, panel, issue)?, self.rate));
         }
         self.add_bounds(panel, part, trained, &issued, horizon)?;
+        if let Some(bounds) = &mut self.forecast_bounds {
+            for (issue, issued) in part.iter().zip(&issued) {
+                let at = AtIssue { panel, issue, issued, calibrations: &trained.calibrations, horizon };
+                bounds.add(&at).map_err(forecaster::PredictError::from)?;
+            }
+        }
         self.rolled.extend(issued.into_iter().map(|one| one.forecasts));
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::coverage::{self, CoverageBody};
 use super::play::Played;
+use super::served::{self, ReplayBody};
 use crate::error::TrainingError;
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
 use command_line::print_json;
@@ -23,6 +24,7 @@ pub struct Report {
     offset: BTreeMap<String, usize>,
     unmeasured_rows: usize,
     unmeasured_peaks: usize,
+    served: Vec<ReplayBody>,
 }
 
 #[derive(Serialize)]
@@ -34,6 +36,9 @@ struct ReportBody {
     /// Forecast hours that were not measured, or lie in recording gaps, and are not scored.
     unmeasured_rows: usize,
     unmeasured_peaks: usize,
+    /// What a service would have answered, where that was played.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    served: Vec<ReplayBody>,
 }
 
 #[derive(Serialize)]
@@ -77,6 +82,10 @@ impl Report {
         }
         self.add_pools(&name, played, capacities);
         self.coverage.extend(coverage::of(panel, issues, played, horizon));
+    }
+
+    pub fn add_served(&mut self, replay: ReplayBody) {
+        self.served.push(replay);
     }
 
     fn add_pools(&mut self, name: &str, played: &Played, capacities: &[CapacityRow]) {
@@ -133,13 +142,16 @@ impl Report {
             coverage: self.coverage.clone(),
             unmeasured_rows: self.unmeasured_rows,
             unmeasured_peaks: self.unmeasured_peaks,
+            served: self.served.clone(),
         });
     }
 
-    /// Models, where their coverage is least and most, pools.
+    /// Models, where their coverage is least and most, pools, what would have been served.
     pub fn tables(&self) -> String {
-        let tables =
-            scores_table(&self.scored()) + &coverage::table_of_extremes(&self.coverage) + &pools_table(&self.pools);
+        let tables = scores_table(&self.scored())
+            + &coverage::table_of_extremes(&self.coverage)
+            + &pools_table(&self.pools)
+            + &served::tables(&self.served);
         if self.unmeasured_rows + self.unmeasured_peaks == 0 {
             return tables;
         }

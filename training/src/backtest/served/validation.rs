@@ -1,0 +1,98 @@
+//! What a run would have served over its validation part: the gate holds it against its threshold.
+
+use super::capacities_of;
+use super::forecasts::{AtIssue, ForecastBounds};
+use super::replay::{PoolHistory, RestartState, Sample, Schedule, replay};
+use super::score::{By, groups};
+use crate::args::Replay;
+use crate::error::TrainingError;
+use command_line::table;
+use datasets::{HourRange, Panel};
+use forecaster::calibration::Issued;
+use forecaster::{PredictError, Trained};
+use placement::Promise;
+use serde::{Deserialize, Serialize};
+use vocab::{CapacityRow, GuaranteeRate, SECONDS_PER_HOUR};
+
+/// Bounds that would have been served, over all pools, for one number of hours.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ServedBody {
+    pub hours: u8,
+    /// Pools times renewals.
+    pub samples: usize,
+    /// Share of bounds at or above the peak.
+    pub coverage: f64,
+    /// Share of GPUs kept, had every inventory been sold whole.
+    pub kept_rate: Option<f64>,
+    pub pinball_gpus: f64,
+}
+
+/// Plays the validation part, a renewal an hour, with usage on time and the promise `peak`: its coverage is what p promises there,
+/// and under `kept` bounds move from these. Nothing is scored where nothing was measured.
+///
+/// # Errors
+/// A bound exceeds what an amount holds.
+pub fn of_validation(
+    panel: &Panel,
+    capacities: &[CapacityRow],
+    trained: &Trained,
+    issues: HourRange,
+    issued: &[Issued],
+    rate: GuaranteeRate,
+) -> Result<Vec<ServedBody>, TrainingError> {
+    let horizon = trained.spec.horizon;
+    let settings = Replay { promise: Promise::Peak, ..Replay::default() }.settings(rate, horizon)?;
+    let mut forecasts = ForecastBounds::new(rate, settings.offered_hours.clone());
+    for (issue, issued) in issues.iter().zip(issued) {
+        let at = AtIssue { panel, issue, issued, calibrations: &trained.calibrations, horizon };
+        forecasts.add(&at).map_err(PredictError::from)?;
+    }
+    let schedule = Schedule {
+        from: issues.from.instant(),
+        until: issues.to.instant(),
+        end: issues.to.plus_hours(i64::from(horizon.get()) - 1).instant(),
+        renewal_s: SECONDS_PER_HOUR,
+        late_s: 0,
+        restart_every_s: None,
+        restart_state: RestartState::Kept,
+    };
+    let mut samples: Vec<Sample> = Vec::new();
+    for (pool, forecast) in forecasts.by_pool() {
+        let (capacities, _) = capacities_of(panel, pool, capacities);
+        let history = PoolHistory { panel, pool, capacities: &capacities, minutes: None, forecast };
+        samples.extend(replay(&history, &schedule, &settings).samples);
+    }
+    let groups = groups(&samples, schedule.from, rate);
+    let body = |((hours, by), group): (&(_, By), &super::score::Group)| {
+        let hours: &vocab::HorizonHours = hours;
+        let served = Some(&group.served).filter(|_| *by == By::All)?;
+        let (coverage, pinball_gpus) = (served.coverage()?, served.pinball_gpus()?);
+        Some(ServedBody {
+            hours: hours.get(),
+            samples: served.samples,
+            coverage,
+            kept_rate: served.kept_rate(),
+            pinball_gpus,
+        })
+    };
+    Ok(groups.iter().filter_map(body).collect())
+}
+
+/// As a table; nothing where nothing was played.
+#[must_use]
+pub fn served_table(rows: &[ServedBody]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let row = |one: &ServedBody| {
+        vec![
+            format!("{}h", one.hours),
+            one.samples.to_string(),
+            format!("{:.3}", one.coverage),
+            one.kept_rate.map_or_else(|| "-".to_owned(), |kept| format!("{kept:.3}")),
+            format!("{:.2}", one.pinball_gpus),
+        ]
+    };
+    let header = ["served", "samples", "coverage", "kept", "pinball"];
+    table(&header, &rows.iter().map(row).collect::<Vec<_>>())
+}
