@@ -6,13 +6,13 @@ use std::path::Path;
 use tests::{Ran, program, public_data};
 
 /// A place with two nodes and a few jobs.
-struct Place(tempfile::TempDir);
+pub struct Place(tempfile::TempDir);
 
 const JOBS: &str = "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n\
     spot,1,V100,4,8,1,0,10000,Spot\nshare,1,V100,4,0.5,1,100,600,Spot\nhp,2,V100,4,8,2,5000,1000,HP\n";
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         let nodes = "node_name,gpu_model,gpu_capacity_num,cpu_num\na,V100,8,64\nb,V100,8,64\n";
         place.write("nodes.csv", nodes);
@@ -20,15 +20,15 @@ impl Place {
         place
     }
 
-    fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: &str) {
         fs::write(self.file(name), text).unwrap();
     }
 
-    fn run(&self, more: &[&str]) -> Ran {
+    pub fn run(&self, more: &[&str]) -> Ran {
         let (nodes, jobs) = (self.file("nodes.csv"), self.file("jobs.csv"));
         let trace = ["--nodes", nodes.as_str(), "--jobs", jobs.as_str()];
         let words = match more.split_first() {
@@ -40,7 +40,7 @@ impl Place {
 }
 
 /// Without what differs from run to run.
-fn figures(ran: Ran) -> Value {
+pub fn figures(ran: Ran) -> Value {
     let mut all = ran.ok().json();
     for policy in all.as_object_mut().unwrap().values_mut() {
         for name in ["cpu_s", "train_cpu_s", "peak_rss_mib"] {
@@ -121,95 +121,6 @@ fn a_comparison_is_a_table_and_a_page() {
     assert!(course.lines().count() > 3 && course.lines().all(|line| line.split(',').count() == 9), "{course}");
     let table = fs::read_to_string(format!("{out}/compare.csv")).unwrap();
     assert!(table.contains("gfs,finished,3\n"), "{table}");
-}
-
-#[test]
-fn each_policy_with_a_quota_is_played_at_each_rate_and_the_others_once() {
-    let place = Place::new();
-    let all = figures(place.run(&[
-        "compare",
-        "--policies",
-        "gfs:live,gfs-noquota,chronus",
-        "--guarantee-rates",
-        "0.5,0.95",
-        "--json",
-    ]));
-    let names: Vec<&str> = all.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(names, ["chronus", "gfs-noquota", "gfs:live@0.5", "gfs:live@0.95"]);
-    assert_eq!(all["gfs:live@0.95"]["guarantee_rate"].as_f64(), Some(0.95));
-    assert!(all["gfs-noquota"].get("guarantee_rate").is_none(), "{all}");
-    let alone = figures(place.run(&["--policy", "gfs:live", "--guarantee-rate", "0.5", "--json"]));
-    assert_eq!(alone["gfs:live"], all["gfs:live@0.5"]);
-}
-
-#[test]
-fn draws_are_means_and_deviations_of_runs_without_some_spot_jobs() {
-    let place = Place::new();
-    let all =
-        |more: &[&str]| place.run(&[&["compare", "--policies", "gfs-noquota", "--json"], more].concat()).ok().json();
-    let drawn = all(&["--draws", "4", "--seed", "2", "--spot-scale", "0.5"]);
-    let one = |seed: u64| {
-        let alone = all(&["--seed", &seed.to_string(), "--spot-scale", "0.495"]);
-        alone["gfs-noquota"]["finished"].as_f64().unwrap()
-    };
-    let finished: Vec<f64> = (2..6).map(one).collect();
-    let mean = finished.iter().sum::<f64>() / 4.0;
-    let sd = (finished.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / 3.0).sqrt();
-    let of = &drawn["gfs-noquota"];
-    assert_eq!(of["draws"].as_u64(), Some(4));
-    assert!(sd > 0.0, "the draws differ: {finished:?}");
-    assert_eq!(of["figures"]["finished"], serde_json::json!({"mean": mean, "sd": sd}), "{finished:?}");
-}
-
-#[test]
-fn what_a_promise_costs_is_a_picture_and_a_table() {
-    let place = Place::new();
-    let out = place.file("out");
-    let words = ["compare", "--policies", "gfs:oracle,gfs-noquota", "--guarantee-rates", "0.9,0.5", "--draws", "2"];
-    let ran = place.run(&[&words[..], &["--grace-s", "60", "--out", &out]].concat()).ok();
-    assert!(
-        ran.stdout.lines().any(|line| line.starts_with("gfs:oracle@0.5 ") && line.contains(" ± ")),
-        "{}",
-        ran.stdout
-    );
-    let page = fs::read_to_string(format!("{out}/compare.html")).unwrap();
-    for part in
-        ["<h2>What a promise costs</h2>", "aria-label=\"Completion time of spot", ">p 0.9<", ">p 0.5<", "gfs-noquota"]
-    {
-        assert!(page.contains(part), "{part}: {page}");
-    }
-    let table = fs::read_to_string(format!("{out}/price.csv")).unwrap();
-    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
-    assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{table}");
-    let starts: Vec<[&str; 3]> = lines.iter().map(|line| [line[0], line[1], line[2]]).collect();
-    let rows = [["gfs:oracle", "0.9", "2"], ["gfs:oracle", "0.5", "2"], ["gfs-noquota", "", "2"]];
-    assert_eq!(starts[1..], rows);
-    // Without a quota HP evicts, and waits for its victims.
-    let queue = lines[0].iter().position(|name| *name == "hp_queue_mean_s").unwrap();
-    assert_eq!((lines[1][queue], lines[3][queue]), ("0", "60"), "{table}");
-}
-
-#[test]
-fn guarantee_rates_that_mean_nothing_are_refused_before_anything_runs() {
-    let place = Place::new();
-    for (policies, more, part) in [
-        ("gfs", &["--guarantee-rates", "0.9,1.5"][..], "1.5"),
-        ("gfs", &["--guarantee-rates", "0.9,high"], "high"),
-        ("gfs", &["--guarantee-rates", "0.9,0.5,0.9"], "--guarantee-rates names 0.9 twice"),
-        (
-            "gfs-noquota,chronus",
-            &["--guarantee-rates", "0.9"],
-            "changes nothing for gfs-noquota, chronus: add a policy",
-        ),
-        ("gfs", &["--guarantee-rates", "0.9", "--guarantee-rate", "0.8"], "cannot be used with"),
-        ("gfs", &["--draws", "1"], "--draws"),
-        ("gfs", &["--grace-s", "-1"], "--grace-s"),
-    ] {
-        let out = place.file("refused");
-        let said = place.run(&[&["compare", "--policies", policies, "--out", &out], more].concat());
-        assert_eq!((said.code, said.stderr.contains(part)), (2, true), "{more:?}: {}", said.stderr);
-        assert!(!Path::new(&out).exists(), "{more:?}");
-    }
 }
 
 #[test]
@@ -331,7 +242,7 @@ fn a_live_pool_is_asked_what_another_policy_would_do() {
 }
 
 /// Philly on 1,280 GPUs.
-fn on_philly(folder: &Path, policies: &str, more: &[&str]) -> Value {
+pub fn on_philly(folder: &Path, policies: &str, more: &[&str]) -> Value {
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (nodes, jobs) = (file("node_info_df_1280.csv"), file("job_info_df.csv"));
     let trace = ["compare", "--nodes", &nodes, "--jobs", &jobs, "--policies", policies, "--json"];

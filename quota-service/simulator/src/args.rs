@@ -163,7 +163,8 @@ pub struct Trace {
     pub restart_large_s: i64,
     /// Seconds that an evicted task has before its GPUs are free, as `grace_s` of a pool: so long HP waits for them. Work
     /// since the last checkpoint is lost all the same
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(0..=86_400))]
     pub grace_s: i64,
     /// Share of the spot jobs of whole GPUs that are elastic: pods of one GPU each, from one of them to twice as many as asked for
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
@@ -230,7 +231,8 @@ pub struct Compare {
     #[arg(long, value_name = "POLICY,…", value_delimiter = ',', required = true)]
     pub policies: Vec<String>,
     /// What a promise costs: play each policy that has a quota at each of these probabilities, the others once
-    #[arg(long, value_name = "P,…", value_delimiter = ',', value_parser = command_line::guarantee_rate, conflicts_with = "guarantee_rate")]
+    #[arg(long, value_name = "P,…", value_delimiter = ',', value_parser = command_line::guarantee_rate,
+        conflicts_with = "guarantee_rate", allow_negative_numbers = true)]
     pub guarantee_rates: Vec<f64>,
     /// Play everything so many times, from the seed on, each time without one in a hundred of the spot jobs, drawn anew:
     /// means, and the deviations that say how much a figure moves by chance

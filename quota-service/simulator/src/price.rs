@@ -132,8 +132,8 @@ fn targets(chart: &Chart, lines: &[Vec<&Point<'_>>]) -> Markup {
     }
 }
 
-/// Places and texts of what is written beside the points of a policy: its name where it is one, else their p, those of neighbours
-/// together.
+/// Places and texts of what is written beside the points of a policy: its name where it is one, else their p, of neighbours
+/// the first and the last one.
 fn labels(chart: &Chart, line: &[&Point<'_>]) -> Vec<(f64, f64, String)> {
     let mut all: Vec<(f64, f64, String)> = Vec::new();
     for point in line {
@@ -143,7 +143,7 @@ fn labels(chart: &Chart, line: &[&Point<'_>]) -> Vec<(f64, f64, String)> {
             _ => point.row.policy.clone(),
         };
         match all.last_mut().filter(|last| (x - last.0).abs() < LABEL_WIDTH && (y - last.1).abs() < LABEL_HEIGHT) {
-            Some(last) => last.2 = format!("{}, {text}", last.2),
+            Some((.., said)) => *said = format!("{}–{text}", said.split('–').next().unwrap_or_default()),
             None => all.push((x, y, text)),
         }
     }
@@ -182,7 +182,7 @@ fn table(rows: &[Row]) -> Markup {
                         tr {
                             th scope="row" { (row.policy) }
                             td { @if let Some(rate) = row.rate { (rate) } }
-                            td { @if let Some(rate) = row.rate { (format!("{:.4}", 1.0 - rate)) } }
+                            td { @if let Some(rate) = row.rate { (may_break(rate)) } }
                             @for figure in &shown { td class=[verdict(row, figure)] { (row.cell(figure)) } }
                         }
                     }
@@ -192,8 +192,13 @@ fn table(rows: &[Row]) -> Markup {
     }
 }
 
+/// 1 − p as it is written: without what is left of a difference of binary fractions.
+fn may_break(rate: f64) -> f64 {
+    ((1.0 - rate) * 1e6).round() / 1e6
+}
+
 /// Whether a promise was kept as often as was sold.
 fn verdict(row: &Row, figure: &Figure) -> Option<&'static str> {
     let (rate, broken) = (row.rate?, row.spread(figure)?.mean);
-    (figure.key == BROKEN.key).then_some(if broken <= 1.0 - rate { "good" } else { "bad" })
+    (figure.key == BROKEN.key).then_some(if broken <= may_break(rate) { "good" } else { "bad" })
 }
