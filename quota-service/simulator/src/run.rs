@@ -88,7 +88,7 @@ enum Event {
         job: u32,
         run: u32,
     },
-    /// A deferral of a pool is over.
+    /// A deferral of a pool is over, or victims have left: they may start elsewhere.
     Wake {
         pool: u32,
     },
@@ -249,6 +249,9 @@ impl<'a> Simulation<'a> {
                     }
                     self.started(at, starts.get(), &task);
                     self.tally.made_room(!victims.is_empty());
+                    if starts.get() > at {
+                        self.events.push(Reverse((starts.get(), Event::Wake { pool: pool as u32 })));
+                    }
                     let request = &self.world.jobs[self.number_of[&task] as usize].request;
                     self.tally.placed(self.pools[pool].fleet(), request);
                 }
@@ -267,8 +270,6 @@ impl<'a> Simulation<'a> {
         let request = &self.world.jobs[number as usize].request;
         let checkpoint_s = self.settings.losses.checkpoint_s;
         let progress = &mut self.jobs[number as usize];
-        // A victim that finds GPUs elsewhere at once starts there when it has left: it runs in one place at a time.
-        let starts = starts.max(progress.queued);
         let work_from = progress.start(request, starts, &self.settings.losses);
         let (finish, change, run) = (progress.end_s(), progress.changes, progress.runs);
         self.events.push(Reverse((finish, Event::Finish { job: number, change })));

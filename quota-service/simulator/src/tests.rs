@@ -113,7 +113,7 @@ fn with_a_grace_period_hp_waits_for_its_victims_and_their_gpus_stand_still() {
 }
 
 #[test]
-fn a_victim_that_finds_other_gpus_at_once_starts_there_when_it_has_left() {
+fn a_victim_starts_elsewhere_as_soon_as_it_has_left() {
     use TaskClass::{Hp, Spot};
     // The first node is full of HP when spot comes, and half empty when HP takes the second one.
     let hp = [task("stays", Hp, 0, 9_000, 4, 1), task("ends", Hp, 0, 50, 4, 1), task("wide", Hp, 100, 9_000, 8, 1)];
