@@ -85,12 +85,12 @@ fn plans(what: &Compare, config: &Config) -> Result<Vec<Plan>, SimulatorError> {
     let rates = if several.is_empty() { std::slice::from_ref(&what.trace.guarantee_rate) } else { several };
     let mut plans = Vec::new();
     for policy in &what.policies {
-        let rates: Vec<Option<f64>> = match has_quota(policy, &what.trace, config)? {
-            true => rates.iter().copied().map(Some).collect(),
-            false => vec![None],
-        };
+        if !has_quota(policy, &what.trace, config)? {
+            plans.push(Plan::new(policy, None, what, config)?);
+            continue;
+        }
         for rate in rates {
-            plans.push(Plan::new(policy, rate, what, config)?);
+            plans.push(Plan::new(policy, Some(*rate), what, config)?);
         }
     }
     if !several.is_empty() && plans.iter().all(|plan| plan.row.rate.is_none()) {
