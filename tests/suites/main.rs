@@ -18,6 +18,7 @@ mod of_models;
 mod operator;
 mod outside;
 mod peers;
+mod price;
 mod prometheus;
 mod public_data;
 mod served;

@@ -6,13 +6,13 @@ use std::path::Path;
 use tests::{Ran, program, public_data};
 
 /// A place with two nodes and a few jobs.
-struct Place(tempfile::TempDir);
+pub struct Place(tempfile::TempDir);
 
 const JOBS: &str = "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n\
     spot,1,V100,4,8,1,0,10000,Spot\nshare,1,V100,4,0.5,1,100,600,Spot\nhp,2,V100,4,8,2,5000,1000,HP\n";
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         let nodes = "node_name,gpu_model,gpu_capacity_num,cpu_num\na,V100,8,64\nb,V100,8,64\n";
         place.write("nodes.csv", nodes);
@@ -20,15 +20,15 @@ impl Place {
         place
     }
 
-    fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: &str) {
         fs::write(self.file(name), text).unwrap();
     }
 
-    fn run(&self, more: &[&str]) -> Ran {
+    pub fn run(&self, more: &[&str]) -> Ran {
         let (nodes, jobs) = (self.file("nodes.csv"), self.file("jobs.csv"));
         let trace = ["--nodes", nodes.as_str(), "--jobs", jobs.as_str()];
         let words = match more.split_first() {
@@ -40,7 +40,7 @@ impl Place {
 }
 
 /// Without what differs from run to run.
-fn figures(ran: Ran) -> Value {
+pub fn figures(ran: Ran) -> Value {
     let mut all = ran.ok().json();
     for policy in all.as_object_mut().unwrap().values_mut() {
         for name in ["cpu_s", "train_cpu_s", "peak_rss_mib"] {
@@ -242,7 +242,7 @@ fn a_live_pool_is_asked_what_another_policy_would_do() {
 }
 
 /// Philly on 1,280 GPUs.
-fn on_philly(folder: &Path, policies: &str, more: &[&str]) -> Value {
+pub fn on_philly(folder: &Path, policies: &str, more: &[&str]) -> Value {
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (nodes, jobs) = (file("node_info_df_1280.csv"), file("job_info_df.csv"));
     let trace = ["compare", "--nodes", &nodes, "--jobs", &jobs, "--policies", policies, "--json"];

@@ -161,6 +161,11 @@ pub struct Trace {
     /// The same above 8 GPUs
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(i64).range(0..))]
     pub restart_large_s: i64,
+    /// Seconds that an evicted task has before its GPUs are free, as `grace_s` of a pool: so long HP waits for them. Work
+    /// since the last checkpoint is lost all the same
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(0..=86_400))]
+    pub grace_s: i64,
     /// Share of the spot jobs of whole GPUs that are elastic: pods of one GPU each, from one of them to twice as many as asked for
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     pub elastic: Option<f64>,
@@ -217,6 +222,7 @@ pub struct Saturated {
 #[command(after_long_help = "Examples:\n  \
     simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs-noquota,fifo-fair --out compared\n  \
     simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs:last-value,gfs:oracle --json\n  \
+    simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs:live,gfs-noquota --guarantee-rates 0.5,0.8,0.9,0.95 --draws 5 --grace-s 60 --out compared\n  \
     simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs --elastic 1")]
 pub struct Compare {
     #[command(flatten)]
@@ -224,7 +230,15 @@ pub struct Compare {
     /// By their names or files, each with a predictor of its own after a colon if need be
     #[arg(long, value_name = "POLICY,…", value_delimiter = ',', required = true)]
     pub policies: Vec<String>,
-    /// Folder for compare.html, compare.csv and course.csv
+    /// What a promise costs: play each policy that has a quota at each of these probabilities, the others once
+    #[arg(long, value_name = "P,…", value_delimiter = ',', value_parser = command_line::guarantee_rate,
+        conflicts_with = "guarantee_rate", allow_negative_numbers = true)]
+    pub guarantee_rates: Vec<f64>,
+    /// Play everything so many times, from the seed on, each time without one in a hundred of the spot jobs, drawn anew:
+    /// means, and the deviations that say how much a figure moves by chance
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000))]
+    pub draws: Option<u64>,
+    /// Folder for compare.html, compare.csv, price.csv and course.csv
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -1,25 +1,25 @@
 //! What the program does.
 
-use crate::args::{Arguments, Compare, Config, Saturated, Trace};
+use crate::args::{Arguments, Config, Saturated, Trace};
+use crate::compare::show;
+use crate::figures::Row;
 use crate::inflate::InflateError;
 use crate::layout::Layout;
-use crate::page::Told;
 use crate::power::PowerFault;
 use crate::predictor::{Plan, PredictorKind};
 use crate::quota::QuotaSettings;
 use crate::run::{Losses, Outcome, RunError, Settings, run};
 use crate::saturated;
 use crate::stretch::Stretch;
-use crate::tally::Summary;
 use crate::world::{Shape, World, WorldError};
-use command_line::{Exit, Failure, print_json, print_text, say, table};
+use command_line::{Exit, Failure};
 use datasets::Calendar;
 use datasets::read::ReadOptions;
 use forecaster::ModelKind;
 use forecaster::bound::Aggregation;
+use placement::policy::Admission;
 use placement::pool::PoolRules;
 use placement::{Policy, PoolSettings, Promise};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use vocab::{GuaranteeRate, HorizonHours};
 
@@ -86,29 +86,11 @@ pub fn one(arguments: &Arguments, config: &Config, json: bool) -> Result<(), Sim
     }
     let trace = arguments.trace.as_ref().ok_or(SimulatorError::NoTrace)?;
     let world = world(trace, config)?;
-    let named = [played(&arguments.policy, &world, trace, config)?];
-    show(&named, json);
-    Ok(())
-}
-
-/// `simulate compare`.
-///
-/// # Errors
-/// The trace cannot be read, a run broke off, or the folder cannot be written.
-pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), SimulatorError> {
-    let world = world(&what.trace, config)?;
-    // A name that is wrong is told before anything runs.
-    for name in what.policies.iter().filter(|name| *name != CHRONUS) {
-        settings(name, &what.trace, config)?.1.check(&world).map_err(PowerFault::from)?;
-    }
-    let mut named = Vec::new();
-    for name in &what.policies {
-        named.push(played(name, &world, &what.trace, config)?);
-    }
-    if let Some(folder) = &what.out {
-        crate::files::write(folder, &named, &told(&what.trace, &world))?;
-    }
-    show(&named, json);
+    warn_of_left_out(&world);
+    let (name, outcome) = played(&arguments.policy, &world, trace, config)?;
+    let rate = has_quota(&arguments.policy, trace, config)?.then_some(trace.guarantee_rate);
+    let row = Row { policy: name.clone(), rate, name, runs: vec![outcome.summary], course: outcome.course };
+    show(&[row], false, json);
     Ok(())
 }
 
@@ -130,10 +112,15 @@ pub fn topology(what: &Saturated, config: &Config, json: bool) -> Result<(), Sim
 }
 
 /// Leases are no rule of a pool: they have a run of their own.
-const CHRONUS: &str = "chronus";
+pub(crate) const CHRONUS: &str = "chronus";
 
 /// What is shown as its name, and how it went.
-fn played(name: &str, world: &World, trace: &Trace, config: &Config) -> Result<(String, Outcome), SimulatorError> {
+pub(crate) fn played(
+    name: &str,
+    world: &World,
+    trace: &Trace,
+    config: &Config,
+) -> Result<(String, Outcome), SimulatorError> {
     if name == CHRONUS {
         return Ok((name.to_owned(), crate::chronus::run(world)?));
     }
@@ -142,29 +129,8 @@ fn played(name: &str, world: &World, trace: &Trace, config: &Config) -> Result<(
     Ok((shown, run(world, &settings)?))
 }
 
-fn told(trace: &Trace, world: &World) -> Told {
-    let name =
-        |path: &std::path::Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let how = format!(
-        "{} jobs of {} on {} GPUs, pools: {} ({}); jobs left out because no node could ever run them: {}. Spot asks for {} h, comes × {} of \
-         the trace, loses what came after its last checkpoint ({} s apart) when evicted, and needs {} s to restart ({} s above 8 GPUs). Guarantee rate {}.",
-        world.jobs.len(),
-        name(&trace.jobs),
-        world.gpus(),
-        world.pools.len(),
-        name(&trace.nodes),
-        world.left_out.len(),
-        trace.guarantee_hours,
-        trace.spot_scale,
-        trace.checkpoint_s,
-        trace.restart_s,
-        trace.restart_large_s,
-        trace.guarantee_rate,
-    );
-    Told { trace: name(&trace.jobs), how, gpus: world.gpus() }
-}
-
-fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorError> {
+/// The jobs and nodes of a trace, as its flags change them.
+pub(crate) fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorError> {
     let calendar = calendar(trace)?;
     let options = ReadOptions {
         cluster: trace.cluster.clone(),
@@ -187,19 +153,26 @@ fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorError> {
             Stretch { share, control: trace.elastic_control, model: trace.elastic_model.as_deref(), seed: config.seed };
         world.stretch(&stretch).map_err(SimulatorError::Value)?;
     }
-    if !world.left_out.is_empty() {
-        let (task, why) = &world.left_out[0];
+    Ok(world)
+}
+
+pub(crate) fn warn_of_left_out(world: &World) {
+    if let Some((task, why)) = world.left_out.first() {
         eprintln!("warning: {} jobs are left out, the first one {task}: {why}", world.left_out.len());
     }
-    Ok(world)
 }
 
 fn calendar(trace: &Trace) -> Result<Calendar, SimulatorError> {
     Calendar::parse(&trace.time_zone, &trace.calendar).map_err(|fault| SimulatorError::Value(fault.to_string()))
 }
 
+/// Whether spot is admitted within a quota, so that a guarantee rate means something.
+pub(crate) fn has_quota(name: &str, trace: &Trace, config: &Config) -> Result<bool, SimulatorError> {
+    Ok(name != CHRONUS && settings(name, trace, config)?.1.policy.admission == Admission::Quota)
+}
+
 /// POLICY, or POLICY:PREDICTOR: what is shown as its name, and its settings.
-fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(String, Settings), SimulatorError> {
+pub(crate) fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(String, Settings), SimulatorError> {
     let (id, after, predictor) = match name.split_once(':') {
         Some((id, predictor)) => {
             let kind = PredictorKind::parse(predictor).map_err(SimulatorError::Predictor)?;
@@ -248,86 +221,9 @@ fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(String, Setti
             restart_large_s: trace.restart_large_s,
             resize_s: trace.resize_s,
         },
-        rules: PoolRules::default(),
+        rules: PoolRules { grace_s: trace.grace_s, ..PoolRules::default() },
         power: crate::power::table(trace.power.as_deref())?,
         seed: config.seed,
     };
     Ok((shown + &after, settings))
-}
-
-/// Nothing where nothing was promised.
-fn broken(one: &Summary) -> String {
-    if one.guarantee_periods == 0 { String::new() } else { format!("{:.4}", one.guarantee_eviction_rate) }
-}
-
-fn share(share: Option<f64>) -> String {
-    share.map_or_else(String::new, |share| format!("{share:.4}"))
-}
-
-fn show(named: &[(String, Outcome)], json: bool) {
-    if json {
-        let all: BTreeMap<&str, &Summary> = named.iter().map(|(name, run)| (name.as_str(), &run.summary)).collect();
-        print_json(&all);
-        return;
-    }
-    let header = [
-        "policy",
-        "HP queue s",
-        "HP JCT s",
-        "spot JCT s",
-        "spot queue s",
-        "evictions",
-        "e",
-        "broken",
-        "1 − K",
-        "long",
-        "lost GPU h",
-        "allocation",
-        "finished",
-        "CPU s",
-        "train CPU s",
-        "aligned",
-        "resizes",
-    ];
-    let row = |(name, run): &(String, Outcome)| {
-        let one = &run.summary;
-        vec![
-            name.clone(),
-            format!("{:.1}", one.hp_queue_mean_s),
-            format!("{:.0}", one.hp_jct_mean_s),
-            format!("{:.0}", one.spot_jct_mean_s),
-            format!("{:.0}", one.spot_queue_mean_s),
-            one.evictions.to_string(),
-            format!("{:.3}", one.eviction_rate),
-            broken(one),
-            share(one.promises.last().map(|one| one.broken_share)),
-            share(one.promises.last().and_then(|one| one.broken_share_long)),
-            format!("{:.0}", one.lost_gpu_hours),
-            format!("{:.3}", one.allocation_rate),
-            one.finished.to_string(),
-            format!("{:.2}", one.cpu_s),
-            format!("{:.2}", one.train_cpu_s),
-            one.aligned_share.map_or_else(String::new, |share| format!("{share:.4}")),
-            one.resizes.map_or_else(String::new, |resizes| resizes.to_string()),
-        ]
-    };
-    print_text(&table(&header, &named.iter().map(row).collect::<Vec<_>>()));
-    print_text(&table(&["policy", "class", "GPUs", "tasks", "queue p50 s", "p99 s", "longest s"], &by_size(named)));
-    say("times are means in seconds; e: evictions of runs; broken: of the guarantee periods; 1 − K: of \
-         promised GPUs, by Kaplan–Meier survival; long: the same of jobs that take as long as the promise; aligned: of pods with an affinity");
-}
-
-/// How long tasks of each size waited.
-fn by_size(named: &[(String, Outcome)]) -> Vec<Vec<String>> {
-    let mut rows = Vec::new();
-    for (name, run) in named {
-        for (class, sizes) in &run.summary.queue_by_size {
-            rows.extend(sizes.iter().map(|one| {
-                let seconds = [one.p50_s, one.p99_s, one.max_s].map(|seconds| format!("{seconds:.0}"));
-                let named = [name.clone(), (*class).to_owned(), one.gpus.to_owned(), one.tasks.to_string()];
-                named.into_iter().chain(seconds).collect()
-            }));
-        }
-    }
-    rows
 }

@@ -1,7 +1,7 @@
 //! compare.html: the figures of the policies side by side, and their course.
 
-use crate::run::Outcome;
-use crate::tally::{Sample, Summary};
+use crate::figures::{Row, present};
+use crate::tally::Sample;
 use maud::{Markup, html};
 use pages::{Axis, Chart, legend};
 
@@ -13,69 +13,30 @@ pub struct Told {
     pub gpus: u64,
 }
 
-/// A column of the table: its name, what it means, and its value in text.
-type Figure = (&'static str, &'static str, fn(&Summary) -> String);
-
-const FIGURES: [Figure; 15] = [
-    ("HP queue", "mean seconds from an HP task's submission to its start", |one| format!("{:.1}", one.hp_queue_mean_s)),
-    ("HP queue p99", "99 of 100 HP tasks started within so many seconds", |one| format!("{:.0}", one.hp_queue_p99_s)),
-    ("HP JCT", "mean seconds from an HP task's submission to its end", |one| format!("{:.0}", one.hp_jct_mean_s)),
-    ("spot JCT", "the same for spot", |one| format!("{:.0}", one.spot_jct_mean_s)),
-    ("spot queue", "mean seconds that a spot task waited, all its waits together", |one| {
-        format!("{:.0}", one.spot_queue_mean_s)
-    }),
-    ("e", "evictions of runs of spot tasks", |one| format!("{:.3}", one.eviction_rate)),
-    ("broken", "guarantee periods that an eviction broke, of those that were kept or broken", |one| {
-        format!("{:.3}", one.guarantee_eviction_rate)
-    }),
-    (
-        "1 − K",
-        "GPUs whose promise HP broke before its hours were over; a task that ends early says nothing of what came after (1 − Kaplan–Meier survival, of the longest promise)",
-        |one| share(one.promises.last().map(|one| one.broken_share)),
-    ),
-    ("1 − K, long", "the same of jobs that take as long as the promise, or longer", |one| {
-        share(one.promises.last().and_then(|one| one.broken_share_long))
-    }),
-    ("lost GPU h", "GPU hours that evictions cost: work since the last checkpoint, and what a restart takes", |one| {
-        format!("{:.0}", one.lost_gpu_hours)
-    }),
-    ("allocation", "share of all GPUs in use, from the first submission to the last", |one| {
-        format!("{:.3}", one.allocation_rate)
-    }),
-    ("finished", "tasks", |one| one.finished.to_string()),
-    ("rests", "times a task was kept from being evicted over and over", |one| one.rests.to_string()),
-    ("CPU s", "of the simulation without training", |one| format!("{:.2}", one.cpu_s)),
-    ("training CPU s", "of fits during the simulation", |one| format!("{:.2}", one.train_cpu_s)),
-];
-
-fn share(share: Option<f64>) -> String {
-    share.map_or_else(|| "-".to_owned(), |share| format!("{share:.3}"))
-}
-
 /// The page. The same runs give the same bytes, but for CPU times.
 #[must_use]
-pub fn page(named: &[(String, Outcome)], told: &Told) -> String {
+pub fn page(rows: &[Row], told: &Told) -> String {
     let title = format!("Policies on {}", told.trace);
     let header = html! { header { h1 { (title) } p class="how" { (told.how) } } };
-    let main = html! { (table(named)) (courses(named, told)) };
+    let main = html! { (crate::price::section(rows)) (table(rows)) (courses(rows, told)) };
     pages::document(&title, &header, &main, "simulate compare")
 }
 
-fn table(named: &[(String, Outcome)]) -> Markup {
+fn table(rows: &[Row]) -> Markup {
     html! {
         section {
             h2 { "Figures" }
             div class="wide" {
                 table class="tight" {
-                    thead { tr { th { "policy" } @for (name, ..) in FIGURES { th { (name) } } } }
+                    thead { tr { th { "policy" } @for figure in present(rows) { th { (figure.head) } } } }
                     tbody {
-                        @for (policy, run) in named {
-                            tr { th scope="row" { (policy) } @for (_, _, value) in FIGURES { td { (value(&run.summary)) } } }
+                        @for row in rows {
+                            tr { th scope="row" { (row.name) } @for figure in present(rows) { td { (row.cell(figure)) } } }
                         }
                     }
                 }
             }
-            dl class="how" { @for (name, meaning, _) in FIGURES { div { b { (name) } ": " (meaning) "." } } }
+            dl class="how" { @for figure in present(rows) { div { b { (figure.head) } ": " (figure.meaning) "." } } }
         }
     }
 }
@@ -89,9 +50,9 @@ fn hours(sample: &Sample) -> f64 {
     sample.at_s as f64 / 3_600.0
 }
 
-fn courses(named: &[(String, Outcome)], told: &Told) -> Markup {
-    let last = named.iter().filter_map(|(_, run)| run.course.last()).map(hours).fold(1.0, f64::max);
-    let most = |of: fn(&Sample) -> f64| named.iter().flat_map(|(_, run)| run.course.iter().map(of)).fold(1.0, f64::max);
+fn courses(rows: &[Row], told: &Told) -> Markup {
+    let last = rows.iter().filter_map(|row| row.course.last()).map(hours).fold(1.0, f64::max);
+    let most = |of: fn(&Sample) -> f64| rows.iter().flat_map(|row| row.course.iter().map(of)).fold(1.0, f64::max);
     let days = || {
         let axis = Axis::from_zero("days", last / 24.0, 8);
         Axis {
@@ -114,8 +75,7 @@ fn courses(named: &[(String, Outcome)], told: &Told) -> Markup {
     };
     let gpus = told.gpus as f64;
     html! {
-        @for (policy, run) in named {
-            @let course = &run.course;
+        @for Row { name: policy, course, .. } in rows {
             section {
                 h2 { (policy) }
                 (names(&[("swatch inner", "HP"), ("swatch outer", "spot"), ("line m1", "quota, waiting, eta or evictions")]))

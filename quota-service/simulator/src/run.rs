@@ -88,7 +88,7 @@ enum Event {
         job: u32,
         run: u32,
     },
-    /// A deferral of a pool is over.
+    /// A deferral of a pool is over, or victims have left: they may start elsewhere.
     Wake {
         pool: u32,
     },
@@ -247,7 +247,11 @@ impl<'a> Simulation<'a> {
                     for victim in &victims {
                         self.evicted(at, starts.get(), victim);
                     }
-                    self.started(starts.get(), &task);
+                    self.started(at, starts.get(), &task);
+                    self.tally.made_room(!victims.is_empty());
+                    if starts.get() > at {
+                        self.events.push(Reverse((starts.get(), Event::Wake { pool: pool as u32 })));
+                    }
                     let request = &self.world.jobs[self.number_of[&task] as usize].request;
                     self.tally.placed(self.pools[pool].fleet(), request);
                 }
@@ -261,7 +265,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn started(&mut self, starts: i64, task: &TaskId) {
+    fn started(&mut self, at: i64, starts: i64, task: &TaskId) {
         let number = self.number_of[task];
         let request = &self.world.jobs[number as usize].request;
         let checkpoint_s = self.settings.losses.checkpoint_s;
@@ -272,7 +276,8 @@ impl<'a> Simulation<'a> {
         if request.gang.class == TaskClass::Spot && progress.takes_longer_than(checkpoint_s) {
             self.events.push(Reverse((work_from + checkpoint_s, Event::Checkpoint { job: number, run })));
         }
-        self.tally.started(starts, request, progress.held_milli);
+        // The GPUs are in use from now on: until the task starts, its victims leave them.
+        self.tally.started(at, request, progress.held_milli);
     }
 
     fn resized(&mut self, at: i64, task: &TaskId, pods: u32) {
@@ -285,10 +290,11 @@ impl<'a> Simulation<'a> {
         self.events.push(Reverse((progress.end_s(), Event::Finish { job: number, change: progress.changes })));
     }
 
-    /// Work since the last checkpoint is lost.
+    /// Work since the last checkpoint is lost, and the time that its GPUs stand still until it has left.
     fn evicted(&mut self, at: i64, leaves: i64, task: &TaskId) {
         let progress = &mut self.jobs[self.number_of[task] as usize];
-        let lost_milli_gpu_s = progress.cut(at, leaves);
+        let idle_milli_gpu_s = progress.held_milli * (leaves - at).max(0) as u64;
+        let lost_milli_gpu_s = progress.cut(at, leaves) + idle_milli_gpu_s;
         self.tally.evicted(at, progress.held_milli, lost_milli_gpu_s);
     }
 

@@ -23,14 +23,18 @@ pub struct Summary {
     pub spot_queue_mean_s: f64,
     /// Waiting by the GPUs of tasks over all their pods: `hp` and `spot`, each by rising size.
     pub queue_by_size: BTreeMap<&'static str, Vec<SizeQueue>>,
+    /// Of HP tasks, those that started on GPUs which spot had to leave for them: a grace period makes these wait.
+    pub hp_evicting_share: f64,
     pub evictions: u64,
     /// Evictions of runs.
     pub eviction_rate: f64,
+    pub evictions_per_spot_job: f64,
     /// Broken of kept and broken guarantee periods.
     pub guarantee_eviction_rate: f64,
     pub guarantee_periods: u64,
     /// What became of promises, by their hours; none where nothing was promised.
     pub promises: Vec<Promised>,
+    /// Of spot: work since the last checkpoint, what a restart takes, and what victims stand still until they have left.
     pub lost_gpu_hours: f64,
     /// Of all GPUs, from the first submission to the last.
     pub allocation_rate: f64,
@@ -115,6 +119,8 @@ pub struct Tally {
     jcts: [Vec<i64>; 2],
     runs: u64,
     evictions: u64,
+    /// Starts for which others were evicted.
+    evicting: u64,
     kept: u64,
     broken: u64,
     /// By hours, with whether the job takes that long.
@@ -163,6 +169,11 @@ impl Tally {
     pub fn started(&mut self, at_s: i64, request: &Request, held_milli: u64) {
         self.change(at_s, |used| used + held_milli);
         self.runs += u64::from(request.gang.class == TaskClass::Spot);
+    }
+
+    /// A task started; `by_eviction` says whether others were evicted for it.
+    pub fn made_room(&mut self, by_eviction: bool) {
+        self.evicting += u64::from(by_eviction);
     }
 
     /// Counts how the pods lie of a task that started.
@@ -256,8 +267,11 @@ impl Tally {
             spot_jct_mean_s: mean(spot_jct),
             spot_queue_mean_s: mean(spot_queue),
             queue_by_size,
+            // HP is never evicted: each task starts once.
+            hp_evicting_share: share(self.evicting, hp_jct.len() as u64),
             evictions: self.evictions,
             eviction_rate: share(self.evictions, self.runs),
+            evictions_per_spot_job: share(self.evictions, spot_jct.len() as u64),
             guarantee_eviction_rate: share(self.broken, self.kept + self.broken),
             guarantee_periods: self.kept + self.broken,
             promises: promised(&self.periods, self.until_s),

@@ -94,6 +94,37 @@ fn an_evicted_task_loses_what_came_after_its_checkpoint_and_starts_again() {
     assert_eq!(outcome.allocation_rate, 1.0);
 }
 
+/// Under a policy without a quota, with a grace period of 60 s.
+fn played_with_grace(world: &World) -> crate::tally::Summary {
+    let rules = PoolRules { grace_s: 60, ..PoolRules::default() };
+    run(world, &Settings { rules, ..settings("gfs-noquota", PredictorKind::Live) }).unwrap().summary
+}
+
+#[test]
+fn with_a_grace_period_hp_waits_for_its_victims_and_their_gpus_stand_still() {
+    use TaskClass::{Hp, Spot};
+    let tasks = vec![task("spot", Spot, 0, 10_000, 8, 1), task("hp", Hp, 5_000, 1_000, 8, 1)];
+    let outcome = played_with_grace(&world(1, tasks, &shape()).unwrap());
+    assert_eq!((outcome.hp_queue_mean_s, outcome.hp_queue_p99_s, outcome.hp_jct_mean_s), (60.0, 60.0, 1_060.0));
+    assert_eq!((outcome.hp_evicting_share, outcome.evictions_per_spot_job), (1.0, 1.0));
+    // It leaves at 5,060 s, waits for 1,000 s, needs 40 s and works the 6,400 s that were not saved.
+    assert_eq!((outcome.spot_jct_mean_s, outcome.spot_queue_mean_s), (12_500.0, 1_000.0));
+    assert!((outcome.lost_gpu_hours - 8.0 * 1_460.0 / 3_600.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_victim_starts_elsewhere_as_soon_as_it_has_left() {
+    use TaskClass::{Hp, Spot};
+    // The first node is full of HP when spot comes, and half empty when HP takes the second one.
+    let hp = [task("stays", Hp, 0, 9_000, 4, 1), task("ends", Hp, 0, 50, 4, 1), task("wide", Hp, 100, 9_000, 8, 1)];
+    let tasks = hp.into_iter().chain([task("spot", Spot, 10, 1_000, 4, 1)]).collect();
+    let outcome = played_with_grace(&world(2, tasks, &shape()).unwrap());
+    assert_eq!((outcome.evictions, outcome.spot_queue_mean_s), (1, 0.0));
+    // It leaves at 160 s, and needs 40 s and all of its work.
+    assert_eq!(outcome.spot_jct_mean_s, 1_200.0 - 10.0);
+    assert!((outcome.hp_evicting_share - 1.0 / 3.0).abs() < 1e-9);
+}
+
 #[test]
 fn an_elastic_task_works_as_fast_as_its_pods_allow() {
     use TaskClass::{Hp, Spot};

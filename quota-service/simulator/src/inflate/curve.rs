@@ -1,5 +1,6 @@
 //! Curves over what pods have asked for, their mean and deviation over seeds, and figures at some places of them.
 
+use crate::spread::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -22,22 +23,6 @@ pub struct Run {
     pub points: Vec<Point>,
     pub failed_pods: u64,
     pub cpu_s: f64,
-}
-
-/// A mean over seeds, and the deviation of the sample; 0 for one seed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
-    pub mean: f64,
-    pub sd: f64,
-}
-
-impl Spread {
-    pub fn of(values: &[f64]) -> Self {
-        let count = values.len().max(1) as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Self { mean, sd: (squares / (count - 1.0).max(1.0)).sqrt() }
-    }
 }
 
 /// Both curves, a spread for each percent.
@@ -82,16 +67,5 @@ impl Figures {
             failed_pods: over(|run| run.failed_pods as f64),
             cpu_s: over(|run| run.cpu_s),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_spread_is_the_mean_and_the_deviation_of_the_sample() {
-        assert_eq!(Spread::of(&[1.0, 2.0, 3.0]), Spread { mean: 2.0, sd: 1.0 });
-        assert_eq!(Spread::of(&[5.0]), Spread { mean: 5.0, sd: 0.0 });
     }
 }

@@ -1,12 +1,13 @@
 //! The files of a comparison: inflate.csv, curves.csv and inflate.html.
 
 use super::Filled;
-use super::curve::{Figures, Spread};
+use super::curve::Figures;
 use super::page::page;
 use super::trace::Trace;
 use crate::args::Inflate;
 use crate::commands::SimulatorError;
 use crate::files::text;
+use crate::spread::Spread;
 use std::fmt::Write as _;
 use std::path::Path;
 

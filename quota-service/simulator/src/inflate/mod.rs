@@ -11,7 +11,7 @@ use crate::args::{Config, Inflate};
 use crate::commands::SimulatorError;
 use crate::power::PowerFault;
 use command_line::{Progress, print_json, print_text, say, table};
-use curve::{Curves, Figures, Spread};
+use curve::{Curves, Figures};
 use std::collections::BTreeMap;
 use trace::Trace;
 
@@ -74,12 +74,12 @@ fn show(all: &[Filled], json: bool) {
         print_json(&figures);
         return;
     }
-    let grar = |one: &Filled, at: &str| cell(&one.figures.grar_at[at], 4);
-    let eopc = |one: &Filled, at: &str| cell(&one.figures.eopc_kw_at[at], 1);
+    let grar = |one: &Filled, at: &str| one.figures.grar_at[at].text(4);
+    let eopc = |one: &Filled, at: &str| one.figures.eopc_kw_at[at].text(1);
     let row = |one: &Filled| {
         vec![
             one.policy.clone(),
-            cell(&one.figures.failed_pods, 0),
+            one.figures.failed_pods.text(0),
             grar(one, "95"),
             grar(one, "100"),
             grar(one, "130"),
@@ -87,15 +87,10 @@ fn show(all: &[Filled], json: bool) {
             eopc(one, "50"),
             eopc(one, "80"),
             eopc(one, "90"),
-            cell(&one.figures.cpu_s, 2),
+            one.figures.cpu_s.text(2),
         ]
     };
     let header = ["policy", "failed", "GRAR@95", "GRAR@100", "GRAR@130", "kW@20", "kW@50", "kW@80", "kW@90", "CPU s"];
     print_text(&table(&header, &all.iter().map(row).collect::<Vec<_>>()));
     say("means ± deviations over seeds; @: when pods have asked for so many percent of all GPUs");
-}
-
-/// A mean with its deviation.
-fn cell(spread: &Spread, digits: usize) -> String {
-    format!("{:.digits$} ± {:.digits$}", spread.mean, spread.sd)
 }

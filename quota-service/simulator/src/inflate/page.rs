@@ -1,9 +1,10 @@
 //! inflate.html: figures side by side, and the curves with their spread.
 
-use super::curve::{ENDS_AT, Spread};
+use super::Filled;
+use super::curve::ENDS_AT;
 use super::trace::Trace;
-use super::{Filled, cell};
 use crate::args::Inflate;
+use crate::spread::Spread;
 use maud::{Markup, html};
 use pages::{Axis, Chart, legend};
 use std::path::Path;
@@ -60,10 +61,10 @@ fn table(all: &[Filled]) -> Markup {
                         @for one in all {
                             tr {
                                 th scope="row" { (one.policy) }
-                                td { (cell(&one.figures.failed_pods, 0)) }
-                                @for (at, digits) in heads("GRAR", one, 4) { td { (cell(&one.figures.grar_at[&at], digits)) } }
-                                @for (at, digits) in heads("EOPC", one, 1) { td { (cell(&one.figures.eopc_kw_at[&at], digits)) } }
-                                td { (cell(&one.figures.cpu_s, 2)) }
+                                td { (one.figures.failed_pods.text(0)) }
+                                @for (at, digits) in heads("GRAR", one, 4) { td { (one.figures.grar_at[&at].text(digits)) } }
+                                @for (at, digits) in heads("EOPC", one, 1) { td { (one.figures.eopc_kw_at[&at].text(digits)) } }
+                                td { (one.figures.cpu_s.text(2)) }
                             }
                         }
                     }
