@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], DamagedBytes> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| DamagedBytes::cut_off())?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(DamagedBytes::cut_off)?;
         self.0 = rest;
         Ok(taken)
     }

@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn with_equal_weights_it_is_the_order_statistic_of_conformal_prediction() {
         let mut rises = Rises::default();
-        (1..=LEAST_RISES as i64 - 1).for_each(|rise| rises.add(at(rise), rise * 1_000));
+        (1..LEAST_RISES as i64).for_each(|rise| rises.add(at(rise), rise * 1_000));
         assert_eq!(rises.order_statistics(GuaranteeRate::GFS, at(0)), None, "too few");
         (LEAST_RISES as i64..=19).for_each(|rise| rises.add(at(rise), rise * 1_000));
         // ⌈20 · 0.9⌉ = 18, and ⌈20 · 0.5⌉ = 10.

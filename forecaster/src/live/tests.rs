@@ -76,16 +76,16 @@ fn a_live_bound_that_was_saved_goes_on_as_if_nothing_had_happened() {
     let mut live = LiveBound::new(GuaranteeRate::GFS, &offered);
     let at = |step: usize| UnixSeconds::new(step as i64 * STEP_S);
     let forecast = |step: usize| [demand[step] as f64 / 1_000.0 + 30.0, demand[step] as f64 / 1_000.0 + 60.0];
-    for step in 0..2_000 {
+    for (step, now) in demand.iter().enumerate().take(2_000) {
         // The forecast comes later.
-        live.mix(at(step), demand[step], (step > 500).then(|| forecast(step)).as_ref().map(|both| &both[..]));
+        live.mix(at(step), *now, (step > 500).then(|| forecast(step)).as_ref().map(|both| &both[..]));
     }
     let bytes = live.to_bytes();
     let mut read = LiveBound::from_bytes(&bytes).unwrap();
     assert_eq!(read, live);
-    for step in 2_000..3_000 {
+    for (step, now) in demand.iter().enumerate().skip(2_000) {
         let both = forecast(step);
-        assert_eq!(read.mix(at(step), demand[step], Some(&both)), live.mix(at(step), demand[step], Some(&both)));
+        assert_eq!(read.mix(at(step), *now, Some(&both)), live.mix(at(step), *now, Some(&both)));
     }
     for end in 0..bytes.len() {
         assert!(LiveBound::from_bytes(&bytes[..end]).is_err(), "cut at {end}");

@@ -158,7 +158,9 @@ impl RiskControl {
             None => Horizon::new(*hours),
         };
         let horizons = offered.iter().map(of_hours).collect();
-        known.iter_mut().for_each(|one| one.open.clear());
+        for one in &mut known {
+            one.open.clear();
+        }
         Self { rate, horizons, former: known, ..self }
     }
 

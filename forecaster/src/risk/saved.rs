@@ -26,7 +26,9 @@ impl RiskControl {
         to.time(self.taught.map(UnixSeconds::new));
         for all in [&self.horizons, &self.former] {
             to.count(all.len());
-            all.iter().for_each(|horizon| write(horizon, &mut to));
+            for horizon in all {
+                write(horizon, &mut to);
+            }
         }
         to.0
     }
@@ -54,7 +56,9 @@ fn write(horizon: &Horizon, to: &mut Writer) {
     to.count(horizon.open.len());
     for unsold in &horizon.open {
         to.time(Some(unsold.at));
-        [unsold.bound_gpus, unsold.capacity_gpus, unsold.peak_gpus].into_iter().for_each(|gpus| to.f64(gpus));
+        for gpus in [unsold.bound_gpus, unsold.capacity_gpus, unsold.peak_gpus] {
+            to.f64(gpus);
+        }
     }
 }
 

@@ -22,7 +22,9 @@ impl Watched {
     pub fn to_bytes(&self) -> Vec<u8> {
         let (mut to, numbers) = (Writer::new(KIND, FORMAT), self.to_numbers());
         to.count(numbers.len());
-        numbers.into_iter().for_each(|number| to.i64(number));
+        for number in numbers {
+            to.i64(number);
+        }
         to.0
     }
 

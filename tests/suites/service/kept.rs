@@ -103,7 +103,7 @@ async fn metrics_and_the_command_tell_that_a_promise_fails(database: TestDatabas
     };
     let mut metrics = String::new();
     for _ in 0..600 {
-        metrics = service.get("/metrics").1.as_str().unwrap().to_owned();
+        service.get("/metrics").1.as_str().unwrap().clone_into(&mut metrics);
         if value(&metrics, "headroom_promise_e_value", "").is_some_and(|value| value >= 20.0) {
             break;
         }

@@ -7,7 +7,7 @@ use placement::pool::{Command, HourOfDemand, Pool, PoolRules, Report, Request};
 use placement::{Policy, PoolSettings, Promise, Quota};
 use simulator::predictor::{Forecasts, Plan};
 use simulator::quota::{QuotaLoop, QuotaSettings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tests::on_both_databases;
 use vocab::{HorizonHours, NodeId, Organization, PoolId, TaskClass, TaskId};
 
@@ -142,7 +142,7 @@ async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) % below
     };
-    let (mut bounds, mut etas) = (BTreeMap::new(), BTreeMap::new());
+    let (mut bounds, mut etas) = (BTreeSet::new(), BTreeSet::new());
     for step in 0..steps {
         let now = service.service.clock.now();
         service.service.engine.pass(&cluster("demo")).await.unwrap();
@@ -173,8 +173,8 @@ async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize
             served.hours_late
         );
         for quota in &served.quotas {
-            bounds.insert(quota.demand_bound, ());
-            etas.insert(quota.eta.micro(), ());
+            bounds.insert(quota.demand_bound);
+            etas.insert(quota.eta.micro());
         }
         service.pass_s(STEP_S);
     }
