@@ -15,6 +15,19 @@ mod online;
 mod pool;
 mod residual;
 mod series;
+/// A forecast as the ledger of the service keeps it until it is scored, in numbers of 32 bits: what is tested learns from the same
+/// numbers as what serves.
+fn as_kept(raw: &DemandForecast) -> DemandForecast {
+    let round = |gpus: f64| f64::from(gpus as f32);
+    let step = |step: &StepForecast| StepForecast {
+        mean_gpus: round(step.mean_gpus),
+        stddev_gpus: round(step.stddev_gpus),
+        quantiles_gpus: step.quantiles_gpus.map(round),
+    };
+    let steps = raw.steps().iter().map(step).collect();
+    DemandForecast::new(raw.series().clone(), raw.issue(), raw.origin(), steps).unwrap_or_else(|_| raw.clone())
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +40,7 @@ use pool::PoolState;
 use residual::{Counts, WINDOW_HOURS};
 use series::{LEVELS, Lesson, SeriesState, recorded_steps};
 use std::collections::BTreeMap;
-use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId};
+use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId, StepForecast};
 
 /// What the recent past taught about the forecasts of one cluster: about 1.4 KB a series and 2.7 KB a pool at 4 h.
 #[derive(Debug, Clone)]
@@ -107,10 +120,11 @@ impl Calibrator {
         }
         self.forget(issue);
         self.newest = Some(issue);
+        let raw: Vec<DemandForecast> = raw.iter().map(as_kept).collect();
         if self.is_correcting {
-            self.learn_series(panel, issue, raw);
+            self.learn_series(panel, issue, &raw);
         }
-        for (id, members) in by_pool(raw, self.horizon) {
+        for (id, members) in by_pool(&raw, self.horizon) {
             let place = self.pools.binary_search_by(|pool| pool.id.cmp(id)).unwrap_or_else(|place| {
                 self.pools.insert(place, PoolState::new(id.clone(), self.horizon));
                 place

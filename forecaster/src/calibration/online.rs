@@ -3,7 +3,7 @@
 use super::{Calibrator, Conformal};
 use datasets::{HourRange, Panel};
 use std::collections::{BTreeMap, VecDeque};
-use vocab::{DemandForecast, GuaranteeRate, HourStart, PoolId, StepForecast};
+use vocab::{DemandForecast, GuaranteeRate, HourStart, PoolId};
 
 /// Whether forecasts of organizations are corrected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,7 +56,7 @@ impl Online {
         self.learn(panel, issue);
         let forecasts = self.calibrator.apply(&raw);
         let conformal = self.calibrator.conformal(&raw, rate);
-        self.waiting.push_back((issue, raw.into_iter().map(as_kept).collect()));
+        self.waiting.push_back((issue, raw));
         Issued { forecasts, conformal }
     }
 
@@ -73,19 +73,6 @@ impl Online {
         self.learn(panel, until);
         self.calibrator
     }
-}
-
-/// A forecast as the ledger of the service keeps it until it is scored, in numbers of 32 bits: what is tested learns from the same
-/// numbers as what serves.
-fn as_kept(raw: DemandForecast) -> DemandForecast {
-    let round = |gpus: f64| f64::from(gpus as f32);
-    let step = |step: &StepForecast| StepForecast {
-        mean_gpus: round(step.mean_gpus),
-        stddev_gpus: round(step.stddev_gpus),
-        quantiles_gpus: step.quantiles_gpus.map(round),
-    };
-    let steps = raw.steps().iter().map(step).collect();
-    DemandForecast::new(raw.series().clone(), raw.issue(), raw.origin(), steps).unwrap_or(raw)
 }
 
 /// Issues forecasts `[issue time][series]` one after the other. The second value has learned from all that are over

@@ -108,8 +108,8 @@ fn request(id: &str, class: TaskClass, pods: u32, hours: Option<u64>, now: UnixS
     Request { gang, organization, submitted: now, hours, elastic: None }
 }
 
-/// Plays `steps` renewals; answers how many different bounds and etas there were.
-async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize, usize) {
+/// The service and the simulator at the beginning of the history.
+async fn begin(database: &TestDatabase, promise: Promise) -> (TestService, Simulated) {
     let store = with_usage(database, 500).await;
     promote(store.as_ref(), &cluster("demo"), ModelKind::LastValue, end().hour().unwrap()).await;
     // Each organization has a task before, which stays: every hour is measured whole from the first one on.
@@ -137,11 +137,24 @@ async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize
         simulated.command(first, &Command::Submit(Request { organization, ..base }));
     }
     simulated.renew(service.service.clock.now());
-    let mut seed = 11_u64;
-    let mut draw = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
+    (service, simulated)
+}
+
+/// Numbers that look drawn and are always the same.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}
+
+/// Plays `steps` renewals; answers how many different bounds and etas there were.
+async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize, usize) {
+    let (service, mut simulated) = begin(database, promise).await;
+    let mut draws = Draws(11);
+    let mut draw = |below: u64| draws.below(below);
     let (mut bounds, mut etas) = (BTreeSet::new(), BTreeSet::new());
     for step in 0..steps {
         let now = service.service.clock.now();
