@@ -124,7 +124,7 @@ pub async fn train_cluster(
     // 2. Learn.
     let longest = offered::longest(store, &panel).await?;
     let horizon = what.horizon.unwrap_or_else(|| offered::horizon_for(longest));
-    let horizon_warning = offered::too_short(horizon, longest).inspect(|said| eprintln!("warning: {said}"));
+    let horizon_warning = offered::too_short(horizon, longest);
     let calendar_warning = history::uncovered(&panel, horizon).inspect(|said| eprintln!("warning: {said}"));
     let (spec, split) = plan(&panel, cluster, what, horizon, seed)?;
     let started = Instant::now();
@@ -298,6 +298,9 @@ fn print_report(report: &RunReport) {
         report.seed,
         report.train_s
     ));
+    if let Some(said) = &report.horizon_warning {
+        say(format_args!("note: {said}"));
+    }
     let scores = &report.scores;
     say(format_args!("validation, {} issue times from {}:", scores.validation_issue_times, scores.validation_from));
     let mut rows = vec![(report.model.clone(), scores.model, None)];
