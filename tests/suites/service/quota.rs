@@ -14,6 +14,7 @@ on_both_databases![
     a_report_that_leaves_less_lowers_the_quota_at_once_and_one_that_leaves_more_waits,
     nodes_win_over_the_table_and_a_state_over_nodes,
     settings_change_the_promise_and_two_writers_notice_each_other,
+    a_rate_that_nothing_measured_can_tell_is_said_to_be_one,
     what_is_unknown_is_answered_with_what_there_is,
     the_forecast_shows_each_organization,
     late_usage_moves_the_covered_steps_on,
@@ -165,6 +166,30 @@ async fn settings_change_the_promise_and_two_writers_notice_each_other(database:
     settings["offered_hours"] = json!([8]);
     let refused = service.put(path, &settings).await.expect(400);
     assert!(refused["errors"][0]["detail"].as_str().unwrap().contains("forecasts reach 4h only"), "{refused}");
+}
+
+async fn a_rate_that_nothing_measured_can_tell_is_said_to_be_one(database: TestDatabase) {
+    let service = serving(&database, 120).await;
+    let path = "/v1/pools/demo:A100/settings";
+    let mut settings = service.get(path).await.expect(200);
+    let mut answer_at = async |rate: f64| {
+        settings["guarantee_rate"] = rate.into();
+        settings = service.put(path, &settings).await.expect(200);
+        service.renew().await;
+        quota(&service, 4).await
+    };
+    let code = "rate_not_supported".to_owned();
+    let usual = answer_at(0.5).await;
+    assert!(!codes(&usual).contains(&code), "{usual}");
+    let bold = answer_at(0.9999).await;
+    let reason = bold["reasons"].as_array().unwrap().iter().find(|reason| reason["code"] == code.as_str());
+    let detail = reason.unwrap_or_else(|| panic!("{bold}"))["detail"].as_str().unwrap();
+    // 10,000 promises of 4 h that follow one another.
+    assert!(
+        detail.starts_with("0.9999 is asked for") && detail.contains("until 40000 hours were measured"),
+        "{detail}"
+    );
+    assert!(number(&bold["demand_bound_gpus"]) > number(&usual["demand_bound_gpus"]));
 }
 
 async fn what_is_unknown_is_answered_with_what_there_is(database: TestDatabase) {
