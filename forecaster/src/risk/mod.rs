@@ -22,7 +22,7 @@ const WATCHED_S: i64 = 86_400;
 /// λ after that, if nothing else was learned. Chosen, as the step, on the jobs of Philly at 1,280 GPUs.
 const LAMBDA_START: f64 = 0.7;
 /// The largest λ: nothing is sold.
-const LAMBDA_MOST: f64 = 3.0;
+pub const LAMBDA_MOST: f64 = 3.0;
 /// What demand did while it was not measured for so long is not known: usage is at most two hours late.
 const UNSEEN_S: i64 = 7_200;
 /// By how much λ moves for all GPUs of the pool, broken once.

@@ -40,8 +40,8 @@ pub struct Decided {
     pub moving: Option<Moving>,
     /// How the bounds of the peak were moved to keep the promise, for each of the offered hours; empty where they were not.
     pub controlled: Vec<Controlled>,
-    /// For each of the offered hours the largest p that what was measured can tell ([`supported_rate`]): where it is below the
-    /// one that is promised the bound is that of the peak, and says no more than the largest demand that was seen.
+    /// For each of the offered hours the largest p that what was measured can tell ([`supported_rate`]): where it is below the one
+    /// that is promised, the bound does not go below that of the peak.
     pub supported: Vec<f64>,
     /// The bounds that the quotas are cut from, with what people asked for.
     pub demand: Vec<Overridden>,

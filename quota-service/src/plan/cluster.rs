@@ -5,7 +5,7 @@ use crate::settings::ServedSettings;
 use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, latest_demand, more_steps};
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound};
-use forecaster::calibration::{Calibrator, Conformal};
+use forecaster::calibration::Calibrator;
 use forecaster::risk::Controlled;
 use forecaster::watched::Served;
 use forecaster::{Predict, PredictError, Trained, forecast};
@@ -260,8 +260,8 @@ fn quota(inputs: &ClusterInputs, pool: &PoolInputs, said: &Said, hours_late: u8)
     let known = Known { latest_demand: latest_demand(&inputs.panel, &id, issue), ..pool.known.clone() };
     let (_, more_steps) = more_steps(issue, now);
     let of = BoundsOf { forecasts: &forecasts, corrected: &corrected, set: pool.settings.aggregation, more_steps };
-    let (aggregation, bounds) = of.at(&id, &settings.offered_hours, settings.guarantee_rate)?;
-    let calibrated_hours = of.calibrated_hours(&id, settings.guarantee_rate);
+    let AtRate { aggregation, bounds, calibrated_hours } =
+        of.at(&id, &settings.offered_hours, settings.guarantee_rate)?;
     let offered = settings.offered_hours.iter().zip(&bounds);
     let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
     let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
@@ -330,18 +330,14 @@ pub(super) struct BoundsOf<'a> {
 }
 
 impl BoundsOf<'_> {
-    /// The bounds at a guarantee rate, and how they were aggregated.
+    /// The bounds at a guarantee rate.
     ///
     /// # Errors
     /// A bound exceeds what an amount holds.
-    pub fn at(
-        &self,
-        pool: &PoolId,
-        offered: &[HorizonHours],
-        rate: GuaranteeRate,
-    ) -> Result<(Aggregation, Vec<PoolBound>), BoundError> {
+    pub fn at(&self, pool: &PoolId, offered: &[HorizonHours], rate: GuaranteeRate) -> Result<AtRate, BoundError> {
         let trained = &self.corrected.run.trained;
-        let conformal = self.conformal(pool, rate);
+        let raw: Vec<_> = self.corrected.raw().iter().collect();
+        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, rate);
         let of = Forecasted {
             members: self.forecasts,
             conformal: conformal.as_ref(),
@@ -350,17 +346,18 @@ impl BoundsOf<'_> {
             horizon: trained.horizon(),
             more_steps: self.more_steps,
         };
-        Ok((of.aggregation(), cycle::forecast_bounds(&of, offered, rate)?))
+        let (aggregation, bounds) = (of.aggregation(), cycle::forecast_bounds(&of, offered, rate)?);
+        let longest = conformal.as_ref().and_then(|known| known.hours.last());
+        Ok(AtRate { aggregation, bounds, calibrated_hours: longest.map_or(0, |longest| longest.residuals) })
     }
+}
 
-    fn conformal(&self, pool: &PoolId, rate: GuaranteeRate) -> Option<Conformal> {
-        let raw: Vec<_> = self.corrected.raw().iter().collect();
-        self.corrected.calibrator().conformal_of(pool, &raw, rate)
-    }
-
-    /// Hours whose measured peaks the bounds are calibrated on.
-    fn calibrated_hours(&self, pool: &PoolId, rate: GuaranteeRate) -> usize {
-        let known = self.conformal(pool, rate);
-        known.and_then(|known| known.hours.last().map(|longest| longest.residuals)).unwrap_or(0)
-    }
+/// The bounds of a pool's forecasts at a guarantee rate.
+pub(super) struct AtRate {
+    /// How organizations became one bound.
+    pub aggregation: Aggregation,
+    /// One for each of the offered hours.
+    pub bounds: Vec<PoolBound>,
+    /// Hours whose measured peaks they are calibrated on.
+    pub calibrated_hours: usize,
 }

@@ -1,6 +1,7 @@
 //! How bounds were moved to keep the promise, in words and numbers.
 
 use super::cluster::PoolQuota;
+use forecaster::risk::LAMBDA_MOST;
 use placement::{Quota, Reason};
 use wire::KeptExplanation;
 
@@ -9,7 +10,7 @@ pub fn kept_sentence(pool: &PoolQuota, place: usize) -> String {
     let Some(KeptExplanation { peak_bound_gpus, lambda }) = kept_explanation(pool, place) else { return String::new() };
     let why = "by how many promises were broken lately, or would have been by what was measured";
     if lambda > 1.0 {
-        let part = (lambda - 1.0) / 2.0;
+        let part = (lambda - 1.0) / (LAMBDA_MOST - 1.0);
         return format!(
             "; above the bound of the peak, {peak_bound_gpus:.3}, by {part:.3} of the way to all GPUs, {why}"
         );

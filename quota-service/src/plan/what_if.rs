@@ -61,7 +61,7 @@ fn held_by_hp(pool: &PoolQuota) -> MilliGpus {
 fn at_rate(pool: &PoolQuota, before: &[Bound], rate: GuaranteeRate) -> Result<Vec<Bound>, BoundError> {
     let (set, more_steps) = (Some(pool.aggregation), pool.more_steps);
     let of = BoundsOf { forecasts: &pool.forecasts, corrected: &pool.corrected, set, more_steps };
-    let (_, at_rate) = of.at(&pool.id, &pool.settings.pool.offered_hours, rate)?;
+    let at_rate = of.at(&pool.id, &pool.settings.pool.offered_hours, rate)?.bounds;
     let (from, to): (Vec<_>, Vec<_>) =
         pool.bounds.iter().zip(&at_rate).map(|(one, other)| (one.bound, other.bound)).unzip();
     Ok(moved_bounds(before, &from, &to))

@@ -149,8 +149,9 @@ pub struct LiveExplanation {
     pub share: f64,
 }
 
-/// B_H = needed + λ · (bound of the peak − needed), where needed is what HP needs now. λ rises where promises break more often
-/// than they may, and falls where they break less often.
+/// Up to λ = 1, B_H = needed + λ · (bound of the peak − needed), where needed is what HP needs now; from there on it goes from the
+/// bound of the peak to all GPUs of the pool, which it reaches at 3. λ rises where promises break more often than they may, and
+/// falls where they break less often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct KeptExplanation {
     /// What HP demand stays below with probability p.
