@@ -1,11 +1,17 @@
 //! All SQL of Headroom. Postgres is the store of record, SQLite the embedded default; both answer alike.
 //!
-//! One module for each owner of data: its `mod.rs` holds the trait and the plain types, its two other files hold the
-//! SQL. [`Store`] is the sum of the owners, and [`connect`] opens one. The crate decides nothing and computes nothing:
+//! One module for each owner of data holds its trait and its plain types. Its SQL is in `sql/`, once for both databases;
+//! `postgres/` and `sqlite/` have connections, transactions and the statements that differ. [`Store`] is the sum of the owners,
+//! and [`connect`] opens one. The crate decides nothing and computes nothing:
 //! which run is promoted, how eta moves and how long data are kept is its callers' business. It has no clock either,
 //! except that the database notes when a series changed.
 //!
 //! Every operation is one transaction: done whole, or not at all.
+
+#![allow(clippy::duplicate_mod, reason = "the folder `sql` is compiled once for each database")]
+
+#[macro_use]
+mod row;
 
 mod audit;
 mod calendars;
@@ -21,6 +27,7 @@ mod journal;
 mod learned;
 mod leases;
 mod ledger;
+mod migrations;
 mod node_hours;
 mod nodes;
 mod outcomes;
@@ -33,6 +40,7 @@ mod runs;
 mod settings;
 mod sizes;
 mod sqlite;
+mod store;
 mod stored;
 mod tokens;
 mod transaction;
@@ -42,9 +50,7 @@ pub use audit::{AuditEntry, AuditOf, AuditRecord, AuditStore};
 pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
-pub use connect::{
-    Backend, LONG_STATEMENT, Store, check_url, connect, connect_within, copy_sqlite, inspect, sqlite_file,
-};
+pub use connect::{LONG_STATEMENT, check_url, connect, connect_within, copy_sqlite, inspect, sqlite_file};
 pub use corrections::{CorrectionStore, OutcomeBefore, Tell};
 pub use error::StoreError;
 pub use etas::{EtaMove, EtaRecord, EtaStore};
@@ -65,5 +71,6 @@ pub use quotas::{QuotaStore, StoredQuota};
 pub use runs::{NewRun, Promotion, RunFacts, RunId, RunIdError, RunRecord, RunStore};
 pub use settings::{PoolPlacement, SettingsStore, StoredSettings};
 pub use sizes::{Integrity, Size, SizeStore};
+pub use store::{Backend, Store};
 pub use tokens::{Role, TokenRecord, TokenStore};
 pub use usage::{AppendReport, Merged, SeriesSummary, UsageSink, UsageStore};

@@ -9,7 +9,7 @@ use vocab::{CapacityRow, ClusterName, HourStart, MilliGpus, SeriesId, UsageRow};
 
 /// The rows of one cluster.
 #[derive(Debug, Default)]
-pub(super) struct Batch<'a> {
+pub(crate) struct Batch<'a> {
     /// In order.
     pub series: Vec<&'a SeriesId>,
     /// By hour, then series; each pair once.
@@ -21,7 +21,7 @@ pub(super) struct Batch<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Row {
+pub(crate) struct Row {
     pub hour: HourStart,
     /// Position in the batch's list of series.
     pub series: u32,
@@ -29,7 +29,7 @@ pub(super) struct Row {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Repeated {
+pub(crate) struct Repeated {
     pub usage: usize,
     pub capacity: usize,
 }
@@ -63,7 +63,7 @@ impl Batch<'_> {
 }
 
 /// Clusters in order, so that all who lock several lock them alike.
-pub(super) fn by_cluster<'a>(
+pub(crate) fn by_cluster<'a>(
     rows: &'a [UsageRow],
     capacity: &'a [CapacityRow],
 ) -> Result<BTreeMap<&'a ClusterName, Batch<'a>>, StoreError> {

@@ -1,8 +1,6 @@
 //! The usage history: demand of each series in each hour.
 
-mod batch;
-pub(crate) mod postgres;
-pub(crate) mod sqlite;
+pub(crate) mod batch;
 
 use crate::StoreError;
 use crate::stored::{Stamp, pool, valid, whole};
@@ -109,11 +107,11 @@ impl Merged {
         Self { inserted, changed, unchanged }
     }
 
-    const fn wrote(self) -> bool {
+    pub(crate) const fn wrote(self) -> bool {
         self.inserted + self.changed > 0
     }
 
-    fn add(&mut self, more: Self) {
+    pub(crate) fn add(&mut self, more: Self) {
         self.inserted += more.inserted;
         self.changed += more.changed;
         self.unchanged += more.unchanged;
@@ -121,21 +119,22 @@ impl Merged {
 }
 
 impl AppendReport {
-    fn add(&mut self, more: Self) {
+    pub(crate) fn add(&mut self, more: Self) {
         self.usage.add(more.usage);
         self.capacity.add(more.capacity);
     }
 }
 
-#[derive(sqlx::FromRow)]
-struct SummaryRow {
-    cluster: String,
-    gpu_model: String,
-    organization: String,
-    first_hour: Stamp,
-    last_hour: Stamp,
-    row_count: i64,
-    changed_at: Stamp,
+row! {
+    pub(crate) struct SummaryRow {
+        pub cluster: String,
+        pub gpu_model: String,
+        pub organization: String,
+        pub first_hour: Stamp,
+        pub last_hour: Stamp,
+        pub row_count: i64,
+        pub changed_at: Stamp,
+    }
 }
 
 impl TryFrom<SummaryRow> for SeriesSummary {
@@ -152,16 +151,17 @@ impl TryFrom<SummaryRow> for SeriesSummary {
     }
 }
 
-const COUNT_ORGANIZATIONS: &str = "SELECT count(*) FROM series WHERE cluster = $1 AND organization <> '*'";
-const LIST_ORGANIZATIONS: &str = "SELECT gpu_model, organization FROM series WHERE cluster = $1 AND organization <> '*'
+pub(crate) const COUNT_ORGANIZATIONS: &str = "SELECT count(*) FROM series WHERE cluster = $1 AND organization <> '*'";
+pub(crate) const LIST_ORGANIZATIONS: &str =
+    "SELECT gpu_model, organization FROM series WHERE cluster = $1 AND organization <> '*'
      ORDER BY gpu_model, organization";
 
 /// The organizations of a cluster, as [`LIST_ORGANIZATIONS`] lists them.
-fn listed(cluster: &ClusterName, rows: &[(String, String)]) -> Result<Vec<SeriesId>, StoreError> {
+pub(crate) fn listed(cluster: &ClusterName, rows: &[(String, String)]) -> Result<Vec<SeriesId>, StoreError> {
     rows.iter().map(|(gpu_model, organization)| series(cluster.as_str(), gpu_model, organization)).collect()
 }
 
-fn series(cluster: &str, gpu_model: &str, organization: &str) -> Result<SeriesId, StoreError> {
+pub(crate) fn series(cluster: &str, gpu_model: &str, organization: &str) -> Result<SeriesId, StoreError> {
     let organization = valid("organization", Organization::parse(organization))?;
     Ok(SeriesId { pool: pool(cluster, gpu_model)?, organization })
 }

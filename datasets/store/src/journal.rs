@@ -1,0 +1,294 @@
+//! What the writer of a pool decided, entry by entry, and the tasks as they are after it.
+
+use crate::stored::{Stamp, amount, hash, horizon, pool, signed, valid, whole};
+use crate::{AuditRecord, StoreError};
+use async_trait::async_trait;
+use vocab::{
+    Affinity, HorizonHours, MilliGpus, Organization, Outcome, PoolId, TaskClass, TaskId, UnixSeconds, UsageRow,
+};
+
+/// The number of a pool that the service places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlacedPoolId(pub(crate) i32);
+
+/// A pool that the service places, and how far its journal has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedPool {
+    pub id: PlacedPoolId,
+    pub pool: PoolId,
+    /// That of the last entry; 0 before the first.
+    pub seq: u64,
+    /// The last entry whose events the webhook has taken.
+    pub announced_seq: u64,
+}
+
+/// Facts of one instant, and the events that follow from them, as their caller writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalEntry {
+    pub seq: u64,
+    pub at: UnixSeconds,
+    pub facts_json: String,
+    /// Empty where there is none.
+    pub events_json: String,
+}
+
+/// The state after an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolSnapshot {
+    pub seq: u64,
+    pub snapshot_json: String,
+}
+
+/// Everything that it takes to rebuild a pool: its last snapshot, and the entries after it, in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredJournal {
+    pub placed: PlacedPool,
+    pub snapshot: Option<PoolSnapshot>,
+    pub entries: Vec<JournalEntry>,
+}
+
+/// Whether a task waits, runs, or has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TaskStatus {
+    Waiting,
+    Running,
+    Finished,
+    Deleted,
+}
+
+impl TaskStatus {
+    pub const ALL: [Self; 4] = [Self::Waiting, Self::Running, Self::Finished, Self::Deleted];
+
+    /// As it is written in answers and rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+/// A task as it is, or was when it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRecord {
+    pub id: TaskId,
+    pub organization: Organization,
+    pub class: TaskClass,
+    pub gpus_per_pod: MilliGpus,
+    pub pods: u32,
+    pub cpu_milli: u64,
+    pub memory_mib: u64,
+    pub guarantee_hours: Option<HorizonHours>,
+    /// Where the GPUs of a pod are to lie.
+    pub affinity: Option<Affinity>,
+    /// How far its pods may come and go, as the caller writes it.
+    pub elastic_json: Option<String>,
+    pub submitted: UnixSeconds,
+    pub status: TaskStatus,
+    pub updated: UnixSeconds,
+    /// Where it runs, or why it waits, as the caller writes it.
+    pub detail_json: String,
+}
+
+/// What follows from one turn of a pool's writer: written whole or not at all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Numbered on from the last entry.
+    pub entries: Vec<JournalEntry>,
+    /// Each task once.
+    pub tasks: Vec<TaskRecord>,
+    pub outcomes: Vec<Outcome>,
+    /// Of hours that are over.
+    pub usage: Vec<UsageRow>,
+    /// One for each order that was done, in their order.
+    pub audit: Vec<AuditRecord>,
+}
+
+#[async_trait]
+pub trait JournalStore {
+    /// Every pool that the service places.
+    async fn placed_pools(&self) -> Result<Vec<PlacedPool>, StoreError>;
+
+    /// What a pool is rebuilt from; begins an empty journal where there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where the cluster is unknown.
+    async fn open_journal(&self, pool: &PoolId) -> Result<StoredJournal, StoreError>;
+
+    /// Appends a turn after the entry `after`.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] where that is not the last entry: somebody else writes for the pool.
+    async fn append_turn(
+        &self,
+        placed: &PlacedPool,
+        after: u64,
+        turn: &Turn,
+        now: UnixSeconds,
+    ) -> Result<(), StoreError>;
+
+    /// Replaces the snapshot of a pool, and forgets the entries up to `forget_to`, which may not lie after it.
+    async fn put_pool_snapshot(
+        &self,
+        id: PlacedPoolId,
+        snapshot: &PoolSnapshot,
+        forget_to: u64,
+    ) -> Result<(), StoreError>;
+
+    /// The last snapshot of a pool; its journal stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] where its text does not have the checksum that was stored with it.
+    async fn pool_snapshot(&self, id: PlacedPoolId) -> Result<Option<PoolSnapshot>, StoreError>;
+
+    /// Those of the tasks that the pool has, or had, by name.
+    async fn task_records(&self, id: PlacedPoolId, tasks: &[TaskId]) -> Result<Vec<TaskRecord>, StoreError>;
+
+    /// A task of a pool.
+    async fn task_record(&self, pool: &PoolId, task: &TaskId) -> Result<Option<TaskRecord>, StoreError>;
+
+    /// All entries after an entry that were not forgotten, in their order.
+    async fn journal_entries(&self, id: PlacedPoolId, after: u64) -> Result<Vec<JournalEntry>, StoreError>;
+
+    /// Entries with events after an entry, in their order.
+    async fn entries_with_events(
+        &self,
+        id: PlacedPoolId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<JournalEntry>, StoreError>;
+
+    /// Forgets tasks that ended before `before`, in batches. Answers how many. Who submits one of them again has a new task.
+    async fn delete_ended_tasks_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
+
+    /// Notes that the webhook has taken all events up to an entry.
+    async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError>;
+}
+
+row! {
+    pub(crate) struct PlacedRow {
+        pub id: i32,
+        pub cluster: String,
+        pub gpu_model: String,
+        pub seq: i64,
+        pub announced_seq: i64,
+    }
+}
+
+impl TryFrom<PlacedRow> for PlacedPool {
+    type Error = StoreError;
+
+    fn try_from(row: PlacedRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: PlacedPoolId(row.id),
+            pool: pool(&row.cluster, &row.gpu_model)?,
+            seq: whole("number of an entry", row.seq)?,
+            announced_seq: whole("number of an entry", row.announced_seq)?,
+        })
+    }
+}
+
+row! {
+    pub(crate) struct EntryRow {
+        pub seq: i64,
+        pub at: Stamp,
+        pub facts_json: String,
+        pub events_json: String,
+    }
+}
+
+impl TryFrom<EntryRow> for JournalEntry {
+    type Error = StoreError;
+
+    fn try_from(row: EntryRow) -> Result<Self, StoreError> {
+        let (facts_json, events_json) = (row.facts_json, row.events_json);
+        Ok(Self { seq: whole("number of an entry", row.seq)?, at: row.at.0, facts_json, events_json })
+    }
+}
+
+row! {
+    pub(crate) struct SnapshotRow {
+        pub seq: i64,
+        pub snapshot_json: String,
+        /// `None` of those that programs without checksums have stored.
+        pub sha256: Option<Vec<u8>>,
+    }
+}
+
+impl TryFrom<SnapshotRow> for PoolSnapshot {
+    type Error = StoreError;
+
+    fn try_from(row: SnapshotRow) -> Result<Self, StoreError> {
+        if row.sha256.is_some_and(|expected| hash(row.snapshot_json.as_bytes())[..] != expected[..]) {
+            let what = format!("the snapshot of entry {}", row.seq);
+            return Err(StoreError::corrupt(what, &"its text does not have the checksum that was stored with it"));
+        }
+        Ok(Self { seq: whole("number of an entry", row.seq)?, snapshot_json: row.snapshot_json })
+    }
+}
+
+row! {
+    pub(crate) struct TaskRow {
+        pub id: String,
+        pub organization: String,
+        pub class: String,
+        pub gpus_per_pod_milli: i64,
+        pub pods: i64,
+        pub cpu_milli: i64,
+        pub memory_mib: i64,
+        pub guarantee_hours: Option<i64>,
+        pub submitted: Stamp,
+        pub status: String,
+        pub updated: Stamp,
+        pub detail_json: String,
+        pub affinity: Option<String>,
+        pub elastic_json: Option<String>,
+    }
+}
+
+impl TryFrom<TaskRow> for TaskRecord {
+    type Error = StoreError;
+
+    fn try_from(row: TaskRow) -> Result<Self, StoreError> {
+        let unknown = |what: &'static str, text: &str| StoreError::corrupt(what, &format!("{text:?} is none"));
+        let class = TaskClass::parse(&row.class).ok_or_else(|| unknown("class of a task", &row.class))?;
+        let status = TaskStatus::ALL.into_iter().find(|status| status.as_str() == row.status);
+        Ok(Self {
+            id: valid("task", TaskId::parse(&row.id))?,
+            organization: valid("organization", Organization::parse(&row.organization))?,
+            class,
+            gpus_per_pod: amount("GPUs of a pod", row.gpus_per_pod_milli)?,
+            pods: whole("pods", row.pods)?,
+            cpu_milli: whole("CPUs of a pod", row.cpu_milli)?,
+            memory_mib: whole("memory of a pod", row.memory_mib)?,
+            guarantee_hours: row.guarantee_hours.map(|hours| horizon("guarantee hours", hours)).transpose()?,
+            affinity: row.affinity.as_deref().map(affinity).transpose()?,
+            elastic_json: row.elastic_json,
+            submitted: row.submitted.0,
+            status: status.ok_or_else(|| unknown("status of a task", &row.status))?,
+            updated: row.updated.0,
+            detail_json: row.detail_json,
+        })
+    }
+}
+
+pub(crate) fn affinity(text: &str) -> Result<Affinity, StoreError> {
+    Affinity::parse(text).ok_or_else(|| StoreError::corrupt("affinity of a task", &format!("{text:?} is none")))
+}
+
+/// The numbers of a task as the databases hold them: pods, CPU, memory, guarantee hours.
+pub(crate) fn numbers(task: &TaskRecord) -> Result<(i64, i64, i64, Option<i64>), StoreError> {
+    let (cpu, memory) = (signed("CPUs of a pod", task.cpu_milli)?, signed("memory of a pod", task.memory_mib)?);
+    Ok((i64::from(task.pods), cpu, memory, task.guarantee_hours.map(|hours| i64::from(hours.get()))))
+}
+
+pub(crate) fn last_seq(after: u64, turn: &Turn) -> u64 {
+    turn.entries.last().map_or(after, |entry| entry.seq)
+}
+
+pub(crate) fn somebody_else(placed: &PlacedPool) -> StoreError {
+    StoreError::conflict("pool", &placed.pool, "somebody else writes its journal; try again")
+}

@@ -1,0 +1,54 @@
+//! The last state that a scheduler of its own reported for each pool.
+
+use crate::StoreError;
+use crate::stored::{Stamp, amount, horizon, pool, whole};
+use async_trait::async_trait;
+use vocab::{PoolId, PoolState, UnixSeconds};
+
+/// A state and when it arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceivedState {
+    pub state: PoolState,
+    pub received_at: UnixSeconds,
+}
+
+#[async_trait]
+pub trait PoolStateStore {
+    /// Replaces the pool's state, unless the stored one has a later `as_of`: reports may overtake each other. A stored state from
+    /// after `received_at` came from a wrong clock and is always replaced. Answers whether the state was taken.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where the cluster is unknown.
+    async fn put_pool_state(&self, state: &PoolState, received_at: UnixSeconds) -> Result<bool, StoreError>;
+
+    /// Forgets the pool's state, if there is one.
+    async fn delete_pool_state(&self, pool: &PoolId) -> Result<(), StoreError>;
+
+    async fn pool_state(&self, pool: &PoolId) -> Result<Option<ReceivedState>, StoreError>;
+}
+
+row! {
+    pub(crate) struct StateRow {
+        pub cluster: String,
+        pub gpu_model: String,
+        pub capacity_milli: i64,
+        pub idle_milli: i64,
+        pub longest_quota_wait_s: i64,
+        pub as_of: Stamp,
+        pub received_at: Stamp,
+    }
+}
+
+/// `spot`: guarantee hours and thousandths of GPUs.
+pub(crate) fn received(row: &StateRow, spot: &[(i64, i64)]) -> Result<ReceivedState, StoreError> {
+    let spot = spot.iter().map(|&(hours, milli)| Ok((horizon("guarantee hours", hours)?, amount("spot GPUs", milli)?)));
+    let state = PoolState {
+        pool: pool(&row.cluster, &row.gpu_model)?,
+        capacity: amount("capacity", row.capacity_milli)?,
+        idle: amount("idle GPUs", row.idle_milli)?,
+        spot_by_guarantee: spot.collect::<Result<_, StoreError>>()?,
+        longest_quota_wait_s: whole("longest quota wait", row.longest_quota_wait_s)?,
+        as_of: row.as_of.0,
+    };
+    Ok(ReceivedState { state, received_at: row.received_at.0 })
+}

@@ -1,0 +1,52 @@
+use crate::StoreError;
+use crate::clusters::WHAT;
+use crate::stored::{Span, span};
+use sqlx::PgConnection;
+use std::collections::BTreeSet;
+use vocab::ClusterName;
+
+/// Keeps other appends to the cluster out until the transaction ends, and answers where it has usage rows. Whoever
+/// locks several clusters does so by name, so that no two wait for each other. NO KEY, so that rows which only refer to
+/// the cluster, such as outcomes and quotas, do not wait for an ingest.
+pub(crate) async fn lock_cluster(connection: &mut PgConnection, name: &ClusterName) -> Result<Span, StoreError> {
+    sqlx::query_as("SELECT first_hour, last_hour FROM clusters WHERE name = $1 FOR NO KEY UPDATE")
+        .bind(name.as_str())
+        .fetch_optional(connection)
+        .await?
+        .map(span)
+        .ok_or_else(|| StoreError::not_found(WHAT, name))?
+}
+
+/// For batches whose insert is one statement, which would not say whose cluster is missing.
+pub(crate) async fn require_clusters<'a>(
+    connection: &mut PgConnection,
+    names: impl Iterator<Item = &'a ClusterName>,
+) -> Result<(), StoreError> {
+    let names: BTreeSet<&str> = names.map(ClusterName::as_str).collect();
+    let query = sqlx::query_scalar::<_, String>(
+        "SELECT wanted FROM unnest($1::text[]) AS wanted
+         WHERE wanted NOT IN (SELECT name FROM clusters) ORDER BY wanted LIMIT 1",
+    );
+    let missing = query.bind(Vec::from_iter(names)).fetch_optional(connection).await?;
+    missing.map_or(Ok(()), |name| Err(StoreError::not_found(WHAT, &name)))
+}
+
+/// For what touches the usage of all of them.
+pub(crate) async fn lock_all_clusters(connection: &mut PgConnection) -> Result<(), StoreError> {
+    sqlx::query("SELECT FROM clusters ORDER BY name FOR NO KEY UPDATE").execute(connection).await?;
+    Ok(())
+}
+
+/// Keeps other writers of the clusters' rows out until the transaction ends, as an append does: what is read now is what the
+/// transaction will replace.
+pub(crate) async fn lock_clusters(
+    connection: &mut PgConnection,
+    names: impl Iterator<Item = &ClusterName>,
+) -> Result<(), StoreError> {
+    let names: BTreeSet<&str> = names.map(ClusterName::as_str).collect();
+    sqlx::query("SELECT 1 FROM clusters WHERE name = ANY ($1) ORDER BY name FOR UPDATE")
+        .bind(Vec::from_iter(names))
+        .execute(connection)
+        .await?;
+    Ok(())
+}

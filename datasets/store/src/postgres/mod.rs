@@ -1,0 +1,198 @@
+//! Postgres: its connections and transactions, and the SQL that it alone understands.
+
+pub(crate) mod audit;
+mod clusters;
+mod etas;
+pub(crate) mod inspect;
+mod journal;
+mod leases;
+mod outcomes;
+mod sizes;
+#[path = "../sql/mod.rs"]
+mod sql;
+mod usage;
+
+use crate::audit::not_audited;
+use crate::migrations;
+use crate::store::Store;
+use crate::stored::signed;
+use crate::transaction::Transaction;
+use crate::{AuditRecord, Backend, Lease, StoreError};
+use async_trait::async_trait;
+use audit::insert_all;
+use leases::prove;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, raw_sql};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Long enough for a connection across a continent, short enough that a request does not hang on a dead database.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// A service needs a few: one for each pool's writer that commits, one for the refresh, the rest for requests.
+const MAX_CONNECTIONS: u32 = 10;
+
+/// Set for every session of this program.
+const SESSION: [(&str, &str); 8] = [
+    // Statements here are short or scan once: compiling them costs more (0.3 s measured for a merge) than it saves.
+    ("jit", "off"),
+    // Nobody waits for a lock without an end. An append of a year of a large cluster takes less.
+    ("lock_timeout", "30s"),
+    // A program that died inside a transaction must not hold the row of a cluster.
+    // It is also how long a writer that stands still may keep another one from taking its lease.
+    ("idle_in_transaction_session_timeout", "10s"),
+    // A program that stands still while it hands over rows holds locks, and is not idle by the words of Postgres. Ordinary
+    // statements of the service have less.
+    ("statement_timeout", "10min"),
+    // A machine that is gone says nothing: within half a minute it is known to be.
+    ("tcp_keepalives_idle", "15"),
+    ("tcp_keepalives_interval", "5"),
+    ("tcp_keepalives_count", "3"),
+    ("timezone", "UTC"),
+];
+
+/// For what reads or writes much, to the end of its transaction: [`LONG_STATEMENT`](crate::LONG_STATEMENT).
+pub(crate) const LONG: &str = "SET LOCAL statement_timeout = '10min'";
+
+pub(crate) struct PostgresStore {
+    pub pool: PgPool,
+    /// A connection of its own for leases: a beat must not wait behind those who write.
+    pub beats: PgPool,
+    /// Another one that asks whether the server is there and takes writes: neither a full pool nor a lease that is waited for may
+    /// look like a server that is gone.
+    pub pulse: PgPool,
+    /// What every write proves.
+    pub lease: Option<Lease>,
+    /// The entry of the audit that is a part of every write.
+    pub audit: Option<Arc<AuditRecord>>,
+}
+
+/// The names by which the shared SQL knows this database.
+pub(crate) use PostgresStore as SqlStore;
+pub(crate) use sqlx::PgConnection as SqlConnection;
+
+impl PostgresStore {
+    pub async fn connect(options: PgConnectOptions, statement_limit: Duration) -> Result<Self, StoreError> {
+        let options = Self::session(options);
+        let mut connection = Self::first_connection(&options).await?;
+        migrations::POSTGRES.run(&mut connection).await?;
+        connection.close().await?;
+        // Of one option that comes twice Postgres takes the second.
+        Ok(Self::lazily(options.options([("statement_timeout", statement_limit.as_millis().to_string())])))
+    }
+
+    /// What every session of this program has.
+    pub fn session(options: PgConnectOptions) -> PgConnectOptions {
+        // Errors reach the caller, who knows what they mean; an append of a second is no incident.
+        options.application_name("headroom").options(SESSION).disable_statement_logging()
+    }
+
+    /// A connection of its own: it says why it was refused, where a pool retries until it runs out of time.
+    pub async fn first_connection(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+        let connecting = tokio::time::timeout(CONNECT_WITHIN, PgConnection::connect_with(options)).await;
+        let late = |_| StoreError::Unavailable { reason: format!("no answer within {} s", CONNECT_WITHIN.as_secs()) };
+        Ok(connecting.map_err(late)??)
+    }
+
+    /// Connects when it is asked for something.
+    pub fn lazily(options: PgConnectOptions) -> Self {
+        let pool = |connections| PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WITHIN);
+        let beats = pool(1).connect_lazy_with(options.clone());
+        let pulse = pool(1).connect_lazy_with(options.clone());
+        Self { pool: pool(MAX_CONNECTIONS).connect_lazy_with(options), beats, pulse, lease: None, audit: None }
+    }
+
+    /// Connections for reads.
+    pub fn readers(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Connections for single statements that write without a lease.
+    #[expect(clippy::unnecessary_wraps, reason = "SQLite checks its file here")]
+    pub fn writer(&self) -> Result<&PgPool, StoreError> {
+        Ok(&self.pool)
+    }
+
+    /// The connection that asks whether the server answers.
+    #[expect(clippy::unnecessary_wraps, reason = "SQLite checks its file here")]
+    pub fn pulse(&self) -> Result<&PgPool, StoreError> {
+        Ok(&self.pulse)
+    }
+
+    /// Begins a write that proves that the server takes writes.
+    pub async fn begin_proof(&self) -> Result<Transaction<Postgres>, StoreError> {
+        let mut transaction = Transaction::begin(&self.pulse, "BEGIN").await?;
+        // A service that proves at the same moment proves it for both.
+        sqlx::query("SET LOCAL lock_timeout = '1s'").execute(&mut *transaction).await?;
+        Ok(transaction)
+    }
+
+    /// The epoch in which is written, if a lease is held.
+    pub fn epoch(&self) -> Result<Option<i64>, StoreError> {
+        self.lease.as_ref().map(|lease| signed("epoch", lease.epoch)).transpose()
+    }
+
+    /// READ COMMITTED, the default: each statement sees what was committed before it began, so that what is read after
+    /// waiting for a lock is what the lock protects.
+    pub async fn begin(&self) -> Result<Transaction<Postgres>, StoreError> {
+        let mut transaction = Transaction::begin(&self.pool, "BEGIN").await?;
+        if let Some(lease) = &self.lease {
+            prove(&mut transaction, lease).await?;
+        }
+        self.insert_audit(&mut transaction).await?;
+        Ok(transaction)
+    }
+
+    /// As [`begin`](Self::begin), for what may take long.
+    pub async fn begin_long(&self) -> Result<Transaction<Postgres>, StoreError> {
+        let mut transaction = self.begin().await?;
+        raw_sql(LONG).execute(&mut *transaction).await?;
+        Ok(transaction)
+    }
+
+    /// Writes the entry of the audit, where the write has one.
+    pub async fn insert_audit(&self, transaction: &mut PgConnection) -> Result<(), StoreError> {
+        match &self.audit {
+            Some(record) => insert_all(transaction, std::slice::from_ref(record)).await.map_err(not_audited),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins reads that see the database at one instant.
+    pub async fn begin_reading(&self) -> Result<Transaction<Postgres>, StoreError> {
+        Transaction::begin(&self.pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+    }
+}
+
+/// Promotions are rare: one at a time, while reads go on. Not the cluster's lock, which an ingest may hold for long.
+pub(crate) async fn lock_promotions(connection: &mut PgConnection) -> Result<(), StoreError> {
+    sqlx::query("LOCK TABLE promotions IN SHARE ROW EXCLUSIVE MODE").execute(connection).await?;
+    Ok(())
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn backend(&self) -> Backend {
+        Backend::Postgres
+    }
+
+    fn held(&self, lease: Lease) -> Arc<dyn Store> {
+        let (pool, beats, pulse) = (self.pool.clone(), self.beats.clone(), self.pulse.clone());
+        Arc::new(Self { pool, beats, pulse, lease: Some(lease), audit: self.audit.clone() })
+    }
+
+    fn audited(&self, record: AuditRecord) -> Arc<dyn Store> {
+        let (pool, beats, pulse) = (self.pool.clone(), self.beats.clone(), self.pulse.clone());
+        Arc::new(Self { pool, beats, pulse, lease: self.lease.clone(), audit: Some(Arc::new(record)) })
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::query("SELECT 1").execute(&self.pulse).await?;
+        Ok(())
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+        self.beats.close().await;
+        self.pulse.close().await;
+    }
+}

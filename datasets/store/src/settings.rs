@@ -1,0 +1,100 @@
+//! Settings of pools: a text that this crate does not read, replaced only by a writer that names the last version; and which
+//! side places the tasks of each pool.
+
+use crate::stored::Stamp;
+use crate::{AuditRecord, StoreError};
+use async_trait::async_trait;
+use vocab::{PlacedBy, PoolId, UnixSeconds};
+
+row! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct StoredSettings {
+        pub settings_json: String,
+        /// 1 for the first text of a pool, one more with each that replaces it.
+        pub version: i64,
+    }
+}
+
+/// Which side places the tasks of a pool, and who decided it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolPlacement {
+    pub placed_by: PlacedBy,
+    /// None where the migration to this schema decided.
+    pub since: Option<UnixSeconds>,
+    /// The name of a token, or `migration`.
+    pub set_by: String,
+}
+
+#[async_trait]
+pub trait SettingsStore: Sync {
+    /// Stores the text if the pool's version is the expected one, `None` meaning that nothing is stored yet. Answers
+    /// the new version.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] where another version is stored; [`StoreError::NotFound`] where the cluster is unknown.
+    async fn put_settings(&self, pool: &PoolId, settings_json: &str, expected: Option<i64>) -> Result<i64, StoreError> {
+        self.put_settings_and_placement(pool, settings_json, expected, None).await
+    }
+
+    /// As [`put_settings`](Self::put_settings); replaces the placement in the same transaction.
+    ///
+    /// # Errors
+    /// As there.
+    async fn put_settings_and_placement(
+        &self,
+        pool: &PoolId,
+        settings_json: &str,
+        expected: Option<i64>,
+        placement: Option<&PoolPlacement>,
+    ) -> Result<i64, StoreError>;
+
+    async fn settings(&self, pool: &PoolId) -> Result<Option<StoredSettings>, StoreError>;
+
+    /// Decides the placement of an undecided pool, and writes the audit record with it. Answers the placement in force: that of
+    /// an earlier decision, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where the cluster is unknown.
+    async fn decide_placement(
+        &self,
+        pool: &PoolId,
+        placed_by: PlacedBy,
+        audit: &AuditRecord,
+    ) -> Result<PoolPlacement, StoreError>;
+
+    /// None while it is undecided.
+    async fn placement(&self, pool: &PoolId) -> Result<Option<PoolPlacement>, StoreError>;
+}
+
+pub(crate) const DECIDE: &str =
+    "INSERT INTO pool_placement (cluster, gpu_model, placed_by, since, set_by) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (cluster, gpu_model) DO NOTHING";
+pub(crate) const REPLACE: &str =
+    "INSERT INTO pool_placement (cluster, gpu_model, placed_by, since, set_by) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (cluster, gpu_model) DO UPDATE
+     SET placed_by = excluded.placed_by, since = excluded.since, set_by = excluded.set_by";
+pub(crate) const READ: &str =
+    "SELECT placed_by, since, set_by FROM pool_placement WHERE cluster = $1 AND gpu_model = $2";
+
+row! {
+    pub(crate) struct PlacementRow {
+        pub placed_by: String,
+        pub since: Option<Stamp>,
+        pub set_by: String,
+    }
+}
+
+impl TryFrom<PlacementRow> for PoolPlacement {
+    type Error = StoreError;
+
+    fn try_from(row: PlacementRow) -> Result<Self, StoreError> {
+        let placed_by = PlacedBy::parse(&row.placed_by)
+            .ok_or_else(|| StoreError::corrupt("placed_by", &format!("{:?} is no side", row.placed_by)))?;
+        Ok(Self { placed_by, since: row.since.map(|since| since.0), set_by: row.set_by })
+    }
+}
+
+pub(crate) fn another_version(pool: &PoolId, expected: Option<i64>) -> StoreError {
+    let expected = expected.map_or("none".to_owned(), |version| version.to_string());
+    StoreError::conflict("settings of", pool, format!("version {expected} was expected, another one is stored"))
+}

@@ -1,0 +1,44 @@
+use super::SqlStore;
+use crate::StoreError;
+use crate::clusters::{Cluster, ClusterRow, ClusterStore, WHAT};
+use crate::stored::all;
+use async_trait::async_trait;
+use vocab::ClusterName;
+
+#[async_trait]
+impl ClusterStore for SqlStore {
+    async fn put_cluster(&self, cluster: &Cluster) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO clusters (name, time_zone, calendar) VALUES ($1, $2, $3)
+             ON CONFLICT (name) DO UPDATE SET time_zone = excluded.time_zone, calendar = excluded.calendar",
+        )
+        .bind(cluster.name.as_str())
+        .bind(&cluster.time_zone)
+        .bind(&cluster.calendar)
+        .execute(self.writer()?)
+        .await?;
+        Ok(())
+    }
+
+    async fn cluster(&self, name: &ClusterName) -> Result<Option<Cluster>, StoreError> {
+        sqlx::query_as::<_, ClusterRow>("SELECT name, time_zone, calendar FROM clusters WHERE name = $1")
+            .bind(name.as_str())
+            .fetch_optional(self.readers())
+            .await?
+            .map(TryInto::try_into)
+            .transpose()
+    }
+
+    async fn clusters(&self) -> Result<Vec<Cluster>, StoreError> {
+        let query = sqlx::query_as::<_, ClusterRow>("SELECT name, time_zone, calendar FROM clusters ORDER BY name");
+        all(query.fetch_all(self.readers()).await?)
+    }
+
+    async fn usage_version(&self, name: &ClusterName) -> Result<i64, StoreError> {
+        sqlx::query_scalar("SELECT usage_version FROM clusters WHERE name = $1")
+            .bind(name.as_str())
+            .fetch_optional(self.readers())
+            .await?
+            .ok_or_else(|| StoreError::not_found(WHAT, name))
+    }
+}

@@ -1,0 +1,89 @@
+use super::SqlStore;
+use crate::StoreError;
+use crate::error::unless_missing;
+use crate::pool_states::{PoolStateStore, ReceivedState, StateRow, received};
+use crate::stored::{Stamp, milli, signed};
+use async_trait::async_trait;
+use sqlx::AssertSqlSafe;
+use vocab::{PoolId, PoolState, UnixSeconds};
+
+#[async_trait]
+impl PoolStateStore for SqlStore {
+    async fn put_pool_state(&self, state: &PoolState, received_at: UnixSeconds) -> Result<bool, StoreError> {
+        let (cluster, gpu_model) = (state.pool.cluster.as_str(), state.pool.gpu_model.as_str());
+        let mut transaction = self.begin().await?;
+        let taken = sqlx::query(
+            "INSERT INTO pool_states AS stored
+                 (cluster, gpu_model, capacity_milli, idle_milli, longest_quota_wait_s, as_of, received_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT (cluster, gpu_model) DO UPDATE
+             SET capacity_milli = excluded.capacity_milli, idle_milli = excluded.idle_milli,
+                 longest_quota_wait_s = excluded.longest_quota_wait_s,
+                 as_of = excluded.as_of, received_at = excluded.received_at
+             WHERE stored.as_of <= excluded.as_of OR stored.as_of > excluded.received_at",
+        )
+        .bind(cluster)
+        .bind(gpu_model)
+        .bind(milli(state.capacity))
+        .bind(milli(state.idle))
+        .bind(signed("longest quota wait", state.longest_quota_wait_s)?)
+        .bind(Stamp(state.as_of))
+        .bind(Stamp(received_at))
+        .execute(&mut *transaction)
+        .await
+        .map_err(unless_missing("cluster", cluster))?;
+        if taken.rows_affected() == 0 {
+            transaction.commit().await?;
+            return Ok(false);
+        }
+        let clearing = sqlx::query("DELETE FROM pool_state_spot WHERE cluster = $1 AND gpu_model = $2");
+        clearing.bind(cluster).bind(gpu_model).execute(&mut *transaction).await?;
+        for (hours, spot) in &state.spot_by_guarantee {
+            sqlx::query(
+                "INSERT INTO pool_state_spot (cluster, gpu_model, guarantee_hours, spot_milli) VALUES ($1, $2, $3, $4)",
+            )
+            .bind(cluster)
+            .bind(gpu_model)
+            .bind(i64::from(hours.get()))
+            .bind(milli(*spot))
+            .execute(&mut *transaction)
+            .await?;
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    async fn delete_pool_state(&self, pool: &PoolId) -> Result<(), StoreError> {
+        let (cluster, gpu_model) = (pool.cluster.as_str(), pool.gpu_model.as_str());
+        let mut transaction = self.begin().await?;
+        for table in ["pool_state_spot", "pool_states"] {
+            let statement = format!("DELETE FROM {table} WHERE cluster = $1 AND gpu_model = $2");
+            sqlx::query(AssertSqlSafe(statement)).bind(cluster).bind(gpu_model).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn pool_state(&self, pool: &PoolId) -> Result<Option<ReceivedState>, StoreError> {
+        let (cluster, gpu_model) = (pool.cluster.as_str(), pool.gpu_model.as_str());
+        // One snapshot for both statements: a state must not be read with the spot of another.
+        let mut snapshot = self.begin_reading().await?;
+        let row: Option<StateRow> = sqlx::query_as(
+            "SELECT cluster, gpu_model, capacity_milli, idle_milli, longest_quota_wait_s, as_of, received_at
+             FROM pool_states WHERE cluster = $1 AND gpu_model = $2",
+        )
+        .bind(cluster)
+        .bind(gpu_model)
+        .fetch_optional(&mut *snapshot)
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        let spot: Vec<(i64, i64)> = sqlx::query_as(
+            "SELECT guarantee_hours, spot_milli FROM pool_state_spot WHERE cluster = $1 AND gpu_model = $2",
+        )
+        .bind(cluster)
+        .bind(gpu_model)
+        .fetch_all(&mut *snapshot)
+        .await?;
+        received(&row, &spot).map(Some)
+    }
+}

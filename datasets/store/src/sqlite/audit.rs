@@ -1,0 +1,29 @@
+use crate::StoreError;
+use crate::audit::AuditRecord;
+use crate::stored::Stamp;
+use sqlx::SqliteConnection;
+use std::borrow::Borrow;
+
+/// Writes entries in the transaction of what they tell of, in their order. The statement is prepared once, and no network lies
+/// between.
+pub(crate) async fn insert_all<R>(connection: &mut SqliteConnection, records: &[R]) -> Result<(), StoreError>
+where
+    R: Borrow<AuditRecord> + Sync,
+{
+    for record in records.iter().map(Borrow::borrow) {
+        sqlx::query(
+            "INSERT INTO audit (at, actor, token_id, action, target, status, detail_json)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        )
+        .bind(Stamp(record.at))
+        .bind(&record.actor)
+        .bind(&record.token_id)
+        .bind(&record.action)
+        .bind(&record.target)
+        .bind(i64::from(record.status))
+        .bind(&record.detail_json)
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
+}

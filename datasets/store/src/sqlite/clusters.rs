@@ -1,0 +1,34 @@
+use crate::StoreError;
+use crate::clusters::WHAT;
+use crate::stored::{Span, span};
+use sqlx::SqliteConnection;
+use vocab::ClusterName;
+
+/// Answers where the cluster has usage rows. A transaction that writes is a lock on everything, so none is needed.
+pub(crate) async fn require_cluster(connection: &mut SqliteConnection, name: &ClusterName) -> Result<Span, StoreError> {
+    sqlx::query_as("SELECT first_hour, last_hour FROM clusters WHERE name = $1")
+        .bind(name.as_str())
+        .fetch_optional(connection)
+        .await?
+        .map(span)
+        .ok_or_else(|| StoreError::not_found(WHAT, name))?
+}
+
+/// Refuses the first cluster that is unknown.
+pub(crate) async fn require_clusters(
+    connection: &mut SqliteConnection,
+    names: impl Iterator<Item = &ClusterName>,
+) -> Result<(), StoreError> {
+    for name in names {
+        require_cluster(&mut *connection, name).await?;
+    }
+    Ok(())
+}
+
+/// Nothing to lock: a transaction that writes has the whole database.
+pub(crate) async fn lock_clusters(
+    _connection: &mut SqliteConnection,
+    _names: impl Iterator<Item = &ClusterName>,
+) -> Result<(), StoreError> {
+    Ok(())
+}

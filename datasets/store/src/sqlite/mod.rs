@@ -1,0 +1,244 @@
+//! SQLite: its file, its connections and transactions, and the SQL that it alone understands.
+
+pub(crate) mod audit;
+mod clusters;
+mod etas;
+pub(crate) mod inspect;
+mod journal;
+mod leases;
+mod outcomes;
+mod sizes;
+#[path = "../sql/mod.rs"]
+mod sql;
+mod usage;
+
+use crate::audit::not_audited;
+use crate::file::DatabaseFile;
+use crate::migrations;
+use crate::store::Store;
+use crate::stored::signed;
+use crate::transaction::Transaction;
+use crate::{AuditRecord, Backend, Lease, StoreError};
+use async_trait::async_trait;
+use audit::insert_all;
+use leases::prove;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long to wait for a writer in another process.
+const BUSY_WITHIN: Duration = Duration::from_secs(5);
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+/// How long to wait for a writer in this process: an ingest of a year may be at work.
+const WRITER_WITHIN: Duration = Duration::from_secs(30);
+/// Enough for requests next to a load, each of which is a thread of its own.
+const READERS: u32 = 4;
+
+pub(crate) struct SqliteStore {
+    pub writer: SqlitePool,
+    pub readers: SqlitePool,
+    /// What was opened; `None` where nothing is written.
+    file: Option<Arc<DatabaseFile>>,
+    /// What every write proves.
+    pub lease: Option<Lease>,
+    /// The entry of the audit that is a part of every write.
+    pub audit: Option<Arc<AuditRecord>>,
+}
+
+/// The names by which the shared SQL knows this database.
+pub(crate) use SqliteStore as SqlStore;
+pub(crate) use sqlx::SqliteConnection as SqlConnection;
+
+impl SqliteStore {
+    pub async fn connect(path: &str, statement_limit: Duration) -> Result<Self, StoreError> {
+        let options = Self::options(path)
+            .busy_timeout(BUSY_WITHIN.min(statement_limit))
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // In WAL mode, NORMAL may lose the last commits when the power fails: what was acknowledged must stay.
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true);
+        let writer = open_writer(&options).await?;
+        migrate(&writer).await?;
+        let file = DatabaseFile::opened(path)?;
+        // From here on a file that is missing was deleted: a new one in its place would be a database without content.
+        let options = options.create_if_missing(false);
+        writer.set_connect_options(options.clone());
+        // One stays open: while the disk is full no first connection can be opened, since it makes a file beside the database.
+        let readers = SqlitePoolOptions::new().max_connections(READERS).min_connections(1).acquire_timeout(BUSY_WITHIN);
+        let readers = readers.connect_lazy_with(options.pragma("query_only", "on"));
+        let store = Self { writer, readers, file: Some(Arc::new(file)), lease: None, audit: None };
+        store.ping().await?;
+        Ok(store)
+    }
+
+    /// A file as it is.
+    pub fn options(path: &str) -> SqliteConnectOptions {
+        // Errors reach the caller, who knows what they mean; an append of a second is no incident.
+        SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_WITHIN).disable_statement_logging()
+    }
+
+    /// Opens the file when it is asked for something.
+    pub fn lazily(options: SqliteConnectOptions) -> Self {
+        let pool = || SqlitePoolOptions::new().max_connections(1).acquire_timeout(BUSY_WITHIN);
+        let writer = pool().connect_lazy_with(options.clone());
+        let readers = pool().max_connections(READERS).connect_lazy_with(options);
+        Self { writer, readers, file: None, lease: None, audit: None }
+    }
+
+    /// Connections for reads.
+    pub fn readers(&self) -> &SqlitePool {
+        &self.readers
+    }
+
+    /// Connections for reads, of a file that is still the one that was opened, and a database.
+    pub fn pulse(&self) -> Result<&SqlitePool, StoreError> {
+        self.check_file()?;
+        Ok(&self.readers)
+    }
+
+    /// Begins a write that proves that the file takes writes.
+    pub async fn begin_proof(&self) -> Result<Transaction<Sqlite>, StoreError> {
+        self.check_file()?;
+        self.begin_unproved().await
+    }
+
+    /// As [`begin`](Self::begin): a statement has no limit here.
+    pub async fn begin_long(&self) -> Result<Transaction<Sqlite>, StoreError> {
+        self.begin().await
+    }
+
+    /// The epoch in which is written, if a lease is held.
+    pub fn epoch(&self) -> Result<Option<i64>, StoreError> {
+        self.lease.as_ref().map(|lease| signed("epoch", lease.epoch)).transpose()
+    }
+
+    /// IMMEDIATE, so that it waits for another writer here: a transaction that begins by reading and then writes is
+    /// refused at once where another one wrote in between, however long the timeout.
+    pub async fn begin(&self) -> Result<Transaction<Sqlite>, StoreError> {
+        let mut transaction = self.begin_unproved().await?;
+        if let Some(lease) = &self.lease {
+            prove(&mut transaction, lease).await?;
+        }
+        self.insert_audit(&mut transaction).await?;
+        Ok(transaction)
+    }
+
+    /// Writes the entry of the audit, where the write has one.
+    pub async fn insert_audit(&self, transaction: &mut SqliteConnection) -> Result<(), StoreError> {
+        match &self.audit {
+            Some(record) => insert_all(transaction, std::slice::from_ref(record)).await.map_err(not_audited),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a write that needs no lease.
+    pub async fn begin_unproved(&self) -> Result<Transaction<Sqlite>, StoreError> {
+        Transaction::begin(self.writer()?, "BEGIN IMMEDIATE").await
+    }
+
+    /// Begins reads that see the database at one instant.
+    pub async fn begin_reading(&self) -> Result<Transaction<Sqlite>, StoreError> {
+        Transaction::begin(&self.readers, "BEGIN").await
+    }
+
+    /// The connection that writes, to the file that was opened.
+    pub fn writer(&self) -> Result<&SqlitePool, StoreError> {
+        self.file.as_deref().map_or(Ok(()), DatabaseFile::check)?;
+        Ok(&self.writer)
+    }
+
+    /// Checks that the file is the one that was opened, and a database.
+    pub fn check_file(&self) -> Result<(), StoreError> {
+        self.file.as_deref().map_or(Ok(()), DatabaseFile::check_header)
+    }
+}
+
+/// Nothing to lock: a transaction that writes has the whole database.
+pub(crate) async fn lock_promotions(_connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// Writes a database into a new file.
+pub(crate) async fn copy(path: &str, file: &str) -> Result<(), StoreError> {
+    let mut connection = SqliteStore::options(path).connect().await?;
+    sqlx::query("VACUUM INTO $1").bind(file).execute(&mut connection).await?;
+    connection.close().await?;
+    Ok(())
+}
+
+/// Brings a file up to date, inside one transaction, since the migrator itself takes no lock on SQLite.
+async fn migrate(writer: &SqlitePool) -> Result<(), StoreError> {
+    let mut connection = writer.acquire().await?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    migrations::SQLITE.run(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// Where several programs turn a new file to WAL at once, SQLite tells all but one that it is busy, without waiting.
+async fn open_writer(options: &SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
+    let deadline = Instant::now() + BUSY_WITHIN;
+    loop {
+        let writer = SqlitePoolOptions::new().max_connections(1).acquire_timeout(WRITER_WITHIN);
+        match writer.connect_with(options.clone()).await.map_err(StoreError::from) {
+            Err(StoreError::Busy { .. }) if Instant::now() < deadline => tokio::time::sleep(BUSY_PAUSE).await,
+            opened => return opened,
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn backend(&self) -> Backend {
+        Backend::Sqlite
+    }
+
+    fn held(&self, lease: Lease) -> Arc<dyn Store> {
+        let (writer, readers, file) = (self.writer.clone(), self.readers.clone(), self.file.clone());
+        Arc::new(Self { writer, readers, file, lease: Some(lease), audit: self.audit.clone() })
+    }
+
+    fn audited(&self, record: AuditRecord) -> Arc<dyn Store> {
+        let (writer, readers, file) = (self.writer.clone(), self.readers.clone(), self.file.clone());
+        Arc::new(Self { writer, readers, file, lease: self.lease.clone(), audit: Some(Arc::new(record)) })
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::query("SELECT 1").execute(&self.readers).await?;
+        Ok(())
+    }
+
+    async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cluster, ClusterStore, UsageStore};
+    use vocab::{ClusterName, HourStart, MilliGpus, Organization, PoolId, SeriesId, UsageRow};
+
+    #[tokio::test]
+    async fn an_append_that_fills_the_disk_leaves_nothing_and_the_next_one_works() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::connect(folder.path().join("small.db").to_str().unwrap(), BUSY_WITHIN).await.unwrap();
+        let name = ClusterName::parse("earth").unwrap();
+        let cluster = Cluster { name: name.clone(), time_zone: "UTC".to_owned(), calendar: "none".to_owned() };
+        store.put_cluster(&cluster).await.unwrap();
+        let series =
+            SeriesId { pool: PoolId::parse("earth:A100").unwrap(), organization: Organization::parse("x").unwrap() };
+        let hour = |index: i64| HourStart::from_unix_s(index * 3_600).unwrap();
+        let row = |index| UsageRow { series: series.clone(), hour: hour(index), demand: MilliGpus::from_gpus(1) };
+        let rows: Vec<_> = (0..20_000).map(row).collect();
+        sqlx::query("PRAGMA max_page_count = 60").execute(&store.writer).await.unwrap();
+        let fault = store.append(&rows, &[]).await.unwrap_err();
+        assert!(matches!(fault, StoreError::Full { .. }), "{fault}");
+        assert_eq!(store.usage_range(&name).await.unwrap(), None);
+        sqlx::query("PRAGMA max_page_count = 100000").execute(&store.writer).await.unwrap();
+        assert_eq!(store.append(&rows, &[]).await.unwrap().usage.inserted, 20_000);
+    }
+}
