@@ -8,7 +8,7 @@ pub mod command;
 mod rules;
 mod token;
 
-pub use rules::{Need, Scoped, need, path_segment, queried, scoped_pool};
+pub use rules::{Need, cluster_in_query, decoded, path_segment, pool_in_path, pool_in_query, queried};
 pub use token::{ID_BYTES, NewToken, SECRET_BYTES, digest, split};
 
 use arc_swap::ArcSwap;
@@ -247,12 +247,6 @@ impl Default for Tokens {
 fn known(record: TokenRecord) -> (String, Known) {
     let (id, secret_sha256, until) = (record.id.clone(), record.secret_sha256.clone(), record.expires_at);
     (id, Known { secret_sha256, until, caller: Arc::new(Caller::of(record)) })
-}
-
-/// Percent-encoding undone, as in a path.
-#[must_use]
-pub fn decoded(text: &str) -> Option<std::borrow::Cow<'_, str>> {
-    rules::decoded(text, b'+')
 }
 
 /// The id of the token that a header `Authorization` carries, where it is one that the service could have made.

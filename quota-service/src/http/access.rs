@@ -1,9 +1,12 @@
 //! Lets in who may ask, and says who writes what.
 
+use super::routes::{AuditRule, OrganizationRule, Route, Scope};
 use super::{ApiError, names};
-use crate::access::{Caller, Need, Refused, Scoped, need, path_segment, queried, scoped_pool};
+use crate::access::{
+    Caller, Need, Refused, cluster_in_query, path_segment, pool_in_path, pool_in_query, queried,
+};
 use crate::refresh::Service;
-use axum::extract::{FromRequestParts, MatchedPath};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use serde::Serialize;
@@ -41,59 +44,56 @@ fn out_of_scope(what: &impl ToString) -> ApiError {
     ApiError::Forbidden { detail: format!("{} is out of the scope of the token", what.to_string()) }
 }
 
-/// Who asks, where they may ask for this.
+/// Caller of a request, where its token allows the request. A request without a row in the table needs the role `admin`.
 pub async fn admitted(
     service: &Service,
-    route: Option<&str>,
+    row: Option<&Route>,
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Arc<Caller>, ApiError> {
-    let need = need(method, route);
+    let need = row.map_or(Need::Admin, |row| row.role);
     if need == Need::Nothing {
         return Ok(Arc::new(Caller::anyone()));
     }
     let now = service.clock.now();
     let caller = service.tokens.admit(headers.get(header::AUTHORIZATION), now).map_err(ApiError::NoToken)?;
     if !caller.may(need) {
-        let detail = format!("{method} {} needs another role than the token has", route.unwrap_or_default());
+        let detail = format!("{method} {} needs another role than the token has", row.map_or(uri.path(), |row| row.path));
         return Err(ApiError::Forbidden { detail });
     }
     if caller.is_scoped() {
-        in_scope(service, &caller, method, route, uri).await?;
+        in_scope(service, &caller, row, uri).await?;
     }
     Ok(caller)
 }
 
-/// What the head of a request tells is in the scope; handlers see to their bodies.
-async fn in_scope(
-    service: &Service,
-    caller: &Caller,
-    method: &Method,
-    route: Option<&str>,
-    uri: &Uri,
-) -> Result<(), ApiError> {
-    let pool = match scoped_pool(method, route, uri) {
-        Scoped::Pool(pool) if caller.may_pool(&pool) => Some(pool),
-        Scoped::Cluster(cluster) if caller.may_cluster(&cluster) => None,
-        Scoped::Body => None,
-        Scoped::Pool(pool) => return Err(out_of_scope(&pool)),
-        Scoped::Cluster(cluster) => return Err(out_of_scope(&cluster)),
-        Scoped::Malformed => return Err(out_of_scope(&"what the request names")),
-        Scoped::Everything => return Err(out_of_scope(&"everything")),
-    };
-    let Some(mine) = caller.organization() else { return Ok(()) };
-    let is_mine = match (route.unwrap_or_default(), pool) {
-        (
-            "/quota" | "/v1/quota" | "/v1/quota/stream" | "/v1/quota/history" | "/v1/pools" | "/v1/tasks"
-            | "/v1/tasks/dry-run" | "/v1/usage",
-            _,
-        ) => true,
-        ("/v1/forecast", _) => queried(uri, "organization").is_some_and(|asked| asked == mine.as_str()),
-        (route, Some(pool)) if route.starts_with("/v1/tasks/{id}") => {
-            is_task_of(service, caller, &pool, uri, mine).await?
+/// Goes on where path and query are in the scope of the token; handlers check bodies.
+async fn in_scope(service: &Service, caller: &Caller, row: Option<&Route>, uri: &Uri) -> Result<(), ApiError> {
+    let scope = row.map_or(Scope::Everything, |row| row.scope);
+    let malformed = || out_of_scope(&"what the request names");
+    let pool = match scope {
+        Scope::PoolInPath => Some(pool_in_path(uri).ok_or_else(malformed)?),
+        Scope::PoolInQuery => Some(pool_in_query(uri).ok_or_else(malformed)?),
+        Scope::ClusterInQuery => {
+            let cluster = cluster_in_query(uri).ok_or_else(malformed)?;
+            if !caller.may_cluster(&cluster) {
+                return Err(out_of_scope(&cluster));
+            }
+            None
         }
-        _ => false,
+        Scope::Handler => None,
+        Scope::Everything => return Err(out_of_scope(&"everything")),
+    };
+    if let Some(pool) = pool.as_ref().filter(|pool| !caller.may_pool(pool)) {
+        return Err(out_of_scope(pool));
+    }
+    let Some(mine) = caller.organization() else { return Ok(()) };
+    let is_mine = match (row.map_or(OrganizationRule::Refused, |row| row.organization), pool) {
+        (OrganizationRule::Any, _) => true,
+        (OrganizationRule::Named, _) => queried(uri, "organization").is_some_and(|asked| asked == mine.as_str()),
+        (OrganizationRule::OwnTask, Some(pool)) => is_task_of(service, caller, &pool, uri, mine).await?,
+        (OrganizationRule::OwnTask, None) | (OrganizationRule::Refused, _) => false,
     };
     if is_mine { Ok(()) } else { Err(out_of_scope(&"what other organizations have")) }
 }
@@ -125,7 +125,9 @@ impl FromRequestParts<Arc<Service>> for Write {
 
     async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, ApiError> {
         let who = Who::from_request_parts(parts, service).await?;
-        let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let row = parts.extensions.get::<&'static Route>().copied();
+        debug_assert!(row.is_none_or(|row| row.audit == AuditRule::Entry), "the row of a handler that writes says so");
+        let route = row.map_or("", |row| row.path);
         let target = parts.uri.path_and_query().map_or("", |path| path.as_str());
         Ok(Self { action: format!("{} {route}", parts.method), target: target.to_owned(), who })
     }

@@ -1,11 +1,11 @@
 //! What every route may answer beside what is its own: said once, so that no route forgets it.
 
+use super::routes::row;
+use axum::http::Method;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi, PathItem, Ref, RefOr, Response};
 
-/// Of routes that are never refused: those who ask whether the service is well have to hear it.
-const NEVER_REFUSED: [&str; 2] = ["/healthz", "/readyz"];
 const OVERLOADED: &str = "Too much is asked at once, or it took too long; Retry-After says when to come back";
 
 /// Adds the answers that bodies, writes and overload have in common.
@@ -14,9 +14,10 @@ pub fn complete(document: &mut OpenApi) {
     document.components.get_or_insert_default().add_security_scheme("token", bearer);
     for (path, item) in &mut document.paths.paths {
         let PathItem { get, put, post, delete, .. } = item;
-        let writes = [put, post, delete].into_iter().flatten().map(|one| (one, true));
-        for (operation, writes) in get.iter_mut().map(|one| (one, false)).chain(writes) {
-            let is_open = NEVER_REFUSED.contains(&path.as_str());
+        let operations = [(Method::GET, get), (Method::PUT, put), (Method::POST, post), (Method::DELETE, delete)];
+        for (method, operation) in operations {
+            let (Some(operation), Some(row)) = (operation, row(&method, Some(path))) else { continue };
+            let (writes, is_open) = (method != Method::GET, row.is_probe());
             let may = [
                 (writes, "413", "The body is too large"),
                 (writes, "415", "The body is not said to be application/json"),

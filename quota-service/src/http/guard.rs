@@ -5,6 +5,7 @@
 //! else waits. Writes and other reads take one of their places, and are told to come back where there is none: a queue would
 //! only make all of them late.
 
+use super::routes::{LimitClass, Route};
 use super::transit::{Asked, Transit, Unfit};
 use super::{ApiError, forward};
 use crate::access::{Caller, Refused};
@@ -54,32 +55,16 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(200);
 /// Who is refused comes back after one of so many seconds: not all at once.
 const RETRY_SPREAD_S: u32 = 5;
 
-/// How a request is treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Read from memory, never refused.
-    Quota,
-    /// Written at each scrape: refused only where there is no room for its bytes.
-    Metrics,
-    /// Stays open.
-    Stream,
-    Write,
-    Read,
-}
-
-impl Kind {
-    pub fn of(route: Option<&str>, request: &Request) -> Self {
-        let waits =
-            || request.uri().query().is_some_and(|query| query.split('&').any(|part| part.starts_with("wait=")));
-        match route {
-            Some("/quota" | "/v1/quota") if waits() => Self::Stream,
-            Some("/quota" | "/v1/quota" | "/healthz" | "/readyz" | "/" | "/assets/{name}") => Self::Quota,
-            Some("/metrics") => Self::Metrics,
-            Some("/v1/quota/stream" | "/v1/events") => Self::Stream,
-            Some("/v1/tasks/dry-run") => Self::Read,
-            _ if [Method::GET, Method::HEAD].contains(request.method()) => Self::Read,
-            _ => Self::Write,
-        }
+/// Limit class of a request. One without a row is limited as what its method suggests.
+pub fn class(row: Option<&Route>, request: &Request) -> LimitClass {
+    let is_get = [Method::GET, Method::HEAD].contains(request.method());
+    let waits = || request.uri().query().is_some_and(|query| query.split('&').any(|part| part.starts_with("wait=")));
+    match row.map(|row| row.limit) {
+        Some(LimitClass::LongPoll) if waits() => LimitClass::Stream,
+        Some(LimitClass::LongPoll) => LimitClass::Memory,
+        Some(class) => class,
+        None if is_get => LimitClass::Read,
+        None => LimitClass::Write,
     }
 }
 
@@ -151,16 +136,16 @@ impl Guard {
 }
 
 /// Lets a request through, or says when to come back.
-pub async fn guarded(service: &Arc<Service>, guard: &Guard, kind: Kind, request: Request, next: Next) -> Response {
+pub async fn guarded(service: &Arc<Service>, guard: &Guard, class: LimitClass, request: Request, next: Next) -> Response {
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
     if address.is_some_and(|address| !guard.has_token(address, Instant::now())) {
         return ApiError::TooMany { rate: guard.limits.rate, retry_after_s: guard.retry_after_s() }.into_response();
     }
-    if kind == Kind::Stream {
+    if class == LimitClass::Stream {
         let Ok(place) = guard.streams.clone().try_acquire_owned() else { return guard.overloaded().await };
         return streamed(service, request, next, place).await;
     }
-    let has_written = kind == Kind::Write;
+    let has_written = class == LimitClass::Write;
     let places = if has_written { &guard.writes } else { &guard.reads };
     let Ok(place) = places.clone().try_acquire_owned() else { return guard.overloaded().await };
     let asked = Asked::of(&request);

@@ -23,6 +23,7 @@ mod placing_fault;
 mod pools;
 mod quota;
 mod refusals;
+mod routes;
 mod stream;
 mod tasks;
 mod transit;
@@ -42,13 +43,13 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use refusals::{Line, Refusals};
+use routes::LimitClass;
 use serving::hosts::Hosts;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -63,43 +64,10 @@ use utoipa_axum::routes;
 )]
 struct Document;
 
-/// The routes and the document that describes them: made from one list, so that they cannot disagree.
+/// The routes and the document that describes them: both made of the table.
 fn documented() -> OpenApiRouter<Arc<Service>> {
-    OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(quota::quota))
-        .routes(routes!(quota::quota_v1))
-        .routes(routes!(stream::stream))
-        .routes(routes!(explain::explain))
-        .routes(routes!(explain::history))
-        .routes(routes!(explain::forecast))
-        .routes(routes!(look::what_if))
-        .routes(routes!(look::demand))
-        .routes(routes!(look::promises))
-        .routes(routes!(look::runs))
-        .routes(routes!(overrides::list, overrides::create))
-        .routes(routes!(overrides::delete))
-        .routes(routes!(look::nodes))
-        .routes(routes!(pools::list))
-        .routes(routes!(pools::get_state, pools::put_state, pools::delete_state))
-        .routes(routes!(pools::get_settings, pools::put_settings))
-        .routes(routes!(usage::append))
-        .routes(routes!(audit::correct_usage))
-        .routes(routes!(nodes::list))
-        .routes(routes!(nodes::put, nodes::delete))
-        .routes(routes!(outcomes::record))
-        .routes(routes!(audit::correct_outcomes))
-        .routes(routes!(tasks::list, tasks::submit))
-        .routes(routes!(tasks::dry_run))
-        .routes(routes!(tasks::get, tasks::delete))
-        .routes(routes!(tasks::finish))
-        .routes(routes!(tasks::checkpoint))
-        .routes(routes!(tasks::speed))
-        .routes(routes!(tasks::explain))
-        .routes(routes!(pools::snapshot))
-        .routes(routes!(events::events))
-        .routes(routes!(audit::list))
-        .routes(routes!(health::healthz))
-        .routes(routes!(health::readyz))
+    let handlers = routes::ROUTES.iter().filter_map(|route| route.handler);
+    handlers.fold(OpenApiRouter::with_openapi(Document::openapi()), |router, handler| router.routes(handler()))
 }
 
 /// The OpenAPI document.
@@ -167,25 +135,27 @@ async fn pass(State(passing): State<Arc<Passing>>, mut request: Request, next: N
     let Passing { service, guard, answers, hosts, refusals } = passing.as_ref();
     let route = request.extensions().get::<axum::extract::MatchedPath>().cloned();
     let name = route.as_ref().map(axum::extract::MatchedPath::as_str);
-    let kind = guard::Kind::of(name, &request);
-    let caller = access::admitted(service, name, request.method(), request.uri(), request.headers()).await;
+    let row = routes::row(request.method(), name);
+    let class = guard::class(row, &request);
+    let caller = access::admitted(service, row, request.method(), request.uri(), request.headers()).await;
     let caller = caller.and_then(|caller| {
-        origin::check(service, hosts, &caller, name, &request)?;
+        origin::check(service, hosts, &caller, row, &request)?;
         request.extensions_mut().insert(caller);
+        row.map(|row| request.extensions_mut().insert(row));
         Ok(())
     });
-    let response = match (caller, kind) {
+    let response = match (caller, class) {
         (Err(refused), _) => {
             let response = refused.into_response();
             refusals.note(Line::of(&request), name, response.status());
             response
         }
-        (Ok(()), guard::Kind::Quota) => next.run(request).await,
-        (Ok(()), guard::Kind::Metrics) => guard::scraped(guard, request, next).await,
-        (Ok(()), kind) => {
+        (Ok(()), LimitClass::Memory | LimitClass::Probe) => next.run(request).await,
+        (Ok(()), LimitClass::Metrics) => guard::scraped(guard, request, next).await,
+        (Ok(()), class) => {
             let (span, begun, line) = (trace::request(&request, name), Instant::now(), Line::of(&request));
-            let response = guard::guarded(service, guard, kind, request, next).instrument(span.clone()).await;
-            if kind != guard::Kind::Stream {
+            let response = guard::guarded(service, guard, class, request, next).instrument(span.clone()).await;
+            if class != LimitClass::Stream {
                 metrics::requested(name.unwrap_or("none"), begun.elapsed());
             }
             trace::answered(&span, &response);

@@ -5,6 +5,7 @@
 
 use super::ApiError;
 use super::forward::FORWARDED;
+use super::routes::Route;
 use crate::access::Caller;
 use crate::args::Config;
 use crate::refresh::Service;
@@ -15,8 +16,6 @@ use axum::http::uri::Authority;
 use axum::http::{Method, Uri};
 use serving::hosts::Hosts;
 
-/// Probes ask by the address of a pod.
-const OF_ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
 const UNSAFE: [Method; 4] = [Method::POST, Method::PUT, Method::DELETE, Method::PATCH];
 
 /// The hosts under which the service is reached: those that are named, and where other services reach it.
@@ -41,7 +40,7 @@ pub fn check(
     service: &Service,
     hosts: &Hosts,
     caller: &Caller,
-    route: Option<&str>,
+    row: Option<&Route>,
     request: &Request,
 ) -> Result<(), ApiError> {
     let headers = request.headers();
@@ -49,7 +48,8 @@ pub fn check(
     let host = host.or_else(|| headers.get(HOST).and_then(|host| host.to_str().ok()));
     let is_checked = service.tokens.are_open() || !service.config.allowed_hosts.is_empty();
     if let Some(host) = host.filter(|host| is_checked && !hosts.is_ours(host))
-        && !route.is_some_and(|route| OF_ANY_HOST.contains(&route))
+        // Probes ask by the address of a pod.
+        && !row.is_some_and(Route::is_probe)
     {
         let detail = format!("the host {host:?} is not this service: ask for localhost, or name it in allowed_hosts");
         return Err(foreign("foreign-host", "The host is foreign", detail));

@@ -4,9 +4,10 @@
 
 use super::ApiError;
 use super::guard::Limits;
+use super::routes::{LimitClass, Route};
 use crate::access::Caller;
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
-use axum::extract::{ConnectInfo, MatchedPath, Request};
+use axum::extract::{ConnectInfo, Request};
 use axum::http::Method;
 use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
@@ -28,19 +29,6 @@ const REMEMBERED: usize = 4_096;
 /// The step in which a body of unknown length takes room.
 const STEP_BYTES: u64 = 1_024 * 1_024;
 
-/// Routes whose answers grow with a pool, its organizations or its history.
-const LARGE: [&str; 10] = [
-    "/v1/audit",
-    "/v1/demand",
-    "/v1/forecast",
-    "/v1/nodes",
-    "/v1/pools/{id}/nodes",
-    "/v1/pools/{id}/snapshot",
-    "/v1/quota/explain",
-    "/v1/quota/history",
-    "/v1/quota/what-if",
-    "/v1/tasks",
-];
 /// Large answers that are made at the same time: how much memory one takes is known only once it is made.
 const MAKERS: usize = 2;
 /// How long a request waits to be made among them.
@@ -77,8 +65,8 @@ impl Asked {
         let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| Client::Address(peer.0.ip()));
         let mut about = DefaultHasher::new();
         (request.method(), request.uri().path(), request.uri().query()).hash(&mut about);
-        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        let is_large = request.method() == Method::GET && route.is_some_and(|route| LARGE.contains(&route));
+        let row = request.extensions().get::<&'static Route>();
+        let is_large = request.method() == Method::GET && row.is_some_and(|row| row.limit == LimitClass::LargeRead);
         let client = token.map(Client::Token).or(address).unwrap_or(Client::Inside);
         Self { client, about: about.finish(), is_large }
     }
