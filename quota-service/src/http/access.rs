@@ -2,9 +2,7 @@
 
 use super::routes::{AuditRule, OrganizationRule, Route, Scope};
 use super::{ApiError, names};
-use crate::access::{
-    Caller, Need, Refused, cluster_in_query, path_segment, pool_in_path, pool_in_query, queried,
-};
+use crate::access::{Caller, Need, Refused, cluster_in_query, path_segment, pool_in_path, pool_in_query, queried};
 use crate::refresh::Service;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -59,7 +57,8 @@ pub async fn admitted(
     let now = service.clock.now();
     let caller = service.tokens.admit(headers.get(header::AUTHORIZATION), now).map_err(ApiError::NoToken)?;
     if !caller.may(need) {
-        let detail = format!("{method} {} needs another role than the token has", row.map_or(uri.path(), |row| row.path));
+        let detail =
+            format!("{method} {} needs another role than the token has", row.map_or(uri.path(), |row| row.path));
         return Err(ApiError::Forbidden { detail });
     }
     if caller.is_scoped() {

@@ -136,7 +136,13 @@ impl Guard {
 }
 
 /// Lets a request through, or says when to come back.
-pub async fn guarded(service: &Arc<Service>, guard: &Guard, class: LimitClass, request: Request, next: Next) -> Response {
+pub async fn guarded(
+    service: &Arc<Service>,
+    guard: &Guard,
+    class: LimitClass,
+    request: Request,
+    next: Next,
+) -> Response {
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
     if address.is_some_and(|address| !guard.has_token(address, Instant::now())) {
         return ApiError::TooMany { rate: guard.limits.rate, retry_after_s: guard.retry_after_s() }.into_response();

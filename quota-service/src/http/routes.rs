@@ -102,7 +102,13 @@ use OrganizationRule::{Any, Named, OwnTask, Refused};
 use Scope::{ClusterInQuery, Everything, Handler as InHandler, PoolInPath, PoolInQuery};
 
 /// A row that reads.
-const fn read(path: &'static str, role: Need, scope: Scope, organization: OrganizationRule, limit: LimitClass) -> Route {
+const fn read(
+    path: &'static str,
+    role: Need,
+    scope: Scope,
+    organization: OrganizationRule,
+    limit: LimitClass,
+) -> Route {
     Route { verb: Get, path, role, scope, organization, limit, audit: AuditRule::None, handler: None }
 }
 
