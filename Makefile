@@ -4,7 +4,7 @@ CARGO ?= cargo
 .PHONY: help demo test lint bench soak fuzz schemathesis deny doc
 
 help:
-	@echo 'make demo   the main job on made-up usage: generate, ingest, train, backtest, serve, report'
+	@echo 'make demo   the main job on a synthetic cluster: generate, ingest, train, serve, backtest, report'
 	@echo 'make test   every test, on SQLite and on a Postgres of its own, in a browser and against a Prometheus'
 	@echo 'make lint   formatting, and clippy with warnings as errors'
 	@echo 'make bench  quota answers, refresh, append and decisions, durable ones too, each beside a peer or a bound'
@@ -15,8 +15,9 @@ help:
 	@echo 'make deny   licences, bans and sources of what is built in; needs cargo-deny'
 	@echo 'make doc    documentation of the public items'
 
+# The programs of a first quota; the demo compiles the report once the quota is on the screen.
 demo:
-	$(CARGO) build --workspace --bins --locked
+	$(CARGO) build --package datasets-cli --package training --package quota-service --locked
 	tests/demo.sh
 
 # The programs first: suites run them as users do.

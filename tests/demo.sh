@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # tests/demo.sh [FOLDER]
 #
-# The main job on a made-up cluster, in a folder of its own (target/demo): no network but loopback, no database server, and no process
-# is left behind. `make demo` builds the programs first.
+# The main job on a synthetic cluster, in a folder of its own (target/demo): no network but loopback, no database server, and no process
+# is left behind. `make demo` compiles the programs of a first quota before; without FOLDER the program of the report is compiled when
+# its turn comes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +12,7 @@ PATH=$(cd "$target/debug" && pwd):$PATH
 out=$target/demo
 if [ -n "${1:-}" ]; then
     out=$1
-    # What is there may be someone's.
+    # Files that are there may be needed.
     [ ! -e "$out" ] || { echo "$out is there already: name a folder that is not" >&2; exit 2; }
 fi
 rm -rf "$out"
@@ -77,7 +78,7 @@ number() { sed -n "s/.*\"$1\": *\(-\{0,1\}[0-9]*\).*/\1/p" "$out/quota.json" | h
 cat <<'TEXT'
 A GPU cluster keeps cards idle, because nobody knows whether high-priority work will want them back within the hour.
 Headroom forecasts that work, and hands out what will be left as spot quota that keeps a promise: a task admitted for 4
-hours runs 4 hours with the probability that you chose. Here it does so for a made-up cluster, from jobs to a quota.
+hours runs 4 hours with the probability that you chose. Here it does so for a synthetic cluster, from jobs to a quota.
 TEXT
 
 step Generate 'five weeks of jobs on 287 nodes with 8 A100 GPUs each, seeded, in the shares that the GFS paper publishes'
@@ -90,10 +91,6 @@ run datasets describe
 
 step Train 'how much will high-priority work of each organization need over the next 4 hours, as a distribution?'
 run train --horizon 4h
-
-step Backtest 'the last week again, each hour forecast from the hours before it alone, beside simple rules'
-run train backtest --horizon 4h --from 2024-03-29T00:00:00+08:00 --to 2024-04-04T23:00:00+08:00 \
-    --out "$out/forecasts.csv" --pool-out "$out/pool_bounds.csv"
 
 step Serve 'the quota over HTTP, with a clock that starts after the newest usage (--as-of)'
 printf '$ quota-service --as-of latest\n'
@@ -115,9 +112,19 @@ curl --silent --show-error --fail "$url/v1/quota/explain?$pool&hours=4" | pretty
 awk '/"steps": \[/ { inside = 1; next } /\]/ { if (inside) exit } inside' "$out/explain.json"
 stop
 
+step Backtest 'the last week again, each hour forecast from the hours before it alone, beside simple rules'
+run train backtest --horizon 4h --from 2024-03-29T00:00:00+08:00 --to 2024-04-04T23:00:00+08:00 \
+    --out "$out/forecasts.csv" --pool-out "$out/pool_bounds.csv"
+
+# Where the caller names a folder, the caller has built all programs.
+if [ -z "${1:-}" ]; then
+    step Compile 'the program of the report: Parquet is the largest of the dependencies'
+    run "${CARGO:-cargo}" build --package notebooks-export --locked
+fi
+
 step Report 'the backtest as a page to read, a notebook, and tables'
 run notebooks-export report --forecasts "$out/forecasts.csv" --pool-bounds "$out/pool_bounds.csv" \
-    --capacity "$(number capacity_gpus)" --time-zone Asia/Shanghai --title 'Demo: the last week of a made-up cluster' \
+    --capacity "$(number capacity_gpus)" --time-zone Asia/Shanghai --title 'Demo: the last week of a synthetic cluster' \
     --out "$out/report"
 finish_step
 serving=$(sed -n 's/.*"aggregation": *"\([a-z-]*\)".*/\1/p' "$out/quota.json")
