@@ -4,6 +4,7 @@ import { address } from "./api.js";
 import { badge, h, s, say } from "./dom.js";
 import { count, NONE, number, percent, time } from "./format.js";
 import { Section } from "./section.js";
+import { firstSteps, STORIES, story } from "./story.js";
 
 /** A filter is worth its place from so many pools on. */
 const MANY = 6;
@@ -227,34 +228,6 @@ function poolTable(pools, view, changed) {
   );
 }
 
-/** What to do where there is nothing yet. */
-function beginning() {
-  const step = (words, command) => h("li", null, words, h("pre", null, h("code", null, command)));
-  return h(
-    "div",
-    { class: "notice absent" },
-    h(
-      "p",
-      null,
-      h("strong", null, "There is no pool yet. "),
-      "A pool is a cluster with a GPU model; it is there once its usage or its nodes are known.",
-    ),
-    h(
-      "ol",
-      null,
-      step(
-        "Read in the usage of a cluster, by hour and organization:",
-        "datasets ingest --format usage usage.csv --cluster NAME --capacity GPUS",
-      ),
-      step("Train a model on it; the first one of a cluster serves at once:", "train --horizon 4h --cluster NAME"),
-      step(
-        "To try it with made-up usage instead:",
-        "datasets generate --preset gfs-a100 --days 35 --organizations 84 --seed 7 --out demo",
-      ),
-    ),
-  );
-}
-
 const LEGEND = [
   ["hp", "HP demand now"],
   ["upper", "up to its 0.9 quantile"],
@@ -291,13 +264,15 @@ export function poolsPage() {
     sources: () => ({ list: "/v1/pools" }),
     render: ({ list: { pools } }) => {
       controls.hidden = pools.length < MANY;
-      if (pools.length === 0) return beginning();
+      if (pools.length === 0) return firstSteps();
       const found = pools.filter((pool) => pool.id.toLowerCase().includes(view.filter));
       const shown =
         found.length === pools.length
           ? count(pools.length, "pool")
           : `${number(found.length)} of ${count(pools.length, "pool")}`;
+      const stories = pools.length <= STORIES ? pools.map((pool) => story(pool, poolLink(pool.id))) : [];
       return [
+        stories,
         h("p", { class: "quiet" }, `${shown}, in GPUs.`),
         poolTable(ordered(found, view), view, () => section.redraw()),
         h(

@@ -40,7 +40,7 @@ struct Source {
     bytes: &'static [u8],
 }
 
-const SOURCES: [Source; 27] = files![
+const SOURCES: [Source; 28] = files![
     "index.html", HTML, "index.html";
     "style.css", STYLE, "style.css";
     "icon.svg", PICTURE, "icon.svg";
@@ -63,6 +63,7 @@ const SOURCES: [Source; 27] = files![
     "promises.js", SCRIPT, "promises.js";
     "runs.js", SCRIPT, "runs.js";
     "section.js", SCRIPT, "section.js";
+    "story.js", SCRIPT, "story.js";
     "tasks.js", SCRIPT, "tasks.js";
     "theme.js", SCRIPT, "theme.js";
     "timechart.js", SCRIPT, "timechart.js";

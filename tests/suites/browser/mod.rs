@@ -1,6 +1,7 @@
 //! The dashboard as people use it, in a browser. Where none is installed, the tests say so and pass.
 
 mod driver;
+mod first;
 mod kept;
 mod look;
 mod use_it;
