@@ -14,7 +14,6 @@ pub mod evidence;
 pub mod fleet;
 pub mod invariants;
 pub mod kept;
-pub mod leases;
 pub mod overrides;
 pub mod pipeline;
 pub mod policy;

@@ -122,7 +122,7 @@ pub(crate) fn played(
     config: &Config,
 ) -> Result<(String, Outcome), SimulatorError> {
     if name == CHRONUS {
-        return Ok((name.to_owned(), crate::chronus::run(world)?));
+        return Ok((name.to_owned(), crate::rivals::run::run(world)?));
     }
     let (shown, settings) = settings(name, trace, config)?;
     settings.check(world).map_err(PowerFault::from)?;

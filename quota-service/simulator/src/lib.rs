@@ -1,7 +1,7 @@
-//! The simulator: a trace on a virtual clock around `placement` and `forecaster`, with no decision of its own.
+//! The simulator: a trace on a virtual clock around `placement` and `forecaster`, with no decision of its own
+//! but those of [`rivals`], which the service never makes.
 
 pub mod args;
-pub mod chronus;
 pub mod commands;
 pub mod compare;
 pub mod cpu;
@@ -18,6 +18,7 @@ pub mod price;
 pub mod progress;
 pub mod quota;
 pub mod replay;
+pub mod rivals;
 pub mod run;
 pub mod saturated;
 pub mod spread;

@@ -5,9 +5,12 @@ use std::path::Path;
 use syn::visit::Visit;
 
 /// Folders of what is pure: no clock, no chance but from a seed, no order by hash.
-const PURE: [&str; 9] = [
+const PURE: [&str; 12] = [
     "quota-service/placement/src",
     "quota-service/cycle/src",
+    "quota-service/simulator/src/rivals/elastic",
+    "quota-service/simulator/src/rivals/timing",
+    "quota-service/simulator/src/rivals/leases.rs",
     "forecaster/src",
     "datasets/src/window.rs",
     "datasets/src/synthetic",

@@ -6,11 +6,12 @@ use super::show::{Named, figures, show};
 use super::{labels, profiles, summary, trace};
 use crate::args::Config;
 use crate::cpu;
-use command_line::{Exit, Failure, OutputFile, print_json, say};
-use placement::elastic::{
-    Chronus, Cornucopia, ElasticSrtf, Flow, JobFault, Label, ProfileFault, Scheduler, Srtf, Tiresias, TiresiasRules,
+use crate::rivals::elastic::{
+    Chronus, Cornucopia, ElasticSrtf, Flow, JobFault, Label, Scheduler, Srtf, Tiresias, TiresiasRules,
 };
-use placement::leases::LeaseSettings;
+use crate::rivals::leases::LeaseSettings;
+use command_line::{Exit, Failure, OutputFile, print_json, say};
+use placement::elastic::ProfileFault;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use vocab::TaskId;

@@ -3,7 +3,7 @@
 use super::commands::ElasticError;
 use super::draws::{Stream, stream};
 use super::trace::Row;
-use placement::elastic::Label;
+use crate::rivals::elastic::Label;
 use rand::RngExt;
 use std::collections::BTreeMap;
 use std::fmt::Write;

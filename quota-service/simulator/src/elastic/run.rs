@@ -1,6 +1,6 @@
 //! Elastic jobs on a virtual clock: a scheduler of `placement` says who holds how many GPUs, this says what comes of it.
 
-use placement::elastic::{Change, ElasticJob, JobNumber, Scheduler};
+use crate::rivals::elastic::{Change, ElasticJob, JobNumber, Scheduler};
 use std::collections::BTreeSet;
 
 /// A job of a trace; its number is its place in the list.

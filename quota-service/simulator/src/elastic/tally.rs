@@ -1,7 +1,7 @@
 //! What came of a run, as figures.
 
 use super::run::{Course, Job};
-use placement::elastic::Label;
+use crate::rivals::elastic::Label;
 use serde::Serialize;
 
 /// Figures of one policy on one cluster. Queueing is time without any GPU; interactive jobs are those that are, and not

@@ -2,7 +2,8 @@
 
 use super::run::{Costs, Course, Job, run};
 use super::{scheduler, summary};
-use placement::elastic::{ElasticJob, JobNumber, Label, Profile};
+use crate::rivals::elastic::{ElasticJob, JobNumber, Label};
+use placement::elastic::Profile;
 use std::sync::Arc;
 
 /// GPUs asked for, second of submission, seconds on that many GPUs; i: interactive, b: batch, f: batch that is not elastic.

@@ -1,8 +1,8 @@
 //! What a run is judged by (Lazer §2, §5.1).
 
 use super::work::{TimedJob, Work};
+use crate::rivals::timing::{Phase, Run};
 use placement::timing::predictor::DEFERRAL_MOST_MS;
-use placement::timing::{Phase, Run};
 use serde::Serialize;
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Timing: a list of jobs on so many GPUs under `placement::timing`, with phases of loading and saving.
+//! Timing: a list of jobs on so many GPUs under `crate::rivals::timing`, with phases of loading and saving.
 
 pub mod args;
 pub mod figures;
@@ -9,8 +9,8 @@ pub mod work;
 
 use crate::args::Config;
 use crate::commands::SimulatorError;
+use crate::rivals::timing::TimingPolicy;
 use args::Timing;
-use placement::timing::TimingPolicy;
 
 /// `simulate timing`.
 ///

@@ -1,9 +1,9 @@
-//! The clock: jobs come, train and finish; `placement::timing` decides.
+//! The clock: jobs come, train and finish; `crate::rivals::timing` decides.
 
 use super::figures::{Figures, Tally};
 use super::work::Work;
 use crate::cpu;
-use placement::timing::{Action, Event, JobNumber, Scheduler, TimingPolicy};
+use crate::rivals::timing::{Action, Event, JobNumber, Scheduler, TimingPolicy};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;

@@ -3,11 +3,11 @@
 use super::args::{Durations, Timing};
 use super::phases::Phases;
 use crate::commands::SimulatorError;
+use crate::rivals::timing::Ask;
 use crate::world::WorldError;
 use datasets::Calendar;
 use datasets::read::{ReadOptions, philly_models, philly_tasks};
 use placement::draw::Draw;
-use placement::timing::Ask;
 use std::collections::BTreeMap;
 use vocab::{ClusterName, GpuModel, Organization, Task, UnixSeconds};
 

@@ -1,10 +1,10 @@
-//! A run under leases: `placement::leases` decides in rounds, a renewal costs time.
+//! A run under leases: [`leases`](crate::rivals::leases) decides in rounds, a renewal costs time.
 
 use crate::cpu;
+use crate::rivals::leases::{LeaseChange, LeaseSettings, Leases};
 use crate::run::{Outcome, RunError};
 use crate::tally::{Tally, milli};
 use crate::world::World;
-use placement::leases::{LeaseChange, LeaseSettings, Leases};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;

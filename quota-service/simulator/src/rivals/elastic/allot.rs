@@ -12,7 +12,7 @@
 //! there are finitely many ways to hold finitely many GPUs.
 
 use super::job::{ElasticJob, JobNumber};
-use super::profile::Scaling;
+use placement::elastic::Scaling;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

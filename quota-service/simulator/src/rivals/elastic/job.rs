@@ -1,6 +1,6 @@
 //! A job whose GPUs may change while it runs.
 
-use super::profile::{Profile, Scaling};
+use placement::elastic::{Profile, Scaling};
 use std::sync::Arc;
 
 /// A job by its place in the order of submission: where nothing else decides, the lower one comes first.

@@ -1,11 +1,11 @@
 //! Jobs, GPUs and queues under a policy of timing: events go in, pauses, starts and deferrals come out.
 
 use super::gpus::Gpus;
-use super::history::History;
 use super::job::{Ask, Job, JobNumber, Phase, Run};
 use super::lazer::Lazer;
 use super::policy::TimingPolicy;
 use super::tiresias;
+use placement::timing::History;
 use std::collections::BTreeSet;
 
 /// What happens to a cluster.

@@ -18,7 +18,7 @@ use super::allot::Change;
 use super::gangs::{Keyed, admitted, changes};
 use super::job::{ElasticJob, JobNumber};
 use super::{Left, Scheduler};
-use crate::leases::LeaseSettings;
+use crate::rivals::leases::LeaseSettings;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Leases, as Chronus grants them: a task holds its GPUs for a fixed time, nobody is evicted inside it, and who holds what is
 //! decided anew in rounds. A rival that policies are compared with; the service does not use it.
 
-use crate::fleet::{EvictionSettings, Fleet, Gang, NodeError, Plan, PodPlace, ScoreRule, Workload};
+use placement::fleet::{EvictionSettings, Fleet, Gang, NodeError, Plan, PodPlace, ScoreRule, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{NodeId, TaskClass, TaskId, UnixSeconds};
 
@@ -146,9 +146,9 @@ impl Leases {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::GpuRequest;
-    use crate::fleet::PodRequest;
-    use crate::invariants;
+    use placement::fleet::GpuRequest;
+    use placement::fleet::PodRequest;
+    use placement::invariants;
 
     fn at(seconds: i64) -> UnixSeconds {
         UnixSeconds::new(1_700_000_000 + seconds)

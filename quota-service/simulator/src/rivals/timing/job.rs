@@ -1,6 +1,6 @@
 //! A job and the phases of its life (Lazer, figure 2).
 
-use super::history::History;
+use placement::timing::History;
 
 /// Position of a job in the list of those that were submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,8 +2,8 @@
 
 use super::allot::Change;
 use super::job::{ElasticJob, JobNumber};
-use super::profile::Scaling;
 use super::{Left, Scheduler};
+use placement::elastic::Scaling;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 

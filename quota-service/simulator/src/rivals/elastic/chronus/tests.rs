@@ -1,7 +1,8 @@
 //! Promises and leases by hand, and what holds for every one of them.
 
 use super::*;
-use crate::elastic::{Label, Profile};
+use crate::rivals::elastic::Label;
+use placement::elastic::Profile;
 use proptest::prelude::*;
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 use super::job::{JobNumber, Phase};
 use super::observed::Observed;
 use super::policy::{Futile, LazerRules};
-use super::predictor::{Context, DEFERRAL_MOST_MS, Predictor, Stage};
 use super::scheduler::{Action, Scheduler};
+use placement::timing::predictor::{Context, DEFERRAL_MOST_MS, Predictor, Stage};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 /// The hour over which arrivals are averaged (Lazer §4.2).

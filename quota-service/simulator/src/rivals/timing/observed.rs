@@ -1,7 +1,7 @@
 //! What came of deferrals: F, the load that would have been in vain.
 
 use super::job::JobNumber;
-use super::predictor::Context;
+use placement::timing::predictor::Context;
 use std::collections::VecDeque;
 
 /// A deferral of which F is not yet known.

@@ -2,7 +2,7 @@
 
 use super::queues::{Feedback, Learned, Queue, Run, Thresholds};
 use super::*;
-use crate::leases::LeaseSettings;
+use crate::rivals::leases::LeaseSettings;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
