@@ -2,6 +2,7 @@
 //! somewhere.
 
 mod arrows;
+mod glossary;
 mod lengths;
 mod links;
 mod words;
