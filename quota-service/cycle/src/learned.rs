@@ -31,6 +31,7 @@ pub struct Moving {
 }
 
 impl Learned {
+    /// A learner that has seen nothing.
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
         let (live, risk) = (LiveBound::new(rate, offered), RiskControl::new(rate, offered));

@@ -10,8 +10,11 @@ use vocab::{MilliGpus, Override, OverrideId, SECONDS_PER_HOUR, UnixSeconds};
 /// What is measured and known of a pool at one moment.
 #[derive(Debug)]
 pub struct Inputs<'a> {
+    /// Instant of the renewal.
     pub now: UnixSeconds,
+    /// What is known of the pool's supply.
     pub known: &'a Known,
+    /// Settings of the pool.
     pub settings: &'a PoolSettings,
     /// By the forecast, one for each of the offered hours; none while there is no forecast.
     pub forecast: Option<&'a [Bound]>,
@@ -23,11 +26,13 @@ pub struct Inputs<'a> {
     pub calibrated_hours: usize,
     /// What was learned before, and is now; none where nothing is to be learned.
     pub learned: Option<&'a mut Learned>,
+    /// Overrides whose time is not over.
     pub overrides: &'a [(OverrideId, Override)],
     /// As it is stored; the settings may have drawn its bounds closer since.
     pub eta: EtaState,
     /// Outcomes that may still move eta, newest first.
     pub unspent: &'a [Ended],
+    /// Instant of the newest outcome.
     pub newest_outcome: Option<UnixSeconds>,
     /// Whether eta stays where it is, whatever it should do.
     pub eta_is_fixed: bool,
@@ -36,7 +41,9 @@ pub struct Inputs<'a> {
 /// Quotas with everything that they were made of.
 #[derive(Debug)]
 pub struct Decided {
+    /// Supply of the pool.
     pub supply: Supply,
+    /// Demand from moment to moment, where it is measured so.
     pub moving: Option<Moving>,
     /// How the bounds of the peak were moved to keep the promise, for each of the offered hours; empty where they were not.
     pub controlled: Vec<Controlled>,
@@ -47,6 +54,7 @@ pub struct Decided {
     pub demand: Vec<Overridden>,
     /// Empty where neither a forecast nor anything learned says what HP will need.
     pub quotas: Vec<Quota>,
+    /// Move of eta, or the reason to hold it.
     pub eta_decision: EtaDecision,
     /// Where eta moved.
     pub moved: Option<Moved>,
@@ -57,7 +65,9 @@ pub struct Decided {
 pub struct Moved {
     /// As it was stored: that is what the move is held against when it is written.
     pub from: EtaState,
+    /// Eta after the move.
     pub to: EtaState,
+    /// Outcomes and waits that the move rests on.
     pub feedback: Feedback,
     /// Whether all outcomes so far are spent.
     pub spends: bool,

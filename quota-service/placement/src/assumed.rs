@@ -14,13 +14,16 @@ use vocab::{HorizonHours, MilliGpus, UnixSeconds};
 pub struct Ask {
     /// The task, as a number: a UUID is one.
     pub task: u128,
+    /// GPUs of the task.
     pub gpus: MilliGpus,
+    /// Guarantee hours of the task.
     pub hours: HorizonHours,
 }
 
 /// Why a task may not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotAdmitted {
+    /// The task is refused.
     Refused(Refusal),
     /// The quota is so old that nothing new is admitted, whatever is left of it.
     Conservative {
@@ -131,11 +134,13 @@ impl<P: Ord + Clone> Assumed<P> {
         MilliGpus::from_milli(of_pool.map(|(_, milli)| milli).sum()).unwrap_or(MilliGpus::from_gpus(u32::MAX))
     }
 
+    /// Number of tasks that count as placed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_task.len()
     }
 
+    /// Whether no task counts as placed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_task.is_empty()

@@ -19,6 +19,7 @@ pub struct QueueOrder {
 }
 
 impl QueueOrder {
+    /// Place of a gang in the queue, by its size and the instant at which it was submitted.
     #[must_use]
     pub fn of(gang: &Gang, submitted: UnixSeconds) -> Self {
         let (gpus_per_pod, pods) = (Reverse(gang.pod.gpus.milli()), Reverse(gang.pods));
@@ -29,7 +30,9 @@ impl QueueOrder {
 /// Q_H of one offered number of hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
+    /// Guarantee hours H.
     pub hours: HorizonHours,
+    /// Quota of H, in GPUs.
     pub quota: MilliGpus,
 }
 
@@ -137,16 +140,20 @@ pub enum Decision {
         plan: Plan,
         guarantee: Option<Guarantee>,
     },
+    /// The gang waits, for this reason.
     Wait(Refusal),
 }
 
 /// Everything that a decision rests on beside the fleet.
 #[derive(Debug, Clone, Copy)]
 pub struct Circumstances<'a> {
+    /// Instant of the decision.
     pub now: UnixSeconds,
     /// By rising hours.
     pub limits: &'a [Limit],
+    /// Finished and evicted runs of the pool.
     pub history: History,
+    /// Policy of the pool.
     pub policy: &'a Policy,
     /// What fragmentation is measured against, under policies that look at it.
     pub workload: &'a Workload,

@@ -7,6 +7,7 @@ use vocab::TaskId;
 pub struct Draw(u64);
 
 impl Draw {
+    /// Draws from a seed: the same seed gives the same numbers.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)

@@ -19,6 +19,7 @@ const DRIFT_DIVISOR: u64 = 10;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{value} is no eta: write a decimal between 0.000001 and 1000")]
 pub struct EtaError {
+    /// The value that was refused.
     pub value: f64,
 }
 
@@ -27,10 +28,12 @@ pub struct EtaError {
 pub struct Eta(u32);
 
 impl Eta {
+    /// η = 1: the inventory as it is forecast.
     pub const ONE: Self = Self(MILLION as u32);
     /// The lowest bound that may be set.
     pub const LEAST: Self = Self(1_000);
 
+    /// Eta from millionths.
     #[must_use]
     pub const fn from_micro(micro: u32) -> Self {
         Self(micro)
@@ -43,11 +46,13 @@ impl Eta {
         if (1.0..=1e9).contains(&micro) { Ok(Self(micro as u32)) } else { Err(EtaError { value }) }
     }
 
+    /// Eta in millionths, as it is stored.
     #[must_use]
     pub const fn micro(self) -> u32 {
         self.0
     }
 
+    /// Eta as a number, for display.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / MILLION as f64
@@ -69,6 +74,7 @@ impl fmt::Display for Eta {
 /// Where eta stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EtaState {
+    /// Eta after its last move.
     pub eta: Eta,
     /// When it last moved, or was first watched.
     pub moved_at: UnixSeconds,
@@ -86,7 +92,9 @@ impl EtaState {
 /// drains and deletions by the user do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feedback {
+    /// Guarantees that were kept.
     pub kept: u64,
+    /// Guarantees that HP demand broke.
     pub broken: u64,
     /// When the newest such outcome ended, spent or not.
     pub newest_outcome: Option<UnixSeconds>,
@@ -129,8 +137,11 @@ impl Feedback {
 pub struct Ended {
     /// Outcomes are numbered from 1 in the order in which they were told.
     pub number: i64,
+    /// Instant at which the period ended.
     pub at: UnixSeconds,
+    /// Guarantee hours of the period.
     pub hours: HorizonHours,
+    /// How the period ended.
     pub period: Period,
 }
 
@@ -175,6 +186,7 @@ pub enum HoldReason {
 /// What becomes of eta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EtaDecision {
+    /// Eta stays, for this reason.
     Hold(HoldReason),
     /// The new value, and why.
     Move {

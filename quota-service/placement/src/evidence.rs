@@ -97,6 +97,7 @@ impl Evidence {
         Some(Self { e_value, since, blocks: u32::try_from(judged).unwrap_or(u32::MAX) })
     }
 
+    /// Whether the evidence reaches the level of the alarm.
     #[must_use]
     pub fn is_alarm(&self) -> bool {
         self.e_value >= Self::ALARM

@@ -13,6 +13,7 @@ const HOUR_S: i64 = 3_600;
 /// What was seen of one guarantee period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
+    /// Start of the promise.
     pub began: UnixSeconds,
     /// How long it was seen, in seconds; at most the promise.
     pub lasted_s: i64,
@@ -32,7 +33,9 @@ pub struct KeptRate {
     /// One standard error of `rate`, from leaving out one day after the other (evictions of a day come together); none
     /// where all periods began on one day.
     pub deviation: Option<f64>,
+    /// Number of promises.
     pub periods: u64,
+    /// Number of broken promises.
     pub broken: u64,
 }
 
@@ -71,8 +74,11 @@ impl KeptRate {
 /// A span of time in which promises of the pool were kept least, by when they were given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Worst {
+    /// Start of the window.
     pub from: UnixSeconds,
+    /// Kept rate K_H in the window, 0 to 1.
     pub rate: f64,
+    /// Promises that ended in the window.
     pub periods: u64,
 }
 

@@ -53,6 +53,7 @@ pub struct ReservationSettings {
 }
 
 impl ReservationSettings {
+    /// Largest number of tasks with a reservation at the same time.
     pub const MOST_HEADS: u32 = 16;
     /// A week.
     pub const MOST_AFTER_S: u32 = 604_800;
@@ -85,15 +86,23 @@ pub enum Timing {
 /// How tasks are placed: the parts of the pipeline, in its order ([`pipeline`](crate::pipeline)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
+    /// Order of the queue.
     pub order: OrderRule,
+    /// Tasks that a waiting task blocks.
     pub blocking: Blocking,
+    /// Reservations against starvation.
     pub reservations: ReservationSettings,
+    /// Rule by which spot is admitted.
     pub admission: Admission,
+    /// Rule by which nodes are ranked.
     pub score: ScoreRule,
+    /// Rule by which victims are chosen.
     pub victims: VictimRule,
+    /// Rule by which evictions are deferred.
     pub timing: Timing,
     /// Whether HP looks for idle GPUs before it evicts.
     pub idle_first: bool,
+    /// Parameters of preemption.
     pub preemption: PreemptionSettings,
     /// Whether HP demand that comes between two renewals of the quota takes from it.
     pub limits_follow_demand: bool,

@@ -10,10 +10,13 @@ use vocab::GpuModel;
 /// Why no power can be told.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PowerError {
+    /// The GPU model has no row in the table.
     #[error("the power of the GPU model {model} is not known; known are {}: add a row for it to the table of power", known.join(", "))]
     UnknownModel { model: GpuModel, known: Vec<String> },
+    /// A GPU draws less at full load than idle.
     #[error("{idle_w} W idle are more than {full_w} W at full load")]
     Swapped { idle_w: u32, full_w: u32 },
+    /// A CPU without cores.
     #[error("a socket has no cores")]
     NoCores,
 }
@@ -62,7 +65,9 @@ const MILLI_PER_CORE: u64 = 2_000;
 /// What nodes with one GPU model draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodePower {
+    /// Power of the CPU.
     pub cpu: CpuPower,
+    /// Power of each GPU.
     pub gpu: GpuPower,
 }
 

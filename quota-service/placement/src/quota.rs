@@ -9,13 +9,16 @@ use vocab::{HorizonHours, MilliGpus};
 /// B_H of one number of hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
+    /// Hours H of the bound.
     pub hours: HorizonHours,
+    /// B_H, in GPUs.
     pub bound: MilliGpus,
 }
 
 /// A quota with every number that it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quota {
+    /// Guarantee hours H.
     pub hours: HorizonHours,
     /// C.
     pub capacity: MilliGpus,
@@ -23,6 +26,7 @@ pub struct Quota {
     pub demand_bound: MilliGpus,
     /// f(p, H) = max(0, C − B_H).
     pub inventory: MilliGpus,
+    /// η at the computation.
     pub eta: Eta,
     /// f · η, rounded down.
     pub scaled_inventory: MilliGpus,
@@ -37,6 +41,7 @@ pub struct Quota {
     /// What may still be admitted with this guarantee: what every offered guarantee up to it leaves, since a task counts
     /// among all of them (DESIGN §4.8).
     pub available: MilliGpus,
+    /// Reasons of the result, in the order of the computation.
     pub reasons: Vec<Reason>,
 }
 

@@ -26,14 +26,18 @@ pub enum Reason {
         hours: HorizonHours,
         available: MilliGpus,
     },
+    /// The pool has no GPUs.
     NoCapacity,
+    /// Eta scaled the inventory.
     ScaledByEta {
         eta: Eta,
     },
+    /// HP demand is above the capacity.
     DemandAboveCapacity {
         demand: MilliGpus,
         capacity: MilliGpus,
     },
+    /// Spot holds more than the quota.
     OverCommitted {
         used: MilliGpus,
         quota: MilliGpus,

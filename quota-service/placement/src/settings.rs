@@ -6,16 +6,22 @@ use vocab::{GuaranteeRate, HorizonHours};
 /// Why settings were refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SettingsError {
+    /// No guarantee hours are offered.
     #[error("no guarantee hours are offered: name at least one")]
     NothingOffered,
+    /// The offered hours do not rise.
     #[error("the offered hours must rise and not repeat")]
     OfferedNotRising,
+    /// Offered hours reach beyond the horizon of the model.
     #[error("{offered} are offered, and forecasts reach {horizon} only")]
     BeyondHorizon { offered: HorizonHours, horizon: HorizonHours },
+    /// η₀ is outside its bounds.
     #[error("eta starts at {start}, outside its bounds {least} to {most}")]
     EtaOutside { start: Eta, least: Eta, most: Eta },
+    /// The lower bound of eta is zero.
     #[error("the least eta is {least}, below {}: it could not rise again in steps of a tenth", Eta::LEAST)]
     EtaTooLow { least: Eta },
+    /// A move of eta needs no outcome.
     #[error("eta needs at least one outcome to move")]
     NoOutcomes,
 }
@@ -31,8 +37,10 @@ pub enum Promise {
 }
 
 impl Promise {
+    /// All of them.
     pub const ALL: [Self; 2] = [Self::Kept, Self::Peak];
 
+    /// Name in settings and answers.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,6 +49,7 @@ impl Promise {
         }
     }
 
+    /// Promise of a name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == name)
@@ -52,6 +61,7 @@ impl Promise {
 pub struct PoolSettings {
     /// p. 0.9, GFS table 4.
     pub guarantee_rate: GuaranteeRate,
+    /// What p is the probability of.
     pub promise: Promise,
     /// H, rising. 1, 2 and 4 h, GFS table 4.
     pub offered_hours: Vec<HorizonHours>,

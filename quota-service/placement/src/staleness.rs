@@ -15,6 +15,7 @@ const CLOCK_TOLERANCE_S: i64 = 300;
 /// What a quota's age means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
+    /// Computed within the validity of a quota, 600 s.
     Fresh,
     /// Not renewed in time; the last value stands.
     Stale,
@@ -23,6 +24,7 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Name in answers.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,6 +56,7 @@ pub fn stage(computed_at: UnixSeconds, now: UnixSeconds) -> (Stage, Option<UnixS
 /// What is answered at a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answered {
+    /// Quota at this age, in GPUs.
     pub quota: MilliGpus,
     /// What may still be admitted.
     pub available: MilliGpus,

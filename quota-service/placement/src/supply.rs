@@ -20,12 +20,16 @@ pub struct Known {
 /// Where a capacity comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapacitySource {
+    /// A reported state that is fresh.
     ReportedState,
+    /// The registered nodes.
     Nodes,
+    /// The capacities that were imported.
     CapacityTable,
 }
 
 impl CapacitySource {
+    /// Name in answers.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,19 +43,23 @@ impl CapacitySource {
 /// Why a pool has no supply. Not an error: a quota cannot be computed yet, and the answer says what is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
+    /// The capacity is unknown.
     #[error("its capacity is not known: report its state, register its nodes, or ingest it with --capacity")]
     Capacity,
+    /// The newest demand is unknown.
     #[error("no hour of its demand was measured: ingest usage")]
     Demand,
     #[error(
         "its state was last reported for {as_of}, which is too old: report it again, or delete it if no scheduler \
          reports any more"
     )]
+    /// The reported state is too old.
     OldState { as_of: UnixSeconds },
     #[error(
         "its state is of {as_of}, which is still to come: set the clocks of the scheduler and of this service right, and \
          report it again"
     )]
+    /// The reported state is from the future.
     FutureState { as_of: UnixSeconds },
 }
 
@@ -60,6 +68,7 @@ pub enum Unknown {
 pub struct Supply {
     /// C.
     pub capacity: MilliGpus,
+    /// Source of the capacity.
     pub capacity_source: CapacitySource,
     /// S0.
     pub idle: MilliGpus,

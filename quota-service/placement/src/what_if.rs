@@ -7,9 +7,12 @@ use vocab::{HorizonHours, MilliGpus};
 /// More, or less, of an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Change {
+    /// No change.
     #[default]
     None,
+    /// More GPUs.
     More(MilliGpus),
+    /// Fewer GPUs.
     Less(MilliGpus),
 }
 

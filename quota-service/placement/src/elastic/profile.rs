@@ -16,6 +16,7 @@ impl Scaling {
         Self(if millionths < Self::LINEAR.0 { millionths } else { Self::LINEAR.0 })
     }
 
+    /// Speed relative to that on the requested pods, in millionths.
     #[must_use]
     pub const fn millionths(self) -> u32 {
         self.0
@@ -25,8 +26,10 @@ impl Scaling {
 /// Why a list of speeds is no profile.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum ProfileFault {
+    /// The profile has no speed.
     #[error("it is empty: the speed on one GPU is missing")]
     Empty,
+    /// A speed is not a positive number.
     #[error("the speed on {gpus} GPUs is {speed}: write a number above 0, and at most a million times that on one GPU")]
     Speed { gpus: u32, speed: f64 },
 }

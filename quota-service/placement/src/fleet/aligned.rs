@@ -16,12 +16,14 @@ use vocab::TaskId;
 /// A pod of several GPUs that are to lie together. One GPU, or a share of one, lies well anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wish {
+    /// Domain in which the GPUs of a pod have to lie, and how strictly.
     pub affinity: Affinity,
     /// Whole GPUs.
     pub count: u16,
 }
 
 impl Wish {
+    /// Wish of a pod; `None` without one.
     #[must_use]
     pub const fn of(pod: &PodRequest) -> Option<Self> {
         match (pod.affinity, pod.gpus) {
@@ -59,6 +61,7 @@ pub(super) struct Rulers<'a> {
 }
 
 impl<'a> Rulers<'a> {
+    /// Alignment of a wish that no GPU meets yet.
     pub const fn new(wish: Wish) -> Self {
         Self { wish, known: Vec::new() }
     }

@@ -11,10 +11,13 @@ use std::cmp::Ordering;
 /// What an eviction costs, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AlignedCost {
+    /// How well the freed GPUs meet the wish of the pod.
     pub alignment: Alignment,
     /// Promises that would be broken.
     pub promised: u32,
+    /// Number of victims.
     pub victims: u32,
+    /// Work that the victims lose, in thousandths of GPU-seconds.
     pub waste_milli_gpu_s: u64,
 }
 
@@ -73,9 +76,12 @@ pub(super) struct Evicting<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
+    /// Cost of the choice.
     pub cost: AlignedCost,
+    /// Victims as bits, by their position on the node.
     pub victims: u128,
     left: [u32; 3],
+    /// Freed GPUs as bits.
     pub gpus: u64,
 }
 

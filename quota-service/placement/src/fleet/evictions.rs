@@ -34,6 +34,7 @@ pub struct Evictions {
 }
 
 impl Evictions {
+    /// No evictions yet, under these settings.
     pub const fn new(settings: EvictionSettings) -> Self {
         Self { settings, leave: BTreeSet::new(), counts: Vec::new(), events: 0 }
     }
@@ -77,6 +78,7 @@ impl Evictions {
         u32::try_from(weight).unwrap_or(u32::MAX).min(breaker_milli)
     }
 
+    /// Thousandths of an eviction an hour from which spot avoids a node (GFS Alg. 1, line 7).
     pub const fn breaker(&self) -> u32 {
         self.settings.breaker_milli
     }

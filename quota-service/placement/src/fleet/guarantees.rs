@@ -6,7 +6,9 @@ use vocab::{HorizonHours, MilliGpus, TaskId, UnixSeconds};
 /// A promise to run for some hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guarantee {
+    /// Hours of the promise.
     pub hours: HorizonHours,
+    /// End of the promise.
     pub until: UnixSeconds,
 }
 
@@ -48,10 +50,12 @@ impl Guarantees {
         }
     }
 
+    /// GPUs inside a guarantee of at least these hours: S_a(H).
     pub fn promised(&self, hours: HorizonHours) -> MilliGpus {
         amount(self.milli.range(hours..).map(|(_, milli)| milli).sum())
     }
 
+    /// GPUs inside a guarantee, by its hours.
     pub fn by_hours(&self) -> impl Iterator<Item = (HorizonHours, MilliGpus)> {
         self.milli.iter().map(|(hours, milli)| (*hours, amount(*milli)))
     }

@@ -65,6 +65,7 @@ pub struct Key {
     without_hp: u8,
 }
 
+/// Nodes by their state, in the order of Algorithm 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Index {
     /// By class.
@@ -128,6 +129,7 @@ impl Key {
 }
 
 impl Index {
+    /// Adds a node.
     pub fn insert(&mut self, key: Key) {
         enter(&mut self.without_hp, key.without_hp, key.places[0].node);
         enter(&mut self.idle, key.leads[1].1.gpus, key.places[0].node);
@@ -140,6 +142,7 @@ impl Index {
         }
     }
 
+    /// Removes a node.
     pub fn remove(&mut self, key: Key) {
         for (buckets, (lead, place)) in self.buckets.iter_mut().zip(key.leads.into_iter().zip(key.places)) {
             let Some(bucket) = buckets.get_mut(&lead) else { continue };

@@ -11,6 +11,7 @@ use vocab::{TaskClass, TaskId};
 /// What of a node can still be lent.
 #[derive(Debug, Clone, Copy)]
 pub struct Spare {
+    /// GPUs that are lent, as bits.
     pub gpus: u64,
     cpu_milli: u64,
     memory_mib: u64,

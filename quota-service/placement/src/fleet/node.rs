@@ -19,16 +19,20 @@ pub enum GpuPlace {
 /// What of one GPU is taken, in thousandths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gpu {
+    /// Share of HP tasks, in thousandths.
     pub hp: u16,
+    /// Share of spot tasks, in thousandths.
     pub spot: u16,
 }
 
 impl Gpu {
+    /// Share that no task holds, in thousandths.
     #[must_use]
     pub const fn free(self) -> u16 {
         WHOLE_MILLI - self.hp - self.spot
     }
 
+    /// Whether no task holds a share.
     #[must_use]
     pub const fn is_idle(self) -> bool {
         self.hp == 0 && self.spot == 0
@@ -38,12 +42,17 @@ impl Gpu {
 /// A node while tasks come and go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeState {
+    /// Name of the node.
     pub id: NodeId,
+    /// Its GPUs, by number.
     pub gpus: Vec<Gpu>,
     /// CPU and memory in all; `u64::MAX` where they are not known, and bind nobody.
     pub cpu_milli: u64,
+    /// Memory, in MiB.
     pub memory_mib: u64,
+    /// CPU that no task holds, in thousandths of a core.
     pub free_cpu_milli: u64,
+    /// Memory that no task holds, in MiB.
     pub free_memory_mib: u64,
     /// Whether new pods may come: not while it drains.
     pub is_open: bool,
@@ -51,11 +60,13 @@ pub struct NodeState {
     pub is_gone: bool,
     /// Evictions within the short window and the long one.
     pub evictions: [u32; 2],
+    /// Number of idle GPUs.
     pub idle: u8,
     /// Which of the fleet's GPU models its GPUs are.
     pub model: u8,
     /// Thousandths over all GPUs.
     pub hp_milli: u32,
+    /// GPUs of spot tasks, in thousandths.
     pub spot_milli: u32,
     /// Pods by their GPUs, rising: how many there are with a share (0), with one GPU, and so on.
     pub sizes: Vec<(u16, u32)>,
@@ -63,11 +74,14 @@ pub struct NodeState {
     pub topology: Option<Arc<Topology>>,
     /// Idle GPUs that are lent to elastic tasks, one bit for each, and what the pods on them use beside.
     pub lent: u64,
+    /// CPU of lent pods, in thousandths of a core.
     pub lent_cpu_milli: u64,
+    /// Memory of lent pods, in MiB.
     pub lent_memory_mib: u64,
 }
 
 impl NodeState {
+    /// An empty node; CPU or memory that is not stated limits nothing.
     #[must_use]
     pub fn new(id: NodeId, gpus: usize, cpu_milli: Option<u64>, memory_mib: Option<u64>) -> Self {
         let (cpu_milli, memory_mib) = (cpu_milli.unwrap_or(u64::MAX), memory_mib.unwrap_or(u64::MAX));
@@ -127,11 +141,13 @@ impl NodeState {
         u64::from(self.hp_milli) + u64::from(self.spot_milli)
     }
 
+    /// Idle GPUs as bits.
     #[must_use]
     pub fn idle_mask(&self) -> u64 {
         self.mask(Gpu::is_idle)
     }
 
+    /// GPUs for which `which` holds, as bits.
     pub fn mask(&self, which: impl Fn(Gpu) -> bool) -> u64 {
         let bits = self.gpus.iter().enumerate().filter(|(_, gpu)| which(**gpu));
         bits.fold(0, |mask, (number, _)| mask | 1 << number)

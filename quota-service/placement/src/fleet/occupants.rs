@@ -8,15 +8,19 @@ use vocab::{NodeId, TaskClass, TaskId, Topology, TopologyError, UnixSeconds};
 /// A spot task on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Occupant {
+    /// Task that holds the share.
     pub task: TaskId,
     /// GPUs of which it holds any part, one bit for each.
     pub gpus: u64,
     /// What its pods on this node hold beside.
     pub cpu_milli: u64,
+    /// Memory, in MiB.
     pub memory_mib: u64,
     /// Over all its pods, on any node.
     pub gpus_milli: u64,
+    /// Last checkpoint.
     pub saved: UnixSeconds,
+    /// Whether the task is inside a guarantee.
     pub is_guaranteed: bool,
 }
 

@@ -19,6 +19,7 @@ use vocab::{TaskClass, UnixSeconds};
 /// A task that would be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Victim {
+    /// Class of the victim.
     pub class: TaskClass,
     /// Thousandths of a GPU over all its pods.
     pub gpus_milli: u32,
@@ -46,9 +47,11 @@ pub struct Standing<'a> {
 /// A node that would do once these tasks are gone.
 #[derive(Debug, Clone, Copy)]
 pub struct Offered<'a> {
+    /// Name of the node.
     pub node: &'a str,
     /// None for a node that no fleet has.
     pub standing: Option<Standing<'a>>,
+    /// Victims that the scheduler offers on the node.
     pub victims: &'a [Victim],
     /// Disruption budgets that would be broken.
     pub violations: u64,
@@ -57,8 +60,11 @@ pub struct Offered<'a> {
 /// What a choice rests on beside the offer.
 #[derive(Debug, Clone, Copy)]
 pub struct Choosing<'a> {
+    /// Instant of the choice.
     pub now: UnixSeconds,
+    /// Finished and evicted runs of the pool.
     pub history: History,
+    /// Policy of the pool.
     pub policy: &'a Policy,
     /// Of the pool, or of all pools that the offered nodes are of.
     pub gpus: u64,

@@ -13,7 +13,9 @@ use vocab::{TaskClass, TaskId, UnixSeconds};
 /// Where the pods of a task go, and which tasks have to go for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
+    /// The gang to be placed.
     pub gang: Gang,
+    /// Place of each pod.
     pub places: Vec<PodPlace>,
     /// Spot tasks, the first chosen first; none where idle GPUs suffice.
     pub victims: Vec<TaskId>,
@@ -22,16 +24,22 @@ pub struct Plan {
 /// Why a plan no longer holds. Nothing of it was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanFault {
+    /// The task runs already.
     #[error("task {task} runs already")]
     Runs { task: TaskId },
+    /// A victim runs no more.
     #[error("task {task}, which was to be evicted, no longer runs")]
     VictimGone { task: TaskId },
+    /// A victim is not a spot task.
     #[error("task {task} is not spot: it cannot be evicted")]
     VictimNotSpot { task: TaskId },
+    /// A GPU of the place is taken.
     #[error("node number {node} no longer has what pod {pod} was to get")]
     Taken { node: usize, pod: usize },
+    /// A GPU of the place is lent.
     #[error("on node number {node} an elastic task still has what is to be pod {pod}'s")]
     Lent { node: usize, pod: usize },
+    /// The plan has places for other pods than the gang has.
     #[error("the plan has {have} places for {pods} pods")]
     NotWhole { have: usize, pods: u32 },
 }

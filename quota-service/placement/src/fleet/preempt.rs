@@ -13,7 +13,9 @@ use vocab::{TaskClass, TaskId, UnixSeconds};
 /// G and F of Eq. 18: spot runs of the last hours that ended well, and that were evicted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct History {
+    /// Runs that finished.
     pub finished: u64,
+    /// Runs that were evicted.
     pub evicted: u64,
 }
 
@@ -36,8 +38,11 @@ impl Default for PreemptionSettings {
 
 /// A node that would do, and what it takes.
 pub(super) struct Candidate {
+    /// Victims, in the order of their ids.
     pub victims: Vec<TaskId>,
+    /// What the evictions cost (GFS Eq. 19).
     pub cost: Cost,
+    /// GPUs that the pod gets.
     pub gpus: GpuPlace,
 }
 
@@ -94,6 +99,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
+    /// Order of candidates: the cheapest first, then by node, so that no two are equal.
     pub fn order(&self, other: &Self) -> Ordering {
         self.promised.cmp(&other.promised).then(self.price.total_cmp(&other.price))
     }
@@ -290,6 +296,7 @@ pub(super) struct Room {
 }
 
 impl Room {
+    /// Room of a node as it is.
     pub fn of(node: &NodeState) -> Self {
         let mut free = [0; GpuRequest::MOST as usize];
         free.iter_mut().zip(&node.gpus).for_each(|(free, gpu)| *free = gpu.free());
@@ -320,6 +327,7 @@ impl Room {
         }
     }
 
+    /// Whether a pod fits.
     pub fn satisfies(&self, pod: &PodRequest) -> bool {
         let gpus_fit = match pod.gpus {
             GpuRequest::Whole(count) => self.idle().count_ones() >= u32::from(count),
@@ -328,6 +336,7 @@ impl Room {
         gpus_fit && self.has_room_beside_gpus(pod)
     }
 
+    /// Whether CPU and memory suffice for a pod.
     pub const fn has_room_beside_gpus(&self, pod: &PodRequest) -> bool {
         self.cpu_milli >= pod.cpu_milli && self.memory_mib >= pod.memory_mib
     }

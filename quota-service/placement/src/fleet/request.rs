@@ -6,8 +6,10 @@ use vocab::MilliGpus;
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
+    /// The amount is neither whole GPUs nor a share of one.
     #[error("{gpus} GPUs a pod are neither a share below one GPU nor whole GPUs: ask for {next} or split the pods")]
     Broken { gpus: MilliGpus, next: u64 },
+    /// The amount is above [`GpuRequest::MOST`].
     #[error("{gpus} GPUs a pod are more than a node may have, {most}", most = GpuRequest::MOST)]
     TooMany { gpus: MilliGpus },
 }
@@ -17,6 +19,7 @@ pub enum RequestError {
 pub enum GpuRequest {
     /// Thousandths, 1 to 999, all on one GPU.
     Share(u16),
+    /// Whole GPUs.
     Whole(u16),
 }
 
@@ -63,6 +66,7 @@ impl Models {
         Self(numbers.into_iter().fold(0, |bits, number| bits | 1_u32.checked_shl(u32::from(number)).unwrap_or(0)))
     }
 
+    /// Whether a GPU model is among these, by its number.
     #[must_use]
     pub const fn has(self, number: u8) -> bool {
         number < Self::MOST && self.0 >> number & 1 == 1
@@ -72,11 +76,13 @@ impl Models {
 /// What one pod asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRequest {
+    /// GPUs of the pod.
     pub gpus: GpuRequest,
     /// Zero where the task does not say.
     pub cpu_milli: u64,
     /// Zero where the task does not say.
     pub memory_mib: u64,
+    /// GPU models on which the pod may run.
     pub models: Models,
     /// Where its GPUs are to lie together; none where that is the same to it.
     pub affinity: Option<Affinity>,

@@ -6,12 +6,15 @@ use vocab::{TaskClass, UnixSeconds};
 /// A task on its nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
+    /// Class of the task.
     pub class: TaskClass,
+    /// Request of each pod.
     pub pod: PodRequest,
     /// Of the pods that it keeps until it ends or is evicted.
     pub places: Vec<PodPlace>,
     /// Of the pods on GPUs that an elastic task is lent.
     pub lent: Vec<PodPlace>,
+    /// Start of the run.
     pub since: UnixSeconds,
     /// When its work was saved last; what came after is lost if it is evicted.
     pub saved: UnixSeconds,

@@ -18,6 +18,7 @@ const ARRIVALS_WINDOW_S: i64 = 3_600;
 /// A task that is put off: it takes what falls idle, and evicts nobody before `until`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deferral {
+    /// End of the deferral.
     pub until: UnixSeconds,
     /// Those who would go for it: nobody else may evict them meanwhile.
     pub holds: Vec<TaskId>,
@@ -47,6 +48,7 @@ pub(super) struct Learned {
 }
 
 impl Learned {
+    /// State of the rule, where it learns.
     pub fn of(timing: Timing) -> Option<Box<Self>> {
         let Timing::Lazer { seed } = timing else { return None };
         Some(Box::new(Self {

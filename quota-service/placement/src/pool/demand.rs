@@ -15,7 +15,9 @@ pub const SETTLED_AFTER_S: i64 = 60;
 /// The demand of one organization now, and its peak within the hour, in thousandths of a GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Level {
+    /// HP GPUs now, running and waiting, in thousandths.
     pub milli: u64,
+    /// Peak of the hour so far, in thousandths.
     pub peak_milli: u64,
 }
 
@@ -29,8 +31,11 @@ impl Level {
 /// The peak of an hour that is over; `*` for the pool's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HourOfDemand {
+    /// The hour.
     pub hour: HourStart,
+    /// The organization.
     pub organization: Organization,
+    /// Peak of its HP demand in the hour, in GPUs.
     pub demand: MilliGpus,
 }
 
@@ -93,6 +98,7 @@ pub struct DemandMeter {
 }
 
 impl DemandMeter {
+    /// Demand from the parts of a snapshot.
     #[must_use]
     pub fn from_parts(hour: Option<HourStart>, organizations: BTreeMap<Organization, Level>, total: Level) -> Self {
         Self { hour, organizations, total, nursery: Nursery::default() }
@@ -104,6 +110,7 @@ impl DemandMeter {
         (self.hour, &self.organizations, self.total)
     }
 
+    /// HP demand of the pool now, in thousandths of a GPU.
     #[must_use]
     pub const fn total_milli(&self) -> u64 {
         self.total.milli

@@ -25,21 +25,27 @@ pub struct Elastic {
 /// Why a task cannot be elastic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElasticFault {
+    /// The numbers of pods do not rise from least over requested to most.
     #[error("{min} to {max} pods, and {asked} asked for: write 1 ≤ min_pods ≤ pods ≤ max_pods ≤ {most}", most = Elastic::MOST)]
     Order { min: u32, asked: u32, max: u32 },
+    /// Only spot tasks are elastic.
     #[error("only spot tasks are elastic: what HP asks for is never taken back")]
     NotSpot,
+    /// Pods of an elastic task have whole GPUs.
     #[error("pods of an elastic task need whole GPUs, one at least")]
     NotWhole,
+    /// An elastic task has no affinity.
     #[error("an elastic task cannot ask for an affinity: the GPUs that come and go lie anywhere")]
     Affinity,
     #[error(
         "there are {known} speeds for up to {asked} pods: measure it on as many pods as it asks for, or leave speeds out"
     )]
+    /// The speeds do not reach to the requested pods.
     Unmeasured { known: usize, asked: u32 },
     #[error(
         "the speed on {pods} pods is 0, or more than {pods} times that on one: write multiples of the speed on one pod"
     )]
+    /// A speed is not a positive number.
     Speed { pods: usize },
 }
 
@@ -103,11 +109,13 @@ impl Elastic {
         }
     }
 
+    /// Least number of pods.
     #[must_use]
     pub const fn min_pods(&self) -> u32 {
         self.min_pods
     }
 
+    /// Largest number of pods.
     #[must_use]
     pub const fn max_pods(&self) -> u32 {
         self.max_pods

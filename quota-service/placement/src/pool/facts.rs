@@ -11,6 +11,7 @@ use vocab::{HorizonHours, NodeId, Organization, OutcomeKind, TaskId, Topology, U
 /// What can happen to a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
+    /// Submits a task.
     Submit(Request),
     /// A running task came to its end by itself.
     Finish {
@@ -30,6 +31,7 @@ pub enum Command {
         pods: u32,
         speed_thousandths: u64,
     },
+    /// Adds a node, or changes it.
     AddNode {
         node: NodeId,
         gpus: u32,
@@ -56,20 +58,25 @@ pub enum Command {
 /// Why a node went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeLoss {
+    /// The node failed.
     Failed,
+    /// The node was drained.
     Drained,
 }
 
 /// How a task left for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
+    /// The task ended by itself.
     Finished,
+    /// Its user deleted it.
     Deleted,
 }
 
 /// What was decided, or happened. Facts in their order are the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
+    /// A node was added or changed.
     NodeAdded {
         node: NodeId,
         gpus: u32,
@@ -77,17 +84,21 @@ pub enum Fact {
         memory_mib: Option<u64>,
         topology: Option<Arc<Topology>>,
     },
+    /// A node takes new tasks again, or no more.
     NodeOpened {
         node: NodeId,
         is_open: bool,
     },
+    /// A node left the pool.
     NodeRemoved {
         node: NodeId,
         cause: NodeLoss,
     },
+    /// The limits of spot were set.
     LimitsSet {
         limits: Vec<Limit>,
     },
+    /// A task was submitted.
     Submitted {
         request: Request,
     },
@@ -120,14 +131,17 @@ pub enum Fact {
         task: TaskId,
         guarantee: Guarantee,
     },
+    /// A task has a checkpoint.
     Saved {
         task: TaskId,
     },
+    /// A task measured its speed.
     Measured {
         task: TaskId,
         pods: u32,
         speed_thousandths: u64,
     },
+    /// A task ended.
     Ended {
         task: TaskId,
         ending: Ending,
@@ -137,11 +151,15 @@ pub enum Fact {
 /// A guarantee period that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeriodEnd {
+    /// The task.
     pub task: TaskId,
+    /// Guarantee hours.
     pub hours: HorizonHours,
+    /// How the guarantee ended.
     pub kind: OutcomeKind,
     /// When the run began, and when the period ended: together with the task they name the period.
     pub since: UnixSeconds,
+    /// Instant at which it ended.
     pub at: UnixSeconds,
     /// What the period was, up to its end.
     pub period: Period,
@@ -161,8 +179,11 @@ impl PeriodEnd {
 /// A run that was cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
+    /// The task.
     pub task: TaskId,
+    /// The run that was cut.
     pub run: Running,
+    /// Why it was cut.
     pub why: CutReason,
 }
 
@@ -173,6 +194,7 @@ pub enum CutReason {
     EvictedBy {
         task: TaskId,
     },
+    /// Its node was lost.
     Lost {
         node: NodeId,
         cause: NodeLoss,
@@ -193,13 +215,17 @@ pub enum ResizeReason {
 /// Pods of an elastic task that came and went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resize {
+    /// The task.
     pub task: TaskId,
     /// What each pod has.
     pub pod: PodRequest,
     /// How many it has now.
     pub pods: u32,
+    /// Pods that start.
     pub came: Vec<PodPlace>,
+    /// Pods that end.
     pub went: Vec<PodPlace>,
+    /// Why it was resized.
     pub why: ResizeReason,
     /// When those that went have to be gone.
     pub from: UnixSeconds,
@@ -223,33 +249,46 @@ pub struct Consequences {
 /// The facts of a command, applied, and what followed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
+    /// Facts, in the order in which they were applied.
     pub facts: Vec<Fact>,
+    /// What follows from them.
     pub consequences: Consequences,
 }
 
 /// Why a command, or a fact, was refused. Nothing changed but the time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
+    /// The task is known already.
     #[error("task {task} is there already")]
     Known { task: TaskId },
+    /// The task is unknown.
     #[error("no task {task} waits or runs")]
     UnknownTask { task: TaskId },
+    /// The task does not run.
     #[error("task {task} does not run")]
     NotRunning { task: TaskId },
+    /// The task has no pods.
     #[error("task {task} has no pods")]
     NoPods { task: TaskId },
+    /// The task is not elastic.
     #[error("task {task} is not elastic, or cannot be as it says")]
     NotElastic { task: TaskId },
+    /// The task is promised its pods.
     #[error("task {task} is hp: it is never evicted, and nothing is promised to it")]
     Promised { task: TaskId },
+    /// The pods hold other GPUs than the fact names.
     #[error("task {task} has other GPUs than its pods ask for")]
     OtherGpus { task: TaskId },
+    /// The demand of the organization is another one than the fact implies.
     #[error("the demand of {organization} is not that of its tasks")]
     OtherDemand { organization: Organization },
+    /// The node is unknown.
     #[error("there is no node {node}")]
     UnknownNode { node: NodeId },
+    /// The node is refused.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// The plan does not fit the fleet.
     #[error("the plan no longer holds: {0}")]
     Plan(#[from] PlanFault),
 }

@@ -11,6 +11,7 @@ use vocab::{HorizonHours, TaskClass, TaskId, UnixSeconds};
 /// Everything that decides whether a task fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shape {
+    /// Class of the task.
     pub class: TaskClass,
     pod: PodRequest,
     /// Those without which it does not run.
@@ -23,6 +24,7 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Key of a waiting task.
     pub fn of(waiting: &Waiting) -> Self {
         let Request { gang: Gang { class, pod, pods: asked_pods, .. }, hours, .. } = waiting.request;
         let pods = waiting.request.elastic.as_ref().map_or(asked_pods, Elastic::min_pods);
@@ -48,6 +50,7 @@ const fn number(class: TaskClass) -> usize {
     }
 }
 
+/// Waiting tasks in the order of their policy.
 #[derive(Debug, Clone)]
 pub struct Queue {
     rule: OrderRule,
@@ -58,6 +61,7 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// An empty queue.
     pub const fn new(rule: OrderRule) -> Self {
         Self { rule, groups: BTreeMap::new(), tasks: BTreeMap::new(), ages: [BTreeSet::new(), BTreeSet::new()] }
     }
@@ -72,10 +76,12 @@ impl Queue {
         }
     }
 
+    /// All waiting tasks, in order.
     pub fn all(&self) -> impl Iterator<Item = &Waiting> {
         self.tasks.values()
     }
 
+    /// A waiting task by its id.
     pub fn get(&self, task: &TaskId) -> Option<&Waiting> {
         self.tasks.get(task)
     }
@@ -93,6 +99,7 @@ impl Queue {
         self.tasks.insert(waiting.request.gang.task.clone(), waiting);
     }
 
+    /// Takes a task out of the queue.
     pub fn remove(&mut self, task: &TaskId) -> Option<Waiting> {
         let waiting = self.tasks.remove(task)?;
         let shape = Shape::of(&waiting);

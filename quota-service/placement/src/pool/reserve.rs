@@ -21,7 +21,9 @@ const NODES_NAMED: usize = 8;
 /// What is kept for a waiting task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
+    /// The task that waits.
     pub task: TaskId,
+    /// Nodes that are kept for it.
     pub nodes: Vec<NodeId>,
     /// When it may start, if each task in the way runs as long again as it has run.
     pub expected_start: UnixSeconds,

@@ -13,35 +13,51 @@ use vocab::{HourStart, NodeId, Organization, TaskClass, TaskId, Topology, UnixSe
 /// A node with its number: that of its place in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotNode {
+    /// Name of the node.
     pub node: NodeId,
+    /// Number of its GPUs.
     pub gpus: u32,
+    /// CPU, in thousandths of a core.
     pub cpu_milli: Option<u64>,
+    /// Memory, in MiB.
     pub memory_mib: Option<u64>,
+    /// Topology of its GPUs.
     pub topology: Option<Arc<Topology>>,
+    /// Whether it takes new tasks.
     pub is_open: bool,
+    /// Whether it left the pool.
     pub is_gone: bool,
 }
 
 /// A task that has its places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotRun {
+    /// Request of the task.
     pub request: Request,
+    /// Node and GPUs of each pod.
     pub places: Vec<(NodeId, GpuPlace)>,
     /// On GPUs that it is lent.
     pub lent: Vec<(NodeId, GpuPlace)>,
     /// When the pods of an elastic task changed last.
     pub resized: Option<UnixSeconds>,
+    /// Start of the run.
     pub since: UnixSeconds,
+    /// Instant from which it has its GPUs.
     pub starts: UnixSeconds,
+    /// Last checkpoint.
     pub saved: UnixSeconds,
+    /// Its guarantee, while it lasts.
     pub guarantee: Option<Guarantee>,
+    /// Instants at which it was evicted.
     pub evicted: Vec<UnixSeconds>,
 }
 
 /// Pods that came and asked for the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotSpec {
+    /// Kind of request.
     pub spec: Spec,
+    /// Pods with this request.
     pub pods: u64,
     /// Its weight in the target of fragmentation, which is renewed less often; none outside of the target. A snapshot without
     /// any weight is one from before there were targets.
@@ -51,8 +67,11 @@ pub struct SnapshotSpec {
 /// Everything that a pool knows, its policy and rules apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
+    /// Instant of the snapshot.
     pub at: UnixSeconds,
+    /// Nodes, in the order in which they came.
     pub nodes: Vec<SnapshotNode>,
+    /// Limits of spot by guarantee hours.
     pub limits: Vec<Limit>,
     /// HP demand when they were set.
     pub limits_demand_milli: u64,
@@ -64,10 +83,15 @@ pub struct Snapshot {
     pub evictions: Vec<(UnixSeconds, NodeId)>,
     /// Spot runs that ended, and whether by eviction.
     pub runs: Vec<(UnixSeconds, bool)>,
+    /// Requests that the pool has seen, for fragmentation scores.
     pub workload: Vec<SnapshotSpec>,
+    /// Hour of `demand`.
     pub demand_hour: Option<HourStart>,
+    /// HP demand by organization.
     pub demand: Vec<(Organization, Level)>,
+    /// HP demand of the pool.
     pub demand_total: Level,
+    /// Number of rests after evictions.
     pub rests: u64,
 }
 

@@ -18,6 +18,7 @@ pub enum WaitReason {
     Deferred {
         until: UnixSeconds,
     },
+    /// The task is refused, for this reason.
     Refused(Refusal),
     /// Nodes are kept for it until it fits.
     Reserved {

@@ -11,6 +11,7 @@ pub const INPUTS: usize = 5;
 /// What a kernel is made of. Logarithms, because only ratios matter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hyperparameters {
+    /// Logarithms of the length scales, one for each input.
     pub log_lengths: [f64; INPUTS],
     /// Noise variance over signal variance.
     pub log_noise: f64,
@@ -106,16 +107,19 @@ fn backward(factor: &[Vec<f64>], mut x: Vec<f64>) -> Vec<f64> {
 }
 
 impl Gaussian {
+    /// A process without samples.
     #[must_use]
     pub fn new(hyper: Hyperparameters) -> Self {
         Self { hyper, stddev: 1.0, signal: 1.0, ..Self::default() }
     }
 
+    /// Number of samples.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.points.len()
     }
 
+    /// Whether it has no samples.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.points.is_empty()

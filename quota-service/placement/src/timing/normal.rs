@@ -35,9 +35,13 @@ fn lower_tail(z: f64) -> f64 {
 /// A normal belief about a value, and how it changes with the place that is looked at.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Belief {
+    /// Mean.
     pub mean: f64,
+    /// Slope of the mean.
     pub mean_slope: f64,
+    /// Standard deviation.
     pub stddev: f64,
+    /// Slope of the standard deviation.
     pub stddev_slope: f64,
 }
 

@@ -39,6 +39,7 @@ pub struct Context {
     pub inter_arrival_ms: i64,
     /// Of the newcomer.
     pub remaining_ms: i64,
+    /// Loading time of the newcomer, in ms.
     pub load_ms: i64,
     /// The largest among those who would be paused.
     pub save_ms: i64,
@@ -88,6 +89,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
+    /// A predictor without samples; `learns_on` keeps it learning after its first stage.
     #[must_use]
     pub fn new(seed: u64, learns_on: bool) -> Self {
         let model = Gaussian::new(Hyperparameters::default());
@@ -95,6 +97,7 @@ impl Predictor {
         Self { model, stage, draw, samples: Vec::new(), calm: 0, updates: 0, learns_on }
     }
 
+    /// Stage of learning.
     #[must_use]
     pub const fn stage(&self) -> Stage {
         self.stage

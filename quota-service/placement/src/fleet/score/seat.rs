@@ -10,12 +10,15 @@ use vocab::TaskClass;
 /// A node's scores for a pod, the higher the better, and the GPU of a share under each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seat {
+    /// Score of the node; the highest wins.
     pub score: i32,
     /// The score of power, where the rule has two terms.
     pub power: i32,
     /// How well the proportion of what is free fits that of the request, where the rule looks at it.
     pub proportion: i32,
+    /// GPU that a share would take.
     pub gpu: u8,
+    /// GPU that a share would take by power alone.
     pub power_gpu: u8,
 }
 
@@ -27,6 +30,7 @@ impl Seat {
         Self { score, gpu, ..Self::NONE }
     }
 
+    /// Whether the pod fits the node at all.
     pub const fn fits(self) -> bool {
         self.score != i32::MIN
     }
@@ -40,11 +44,15 @@ const TOP: i64 = 100;
 
 /// What scores rest on beside node and pod.
 pub struct Ground<'a> {
+    /// Rule of the policy.
     pub rule: ScoreRule,
+    /// Class of the task.
     pub class: TaskClass,
+    /// Request that is scored.
     pub target: &'a Arc<Target>,
     /// By GPU model.
     pub power: &'a [NodePower],
+    /// Evictions of the nodes.
     pub evictions: &'a Evictions,
 }
 

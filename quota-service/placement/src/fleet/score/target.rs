@@ -7,12 +7,16 @@ use std::sync::Arc;
 /// What a pod asks for, as fragmentation sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spec {
+    /// CPU, in thousandths of a core.
     pub cpu_milli: u64,
+    /// GPUs of a pod.
     pub gpus: GpuRequest,
+    /// GPU models on which a pod may run.
     pub models: Models,
 }
 
 impl Spec {
+    /// Request of a pod as the scores see it.
     #[must_use]
     pub const fn of(pod: &PodRequest) -> Self {
         Self { cpu_milli: pod.cpu_milli, gpus: pod.gpus, models: pod.models }
@@ -63,11 +67,13 @@ impl Workload {
         }
     }
 
+    /// Whether the pool has seen no request yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.pods == 0
     }
 
+    /// The request that is scored.
     #[must_use]
     pub const fn target(&self) -> &Arc<Target> {
         &self.target
@@ -136,6 +142,7 @@ impl Target {
         self.specs.len()
     }
 
+    /// Whether no request counts.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.specs.is_empty()
