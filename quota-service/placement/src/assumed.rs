@@ -26,9 +26,7 @@ pub enum NotAdmitted {
     /// The task is refused.
     Refused(Refusal),
     /// The quota is so old that nothing new is admitted, whatever is left of it.
-    Conservative {
-        hours: HorizonHours,
-    },
+    Conservative { hours: HorizonHours },
 }
 
 impl NotAdmitted {

@@ -136,10 +136,7 @@ impl fmt::Display for Refusal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// It starts as planned, with this promise if it is spot with one.
-    Start {
-        plan: Plan,
-        guarantee: Option<Guarantee>,
-    },
+    Start { plan: Plan, guarantee: Option<Guarantee> },
     /// The gang waits, for this reason.
     Wait(Refusal),
 }

@@ -52,7 +52,13 @@ pub struct Quota {
 /// Where the bounds decrease: the forecaster makes them non-decreasing.
 #[must_use]
 pub fn quotas(supply: &Supply, bounds: &[Bound], eta: Eta) -> Vec<Quota> {
+    assert!(
+        bounds.is_sorted_by(|one, next| one.hours < next.hours),
+        "bounds are in the order of their hours: {bounds:?}"
+    );
+    assert!(bounds.is_sorted_by_key(|bound| bound.bound), "bounds decrease with the hours: {bounds:?}");
     let mut quotas: Vec<_> = bounds.iter().map(|bound| quota(supply, *bound, eta)).collect();
+    debug_assert_eq!(quotas.len(), bounds.len(), "a quota for each bound");
     hold_to_shorter_guarantees(&mut quotas);
     invariants::longer_guarantees_get_no_more(&quotas);
     quotas.iter().for_each(invariants::quota_stays_inside_its_limits);
@@ -95,6 +101,11 @@ fn quota(supply: &Supply, Bound { hours, bound }: Bound, eta: Eta) -> Quota {
         reasons: Vec::new(),
     };
     result.reasons = reasons(supply, &result);
+    debug_assert!(!result.reasons.is_empty(), "a quota has a reason: {result:?}");
+    debug_assert!(
+        result.inventory.checked_add(bound).is_none_or(|sum| bound > supply.capacity || sum == supply.capacity)
+    );
+    debug_assert!(eta > Eta::ONE || result.scaled_inventory <= result.inventory, "eta up to 1 enlarges no inventory");
     result
 }
 

@@ -8,81 +8,41 @@ use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// The forecast's inventory decides.
-    Inventory {
-        inventory: MilliGpus,
-    },
+    Inventory { inventory: MilliGpus },
     /// f = 0.
-    DemandMayFillPool {
-        bound: MilliGpus,
-        capacity: MilliGpus,
-    },
+    DemandMayFillPool { bound: MilliGpus, capacity: MilliGpus },
     /// S0 + Sa decides.
-    HeldByIdle {
-        ceiling: MilliGpus,
-        scaled_inventory: MilliGpus,
-    },
+    HeldByIdle { ceiling: MilliGpus, scaled_inventory: MilliGpus },
     /// A task counts among all shorter guarantees, one of which leaves less.
-    HeldByShorterGuarantee {
-        hours: HorizonHours,
-        available: MilliGpus,
-    },
+    HeldByShorterGuarantee { hours: HorizonHours, available: MilliGpus },
     /// The pool has no GPUs.
     NoCapacity,
     /// Eta scaled the inventory.
-    ScaledByEta {
-        eta: Eta,
-    },
+    ScaledByEta { eta: Eta },
     /// HP demand is above the capacity.
-    DemandAboveCapacity {
-        demand: MilliGpus,
-        capacity: MilliGpus,
-    },
+    DemandAboveCapacity { demand: MilliGpus, capacity: MilliGpus },
     /// Spot holds more than the quota.
-    OverCommitted {
-        used: MilliGpus,
-        quota: MilliGpus,
-    },
+    OverCommitted { used: MilliGpus, quota: MilliGpus },
     /// S0 and Sa are estimates.
     Estimated,
     /// People asked to keep more for HP work than is forecast.
-    Reserved {
-        gpus: MilliGpus,
-    },
+    Reserved { gpus: MilliGpus },
     /// People said that HP work will need less than is forecast.
-    Released {
-        gpus: MilliGpus,
-    },
+    Released { gpus: MilliGpus },
     /// Some organizations were forecast by the cold-start rule.
-    ColdStart {
-        organizations: usize,
-    },
+    ColdStart { organizations: usize },
     /// The model has learned from hours that it forecasts here.
-    SeenInTraining {
-        until: UnixSeconds,
-    },
+    SeenInTraining { until: UnixSeconds },
     /// The promise ends after the forecast does; its last step stands for the rest.
-    ForecastEndsEarly {
-        steps: u8,
-        horizon: HorizonHours,
-    },
+    ForecastEndsEarly { steps: u8, horizon: HorizonHours },
     /// What was measured cannot tell so large a p of promises of so many hours: it can tell `supported_ppm`, in millionths.
-    RateNotSupported {
-        hours: HorizonHours,
-        rate: GuaranteeRate,
-        supported_ppm: u32,
-    },
+    RateNotSupported { hours: HorizonHours, rate: GuaranteeRate, supported_ppm: u32 },
     /// The quota was not renewed in time.
-    NotRenewed {
-        computed_at: UnixSeconds,
-    },
+    NotRenewed { computed_at: UnixSeconds },
     /// Inputs are missing; what this means for the quota stands in the stage.
-    InputsMissing {
-        what: String,
-    },
+    InputsMissing { what: String },
     /// Held to what spot tasks already have.
-    Conservative {
-        held: MilliGpus,
-    },
+    Conservative { held: MilliGpus },
 }
 
 impl Reason {

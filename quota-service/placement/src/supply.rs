@@ -116,6 +116,7 @@ pub fn supply(known: &Known, settings: &PoolSettings, now: UnixSeconds) -> Resul
         .ok_or(Unknown::Capacity)?;
     let Some(state) = fresh else {
         let latest_demand = known.latest_demand.ok_or(Unknown::Demand)?;
+        debug_assert!(capacity.left_after(latest_demand) <= capacity, "an estimate of idle GPUs exceeds the capacity");
         return Ok(Supply {
             capacity,
             capacity_source,
@@ -126,6 +127,7 @@ pub fn supply(known: &Known, settings: &PoolSettings, now: UnixSeconds) -> Resul
             longest_quota_wait_s: 0,
         });
     };
+    debug_assert_eq!(capacity_source, CapacitySource::ReportedState, "a fresh state is the best source");
     Ok(Supply {
         capacity,
         capacity_source,

@@ -85,7 +85,8 @@ fn enter(rows: &mut Rows, gpus: u8, node: u32) {
 
 fn leave(rows: &mut Rows, gpus: u8, node: u32) {
     if let Some(row) = rows.get_mut(&gpus) {
-        row.remove(&node);
+        let was_there = row.remove(&node);
+        debug_assert!(was_there, "node {node} is not in the row of {gpus} GPUs");
         if row.is_empty() {
             rows.remove(&gpus);
         }
@@ -118,6 +119,8 @@ impl Key {
         let without_hp = node.gpus.iter().filter(|gpu| gpu.hp == 0).count() as u8;
         let lead = if is_apart { Idle { gpus: without_hp, of } } else { idle };
         let is_shared = node.largest_part() > 0;
+        debug_assert!(node.idle <= without_hp, "an idle GPU of {} has HP work", node.id);
+        debug_assert!(without_hp <= of, "{} has more GPUs without HP than GPUs", node.id);
         Self { leads: [(lead, idle), (idle, idle)], places: [hp, spot], is_shared, without_hp }
     }
 
@@ -131,11 +134,13 @@ impl Key {
 impl Index {
     /// Adds a node.
     pub fn insert(&mut self, key: Key) {
+        debug_assert_eq!(key.places[0].node, key.places[1].node, "a key is of one node");
         enter(&mut self.without_hp, key.without_hp, key.places[0].node);
         enter(&mut self.idle, key.leads[1].1.gpus, key.places[0].node);
         for (buckets, (lead, place)) in self.buckets.iter_mut().zip(key.leads.into_iter().zip(key.places)) {
             let bucket = buckets.entry(lead).or_default();
-            bucket.all.insert(place);
+            let is_new = bucket.all.insert(place);
+            debug_assert!(is_new, "node {} is in the index twice", place.node);
             if key.is_shared {
                 bucket.shared.insert(place);
             }
@@ -146,7 +151,8 @@ impl Index {
     pub fn remove(&mut self, key: Key) {
         for (buckets, (lead, place)) in self.buckets.iter_mut().zip(key.leads.into_iter().zip(key.places)) {
             let Some(bucket) = buckets.get_mut(&lead) else { continue };
-            bucket.all.remove(&place);
+            let was_there = bucket.all.remove(&place);
+            debug_assert!(was_there, "node {} leaves the index under another key than it came", place.node);
             bucket.shared.remove(&place);
             if bucket.all.is_empty() {
                 buckets.remove(&lead);

@@ -84,6 +84,7 @@ impl NodeState {
     /// An empty node; CPU or memory that is not stated limits nothing.
     #[must_use]
     pub fn new(id: NodeId, gpus: usize, cpu_milli: Option<u64>, memory_mib: Option<u64>) -> Self {
+        assert!(gpus <= 64, "node {id} has {gpus} GPUs: a mask has 64 bits");
         let (cpu_milli, memory_mib) = (cpu_milli.unwrap_or(u64::MAX), memory_mib.unwrap_or(u64::MAX));
         Self {
             id,
@@ -180,6 +181,12 @@ impl NodeState {
                 let (idle, unlent) = (self.idle_mask(), self.idle_mask() & !self.lent);
                 let first = lowest(unlent, count.min(unlent.count_ones() as u16))?;
                 let rest = lowest(idle & !unlent, count - first.count_ones() as u16)?;
+                debug_assert_eq!(
+                    (first | rest).count_ones(),
+                    u32::from(count),
+                    "a place has the GPUs that are asked for"
+                );
+                debug_assert_eq!((first | rest) & !idle, 0, "whole GPUs are idle ones");
                 Some(GpuPlace::Whole { mask: first | rest })
             }
             GpuRequest::Share(milli) => {
@@ -201,11 +208,13 @@ impl NodeState {
 
     /// Takes GPUs, CPU and memory, or gives them back.
     pub fn hold(&mut self, place: GpuPlace, pod: &PodRequest, class: TaskClass, takes: bool) {
+        debug_assert!(!takes || self.can_hold(place), "node {} does not have {place:?}", self.id);
         let shares: Vec<(usize, u16)> = match place {
             GpuPlace::Share { gpu, milli } => vec![(usize::from(gpu), milli)],
             GpuPlace::Whole { mask } => numbers(mask).map(|number| (number, WHOLE_MILLI)).collect(),
         };
         for (number, milli) in shares {
+            debug_assert!(number < self.gpus.len(), "GPU {number} of node {} does not exist", self.id);
             let gpu = &mut self.gpus[number];
             let (part, total) = match class {
                 TaskClass::Hp => (&mut gpu.hp, &mut self.hp_milli),
@@ -214,12 +223,15 @@ impl NodeState {
             if takes {
                 *part += milli;
                 *total += u32::from(milli);
+                debug_assert!(*part <= WHOLE_MILLI, "GPU {number} of node {} is overused", self.id);
             } else {
+                debug_assert!(*part >= milli, "GPU {number} of node {} gives back more than it has", self.id);
                 *part -= milli;
                 *total -= u32::from(milli);
             }
         }
         self.idle = self.idle_mask().count_ones() as u8;
+        debug_assert!(usize::from(self.idle) <= self.gpus.len(), "node {} has more idle GPUs than GPUs", self.id);
         match place {
             GpuPlace::Share { .. } => self.count_size(0, takes),
             GpuPlace::Whole { mask: 0 } => {}
@@ -231,7 +243,9 @@ impl NodeState {
             (&mut self.free_memory_mib, self.memory_mib, pod.memory_mib),
         ] {
             if all != u64::MAX {
+                debug_assert!(!takes || *free >= asked, "a pod takes CPU or memory that is not free");
                 *free = if takes { *free - asked } else { *free + asked };
+                debug_assert!(*free <= all, "more CPU or memory is free than there is");
             }
         }
     }
@@ -240,6 +254,8 @@ impl NodeState {
 impl NodeState {
     /// Lends GPUs with what a pod needs beside, or takes them back.
     pub fn lend(&mut self, mask: u64, pod: &PodRequest, lends: bool) {
+        debug_assert!(!lends || self.lent & mask == 0, "a GPU of node {} is lent twice", self.id);
+        debug_assert!(lends || self.lent & mask == mask, "node {} takes back what it did not lend", self.id);
         let moved = |sum: u64, part: u64| if lends { sum + part } else { sum - part };
         self.lent = if lends { self.lent | mask } else { self.lent & !mask };
         // What is not known binds nobody, and is not counted: a pod may ask for any of it.
@@ -269,6 +285,8 @@ impl NodeState {
             (Err(at), true) => self.sizes.insert(at, (gpus, 1)),
             (Err(_), false) => {}
         }
+        debug_assert!(self.sizes.is_sorted_by(|one, next| one.0 < next.0), "sizes of node {} rise", self.id);
+        debug_assert!(self.sizes.iter().all(|(_, pods)| *pods > 0), "no size of node {} is without pods", self.id);
     }
 }
 
@@ -281,6 +299,7 @@ pub fn lowest(mask: u64, count: u16) -> Option<u64> {
     let mut rest = mask;
     // Takes the lowest bit away, as often as wanted.
     (0..count).for_each(|_| rest &= rest.wrapping_sub(1));
+    debug_assert_eq!((mask & !rest).count_ones(), u32::from(count), "the lowest {count} bits of {mask:b}");
     Some(mask & !rest)
 }
 

@@ -65,14 +65,18 @@ impl Nursery {
         *self.milli.entry(young.organization.clone()).or_default() += young.milli;
         self.total_milli += young.milli;
         self.by_time.insert((young.settles, task.clone()));
-        self.tasks.insert(task.clone(), young);
+        let before = self.tasks.insert(task.clone(), young);
+        debug_assert!(before.is_none(), "{task} is young twice");
+        debug_assert_eq!(self.by_time.len(), self.tasks.len(), "each young task has its time");
     }
 
     fn remove(&mut self, task: &TaskId) -> Option<Young> {
         let young = self.tasks.remove(task)?;
         self.by_time.remove(&(young.settles, task.clone()));
+        debug_assert!(self.total_milli >= young.milli, "{task} leaves with more GPUs than all young tasks have");
         self.total_milli -= young.milli;
         if let Some(milli) = self.milli.get_mut(&young.organization) {
+            debug_assert!(*milli >= young.milli, "{task} leaves with more GPUs than its organization has");
             *milli -= young.milli;
             if *milli == 0 {
                 self.milli.remove(&young.organization);
@@ -159,6 +163,7 @@ impl DemandMeter {
     fn leaves(&mut self, request: &Request) {
         let (organization, milli) = (&request.organization, gpus_milli(request));
         for level in self.organizations.get_mut(organization).into_iter().chain([&mut self.total]) {
+            debug_assert!(level.milli >= milli, "{} leaves with more demand than is counted", request.gang.task);
             level.milli -= milli;
         }
         self.nursery.remove(&request.gang.task);
@@ -180,13 +185,17 @@ impl DemandMeter {
             closed.extend(self.organizations.iter().map(one));
             closed.push(one((&Organization::pool_peak(), &self.total)));
             for (organization, level) in &mut self.organizations {
+                debug_assert!(level.milli >= self.nursery.of(organization), "young demand of {organization} is demand");
                 level.peak_milli = level.milli - self.nursery.of(organization);
             }
+            debug_assert!(self.total.milli >= self.nursery.total_milli, "young demand is demand");
             self.total.peak_milli = self.total.milli - self.nursery.total_milli;
             hour = next;
         }
+        debug_assert!(hour >= present, "all hours before the present one are closed");
         self.hour = Some(hour);
         self.settle_by(now);
+        debug_assert!(self.nursery.due(now).is_none(), "what settles by now has settled");
         closed
     }
 

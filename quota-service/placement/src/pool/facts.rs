@@ -14,23 +14,13 @@ pub enum Command {
     /// Submits a task.
     Submit(Request),
     /// A running task came to its end by itself.
-    Finish {
-        task: TaskId,
-    },
+    Finish { task: TaskId },
     /// A user takes a task back, wherever it is.
-    Delete {
-        task: TaskId,
-    },
+    Delete { task: TaskId },
     /// A running task has saved its work.
-    Save {
-        task: TaskId,
-    },
+    Save { task: TaskId },
     /// A running elastic task has worked so fast, in thousandths of a unit of its own, on so many pods.
-    Measure {
-        task: TaskId,
-        pods: u32,
-        speed_thousandths: u64,
-    },
+    Measure { task: TaskId, pods: u32, speed_thousandths: u64 },
     /// Adds a node, or changes it.
     AddNode {
         node: NodeId,
@@ -40,15 +30,9 @@ pub enum Command {
         topology: Option<Arc<Topology>>,
     },
     /// Lets new pods come to a node, or no longer.
-    OpenNode {
-        node: NodeId,
-        is_open: bool,
-    },
+    OpenNode { node: NodeId, is_open: bool },
     /// A node is gone, with what ran on it.
-    RemoveNode {
-        node: NodeId,
-        cause: NodeLoss,
-    },
+    RemoveNode { node: NodeId, cause: NodeLoss },
     /// New quotas, by rising hours.
     SetLimits(Vec<Limit>),
     /// Time alone.
@@ -85,23 +69,13 @@ pub enum Fact {
         topology: Option<Arc<Topology>>,
     },
     /// A node takes new tasks again, or no more.
-    NodeOpened {
-        node: NodeId,
-        is_open: bool,
-    },
+    NodeOpened { node: NodeId, is_open: bool },
     /// A node left the pool.
-    NodeRemoved {
-        node: NodeId,
-        cause: NodeLoss,
-    },
+    NodeRemoved { node: NodeId, cause: NodeLoss },
     /// The limits of spot were set.
-    LimitsSet {
-        limits: Vec<Limit>,
-    },
+    LimitsSet { limits: Vec<Limit> },
     /// A task was submitted.
-    Submitted {
-        request: Request,
-    },
+    Submitted { request: Request },
     /// A waiting task has its places; `victims` went back to the queue for it.
     Started {
         task: TaskId,
@@ -112,11 +86,7 @@ pub enum Fact {
         starts: UnixSeconds,
     },
     /// HP that would evict waits for a moment; until then nobody else evicts those whom it holds.
-    Deferred {
-        task: TaskId,
-        until: UnixSeconds,
-        holds: Vec<TaskId>,
-    },
+    Deferred { task: TaskId, until: UnixSeconds, holds: Vec<TaskId> },
     /// An elastic task has other pods than before: those that it keeps, and those on lent GPUs. What it gives has to be free
     /// at `from`.
     Resized {
@@ -127,25 +97,13 @@ pub enum Fact {
         from: UnixSeconds,
     },
     /// A guarantee was over, and there was room for another one.
-    Renewed {
-        task: TaskId,
-        guarantee: Guarantee,
-    },
+    Renewed { task: TaskId, guarantee: Guarantee },
     /// A task has a checkpoint.
-    Saved {
-        task: TaskId,
-    },
+    Saved { task: TaskId },
     /// A task measured its speed.
-    Measured {
-        task: TaskId,
-        pods: u32,
-        speed_thousandths: u64,
-    },
+    Measured { task: TaskId, pods: u32, speed_thousandths: u64 },
     /// A task ended.
-    Ended {
-        task: TaskId,
-        ending: Ending,
-    },
+    Ended { task: TaskId, ending: Ending },
 }
 
 /// A guarantee period that ended.
@@ -191,14 +149,9 @@ pub struct Cut {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CutReason {
     /// An HP task needs its GPUs.
-    EvictedBy {
-        task: TaskId,
-    },
+    EvictedBy { task: TaskId },
     /// Its node was lost.
-    Lost {
-        node: NodeId,
-        cause: NodeLoss,
-    },
+    Lost { node: NodeId, cause: NodeLoss },
 }
 
 /// Why the pods of an elastic task change.

@@ -96,7 +96,14 @@ impl Queue {
             let group = self.groups.entry(self.key(&shape)).or_default();
             group.entry(shape).or_default().insert((waiting.request.submitted, task));
         }
-        self.tasks.insert(waiting.request.gang.task.clone(), waiting);
+        let before = self.tasks.insert(waiting.request.gang.task.clone(), waiting);
+        debug_assert!(before.is_none(), "a task waits twice: {before:?}");
+        debug_assert!(self.tried() <= self.tasks.len(), "more tasks are tried than wait");
+    }
+
+    /// Number of tasks that are tried.
+    fn tried(&self) -> usize {
+        self.groups.values().flat_map(BTreeMap::values).map(BTreeSet::len).sum()
     }
 
     /// Takes a task out of the queue.
@@ -112,10 +119,12 @@ impl Queue {
                     group.remove(&shape);
                 }
             }
+            debug_assert!(group.values().all(|tasks| !tasks.is_empty()), "a shape without tasks stays in the queue");
             if group.is_empty() {
                 self.groups.remove(&key);
             }
         }
+        debug_assert!(self.ages.iter().all(|ages| ages.iter().all(|(_, other)| other != task)), "{task} has an age");
         Some(waiting)
     }
 
@@ -150,7 +159,9 @@ impl Queue {
     pub fn first_of_each_shape(&self) -> impl Iterator<Item = (Gang, Option<HorizonHours>, UnixSeconds)> {
         let shapes = self.groups.values().flat_map(BTreeMap::values);
         shapes.filter_map(|tasks| {
-            let first = &self.tasks[&tasks.first()?.1];
+            let head = &tasks.first()?.1;
+            debug_assert!(self.tasks.contains_key(head), "{head} is in a group and does not wait");
+            let first = &self.tasks[head];
             Some((first.request.core(), first.request.hours, first.queued))
         })
     }

@@ -11,24 +11,15 @@ use vocab::{HorizonHours, MilliGpus, PoolId, PoolState, TaskId, UnixSeconds};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitReason {
     /// It was evicted too often in a short time.
-    Rests {
-        until: UnixSeconds,
-    },
+    Rests { until: UnixSeconds },
     /// It evicts nobody yet: GPUs may fall idle.
-    Deferred {
-        until: UnixSeconds,
-    },
+    Deferred { until: UnixSeconds },
     /// The task is refused, for this reason.
     Refused(Refusal),
     /// Nodes are kept for it until it fits.
-    Reserved {
-        refusal: Refusal,
-        reservation: Reservation,
-    },
+    Reserved { refusal: Refusal, reservation: Reservation },
     /// It would start, but for the reservation of this task.
-    HeldBack {
-        by: TaskId,
-    },
+    HeldBack { by: TaskId },
 }
 
 impl Pool {
