@@ -128,12 +128,6 @@ impl Route {
     pub fn is_probe(&self) -> bool {
         self.limit == Probe
     }
-
-    /// Whether a request changes something.
-    #[must_use]
-    pub fn writes(&self) -> bool {
-        self.limit == Write
-    }
 }
 
 /// All routes: method and path, role, scope, organization rule, limit class, audit rule, handler.
@@ -249,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_write_is_in_the_audit_and_needs_more_than_reading() {
-        for route in ROUTES.iter().filter(|route| route.writes()) {
+        for route in ROUTES.iter().filter(|route| route.limit == Write) {
             assert_eq!(route.audit, AuditRule::Entry, "{route:?}");
             assert!(!matches!(route.role, Nothing | Read), "{route:?}");
         }
