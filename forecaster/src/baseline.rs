@@ -47,6 +47,7 @@ impl Rule {
 /// The spread of a rule's residuals at one step of one series, in GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
+    /// Standard deviation of the differences, in GPUs.
     pub stddev_gpus: f64,
     /// What is added to the guess at each of [`QUANTILE_LEVELS`].
     pub quantiles_gpus: [f64; 3],

@@ -32,26 +32,32 @@ impl Writer {
         Self(bytes)
     }
 
+    /// Writes a byte.
     pub fn u8(&mut self, value: u8) {
         self.0.push(value);
     }
 
+    /// Writes a number of 32 bits.
     pub fn u32(&mut self, value: u32) {
         self.0.extend(value.to_le_bytes());
     }
 
+    /// Writes a number of 64 bits.
     pub fn u64(&mut self, value: u64) {
         self.0.extend(value.to_le_bytes());
     }
 
+    /// Writes a signed number of 64 bits.
     pub fn i64(&mut self, value: i64) {
         self.0.extend(value.to_le_bytes());
     }
 
+    /// Writes a float, rounded to 32 bits.
     pub fn f32(&mut self, value: f64) {
         self.0.extend((value as f32).to_le_bytes());
     }
 
+    /// Writes a float.
     pub fn f64(&mut self, value: f64) {
         self.0.extend(value.to_le_bytes());
     }
@@ -61,14 +67,17 @@ impl Writer {
         self.i64(time.map_or(NEVER, UnixSeconds::get));
     }
 
+    /// Writes an hour.
     pub fn hour(&mut self, hour: HourStart) {
         self.u64(hour.unix_s().unsigned_abs());
     }
 
+    /// Writes a number of items.
     pub fn count(&mut self, items: usize) {
         self.u32(u32::try_from(items).expect("a panel has fewer than 2³² series"));
     }
 
+    /// Writes a name, with its length before it.
     pub fn name(&mut self, name: &str) {
         self.u8(u8::try_from(name.len()).expect("a name has at most 200 bytes"));
         self.0.extend(name.as_bytes());
@@ -78,6 +87,7 @@ impl Writer {
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
+    /// Reads bytes of a kind and format.
     pub fn new(bytes: &'a [u8], kind: [u8; 4], format: u8) -> Result<Self, DamagedBytes> {
         let mut reader = Self(bytes);
         if reader.take(kind.len())? != kind {
@@ -99,22 +109,27 @@ impl<'a> Reader<'a> {
         Ok(self.take(N)?.try_into().expect("as many as were taken"))
     }
 
+    /// Reads a byte.
     pub fn u8(&mut self) -> Result<u8, DamagedBytes> {
         Ok(self.array::<1>()?[0])
     }
 
+    /// Reads a number of 32 bits.
     pub fn u32(&mut self) -> Result<u32, DamagedBytes> {
         self.array().map(u32::from_le_bytes)
     }
 
+    /// Reads a number of 64 bits.
     pub fn u64(&mut self) -> Result<u64, DamagedBytes> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// Reads a signed number of 64 bits.
     pub fn i64(&mut self) -> Result<i64, DamagedBytes> {
         self.array().map(i64::from_le_bytes)
     }
 
+    /// Reads a finite float of 32 bits.
     pub fn f32(&mut self) -> Result<f64, DamagedBytes> {
         self.array().map(f32::from_le_bytes).map(f64::from)
     }
@@ -125,6 +140,7 @@ impl<'a> Reader<'a> {
         if number.is_finite() { Ok(number) } else { Err(DamagedBytes("a number is not finite".to_owned())) }
     }
 
+    /// Reads an instant, or that there is none.
     pub fn time(&mut self) -> Result<Option<UnixSeconds>, DamagedBytes> {
         self.i64().map(|unix_s| (unix_s != NEVER).then_some(UnixSeconds::new(unix_s)))
     }
@@ -134,20 +150,24 @@ impl<'a> Reader<'a> {
         self.time()?.ok_or_else(|| DamagedBytes("a time is missing".to_owned()))
     }
 
+    /// Reads hours of a horizon.
     pub fn hours(&mut self) -> Result<HorizonHours, DamagedBytes> {
         HorizonHours::new(u64::from(self.u8()?)).map_err(DamagedBytes::of)
     }
 
+    /// Reads a guarantee rate.
     pub fn rate(&mut self) -> Result<GuaranteeRate, DamagedBytes> {
         let rate = f64::from(self.u32()?) / f64::from(GuaranteeRate::MILLION);
         GuaranteeRate::new(rate).map_err(DamagedBytes::of)
     }
 
+    /// Reads an hour.
     pub fn hour(&mut self) -> Result<HourStart, DamagedBytes> {
         let unix_s = i64::try_from(self.u64()?).map_err(DamagedBytes::of)?;
         HourStart::from_unix_s(unix_s).map_err(DamagedBytes::of)
     }
 
+    /// Reads an amount of GPUs.
     pub fn amount(&mut self) -> Result<MilliGpus, DamagedBytes> {
         MilliGpus::from_milli(self.u64()?).map_err(DamagedBytes::of)
     }
@@ -161,6 +181,7 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
+    /// Reads a name.
     pub fn name(&mut self) -> Result<&'a str, DamagedBytes> {
         let length = usize::from(self.u8()?);
         std::str::from_utf8(self.take(length)?).map_err(DamagedBytes::of)

@@ -25,6 +25,7 @@ pub trait Learner {
 /// How long and in which steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Schedule {
+    /// Largest number of epochs.
     pub epochs: usize,
     /// Epochs without a better validation part after which training stops.
     pub patience_epochs: usize,

@@ -11,14 +11,19 @@ use vocab::SeriesId;
 /// Why a model could not be fitted.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
+    /// The lookback is shorter than the model needs.
     #[error("a lookback of {have} h is too short for this model, which needs {need} h")]
     ShortLookback { have: usize, need: usize },
+    /// No hour of the window was measured.
     #[error("none of the issue times from {issues} has all its targets measured: ingest hours without gaps")]
     NothingMeasured { issues: HourRange },
+    /// The loss is no number.
     #[error("the loss became {loss} in epoch {epoch}: the data or the learning rate is out of proportion")]
     Diverged { epoch: usize, loss: f64 },
+    /// Exponential smoothing failed for a series.
     #[error("no exponential smoothing fits {series}: {fault}")]
     Smoothing { series: SeriesId, fault: String },
+    /// The arithmetic failed.
     #[error("the arithmetic of the model failed: {0}")]
     Arithmetic(#[from] candle_core::Error),
 }
@@ -26,8 +31,11 @@ pub enum FitError {
 /// What to fit, and on what.
 #[derive(Debug, Clone, Copy)]
 pub struct Fit<'a> {
+    /// Demand of all series.
     pub panel: &'a Panel,
+    /// Training and validation windows.
     pub split: TimeSplit,
+    /// Specification of the model.
     pub spec: ModelSpec,
     /// Of blends; other models have their own.
     pub settings: Settings,
@@ -38,6 +46,7 @@ pub struct Fit<'a> {
 pub struct FitProgress {
     /// From 1.
     pub epoch: usize,
+    /// Epochs that were trained.
     pub epochs: usize,
     /// Negative log-likelihood.
     pub train_loss: f64,

@@ -19,6 +19,7 @@ pub struct Leaving<'a> {
 }
 
 impl<'a> Leaving<'a> {
+    /// Activity of each organization at an issue hour.
     pub fn at(panel: &'a Panel, issue: HourStart) -> Self {
         let end = panel.index_of(issue).unwrap_or(0).min(panel.hours());
         Self { panel, end, pool: None }

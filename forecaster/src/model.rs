@@ -13,6 +13,7 @@ use vocab::{DemandForecast, HorizonHours, SeriesId};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is no model; there are {}", ModelKind::ALL.map(ModelKind::as_str).join(", "))]
 pub struct UnknownModel {
+    /// The name that was refused.
     pub name: String,
 }
 
@@ -50,6 +51,7 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
+    /// All models.
     pub const ALL: [Self; 14] = [
         Self::OrgLinear,
         Self::OrgLinearPaper,
@@ -66,9 +68,12 @@ impl ModelKind {
         Self::Seasonal168h,
         Self::PeakWeek,
     ];
+    /// Rules that a model has to beat.
     pub const BASELINES: [Self; 4] = [Self::LastValue, Self::Seasonal24h, Self::Seasonal168h, Self::PeakWeek];
+    /// The model of `train` without `--model`.
     pub const DEFAULT: Self = Self::OrgLinear;
 
+    /// Name on the command line and in checkpoints.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -157,10 +162,13 @@ impl fmt::Display for ModelKind {
 /// Everything that decides what a fit gives, besides the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelSpec {
+    /// Kind of the model.
     pub kind: ModelKind,
+    /// Steps of a forecast, in hours.
     pub horizon: HorizonHours,
     /// Hours that a window shows; at least what the rule of a baseline needs.
     pub lookback_hours: usize,
+    /// Seed of initialization and order of samples.
     pub seed: u64,
 }
 
@@ -177,10 +185,15 @@ impl ModelSpec {
 /// A fitted model of any kind.
 #[derive(Debug, Clone)]
 pub enum Model {
+    /// OrgLinear as published.
     OrgLinear(Box<OrgLinear>),
+    /// Trees and a network, averaged: the default.
     Blend(Box<Blend>),
+    /// A network of another kind.
     Peer(Box<Network>),
+    /// Exponential smoothing that chooses itself.
     AutoEts(Box<AutoEts>),
+    /// A rule without training.
     Baseline(Baseline),
 }
 

@@ -9,16 +9,22 @@ use vocab::{DemandForecast, ForecastError, HorizonHours, HourStart, SeriesId};
 /// Why a model could not predict.
 #[derive(Debug, thiserror::Error)]
 pub enum PredictError {
+    /// The forecast is no distribution.
     #[error("the model rejected itself: {0}")]
     Rejected(#[from] ForecastError),
+    /// The model has no such series.
     #[error("the model knows no series {series}")]
     UnknownSeries { series: SeriesId },
+    /// The window has another length than the model sees.
     #[error("a window of {have} h was given to a model that looks back {need} h")]
     OtherLookback { have: usize, need: usize },
+    /// Exponential smoothing failed for a series.
     #[error("exponential smoothing of {series} failed: {fault}")]
     Smoothing { series: SeriesId, fault: String },
+    /// The bound failed.
     #[error(transparent)]
     Bound(crate::bound::BoundError),
+    /// The arithmetic failed.
     #[error("the arithmetic of the model failed: {0}")]
     Arithmetic(#[from] candle_core::Error),
 }

@@ -16,10 +16,13 @@ use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, PoolId, Seri
 /// Why a training failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
+    /// The fit failed.
     #[error(transparent)]
     Fit(#[from] FitError),
+    /// A forecast failed.
     #[error(transparent)]
     Predict(#[from] PredictError),
+    /// No hour of the window was measured.
     #[error("no hour of the validation part ({issues}) was measured: ingest hours without gaps")]
     NothingToScore { issues: HourRange },
 }
@@ -27,10 +30,13 @@ pub enum TrainError {
 /// How a model fared on the validation part, beside the last value on the same hours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Validation {
+    /// Scores of the model.
     pub scores: Scores,
+    /// Scores of the last value on the same hours.
     pub last_value: Scores,
     /// By issue time and step.
     pub losses: Vec<IssueLosses>,
+    /// Losses of the last value at each issue hour.
     pub last_value_losses: Vec<IssueLosses>,
     /// What would have gone out, by issue time.
     pub issued: Vec<Issued>,
@@ -47,16 +53,20 @@ impl Validation {
 /// A model with everything that serving needs.
 #[derive(Debug, Clone)]
 pub struct Trained {
+    /// Specification of the model.
     pub spec: ModelSpec,
     /// First and (exclusive) last hour of the data that it learned from or was chosen by.
     pub data: HourRange,
+    /// The model.
     pub model: Model,
+    /// Calibration of each pool.
     pub calibrations: Vec<PoolCalibration>,
     /// Has learned from the validation part.
     pub calibrator: Calibrator,
 }
 
 impl Trained {
+    /// Calibration of a pool.
     #[must_use]
     pub fn calibration(&self, pool: &PoolId) -> Option<&PoolCalibration> {
         self.calibrations.iter().find(|calibration| calibration.pool == *pool)

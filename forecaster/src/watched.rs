@@ -82,6 +82,7 @@ pub struct Watched {
 }
 
 impl Watched {
+    /// A pool of which nothing is known.
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
         let horizon = |hours: &HorizonHours| Horizon { hours: *hours, open: VecDeque::new(), past: VecDeque::new() };

@@ -12,6 +12,7 @@ const GROUPS: usize = FeatureGroup::ALL.len();
 /// What a group of features added to each quantile of one step, in GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contribution {
+    /// The group.
     pub group: FeatureGroup,
     /// At the levels of [`QUANTILE_LEVELS`].
     pub quantiles_gpus: [f64; QUANTILE_LEVELS.len()],
@@ -30,8 +31,11 @@ pub struct StepExplanation {
 /// A forecast with what moved it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
+    /// The forecast that is explained.
     pub forecast: DemandForecast,
+    /// Last value before the forecast, in GPUs.
     pub last_gpus: f64,
+    /// One explanation for each step.
     pub steps: Vec<StepExplanation>,
 }
 

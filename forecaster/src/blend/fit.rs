@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
+    /// How the trees grow.
     pub growth: Growth,
+    /// How the network learns.
     pub lesson: Lesson,
     /// Windows shorter than this teach nothing; at least [`Blend::HISTORY_HOURS_LEAST`].
     pub history_hours_least: usize,
@@ -21,6 +23,7 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The settings of `train` without `--settings`, chosen on validation.
     pub const DEFAULT: Self = Self {
         growth: Growth::DEFAULT,
         lesson: Lesson::DEFAULT,
@@ -33,8 +36,11 @@ impl Settings {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{field} is {value}, and must be {must}")]
 pub struct BadSetting {
+    /// Name of the setting.
     pub field: &'static str,
+    /// Its value.
     pub value: f64,
+    /// The values that it may have.
     pub must: &'static str,
 }
 

@@ -10,8 +10,10 @@ use vocab::{
 /// Why there is no bound.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BoundError {
+    /// A forecast has fewer steps than the hours of the bound.
     #[error("a bound over {hours} needs {hours} of forecast, and there are {have} h")]
     ShortForecast { hours: HorizonHours, have: usize },
+    /// The bound is no amount of GPUs.
     #[error("the bound over {hours} is no amount: {fault}")]
     NoAmount { hours: HorizonHours, fault: AmountError },
 }
@@ -19,10 +21,13 @@ pub enum BoundError {
 /// What one organization adds to a bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrganizationShare {
+    /// The organization.
     pub organization: Organization,
     /// The step (from 1) at which its own bound is largest.
     pub step: usize,
+    /// Mean of its demand at the step, in GPUs.
     pub mean_gpus: f64,
+    /// Standard deviation, in GPUs.
     pub stddev_gpus: f64,
     /// Its quantile at p in that step.
     pub bound_gpus: f64,
@@ -31,7 +36,9 @@ pub struct OrganizationShare {
 /// The pool's total in one step, as a Gaussian.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepTotal {
+    /// Mean of the pool's demand at the step, in GPUs.
     pub mean_gpus: f64,
+    /// Standard deviation, in GPUs.
     pub stddev_gpus: f64,
 }
 
@@ -46,6 +53,7 @@ impl StepTotal {
 /// B_H, with what it is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolBound {
+    /// Hours H of the bound.
     pub hours: HorizonHours,
     /// Rounded up.
     pub bound: MilliGpus,
@@ -58,7 +66,9 @@ pub struct PoolBound {
     pub multiplier: Option<f64>,
     /// The step (from 1) that decides; none for `sum-of-bounds`, where each organization has its own, and `conformal`.
     pub step: Option<usize>,
+    /// Demand of the pool at each step.
     pub totals: Vec<StepTotal>,
+    /// Demand of each organization at the step that decides.
     pub shares: Vec<OrganizationShare>,
     /// What measured peaks say, under `conformal`.
     pub conformal: Option<ConformalHours>,

@@ -14,7 +14,9 @@ const LEAST_STDDEV_GPUS: f64 = 1e-3;
 /// Correlations of standardised residuals, and how each aggregation fared, on the validation part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolCalibration {
+    /// The pool.
     pub pool: PoolId,
+    /// Organizations of the correlation, in the order of its rows.
     pub organizations: Vec<Organization>,
     /// Among organizations, row-major in their order, shrunk, ones on the diagonal.
     pub correlation: Vec<f64>,
@@ -22,6 +24,7 @@ pub struct PoolCalibration {
     pub mean_correlation: f64,
     /// Between the steps of one issue time, of the pool's standardised total.
     pub step_correlation: f64,
+    /// Score of each aggregation on the validation window.
     pub scores: Vec<AggregationScore>,
     /// The aggregation that serves.
     pub chosen: Aggregation,

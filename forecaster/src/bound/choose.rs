@@ -12,7 +12,9 @@ use vocab::{GuaranteeRate, HorizonHours};
 /// How the bounds of one aggregation fared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AggregationScore {
+    /// The aggregation.
     pub aggregation: Aggregation,
+    /// Its scores on the validation window.
     pub scores: PoolScores,
 }
 

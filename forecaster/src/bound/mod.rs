@@ -16,6 +16,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is no aggregation; there are {}", Aggregation::ALL.map(Aggregation::as_str).join(", "))]
 pub struct UnknownAggregation {
+    /// The name that was refused.
     pub name: String,
 }
 
@@ -36,8 +37,10 @@ pub enum Aggregation {
 }
 
 impl Aggregation {
+    /// All aggregations.
     pub const ALL: [Self; 4] = [Self::SumOfBounds, Self::Independent, Self::Pooled, Self::Conformal];
 
+    /// Name in settings and answers.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

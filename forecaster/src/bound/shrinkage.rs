@@ -6,7 +6,9 @@ const LEAST_VARIANCE: f64 = 1e-12;
 /// A correlation matrix, row-major, and the mean of its off-diagonal entries before shrinking.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Correlation {
+    /// Correlations, row by row.
     pub matrix: Vec<f64>,
+    /// Mean correlation of all pairs.
     pub mean: f64,
 }
 

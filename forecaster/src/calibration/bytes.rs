@@ -19,10 +19,13 @@ const NEVER: i64 = i64::MIN;
 /// Why bytes are no calibrator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CalibratorError {
+    /// The bytes have another format.
     #[error("the calibration state is not one that this program writes: train again, or use the version that wrote it")]
     OtherFormat,
+    /// The bytes end too early.
     #[error("the calibration state ends early, at byte {at}")]
     CutOff { at: usize },
+    /// A value is out of its range.
     #[error("the calibration state is damaged before byte {at}: {what}")]
     Damaged { at: usize, what: &'static str },
 }

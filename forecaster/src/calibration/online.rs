@@ -11,13 +11,17 @@ pub enum Switch {
     /// As the model's kind and the validation part say.
     #[default]
     Auto,
+    /// Every model is calibrated.
     On,
+    /// No model is calibrated.
     Off,
 }
 
 impl Switch {
+    /// All modes.
     pub const ALL: [Self; 3] = [Self::Auto, Self::On, Self::Off];
 
+    /// Name on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,6 +49,7 @@ pub struct Online {
 }
 
 impl Online {
+    /// Starts from the calibrator of a run.
     #[must_use]
     pub const fn new(calibrator: Calibrator) -> Self {
         Self { calibrator, waiting: VecDeque::new() }

@@ -21,6 +21,7 @@ const ENOUGH_RESIDUALS: f64 = 24.0;
 /// Residuals of a pool, in deviations of its guesses.
 #[derive(Debug, Clone)]
 pub struct PoolState {
+    /// The pool.
     pub id: PoolId,
     /// `[issue time by slot][hours − 1]`: how far the peak was above the sum of the organizations' quantiles, and how far the
     /// quantile of their total was; NaN where there is none.
@@ -73,6 +74,7 @@ fn least_loss(sorted: &[f32], level: f64) -> f64 {
 }
 
 impl PoolState {
+    /// A pool of which nothing is known.
     pub fn new(id: PoolId, horizon: HorizonHours) -> Self {
         let steps = horizon.steps();
         let sorted = vec![Vec::new(); steps];
@@ -85,10 +87,12 @@ impl PoolState {
         &mut self.residuals[start..start + width]
     }
 
+    /// Forgets the issue hours before the window of `issue`.
     pub fn forget(&mut self, issue: HourStart) {
         self.slot_mut(issue).fill([f32::NAN; 2]);
     }
 
+    /// Learns from the forecasts of an issue hour whose hours are over.
     pub fn learn(&mut self, panel: &Panel, issue: HourStart, raw: &[&DemandForecast], horizon: HorizonHours) {
         let id = self.id.clone();
         for (number, (guess, place)) in guesses(raw, horizon).iter().zip(self.slot_mut(issue)).enumerate() {
@@ -99,6 +103,7 @@ impl PoolState {
         }
     }
 
+    /// Whether all issue hours are forgotten.
     pub fn is_forgotten(&self) -> bool {
         self.residuals.iter().all(|[residual, _]| residual.is_nan())
     }
@@ -130,6 +135,7 @@ impl PoolState {
         (0..steps).map(of_hours).collect()
     }
 
+    /// Scores of a number of hours, rising.
     pub fn sorted(&self, hours: usize) -> &[f32] {
         &self.sorted[hours - 1]
     }
@@ -186,13 +192,16 @@ pub struct Centre {
     pub total_gpus: f64,
     /// Share of the total; the sum has the rest.
     pub total_share: f64,
+    /// Centre of the bound, in GPUs.
     pub centre_gpus: f64,
 }
 
 /// The peak over so many hours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConformalHours {
+    /// Parts of the centre.
     pub centre: Centre,
+    /// Scale of the scores, in GPUs.
     pub deviation_gpus: f64,
     /// The order statistic ⌈(n+1)p⌉ of the pool's own residuals, in deviations; that of all pools while there are too few.
     pub own: f64,

@@ -49,15 +49,18 @@ impl Default for Counts {
 }
 
 impl Counts {
+    /// Number of residuals.
     pub const fn total(&self) -> usize {
         self.total
     }
 
+    /// Forgets all residuals.
     pub fn clear(&mut self) {
         self.each.fill(0);
         self.total = 0;
     }
 
+    /// Adds a residual by its code.
     pub fn add(&mut self, code: i8) {
         if code != MISSING {
             self.each[place(code)] += 1;
@@ -65,6 +68,7 @@ impl Counts {
         }
     }
 
+    /// Removes a residual by its code.
     pub fn remove(&mut self, code: i8) {
         if code != MISSING {
             self.each[place(code)] -= 1;

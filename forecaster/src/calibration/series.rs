@@ -45,6 +45,7 @@ pub fn recorded_steps(horizon: HorizonHours) -> Vec<usize> {
 /// One organization.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesState {
+    /// The series.
     pub id: SeriesId,
     /// `[issue time by slot][level][recorded step]`.
     pub codes: Vec<i8>,
@@ -52,6 +53,7 @@ pub struct SeriesState {
     pub median: f64,
     /// Sum of actual − mean, in GPUs, and how many hours that stands for; both fade.
     pub error_gpus: f64,
+    /// Hours of the errors that count.
     pub error_hours: f64,
     /// Every hour seen so far was a whole number of GPUs.
     pub is_whole: bool,
@@ -66,12 +68,16 @@ pub struct SeriesState {
 
 /// What one issue time brought: of each step the forecast and, where it was measured, what came.
 pub struct Lesson<'a> {
+    /// Forecast of each step.
     pub steps: &'a [StepForecast],
+    /// Measured demand of each step, in GPUs.
     pub actual_gpus: &'a [f64],
+    /// Whether each step was measured.
     pub measured: &'a [bool],
 }
 
 impl SeriesState {
+    /// A series of which nothing is known.
     pub fn new(id: SeriesId, recorded: &[usize]) -> Self {
         Self {
             id,
@@ -169,10 +175,12 @@ impl SeriesState {
         [MOST, NEARLY_ALL].map(|share| counts.order_statistic(1.0 - share).filter(|above| enough && *above > 0.0))
     }
 
+    /// Number of residuals that count.
     pub const fn residuals(&self) -> usize {
         self.count
     }
 
+    /// Whether enough is known to correct a forecast.
     pub fn is_known(&self) -> bool {
         self.count >= LEAST_ISSUES * self.recorded()
     }

@@ -52,6 +52,7 @@ impl Payload {
         }
     }
 
+    /// Reads the default model.
     pub fn blend(
         &self,
         recipe: Recipe,

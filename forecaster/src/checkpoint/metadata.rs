@@ -15,6 +15,7 @@ struct Version {
     format: u32,
 }
 
+/// All of a checkpoint that is no tensor.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metadata {
@@ -28,14 +29,17 @@ pub struct Metadata {
     data_until_unix_s: i64,
     /// Cluster, GPU model, organization.
     series: Vec<[String; 3]>,
+    /// Calibration of each pool.
     pub calibrations: Vec<Calibration>,
 }
 
+/// Calibration of a pool as text.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     cluster: String,
     gpu_model: String,
+    /// Organizations of the correlation, in the order of its rows.
     pub organizations: Vec<String>,
     mean_correlation: f64,
     step_correlation: f64,
@@ -57,6 +61,7 @@ struct Score {
 }
 
 impl Metadata {
+    /// Metadata of a trained model.
     pub fn of(trained: &Trained, series: &[SeriesId], code_version: &str) -> Self {
         let names = |id: &SeriesId| {
             [id.pool.cluster.as_str(), id.pool.gpu_model.as_str(), id.organization.as_str()].map(str::to_owned)
@@ -75,6 +80,7 @@ impl Metadata {
         }
     }
 
+    /// Parses metadata of this format.
     pub fn parse(text: &str) -> Result<Self, CheckpointError> {
         let Version { format: found } = serde_json::from_str(text)?;
         if found != FORMAT {
@@ -83,6 +89,7 @@ impl Metadata {
         Ok(serde_json::from_str(text)?)
     }
 
+    /// Specification of the model.
     pub fn spec(&self) -> Result<ModelSpec, CheckpointError> {
         Ok(ModelSpec {
             kind: ModelKind::parse(&self.model)?,
@@ -92,11 +99,13 @@ impl Metadata {
         })
     }
 
+    /// Hours on which the model was trained.
     pub fn data(&self) -> Result<HourRange, CheckpointError> {
         let hour = HourStart::from_unix_s;
         Ok(HourRange { from: hour(self.data_from_unix_s)?, to: hour(self.data_until_unix_s)? })
     }
 
+    /// Series on which the model was trained.
     pub fn series(&self) -> Result<Vec<SeriesId>, CheckpointError> {
         let id = |[cluster, gpu_model, organization]: &[String; 3]| {
             let pool = PoolId { cluster: ClusterName::parse(cluster)?, gpu_model: GpuModel::parse(gpu_model)? };
@@ -119,6 +128,7 @@ impl Calibration {
         }
     }
 
+    /// Calibration with its correlation.
     pub fn restore(&self, correlation: Vec<f64>) -> Result<PoolCalibration, CheckpointError> {
         let pool = PoolId { cluster: ClusterName::parse(&self.cluster)?, gpu_model: GpuModel::parse(&self.gpu_model)? };
         Ok(PoolCalibration {

@@ -23,42 +23,60 @@ pub const FORMAT: u32 = 2;
 /// Why bytes are no model that can serve. Whatever it is, the model that serves now stays.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
+    /// The bytes are no safetensors file.
     #[error("the checkpoint is no safetensors file: {}", .0.escape_debug())]
     NotSafetensors(String),
+    /// The file has no metadata of this program.
     #[error("the checkpoint has no metadata of Headroom")]
     NoMetadata,
     #[error(
         "the checkpoint has format {found}, and this program reads format {FORMAT}: train again, or use the version that wrote it"
     )]
+    /// The checkpoint has another format.
     OtherFormat { found: u32 },
+    /// The metadata are damaged.
     #[error("the metadata of the checkpoint are damaged: {}", .0.to_string().escape_debug())]
     Metadata(#[from] serde_json::Error),
+    /// The digest does not match the content.
     #[error("the checkpoint is not what was written: its SHA-256 differs")]
     Changed,
+    /// A tensor is missing.
     #[error("the checkpoint lacks the tensor {name}")]
     MissingTensor { name: String },
+    /// A tensor has another shape.
     #[error("tensor {name} of the checkpoint has shape {found:?}, not {expected:?}")]
     OtherShape { name: String, expected: Vec<usize>, found: Vec<usize> },
+    /// A tensor has a number that is not finite.
     #[error("tensor {name} of the checkpoint holds a number that is not finite")]
     NotFinite { name: String },
+    /// The nodes of a forest lead out of it, or back.
     #[error("forest {name} of the checkpoint is no forest: a node leads out of its tree, or back")]
     BrokenForest { name: String },
+    /// The lookback is shorter than the model needs.
     #[error("the checkpoint looks back {have} h, and its model needs {need} h")]
     ShortLookback { have: usize, need: usize },
+    /// The smoothing of a series is damaged.
     #[error("the checkpoint's exponential smoothing of {series} is no model")]
     BrokenSmoothing { series: SeriesId },
+    /// The state of the calibration is damaged.
     #[error(transparent)]
     Calibrator(#[from] CalibratorError),
+    /// The model is unknown.
     #[error(transparent)]
     Model(#[from] UnknownModel),
+    /// The aggregation is unknown.
     #[error(transparent)]
     Aggregation(#[from] UnknownAggregation),
+    /// The horizon is out of its range.
     #[error(transparent)]
     Horizon(#[from] HorizonError),
+    /// An hour is off the grid.
     #[error(transparent)]
     Hour(#[from] HourError),
+    /// A name is malformed.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The weights cannot be loaded.
     #[error("the weights of the checkpoint do not fit together: {0}")]
     Weights(#[from] candle_core::Error),
 }

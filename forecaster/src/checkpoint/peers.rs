@@ -23,6 +23,7 @@ impl Payload {
         Ok(parts.series.clone())
     }
 
+    /// Reads a network.
     pub fn network(
         &self,
         kind: NetworkKind,
@@ -53,6 +54,7 @@ impl Payload {
         model.series().keys().cloned().collect()
     }
 
+    /// Reads exponential smoothing.
     pub fn smoothing(
         &self,
         spec: &ModelSpec,

@@ -10,7 +10,9 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use vocab::{HorizonHours, SeriesId};
 
+/// Scale of each series.
 pub const SCALE: &str = "scale";
+/// Spread of each series.
 pub const SPREAD: &str = "spread";
 /// Followed by the place of the pool in the metadata.
 pub const CORRELATION: &str = "correlation.";
@@ -50,6 +52,7 @@ impl Payload {
         Ok((payload, metadata))
     }
 
+    /// The file as bytes.
     pub fn serialize(mut self, metadata: &str) -> Result<Vec<u8>, CheckpointError> {
         let digest = Stored { dtype: Dtype::U8, shape: vec![DIGEST_BYTES], bytes: self.digest(metadata) };
         self.0.insert(DIGEST.to_owned(), digest);
@@ -79,16 +82,19 @@ impl Payload {
         if *expected == self.digest(metadata) { Ok(()) } else { Err(CheckpointError::Changed) }
     }
 
+    /// Adds numbers of 32 bits.
     pub fn put_f32(&mut self, name: &str, shape: &[usize], values: Vec<f32>) {
         let bytes = values.into_iter().flat_map(f32::to_le_bytes).collect();
         self.0.insert(name.to_owned(), Stored { dtype: Dtype::F32, shape: shape.to_vec(), bytes });
     }
 
+    /// Adds numbers of 64 bits.
     pub fn put_f64(&mut self, name: &str, shape: &[usize], values: Vec<f64>) {
         let bytes = values.into_iter().flat_map(f64::to_le_bytes).collect();
         self.0.insert(name.to_owned(), Stored { dtype: Dtype::F64, shape: shape.to_vec(), bytes });
     }
 
+    /// Adds bytes.
     pub fn put_bytes(&mut self, name: &str, bytes: Vec<u8>) {
         self.0.insert(name.to_owned(), Stored { dtype: Dtype::U8, shape: vec![bytes.len()], bytes });
     }
@@ -125,6 +131,7 @@ impl Payload {
         Ok(stored)
     }
 
+    /// Finite numbers of 64 bits, of this shape.
     pub fn f64s(&self, name: &str, shape: &[usize]) -> Result<Vec<f64>, CheckpointError> {
         let (numbers, _) = self.stored(name, Dtype::F64, shape)?.bytes.as_chunks();
         let values: Vec<f64> = numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
@@ -146,6 +153,7 @@ impl Payload {
         Ok(self.f32s(name, &[*rows, N])?.as_chunks().0.to_vec())
     }
 
+    /// Finite numbers of 32 bits, of this shape.
     pub fn f32s(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, CheckpointError> {
         let (numbers, _) = self.stored(name, Dtype::F32, shape)?.bytes.as_chunks();
         let values: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
@@ -153,10 +161,12 @@ impl Payload {
         Ok(values)
     }
 
+    /// A tensor of this shape.
     pub fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor, CheckpointError> {
         Ok(Tensor::from_vec(self.f32s(name, shape)?, shape, &Device::Cpu)?)
     }
 
+    /// Scale of each series.
     pub fn scales(&self, name: &str, series: usize) -> Result<Vec<Scale>, CheckpointError> {
         let values = self.f64s(name, &[series, 2])?;
         Ok(values
@@ -167,6 +177,7 @@ impl Payload {
             .collect())
     }
 
+    /// Spread of each series.
     pub fn spreads(
         &self,
         name: &str,

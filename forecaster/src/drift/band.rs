@@ -17,6 +17,7 @@ pub enum Standing {
     /// Too few hours to judge.
     #[default]
     TooFew,
+    /// The share is inside the band.
     Inside,
     /// Demand lies above its quantile, or above the pool's bound, more often than promised.
     Below,
@@ -25,6 +26,7 @@ pub enum Standing {
 }
 
 impl Standing {
+    /// Name in answers.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,9 +47,11 @@ impl Standing {
 /// A share beside its band.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Judgement {
+    /// Where the share stands.
     pub standing: Standing,
     /// Issue hours that were scored, and how many it takes.
     pub issues: usize,
+    /// Least number of issue hours for a judgement.
     pub least_issues: usize,
     /// `None` while there are too few.
     pub band: Option<[f64; 2]>,

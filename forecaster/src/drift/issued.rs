@@ -18,17 +18,20 @@ const ORIGINS: [ForecastOrigin; 3] = [ForecastOrigin::Model, ForecastOrigin::Col
 /// The bound of a pool's demand, as it was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuedBound {
+    /// The pool.
     pub pool: PoolId,
     /// Hours from the issue hour that it covers.
     pub hours: HorizonHours,
     /// The guarantee rate at which it should hold.
     pub rate: GuaranteeRate,
+    /// B_H as it was issued, in GPUs.
     pub bound: MilliGpus,
 }
 
 /// Everything that was said of a cluster at one issue hour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Issued {
+    /// The issue hour.
     pub issue: HourStart,
     /// Of every series, as the model gave them, all of the same number of steps.
     pub forecasts: Vec<DemandForecast>,
@@ -36,6 +39,7 @@ pub struct Issued {
     pub corrected_gpus: Vec<Vec<[f64; 2]>>,
     /// Demand of each series in the hour before, as it was known then: what "the last value stays" would have said.
     pub last_gpus: Vec<f64>,
+    /// Bound of each pool.
     pub bounds: Vec<IssuedBound>,
 }
 

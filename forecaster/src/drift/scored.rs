@@ -13,6 +13,7 @@ const FORMAT: u8 = 1;
 /// Sums over forecast hours: one for each issue hour and step whose demand was measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Tally {
+    /// Forecast hours that were scored.
     pub hours: u32,
     /// Forecast hours without a measurement: they are not scored.
     pub unmeasured: u32,
@@ -27,6 +28,7 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Adds another tally.
     pub fn add(&mut self, more: &Self) {
         self.hours += more.hours;
         self.unmeasured += more.unmeasured;
@@ -68,8 +70,11 @@ impl Tally {
 /// Whether the bound of a pool held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundOutcome {
+    /// The pool.
     pub pool: PoolId,
+    /// Hours H of the bound.
     pub hours: HorizonHours,
+    /// Guarantee rate p of the bound.
     pub rate: GuaranteeRate,
     /// `None` where an hour was not measured whole.
     pub held: Option<bool>,
@@ -78,10 +83,13 @@ pub struct BoundOutcome {
 /// How everything fared that was said at one issue hour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoredIssue {
+    /// The issue hour.
     pub issue: HourStart,
     /// Hours that the forecasts reached.
     pub horizon: HorizonHours,
+    /// Tally of each series.
     pub series: Vec<(SeriesId, Tally)>,
+    /// Outcome of each bound.
     pub bounds: Vec<BoundOutcome>,
 }
 

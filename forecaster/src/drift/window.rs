@@ -68,6 +68,7 @@ pub struct Window {
 pub struct BoundRecord {
     /// Issue hours whose bound could be held against the pool's peak.
     pub issues: usize,
+    /// Issue hours at which the bound held.
     pub held: usize,
     /// Issue hours with an hour that was not measured whole.
     pub unmeasured: usize,
@@ -105,26 +106,35 @@ impl BoundRecord {
 /// One organization's sums.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrganizationDrift {
+    /// The organization.
     pub organization: Organization,
+    /// Its tally.
     pub tally: Tally,
 }
 
 /// How the forecasts of a pool fared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolDrift {
+    /// The pool.
     pub pool: PoolId,
     /// First and last issue hour that was scored.
     pub first: HourStart,
+    /// Newest issue hour.
     pub last: HourStart,
     /// Issue hours with a scored hour.
     pub issues: usize,
+    /// Tally of all organizations.
     pub all: Tally,
+    /// Tally of each organization.
     pub organizations: Vec<OrganizationDrift>,
+    /// How often the bound held.
     pub bound: BoundRecord,
     /// The same of what the run said that serves: another run's misses are not its own.
     run_horizon: Option<HorizonHours>,
     run_issues: usize,
+    /// Tally of the run that serves.
     pub of_run: Tally,
+    /// How often the bound of the run that serves held.
     pub bound_of_run: BoundRecord,
 }
 
@@ -199,6 +209,7 @@ impl Window {
         self.issues.len()
     }
 
+    /// Whether no issue hour was scored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.issues.is_empty()

@@ -79,7 +79,9 @@ pub struct LiveBound {
 /// A bound with what it was mixed from, in GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mixed {
+    /// Live bound, in GPUs.
     pub bound_gpus: f64,
+    /// Bound of the forecast, in GPUs.
     pub forecast_gpus: f64,
     /// None until enough rises were measured.
     pub live_gpus: Option<f64>,
@@ -97,6 +99,7 @@ impl Mixed {
 }
 
 impl LiveBound {
+    /// A pool of which nothing is known.
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
         let horizons = offered.iter().map(|hours| Horizon::new(*hours)).collect();

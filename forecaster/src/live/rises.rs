@@ -29,6 +29,7 @@ impl Rises {
         self.all += 1;
     }
 
+    /// Removes a rise.
     pub fn remove(&mut self, from: UnixSeconds, rise: i64) {
         let hour = hour_of_day(from);
         if let Some(count) = self.counts.get_mut(&(rise, hour)) {

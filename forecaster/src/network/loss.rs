@@ -20,6 +20,7 @@ pub fn spread(output: f32) -> f64 {
 pub struct Targets<'a> {
     /// `[step][row]`, differences to the last value in deviations.
     pub steps: &'a [Vec<f64>],
+    /// Weight of each row.
     pub weights: &'a [f32],
 }
 

@@ -12,8 +12,11 @@ pub const HIDDEN: [usize; 2] = [64, 32];
 /// Sizes of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
+    /// Features of a row.
     pub inputs: usize,
+    /// Number of series.
     pub series: usize,
+    /// Steps of a forecast.
     pub steps: usize,
 }
 
@@ -63,14 +66,23 @@ impl Sizes {
 
 /// Places of the parameters among [`Sizes::shapes`].
 pub mod place {
+    /// Weights of the first layer.
     pub const FIRST: usize = 0;
+    /// Biases of the first layer.
     pub const FIRST_BIAS: usize = 1;
+    /// Weights of the series in the first layer.
     pub const FIRST_SERIES: usize = 2;
+    /// Weights of the second layer.
     pub const SECOND: usize = 3;
+    /// Biases of the second layer.
     pub const SECOND_BIAS: usize = 4;
+    /// Weights of the output.
     pub const OUTPUT: usize = 5;
+    /// Biases of the output.
     pub const OUTPUT_BIAS: usize = 6;
+    /// Weights of the series in the output.
     pub const OUTPUT_SERIES: usize = 7;
+    /// Weights from the features straight to the output.
     pub const STRAIGHT: usize = 8;
     /// Those that others are multiplied by.
     pub const FACTORS: [usize; 4] = [FIRST, SECOND, OUTPUT, STRAIGHT];
@@ -115,6 +127,7 @@ impl Member {
         sizes.parameters().into_iter().map(values).collect()
     }
 
+    /// All parameters, by the positions above.
     #[must_use]
     pub fn parameters(&self) -> &[Vec<f32>] {
         &self.parameters

@@ -27,15 +27,19 @@ const ROWS_AT_ONCE: usize = 1_024;
 pub struct Network {
     /// Mean and deviation of each amount over the rows that taught.
     pub standard: Vec<[f32; 2]>,
+    /// Networks whose mean is the forecast.
     pub members: Vec<Member>,
     /// Epochs after which each member was best on validation.
     pub epochs: Vec<usize>,
+    /// Sizes of each network.
     pub sizes: Sizes,
 }
 
 /// Inputs of many rows: `[rows, inputs]`, and the place of each row's series.
 pub struct Inputs {
+    /// Features, row by row.
     pub values: Vec<f32>,
+    /// Series of each row.
     pub places: Vec<u32>,
 }
 

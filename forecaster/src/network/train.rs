@@ -16,14 +16,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lesson {
+    /// Networks that are trained.
     pub members: usize,
+    /// Epochs of each.
     pub epochs: usize,
     /// Epochs without progress on validation after which a network is done.
     pub patience: usize,
+    /// Rows of a batch.
     pub rows_per_batch: usize,
+    /// Learning rate.
     pub rate: f64,
     /// Steps over which the rate rises to its full height.
     pub warm_up: usize,
+    /// Weight decay of AdamW.
     pub weight_decay: f64,
     /// Share of the hidden units that a row goes without while training.
     pub dropout: f32,
@@ -34,6 +39,7 @@ pub struct Lesson {
 }
 
 impl Lesson {
+    /// The settings of `train` without `--settings`, chosen on validation.
     pub const DEFAULT: Self = Self {
         members: 4,
         epochs: 60,

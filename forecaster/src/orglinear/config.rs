@@ -39,6 +39,7 @@ pub enum InputScaling {
 /// Whether a target of zero GPUs counts in the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZeroTargets {
+    /// Zeros are targets as all others.
     Kept,
     /// Left out, as the released code does: it takes zero for missing.
     Masked,
@@ -58,18 +59,25 @@ pub enum EpochChoice {
 pub struct Config {
     /// d of the moving average (Eq. 1), odd.
     pub moving_average_hours: usize,
+    /// Padding of the moving average.
     pub padding: Padding,
+    /// Scaling of the attention.
     pub attention_scaling: AttentionScaling,
+    /// Timestamps that the model sees.
     pub calendar_input: CalendarInput,
+    /// Scaling of the window.
     pub input_scaling: InputScaling,
+    /// Whether zeros are targets.
     pub zero_targets: ZeroTargets,
     /// Of each embedded attribute.
     pub embedding_width: usize,
     /// Of queries and keys.
     pub attention_width: usize,
+    /// Largest number of epochs.
     pub epochs: usize,
     /// Epochs without a better validation part after which training stops.
     pub patience_epochs: usize,
+    /// How the epoch is chosen.
     pub epoch_choice: EpochChoice,
     /// Most issue times in a batch; each brings all its series.
     pub batch_issues: usize,

@@ -10,13 +10,17 @@ use vocab::{HorizonHours, HourStart};
 
 /// Where samples come from.
 pub struct Source<'a> {
+    /// Demand of all series.
     pub panel: &'a Panel,
     /// Places in the panel of the series that are learned: the model numbers its series by their order here.
     pub learned: &'a [usize],
     /// In that order.
     pub scales: &'a [Scale],
+    /// Hours that the model sees.
     pub lookback_hours: usize,
+    /// Steps of a forecast, in hours.
     pub horizon: HorizonHours,
+    /// Whether zeros are targets.
     pub zero_targets: ZeroTargets,
 }
 
@@ -26,6 +30,7 @@ pub struct Batch<'a> {
     pub inputs: Tensor,
     /// The series of each window, as the model numbers them.
     pub places: Vec<usize>,
+    /// Calendar of each series.
     pub calendars: Vec<&'a [HourFeatures]>,
     /// Whether each hour of each window was measured.
     pub measured: Vec<&'a [bool]>,

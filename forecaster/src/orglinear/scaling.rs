@@ -9,7 +9,9 @@ const LEAST_DEVIATION_GPUS: f64 = 1.0;
 /// `(value − centre) / deviation`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
+    /// Centre of the window, in GPUs.
     pub centre_gpus: f64,
+    /// Deviation of the window, in GPUs.
     pub deviation_gpus: f64,
 }
 

@@ -6,22 +6,33 @@ use datasets::HourFeatures;
 use std::collections::BTreeMap;
 use vocab::{HorizonHours, SeriesId};
 
+/// Embedding of GPU models.
 pub const EMBED_GPU_MODEL: &str = "embedding.gpu_model";
+/// Embedding of clusters.
 pub const EMBED_CLUSTER: &str = "embedding.cluster";
+/// Embedding of organizations.
 pub const EMBED_ORGANIZATION: &str = "embedding.organization";
+/// Embedding of hours of the day.
 pub const EMBED_HOUR: &str = "embedding.hour_of_day";
+/// Embedding of weekdays.
 pub const EMBED_WEEKDAY: &str = "embedding.weekday";
+/// Embedding of days off.
 pub const EMBED_DAY_OFF: &str = "embedding.day_off";
 
 /// A linear layer: names of its weight `[in, out]` and bias `[out]`.
 #[derive(Clone, Copy)]
 pub struct Layer {
+    /// Tensor of the weights.
     pub weight: &'static str,
+    /// Tensor of the biases.
     pub bias: &'static str,
 }
 
+/// Query of the attention.
 pub const QUERY: Layer = Layer { weight: "attention.query.weight", bias: "attention.query.bias" };
+/// Key of the attention.
 pub const KEY: Layer = Layer { weight: "attention.key.weight", bias: "attention.key.bias" };
+/// Value of the attention.
 pub const VALUE: Layer = Layer { weight: "attention.value.weight", bias: "attention.value.bias" };
 /// W_c and b_c of Eq. 5.
 pub const CYCLE: Layer = Layer { weight: "cycle.weight", bias: "cycle.bias" };
@@ -49,11 +60,15 @@ pub enum Begin {
 /// Sizes that follow from the configuration and the series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
+    /// Hours that the model sees.
     pub lookback_hours: usize,
+    /// Steps of a forecast.
     pub steps: usize,
     /// Hours whose calendar is encoded.
     pub calendar_hours: usize,
+    /// Width of an embedding.
     pub embedding_width: usize,
+    /// Width of the attention.
     pub attention_width: usize,
     /// Places of GPU model, cluster and organization in their embeddings, for each series.
     pub attributes: Vec<[u32; ATTRIBUTES]>,
@@ -62,6 +77,7 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Shape for a panel.
     #[must_use]
     pub fn new(config: &Config, horizon: HorizonHours, lookback_hours: usize, series: &[SeriesId]) -> Self {
         let names = |of: fn(&SeriesId) -> &str| {
@@ -129,11 +145,13 @@ impl Shape {
 pub struct Weights(BTreeMap<String, Tensor>);
 
 impl Weights {
+    /// Weights from their tensors.
     #[must_use]
     pub const fn new(tensors: BTreeMap<String, Tensor>) -> Self {
         Self(tensors)
     }
 
+    /// All tensors, by name.
     #[must_use]
     pub const fn tensors(&self) -> &BTreeMap<String, Tensor> {
         &self.0

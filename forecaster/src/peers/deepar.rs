@@ -49,6 +49,7 @@ const OF_FEATURES: &str = "cell.features";
 const OF_CELLS: &str = "cell.hidden";
 const HEAD: &str = "head";
 
+/// Name, shape and initial values of each parameter.
 pub fn parameters(shape: &Shape) -> Vec<(String, Vec<usize>, Begin)> {
     let mut all = Parameters::default();
     all.embedding(SERIES, shape.series, EMBEDDING_WIDTH);

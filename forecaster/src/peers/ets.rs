@@ -184,11 +184,13 @@ impl AutoEts {
         Self { horizon, lookback_hours, until, series }
     }
 
+    /// First hour that the states have not seen.
     #[must_use]
     pub const fn until(&self) -> HourStart {
         self.until
     }
 
+    /// State of each series.
     #[must_use]
     pub const fn series(&self) -> &BTreeMap<SeriesId, Smoothed> {
         &self.series

@@ -18,6 +18,7 @@ const SEASON: &str = "season";
 const TREND: &str = "trend";
 const HEAD: &str = "head";
 
+/// Name, shape and initial values of each parameter.
 pub fn parameters(shape: &Shape) -> Vec<(String, Vec<usize>, Begin)> {
     let mut all = Parameters::default();
     let names: &[&str] = if shape.kind == NetworkKind::DLinear { &[SEASON, TREND] } else { &[HEAD] };
@@ -44,6 +45,7 @@ pub struct Folded {
 }
 
 impl Folded {
+    /// Layers of the weights.
     pub fn of(weights: &Weights, shape: &Shape, average: Option<&Tensor>) -> Result<Self> {
         let get = |name: &str, part: &str| weights.get(&format!("{name}.{part}"));
         let Some(average) = average else {
@@ -69,7 +71,9 @@ impl Folded {
 
 /// Learns points by their squared error.
 pub struct Squared {
+    /// Shape of the network.
     pub shape: Shape,
+    /// Moving average as a matrix, for `dlinear`.
     pub average: Option<Tensor>,
 }
 

@@ -11,6 +11,7 @@ use datasets::window::Window;
 use std::collections::BTreeMap;
 use vocab::{DemandForecast, ForecastOrigin, HorizonHours, QUANTILE_LEVELS, SeriesId, StepForecast};
 
+/// Result of tensor arithmetic.
 pub type Result<T> = std::result::Result<T, candle_core::Error>;
 
 /// Which network.
@@ -47,8 +48,11 @@ impl NetworkKind {
 /// Sizes of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
+    /// Kind of the network.
     pub kind: NetworkKind,
+    /// Hours that it sees.
     pub lookback_hours: usize,
+    /// Steps of a forecast.
     pub steps: usize,
     /// How many series the network tells apart.
     pub series: usize,
@@ -69,8 +73,11 @@ impl Shape {
 /// A network in parts, as a checkpoint holds it.
 #[derive(Debug, Clone)]
 pub struct Parts {
+    /// Kind of the network.
     pub kind: NetworkKind,
+    /// Steps of a forecast, in hours.
     pub horizon: HorizonHours,
+    /// Hours that it sees.
     pub lookback_hours: usize,
     /// What paths are drawn from.
     pub seed: u64,
@@ -78,6 +85,7 @@ pub struct Parts {
     pub series: Vec<SeriesId>,
     /// In that order.
     pub scales: Vec<Scale>,
+    /// Weights of the network.
     pub weights: Weights,
     /// Of each series and step, in that order; empty for a network that says a distribution itself.
     pub spreads: Vec<Vec<Spread>>,
@@ -106,11 +114,13 @@ impl Network {
         Ok(network)
     }
 
+    /// Parts that a checkpoint keeps.
     #[must_use]
     pub const fn parts(&self) -> &Parts {
         &self.parts
     }
 
+    /// Shape of the network.
     #[must_use]
     pub fn shape(&self) -> Shape {
         let Parts { kind, horizon, lookback_hours, ref series, .. } = self.parts;

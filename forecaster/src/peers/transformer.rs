@@ -14,6 +14,7 @@ use candle_core::{D, Tensor};
 use candle_nn::ops::softmax;
 use datasets::HourFeatures;
 
+/// Hours of a patch.
 pub const PATCH_HOURS: usize = 6;
 const HOURS_MOST: usize = 168;
 const WIDTH: usize = 32;
@@ -38,6 +39,7 @@ const fn patches(shape: &Shape) -> usize {
     hours / PATCH_HOURS
 }
 
+/// Name, shape and initial values of each parameter.
 pub fn parameters(shape: &Shape) -> Vec<(String, Vec<usize>, Begin)> {
     let mut all = Parameters::default();
     all.linear(PATCH, PATCH_HOURS, WIDTH);
@@ -115,6 +117,7 @@ fn attention(weights: &Weights, part: &impl Fn(&str) -> String, tokens: &Tensor)
 
 /// Learns the continuous ranked probability score.
 pub struct Scored {
+    /// Shape of the network.
     pub shape: Shape,
 }
 

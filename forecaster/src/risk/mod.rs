@@ -49,11 +49,13 @@ pub fn is_supported(rate: GuaranteeRate, hours: HorizonHours, measured_s: i64) -
 /// What is known of a pool's demand at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moment {
+    /// Instant of the renewal.
     pub now: UnixSeconds,
     /// When `demand` was measured: now, or the end of the last hour whose usage is known.
     pub measured_at: UnixSeconds,
     /// HP GPUs, running and waiting.
     pub demand: MilliGpus,
+    /// Capacity of the pool.
     pub capacity: MilliGpus,
 }
 
@@ -71,7 +73,9 @@ pub struct Stated {
 pub struct Outcome {
     /// Outcomes are numbered in the order in which they were told: each teaches once, however late it comes.
     pub number: i64,
+    /// Hours of the promise.
     pub hours: HorizonHours,
+    /// GPUs that HP demand took back.
     pub broken_gpus: f64,
     /// Its GPUs times the part of its hours that it was watched for.
     pub exposed_gpus: f64,
@@ -80,6 +84,7 @@ pub struct Outcome {
 /// A bound as it was moved.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Controlled {
+    /// Bound at this λ, in GPUs.
     pub bound_gpus: f64,
     /// Before.
     pub peak_gpus: f64,
@@ -142,6 +147,7 @@ pub struct RiskControl {
 }
 
 impl RiskControl {
+    /// A pool of which nothing is known: λ = 1.
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
         let horizons = offered.iter().map(|hours| Horizon::new(*hours)).collect();

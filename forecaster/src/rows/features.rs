@@ -38,9 +38,11 @@ pub enum FeatureGroup {
 }
 
 impl FeatureGroup {
+    /// All groups.
     pub const ALL: [Self; 8] =
         [Self::Hours, Self::Days, Self::Weeks, Self::Spans, Self::Changes, Self::Size, Self::Calendar, Self::Series];
 
+    /// Name in explanations.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -78,6 +80,7 @@ impl Features {
     /// from windows shorter than a week had 4 to 7 % less loss.
     pub const HISTORY_HOURS_LEAST: usize = 72;
 
+    /// Features for a lookback and a horizon.
     pub fn new(lookback_hours: usize, horizon: HorizonHours) -> Self {
         let (all, picked) = (horizon.steps(), horizon.steps().min(STEPS_MOST));
         let steps = (1..=picked).map(|number| number * all / picked - 1).collect();
@@ -93,6 +96,7 @@ impl Features {
         Self { without: group, ..self }
     }
 
+    /// Group that an ablation leaves out.
     pub const fn left_out(&self) -> Option<FeatureGroup> {
         self.without
     }
@@ -102,6 +106,7 @@ impl Features {
         &self.groups
     }
 
+    /// Number of features.
     pub fn count(&self) -> usize {
         self.groups.len()
     }

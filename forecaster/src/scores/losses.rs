@@ -20,7 +20,9 @@ pub struct StepLoss {
 /// The losses of one issue time, step by step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IssueLosses {
+    /// The issue hour.
     pub issue: HourStart,
+    /// Loss of each step.
     pub steps: Vec<StepLoss>,
 }
 

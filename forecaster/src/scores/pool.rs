@@ -18,8 +18,11 @@ const HOURS_PER_DAY: i64 = 24;
 /// A bound and the peak that came, in GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoolPair {
+    /// The issue hour.
     pub issue: HourStart,
+    /// B_H, in GPUs.
     pub bound_gpus: f64,
+    /// Measured peak over the hours, in GPUs.
     pub peak_gpus: f64,
 }
 
@@ -34,6 +37,7 @@ impl PoolPair {
 /// How bounds fared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoolScores {
+    /// Issue hours that were scored.
     pub issues: usize,
     /// Days (UTC) that the issue times lie in.
     pub days: usize,

@@ -20,19 +20,24 @@ pub struct Scored {
     pub series: usize,
     /// From 1.
     pub step: usize,
+    /// The forecast.
     pub forecast: StepForecast,
+    /// Measured demand, in GPUs.
     pub actual_gpus: f64,
 }
 
 /// Scores over all series × issue times × steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scores {
+    /// Forecast hours that were scored.
     pub rows: usize,
     /// Mean absolute error of the median.
     pub mae_median_gpus: f64,
+    /// Mean absolute error of the mean, in GPUs.
     pub mae_mean_gpus: f64,
     /// Root mean squared error of the mean.
     pub rmse_mean_gpus: f64,
+    /// Root mean square error of the median, in GPUs.
     pub rmse_median_gpus: f64,
     /// Mean of |error of the median| / actual over rows with demand; `None` where none has.
     pub mape_median: Option<f64>,
@@ -90,6 +95,7 @@ pub fn collect(
 /// How often demand stayed at or below the upper quantiles of some rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Coverage {
+    /// Forecast hours so far.
     pub rows: usize,
     /// Rows at or below the quantiles 0.9 and 0.95.
     pub at_or_below: [usize; 2],
@@ -98,6 +104,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
+    /// Adds a forecast hour.
     pub fn add(&mut self, row: &Scored) {
         self.rows += 1;
         for (level, (place, _)) in BOUNDS.iter().enumerate() {

@@ -37,10 +37,12 @@ impl Binned {
         Self { columns: cuts.iter().enumerate().map(column).collect(), cuts: cuts.clone() }
     }
 
+    /// Number of features.
     pub fn features(&self) -> usize {
         self.columns.len()
     }
 
+    /// Bins of a feature, row by row.
     pub fn column(&self, feature: usize) -> &[u8] {
         &self.columns[feature]
     }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 /// What a forest is to predict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Target {
+    /// The mean.
     Mean,
     /// The quantile at this level.
     Quantile(f64),
@@ -22,16 +23,21 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Growth {
+    /// Trees of a forest.
     pub rounds: usize,
     /// Rounds without progress on validation after which growth ends.
     pub patience: usize,
+    /// Learning rate.
     pub rate: f64,
+    /// Largest number of leaves.
     pub leaves: usize,
+    /// Least number of rows of a leaf.
     pub rows_per_leaf: usize,
     /// Share of the features that a tree may use.
     pub features: f64,
     /// Share of the rows that a tree sees, and the most of them.
     pub rows: f64,
+    /// Largest number of rows.
     pub rows_most: usize,
     /// Added to the rows of a leaf when its worth is weighed.
     pub shrinkage: f64,
@@ -47,7 +53,9 @@ impl Default for Growth {
 
 /// Rows to learn from, or to stop by.
 pub struct Rows<'a> {
+    /// Features in bins.
     pub binned: &'a Binned,
+    /// Target of each row.
     pub targets: &'a [f64],
     /// What an error of each row weighs on validation: the scale of its series.
     pub weights: &'a [f64],

@@ -40,6 +40,7 @@ impl Compiled {
     /// Leaves of a tree at most.
     pub const LEAVES_MOST: usize = Leaves::BITS as usize;
 
+    /// Forests that are evaluated together.
     pub fn new<'a>(forests: impl Iterator<Item = &'a Forest> + Clone) -> Self {
         let mut thresholds: Vec<Vec<f32>> = Vec::new();
         for node in forests.clone().flat_map(|forest| forest.trees.iter().flatten()) {

@@ -9,26 +9,32 @@ pub enum Node {
         threshold: f32,
         left: u32,
     },
+    /// A leaf with its value.
     Leaf(f32),
 }
 
 /// A constant and what trees add to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forest {
+    /// Value before the first tree.
     pub base: f64,
+    /// Trees, each as its nodes.
     pub trees: Vec<Vec<Node>>,
 }
 
 impl Forest {
+    /// A forest without trees.
     #[must_use]
     pub const fn new(base: f64) -> Self {
         Self { base, trees: Vec::new() }
     }
 
+    /// Adds a tree.
     pub fn push(&mut self, tree: Vec<Node>) {
         self.trees.push(tree);
     }
 
+    /// Keeps the first trees alone.
     pub fn truncate(&mut self, trees: usize) {
         self.trees.truncate(trees);
     }

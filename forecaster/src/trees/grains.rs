@@ -20,14 +20,17 @@ impl Grains {
         Self { per_unit: sum_most / (largest.clamp(1e-200, 1e200) * gradients.len().max(1) as f64) }
     }
 
+    /// A gradient and one row as a packed number.
     pub fn pack(self, gradient: f64) -> i64 {
         ((gradient * self.per_unit).round() as i64) << Self::COUNT_BITS | 1
     }
 
+    /// Sum of the gradients of a packed number.
     pub fn sum(self, packed: i64) -> f64 {
         (packed >> Self::COUNT_BITS) as f64 / self.per_unit
     }
 
+    /// Number of rows of a packed number.
     pub const fn count(packed: i64) -> u32 {
         (packed & Self::ROWS_MOST as i64) as u32
     }

@@ -33,11 +33,13 @@ impl Forests {
         Self { steps, spread_factor, compiled }
     }
 
+    /// Forests of each step.
     #[must_use]
     pub fn steps(&self) -> &[Vec<Forest>] {
         &self.steps
     }
 
+    /// Factor of the spread, from validation.
     #[must_use]
     pub const fn spread_factor(&self) -> f64 {
         self.spread_factor

@@ -22,23 +22,30 @@ pub struct Fared {
 /// A span of time at which something was worst, and its value there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extreme {
+    /// Start of the window.
     pub from: UnixSeconds,
+    /// The share in the window.
     pub value: f64,
 }
 
 /// How the bounds over one number of hours fared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Served {
+    /// Hours H of the bound.
     pub hours: HorizonHours,
+    /// The last day.
     pub day: Fared,
+    /// The last week.
     pub week: Fared,
     /// Of four weeks.
     pub month: Fared,
     /// The least coverage of 24 h within the four weeks; none where no 24 h were watched for long enough.
     pub least_covered_day: Option<Extreme>,
+    /// Week with the lowest coverage.
     pub least_covered_week: Option<Extreme>,
     /// The largest broken share.
     pub most_broken_day: Option<Extreme>,
+    /// Week with the largest broken share.
     pub most_broken_week: Option<Extreme>,
 }
 
