@@ -2,8 +2,8 @@
 
 use crate::baseline::Baseline;
 use crate::blend::{Blend, Settings};
-use crate::model::{Model, ModelKind, ModelSpec};
-use crate::orglinear::{self, OrgLinear};
+use crate::model::{Family, Model, ModelSpec};
+use crate::orglinear::OrgLinear;
 use crate::peers::{AutoEts, Network};
 use datasets::{HourRange, Panel, TimeSplit};
 use vocab::SeriesId;
@@ -60,18 +60,11 @@ pub struct FitProgress {
 /// # Errors
 /// The data hold nothing to learn from, or training diverged.
 pub fn fit(fit: &Fit<'_>, progress: &mut dyn FnMut(FitProgress)) -> Result<Model, FitError> {
-    if let Some(rule) = fit.spec.kind.rule() {
-        return Baseline::fit(rule, fit, fit.split.train).map(Model::Baseline);
+    match fit.spec.kind.family() {
+        Family::Rule(rule) => Baseline::fit(rule, fit, fit.split.train).map(Model::Baseline),
+        Family::Blend(recipe) => Blend::fit(recipe, fit).map(Box::new).map(Model::Blend),
+        Family::Network(kind) => Network::fit(kind, fit, progress).map(Box::new).map(Model::Peer),
+        Family::AutoEts => AutoEts::fit(fit, fit.split.validation.from).map(Box::new).map(Model::AutoEts),
+        Family::OrgLinear(config) => OrgLinear::fit(config, fit, progress).map(Box::new).map(Model::OrgLinear),
     }
-    if let Some(recipe) = fit.spec.kind.recipe() {
-        return Blend::fit(recipe, fit).map(Box::new).map(Model::Blend);
-    }
-    if let Some(kind) = fit.spec.kind.peer_network() {
-        return Network::fit(kind, fit, progress).map(Box::new).map(Model::Peer);
-    }
-    if fit.spec.kind == ModelKind::AutoEts {
-        return AutoEts::fit(fit, fit.split.validation.from).map(Box::new).map(Model::AutoEts);
-    }
-    let config = fit.spec.kind.orglinear().unwrap_or(orglinear::Config::PAPER);
-    OrgLinear::fit(config, fit, progress).map(Box::new).map(Model::OrgLinear)
 }

@@ -37,6 +37,6 @@ pub mod watched;
 pub use bytes::DamagedBytes;
 pub use fit::{Fit, FitError, FitProgress, fit};
 pub use left::LEFT_AFTER_HOURS;
-pub use model::{Model, ModelKind, ModelSpec, UnknownModel};
+pub use model::{Family, Model, ModelKind, ModelSpec, UnknownModel};
 pub use predict::{Predict, PredictError, forecast, roll};
 pub use trained::{TrainError, Trained, train};

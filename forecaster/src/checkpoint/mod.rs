@@ -9,7 +9,7 @@ mod trees;
 use crate::baseline::Baseline;
 use crate::bound::{PoolCalibration, UnknownAggregation};
 use crate::calibration::{Calibrator, CalibratorError};
-use crate::model::{Model, ModelKind, ModelSpec, UnknownModel};
+use crate::model::{Family, Model, ModelSpec, UnknownModel};
 use crate::orglinear::{OrgLinear, Shape, Weights};
 use crate::trained::Trained;
 use datasets::HourRange;
@@ -139,20 +139,18 @@ fn model(
     series: Vec<SeriesId>,
 ) -> Result<Model, CheckpointError> {
     let (horizon, lookback_hours) = (spec.horizon, spec.lookback_hours);
-    if let Some(rule) = spec.kind.rule() {
-        let spreads = payload.spreads(SPREAD, &series, horizon)?;
-        return Ok(Model::Baseline(Baseline::from_parts(rule, horizon, lookback_hours, spreads)));
-    }
-    if let Some(recipe) = spec.kind.recipe() {
-        return payload.blend(recipe, series, horizon, lookback_hours).map(Box::new).map(Model::Blend);
-    }
-    if let Some(kind) = spec.kind.peer_network() {
-        return payload.network(kind, spec, series).map(Box::new).map(Model::Peer);
-    }
-    if spec.kind == ModelKind::AutoEts {
-        return payload.smoothing(spec, series, data.to).map(Box::new).map(Model::AutoEts);
-    }
-    let config = spec.kind.orglinear().unwrap_or(crate::orglinear::Config::PAPER);
+    let config = match spec.kind.family() {
+        Family::Rule(rule) => {
+            let spreads = payload.spreads(SPREAD, &series, horizon)?;
+            return Ok(Model::Baseline(Baseline::from_parts(rule, horizon, lookback_hours, spreads)));
+        }
+        Family::Blend(recipe) => {
+            return payload.blend(recipe, series, horizon, lookback_hours).map(Box::new).map(Model::Blend);
+        }
+        Family::Network(kind) => return payload.network(kind, spec, series).map(Box::new).map(Model::Peer),
+        Family::AutoEts => return payload.smoothing(spec, series, data.to).map(Box::new).map(Model::AutoEts),
+        Family::OrgLinear(config) => config,
+    };
     let shape = Shape::new(&config, horizon, lookback_hours, &series);
     let mut weights = std::collections::BTreeMap::new();
     for (name, dimensions, _) in shape.parameters() {

@@ -75,7 +75,7 @@ impl Payload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ModelKind;
+    use crate::model::{Family, ModelKind};
     use vocab::{HorizonHours, Organization, PoolId};
 
     fn spec(kind: ModelKind, lookback_hours: usize) -> ModelSpec {
@@ -94,7 +94,8 @@ mod tests {
     #[test]
     fn a_network_that_lacks_a_weight_or_looks_back_too_little_is_refused() {
         let network = |payload: &Payload, kind: ModelKind, lookback_hours| {
-            fault(payload.network(kind.peer_network().unwrap(), &spec(kind, lookback_hours), series()))
+            let Family::Network(network) = kind.family() else { panic!("{kind} is no network") };
+            fault(payload.network(network, &spec(kind, lookback_hours), series()))
         };
         let mut payload = Payload::default();
         let short = "the checkpoint looks back 24 h, and its model needs 168 h";

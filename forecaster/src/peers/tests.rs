@@ -3,7 +3,7 @@
 use super::{AutoEts, Network, NetworkKind};
 use crate::descent::Schedule;
 use crate::fit::{Fit, FitError};
-use crate::model::{ModelKind, ModelSpec};
+use crate::model::{Family, ModelKind, ModelSpec};
 use crate::predict::{Predict, forecast, roll};
 use crate::scores::{Scores, collect, score};
 use crate::trained::split;
@@ -46,7 +46,7 @@ fn short(kind: NetworkKind) -> Schedule {
 }
 
 fn network(what: &Fit<'_>) -> Result<Network, FitError> {
-    let kind = what.spec.kind.peer_network().unwrap();
+    let Family::Network(kind) = what.spec.kind.family() else { panic!("{} is no network", what.spec.kind) };
     Network::fit_by(short(kind), kind, what, &mut |_| ())
 }
 

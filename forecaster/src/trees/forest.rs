@@ -4,11 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Node {
     /// A feature of at most `threshold` goes to `left`, counted from the tree's root; a larger one to the node after it.
-    Split {
-        feature: u16,
-        threshold: f32,
-        left: u32,
-    },
+    Split { feature: u16, threshold: f32, left: u32 },
     /// A leaf with its value.
     Leaf(f32),
 }

@@ -3,6 +3,7 @@
 use super::queues::{Feedback, Learned, Queue, Run, Thresholds};
 use super::*;
 use crate::rivals::leases::LeaseSettings;
+use placement::elastic::Profile;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;

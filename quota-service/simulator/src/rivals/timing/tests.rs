@@ -1,6 +1,7 @@
 //! Policies of timing on pictures of a few jobs, and properties on any.
 
 use super::*;
+use placement::timing::predictor;
 use proptest::prelude::*;
 
 fn ask(gpus: u32, duration_s: i64) -> Ask {

@@ -49,15 +49,19 @@ fn nobody_is_stopped_inside_a_lease_and_a_deadline_comes_before_the_shortest() {
     eight.arrive(job(0, 8), 60, 0);
     assert_eq!(eight.replan(0, [60]), [vec![], vec![0]]);
     eight.arrive(due(1, 8, 100), 30, 1);
-    assert_eq!(eight.replan(1, [59, 30]), [vec![], vec![]], "its lease lasts");
+    assert_eq!(eight.replan(1, [59, 30]), [Vec::<u32>::new(), Vec::new()], "its lease lasts");
     assert_eq!(eight.0.next_ms(), Some(5 * MINUTE_MS));
     assert_eq!(eight.replan(5, [55, 30]), [vec![0], vec![1]]);
     eight.arrive(job(2, 8), 1, 6);
     for now in [6, 10, 19] {
-        assert_eq!(eight.replan(now, [55, 35 - now, 1]), [vec![], vec![]], "with a promise a lease is longer");
+        assert_eq!(
+            eight.replan(now, [55, 35 - now, 1]),
+            [Vec::<u32>::new(), Vec::new()],
+            "with a promise a lease is longer"
+        );
     }
     assert_eq!(eight.0.next_ms(), Some(20 * MINUTE_MS));
-    assert_eq!(eight.replan(20, [55, 15, 1]), [vec![], vec![]], "and is renewed");
+    assert_eq!(eight.replan(20, [55, 15, 1]), [Vec::<u32>::new(), Vec::new()], "and is renewed");
     eight.leave(1, 35);
     assert_eq!(eight.replan(35, [55, 0, 1]), [vec![], vec![2]], "of the others the shortest is first");
 }
@@ -78,7 +82,7 @@ fn who_cannot_be_promised_its_deadline_waits_with_the_others() {
     }
     let mut eight = Eight::new();
     eight.arrive(due(0, 9, 1_000), 1, 0);
-    assert_eq!((eight.replan(0, [1]), eight.0.next_ms()), ([vec![], vec![]], None), "it will never fit");
+    assert_eq!((eight.replan(0, [1]), eight.0.next_ms()), ([Vec::<u32>::new(), Vec::new()], None), "it will never fit");
 }
 
 #[test]
@@ -88,7 +92,7 @@ fn who_cannot_meet_its_deadline_any_more_is_one_of_the_others() {
         eight.arrive(due(0, 8, 40), 40, 0);
         eight.arrive(job(1, 8), 19, 0);
         assert_eq!(eight.replan(0, [40, 19]), [vec![], vec![0]]);
-        let expected = if first == 0 { [vec![], vec![]] } else { [vec![0], vec![1]] };
+        let expected = if first == 0 { [Vec::<u32>::new(), Vec::new()] } else { [vec![0], vec![1]] };
         assert_eq!(eight.replan(20, [left, 19]), expected, "{left} min are left until 40");
     }
 }
