@@ -289,6 +289,6 @@ pub(crate) fn last_seq(after: u64, turn: &Turn) -> u64 {
     turn.entries.last().map_or(after, |entry| entry.seq)
 }
 
-pub(crate) fn somebody_else(placed: &PlacedPool) -> StoreError {
-    StoreError::conflict("pool", &placed.pool, "somebody else writes its journal; try again")
+pub(crate) fn other_writer(placed: &PlacedPool) -> StoreError {
+    StoreError::conflict("pool", &placed.pool, "another service writes its journal; try again")
 }

@@ -12,19 +12,14 @@ mod sizes;
 mod sql;
 mod usage;
 
-use crate::audit::not_audited;
 use crate::migrations;
-use crate::store::Store;
-use crate::stored::signed;
 use crate::transaction::Transaction;
 use crate::{AuditRecord, Backend, Lease, StoreError};
-use async_trait::async_trait;
-use audit::insert_all;
-use leases::prove;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, raw_sql};
 use std::sync::Arc;
 use std::time::Duration;
+use vocab::ClusterName;
 
 /// Long enough for a connection across a continent, short enough that a request does not hang on a dead database.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -53,6 +48,8 @@ const SESSION: [(&str, &str); 8] = [
 /// For what reads or writes much, to the end of its transaction: [`LONG_STATEMENT`](crate::LONG_STATEMENT).
 pub(crate) const LONG: &str = "SET LOCAL statement_timeout = '10min'";
 
+/// A Postgres database, as [`Store`](crate::Store) sees it.
+#[derive(Clone)]
 pub(crate) struct PostgresStore {
     pub pool: PgPool,
     /// A connection of its own for leases: a beat must not wait behind those who write.
@@ -69,6 +66,8 @@ pub(crate) struct PostgresStore {
 /// The names by which the shared SQL knows this database.
 pub(crate) use PostgresStore as SqlStore;
 pub(crate) use sqlx::PgConnection as SqlConnection;
+pub(crate) type SqlTransaction = Transaction<Postgres>;
+pub(crate) const BACKEND: Backend = Backend::Postgres;
 
 impl PostgresStore {
     pub async fn connect(options: PgConnectOptions, statement_limit: Duration) -> Result<Self, StoreError> {
@@ -126,20 +125,10 @@ impl PostgresStore {
         Ok(transaction)
     }
 
-    /// The epoch in which is written, if a lease is held.
-    pub fn epoch(&self) -> Result<Option<i64>, StoreError> {
-        self.lease.as_ref().map(|lease| signed("epoch", lease.epoch)).transpose()
-    }
-
-    /// READ COMMITTED, the default: each statement sees what was committed before it began, so that what is read after
-    /// waiting for a lock is what the lock protects.
-    pub async fn begin(&self) -> Result<Transaction<Postgres>, StoreError> {
-        let mut transaction = Transaction::begin(&self.pool, "BEGIN").await?;
-        if let Some(lease) = &self.lease {
-            prove(&mut transaction, lease).await?;
-        }
-        self.insert_audit(&mut transaction).await?;
-        Ok(transaction)
+    /// Begins a write without proof of a lease. READ COMMITTED, the default: each statement sees what was committed before
+    /// it began, so that what is read after waiting for a lock is what the lock protects.
+    pub async fn begin_unproved(&self) -> Result<Transaction<Postgres>, StoreError> {
+        Transaction::begin(&self.pool, "BEGIN").await
     }
 
     /// As [`begin`](Self::begin), for what may take long.
@@ -149,17 +138,42 @@ impl PostgresStore {
         Ok(transaction)
     }
 
-    /// Writes the entry of the audit, where the write has one.
-    pub async fn insert_audit(&self, transaction: &mut PgConnection) -> Result<(), StoreError> {
-        match &self.audit {
-            Some(record) => insert_all(transaction, std::slice::from_ref(record)).await.map_err(not_audited),
-            None => Ok(()),
-        }
-    }
-
     /// Begins reads that see the database at one instant.
     pub async fn begin_reading(&self) -> Result<Transaction<Postgres>, StoreError> {
         Transaction::begin(&self.pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+    }
+
+    /// Connections that read leases.
+    pub fn lease_readers(&self) -> &PgPool {
+        &self.beats
+    }
+
+    /// The connection that writes leases.
+    #[expect(clippy::unnecessary_wraps, reason = "SQLite checks its file here")]
+    pub fn lease_writer(&self) -> Result<&PgPool, StoreError> {
+        Ok(&self.beats)
+    }
+
+    /// Begins a transaction that takes the lease of a cluster: it waits up to 1 s for writes under the lease.
+    pub async fn begin_taking(&self, cluster: &ClusterName) -> Result<Transaction<Postgres>, StoreError> {
+        let mut transaction = Transaction::begin(&self.beats, "BEGIN").await?;
+        // A service that waits longer tries again at the next beat.
+        sqlx::query("SET LOCAL lock_timeout = '1s'").execute(&mut *transaction).await?;
+        // Stronger than the lock of an update: it waits for the writes that have proved the epoch before.
+        let locking = sqlx::query("SELECT 1 FROM leases WHERE cluster = $1 FOR UPDATE").bind(cluster.as_str());
+        locking.execute(&mut *transaction).await?;
+        Ok(transaction)
+    }
+
+    /// The connection that a ping uses.
+    pub fn ping_connections(&self) -> &PgPool {
+        &self.pulse
+    }
+
+    pub async fn close_connections(&self) {
+        self.pool.close().await;
+        self.beats.close().await;
+        self.pulse.close().await;
     }
 }
 
@@ -167,32 +181,4 @@ impl PostgresStore {
 pub(crate) async fn lock_promotions(connection: &mut PgConnection) -> Result<(), StoreError> {
     sqlx::query("LOCK TABLE promotions IN SHARE ROW EXCLUSIVE MODE").execute(connection).await?;
     Ok(())
-}
-
-#[async_trait]
-impl Store for PostgresStore {
-    fn backend(&self) -> Backend {
-        Backend::Postgres
-    }
-
-    fn held(&self, lease: Lease) -> Arc<dyn Store> {
-        let (pool, beats, pulse) = (self.pool.clone(), self.beats.clone(), self.pulse.clone());
-        Arc::new(Self { pool, beats, pulse, lease: Some(lease), audit: self.audit.clone() })
-    }
-
-    fn audited(&self, record: AuditRecord) -> Arc<dyn Store> {
-        let (pool, beats, pulse) = (self.pool.clone(), self.beats.clone(), self.pulse.clone());
-        Arc::new(Self { pool, beats, pulse, lease: self.lease.clone(), audit: Some(Arc::new(record)) })
-    }
-
-    async fn ping(&self) -> Result<(), StoreError> {
-        sqlx::query("SELECT 1").execute(&self.pulse).await?;
-        Ok(())
-    }
-
-    async fn close(&self) {
-        self.pool.close().await;
-        self.beats.close().await;
-        self.pulse.close().await;
-    }
 }

@@ -2,7 +2,7 @@ use super::dialect::audit::insert_all;
 use super::{SqlConnection, SqlStore};
 use crate::StoreError;
 use crate::audit::{AuditEntry, AuditOf, AuditRecord, AuditRow, AuditStore};
-use crate::stored::{BATCH, Stamp, all};
+use crate::stored::{Stamp, all};
 use async_trait::async_trait;
 use vocab::UnixSeconds;
 
@@ -23,21 +23,11 @@ impl AuditStore for SqlStore {
     }
 
     async fn delete_audit_before(&self, before: UnixSeconds, of: AuditOf) -> Result<u64, StoreError> {
-        let mut deleted = 0;
-        loop {
-            let deleting = sqlx::query(of.delete());
-            let mut transaction = self.begin_long().await?;
-            let batch = deleting.bind(Stamp(before)).bind(BATCH).execute(&mut *transaction).await?.rows_affected();
-            transaction.commit().await?;
-            deleted += batch;
-            if batch < BATCH.unsigned_abs() {
-                return Ok(deleted);
-            }
-        }
+        self.delete_in_batches(of.delete(), before).await
     }
 }
 
-/// Writes an entry in the transaction of what it tells of.
+/// Writes an entry in the transaction of the write that it describes.
 pub(crate) async fn insert(connection: &mut SqlConnection, record: &AuditRecord) -> Result<(), StoreError> {
     insert_all(connection, &[record]).await
 }

@@ -1,4 +1,4 @@
-use super::dialect::etas::{LOCK_ETA, spend};
+use super::dialect::etas::{LOCK_ETA, SPEND, SPEND_OLDER, id_list};
 use super::{SqlConnection, SqlStore};
 use crate::error::unless_missing;
 use crate::etas::{EtaMove, EtaRecord, EtaRow, EtaStore, MoveRow, moved_meanwhile, spent_meanwhile};
@@ -81,6 +81,21 @@ async fn insert_move(connection: &mut SqlConnection, step: &EtaMove) -> Result<i
     .bind(signed("kept guarantees", step.kept)?)
     .bind(signed("broken guarantees", step.broken)?);
     Ok(query.fetch_one(connection).await?)
+}
+
+/// Marks outcomes as counted by a move, older ones too. Returns how many of `ids` were not counted before.
+async fn spend(
+    connection: &mut SqlConnection,
+    step: &EtaMove,
+    ids: &BTreeSet<i64>,
+    spent_by: i64,
+) -> Result<u64, StoreError> {
+    let ids = id_list(ids);
+    let (cluster, gpu_model) = (step.pool.cluster.as_str(), step.pool.gpu_model.as_str());
+    let spending = sqlx::query(SPEND).bind(spent_by).bind(&ids).bind(cluster).bind(gpu_model);
+    let spent = spending.execute(&mut *connection).await?;
+    sqlx::query(SPEND_OLDER).bind(spent_by).bind(&ids).bind(cluster).bind(gpu_model).execute(connection).await?;
+    Ok(spent.rows_affected())
 }
 
 async fn set_eta(connection: &mut SqlConnection, step: &EtaMove) -> Result<(), StoreError> {

@@ -8,9 +8,9 @@ use crate::audit::not_audited;
 use crate::error::unless_missing;
 use crate::journal::{
     EntryRow, JournalEntry, JournalStore, PlacedPool, PlacedPoolId, PlacedRow, PoolSnapshot, SnapshotRow,
-    StoredJournal, TaskRecord, TaskRow, Turn, last_seq, somebody_else,
+    StoredJournal, TaskRecord, TaskRow, Turn, last_seq, other_writer,
 };
-use crate::stored::{BATCH, Stamp, all, hash, signed};
+use crate::stored::{all, hash, signed};
 use async_trait::async_trait;
 use vocab::{PoolId, TaskId, UnixSeconds};
 
@@ -75,7 +75,7 @@ impl JournalStore for SqlStore {
         let last = signed("number of an entry", last_seq(after, turn))?;
         let moving = moving.bind(placed.id.0).bind(signed("number of an entry", after)?).bind(last);
         if moving.execute(&mut *transaction).await?.rows_affected() == 0 {
-            return Err(somebody_else(placed));
+            return Err(other_writer(placed));
         }
         insert_entries(&mut transaction, placed.id, &turn.entries, self.epoch()?).await?;
         put_tasks(&mut transaction, placed.id, &turn.tasks).await?;
@@ -160,21 +160,10 @@ impl JournalStore for SqlStore {
     }
 
     async fn delete_ended_tasks_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
-        let mut deleted = 0;
-        loop {
-            let deleting = sqlx::query(
-                "DELETE FROM tasks WHERE (pool_id, id) IN (
-                     SELECT pool_id, id FROM tasks WHERE status IN ('finished', 'deleted') AND updated < $1 LIMIT $2
-                 )",
-            );
-            let mut transaction = self.begin_long().await?;
-            let batch = deleting.bind(Stamp(before)).bind(BATCH).execute(&mut *transaction).await?.rows_affected();
-            transaction.commit().await?;
-            deleted += batch;
-            if batch < BATCH.unsigned_abs() {
-                return Ok(deleted);
-            }
-        }
+        let statement = "DELETE FROM tasks WHERE (pool_id, id) IN (
+                 SELECT pool_id, id FROM tasks WHERE status IN ('finished', 'deleted') AND updated < $1 LIMIT $2
+             )";
+        self.delete_in_batches(statement, before).await
     }
 
     async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError> {

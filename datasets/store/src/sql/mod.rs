@@ -1,8 +1,8 @@
 //! SQL that both databases understand, written once.
 //!
-//! The folder is compiled twice: as `postgres::sql` and as `sqlite::sql`. `dialect` is the module that holds it:
-//! it names the types of its database ([`SqlStore`], [`SqlConnection`]) and has the statements that the databases write in
-//! different ways. A new column or query of an owner of data is added here alone.
+//! This folder is compiled twice: as `postgres::sql` and as `sqlite::sql`. `dialect` is the parent module. It names the
+//! types of its database ([`SqlStore`], [`SqlConnection`], [`SqlTransaction`]) and has the statements that differ between
+//! the databases. A new column or query is added here, once.
 
 mod audit;
 mod calendars;
@@ -12,6 +12,7 @@ mod corrections;
 mod etas;
 mod journal;
 mod learned;
+mod leases;
 mod ledger;
 mod node_hours;
 mod nodes;
@@ -23,7 +24,9 @@ mod quotas;
 mod runs;
 mod settings;
 mod sizes;
+mod store;
 mod tokens;
+mod usage;
 
 use super as dialect;
-use dialect::{SqlConnection, SqlStore};
+use dialect::{SqlConnection, SqlStore, SqlTransaction};

@@ -2,7 +2,7 @@ use super::learned::save;
 use super::{SqlConnection, SqlStore};
 use crate::error::unless_missing;
 use crate::quotas::{LATEST, QuotaRow, QuotaStore, StoredQuota, in_order, kept, owners};
-use crate::stored::{BATCH, Stamp, all, milli};
+use crate::stored::{Stamp, all, milli};
 use crate::{NewLearned, RunId, StoreError};
 use async_trait::async_trait;
 use vocab::{ClusterName, HorizonHours, PoolId, UnixSeconds};
@@ -54,22 +54,11 @@ impl QuotaStore for SqlStore {
     }
 
     async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
-        let mut deleted = 0;
-        loop {
-            let deleting = sqlx::query(
-                "DELETE FROM quotas WHERE id IN (
-                     SELECT id FROM quotas
-                     WHERE computed_at < $1 AND id NOT IN (SELECT quota_id FROM newest_quotas) ORDER BY id LIMIT $2
-                 )",
-            );
-            let mut transaction = self.begin_long().await?;
-            let batch = deleting.bind(Stamp(before)).bind(BATCH).execute(&mut *transaction).await?.rows_affected();
-            transaction.commit().await?;
-            deleted += batch;
-            if batch < BATCH.unsigned_abs() {
-                return Ok(deleted);
-            }
-        }
+        let statement = "DELETE FROM quotas WHERE id IN (
+                 SELECT id FROM quotas
+                 WHERE computed_at < $1 AND id NOT IN (SELECT quota_id FROM newest_quotas) ORDER BY id LIMIT $2
+             )";
+        self.delete_in_batches(statement, before).await
     }
 }
 

@@ -12,20 +12,15 @@ mod sizes;
 mod sql;
 mod usage;
 
-use crate::audit::not_audited;
 use crate::file::DatabaseFile;
 use crate::migrations;
-use crate::store::Store;
-use crate::stored::signed;
 use crate::transaction::Transaction;
-use crate::{AuditRecord, Backend, Lease, StoreError};
-use async_trait::async_trait;
-use audit::insert_all;
-use leases::prove;
+use crate::{AuditRecord, Backend, Lease, Store, StoreError};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use vocab::ClusterName;
 
 /// How long to wait for a writer in another process.
 const BUSY_WITHIN: Duration = Duration::from_secs(5);
@@ -35,6 +30,8 @@ const WRITER_WITHIN: Duration = Duration::from_secs(30);
 /// Enough for requests next to a load, each of which is a thread of its own.
 const READERS: u32 = 4;
 
+/// An SQLite database, as [`Store`] sees it.
+#[derive(Clone)]
 pub(crate) struct SqliteStore {
     pub writer: SqlitePool,
     pub readers: SqlitePool,
@@ -49,6 +46,8 @@ pub(crate) struct SqliteStore {
 /// The names by which the shared SQL knows this database.
 pub(crate) use SqliteStore as SqlStore;
 pub(crate) use sqlx::SqliteConnection as SqlConnection;
+pub(crate) type SqlTransaction = Transaction<Sqlite>;
+pub(crate) const BACKEND: Backend = Backend::Sqlite;
 
 impl SqliteStore {
     pub async fn connect(path: &str, statement_limit: Duration) -> Result<Self, StoreError> {
@@ -109,31 +108,8 @@ impl SqliteStore {
         self.begin().await
     }
 
-    /// The epoch in which is written, if a lease is held.
-    pub fn epoch(&self) -> Result<Option<i64>, StoreError> {
-        self.lease.as_ref().map(|lease| signed("epoch", lease.epoch)).transpose()
-    }
-
-    /// IMMEDIATE, so that it waits for another writer here: a transaction that begins by reading and then writes is
-    /// refused at once where another one wrote in between, however long the timeout.
-    pub async fn begin(&self) -> Result<Transaction<Sqlite>, StoreError> {
-        let mut transaction = self.begin_unproved().await?;
-        if let Some(lease) = &self.lease {
-            prove(&mut transaction, lease).await?;
-        }
-        self.insert_audit(&mut transaction).await?;
-        Ok(transaction)
-    }
-
-    /// Writes the entry of the audit, where the write has one.
-    pub async fn insert_audit(&self, transaction: &mut SqliteConnection) -> Result<(), StoreError> {
-        match &self.audit {
-            Some(record) => insert_all(transaction, std::slice::from_ref(record)).await.map_err(not_audited),
-            None => Ok(()),
-        }
-    }
-
-    /// Begins a write that needs no lease.
+    /// Begins a write without proof of a lease. IMMEDIATE, so that it waits for another writer here: SQLite refuses a
+    /// transaction that begins by reading and then writes where another one wrote in between, however long the timeout.
     pub async fn begin_unproved(&self) -> Result<Transaction<Sqlite>, StoreError> {
         Transaction::begin(self.writer()?, "BEGIN IMMEDIATE").await
     }
@@ -147,6 +123,31 @@ impl SqliteStore {
     pub fn writer(&self) -> Result<&SqlitePool, StoreError> {
         self.file.as_deref().map_or(Ok(()), DatabaseFile::check)?;
         Ok(&self.writer)
+    }
+
+    /// Connections that read leases.
+    pub fn lease_readers(&self) -> &SqlitePool {
+        &self.readers
+    }
+
+    /// The connection that writes leases.
+    pub fn lease_writer(&self) -> Result<&SqlitePool, StoreError> {
+        self.writer()
+    }
+
+    /// Begins a transaction that takes the lease of a cluster: no write is under way while it holds the lock of the database.
+    pub async fn begin_taking(&self, _cluster: &ClusterName) -> Result<Transaction<Sqlite>, StoreError> {
+        self.begin_unproved().await
+    }
+
+    /// Connections that a ping uses.
+    pub fn ping_connections(&self) -> &SqlitePool {
+        &self.readers
+    }
+
+    pub async fn close_connections(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
     }
 
     /// Checks that the file is the one that was opened, and a database.
@@ -186,33 +187,6 @@ async fn open_writer(options: &SqliteConnectOptions) -> Result<SqlitePool, Store
             Err(StoreError::Busy { .. }) if Instant::now() < deadline => tokio::time::sleep(BUSY_PAUSE).await,
             opened => return opened,
         }
-    }
-}
-
-#[async_trait]
-impl Store for SqliteStore {
-    fn backend(&self) -> Backend {
-        Backend::Sqlite
-    }
-
-    fn held(&self, lease: Lease) -> Arc<dyn Store> {
-        let (writer, readers, file) = (self.writer.clone(), self.readers.clone(), self.file.clone());
-        Arc::new(Self { writer, readers, file, lease: Some(lease), audit: self.audit.clone() })
-    }
-
-    fn audited(&self, record: AuditRecord) -> Arc<dyn Store> {
-        let (writer, readers, file) = (self.writer.clone(), self.readers.clone(), self.file.clone());
-        Arc::new(Self { writer, readers, file, lease: self.lease.clone(), audit: Some(Arc::new(record)) })
-    }
-
-    async fn ping(&self) -> Result<(), StoreError> {
-        sqlx::query("SELECT 1").execute(&self.readers).await?;
-        Ok(())
-    }
-
-    async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
     }
 }
 

@@ -151,16 +151,7 @@ impl TryFrom<SummaryRow> for SeriesSummary {
     }
 }
 
-pub(crate) const COUNT_ORGANIZATIONS: &str = "SELECT count(*) FROM series WHERE cluster = $1 AND organization <> '*'";
-pub(crate) const LIST_ORGANIZATIONS: &str =
-    "SELECT gpu_model, organization FROM series WHERE cluster = $1 AND organization <> '*'
-     ORDER BY gpu_model, organization";
-
-/// The organizations of a cluster, as [`LIST_ORGANIZATIONS`] lists them.
-pub(crate) fn listed(cluster: &ClusterName, rows: &[(String, String)]) -> Result<Vec<SeriesId>, StoreError> {
-    rows.iter().map(|(gpu_model, organization)| series(cluster.as_str(), gpu_model, organization)).collect()
-}
-
+/// A series, from the names in its row.
 pub(crate) fn series(cluster: &str, gpu_model: &str, organization: &str) -> Result<SeriesId, StoreError> {
     let organization = valid("organization", Organization::parse(organization))?;
     Ok(SeriesId { pool: pool(cluster, gpu_model)?, organization })

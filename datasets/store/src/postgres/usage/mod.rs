@@ -2,167 +2,115 @@ mod append;
 mod fill;
 mod partitions;
 
+use super::clusters::{lock_all_clusters, lock_cluster, require_clusters};
+use super::{LONG, PostgresStore};
 use crate::StoreError;
-use crate::postgres::clusters::{lock_all_clusters, lock_cluster, require_clusters};
-use crate::postgres::{LONG, PostgresStore};
-use crate::stored::{Stamp, all, amount, span, whole};
+use crate::stored::{Stamp, all, amount};
 use crate::transaction::Transaction;
-use crate::usage::batch::Batch;
-use crate::usage::{
-    AppendReport, COUNT_ORGANIZATIONS, LIST_ORGANIZATIONS, SeriesSummary, SummaryRow, UsageSink, UsageStore, batch,
-    listed, series,
-};
-use async_trait::async_trait;
+use crate::usage::batch::{self, Batch};
+use crate::usage::{AppendReport, SeriesSummary, SummaryRow, UsageSink, series};
 use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, PgConnection, raw_sql};
 use std::collections::BTreeMap;
-use vocab::{CapacityRow, ClusterName, HourStart, PoolId, SeriesId, UsageRow};
+use vocab::{ClusterName, HourStart, SeriesId, UsageRow};
 
-/// Room for the sorts and joins of a large append or load, which are rare and alone: with the usual 4 MB a merge of
+/// Memory for the sorts and joins of a large append or load, which are rare and alone: with the usual 4 MB a merge of
 /// 480,000 rows goes to disk.
 const WORK_MEM: &str = "SET LOCAL work_mem = '64MB'";
 
-/// Gives a transaction the room and the time of a large append or load, in one round trip.
+/// Gives a transaction the memory and the time of a large append or load, in one round trip.
 async fn is_large(connection: &mut PgConnection) -> Result<(), StoreError> {
     raw_sql(AssertSqlSafe(format!("{WORK_MEM}; {LONG}"))).execute(connection).await?;
     Ok(())
 }
 
-#[async_trait]
-impl UsageStore for PostgresStore {
-    async fn append(&self, rows: &[UsageRow], capacity: &[CapacityRow]) -> Result<AppendReport, StoreError> {
-        // 1. Think: sort, name each series once, refuse contradictions.
-        let batches = batch::by_cluster(rows, capacity)?;
-        // 2. Write.
-        let mut transaction = Transaction::begin(&self.pool, "BEGIN").await?;
-        if rows.len() > fill::ROWS_BY_INSERT {
-            // For the case that the caller gives up: a COPY that is left in the middle confuses the driver about what
-            // the server says next, so such a connection must not go back to the pool.
-            transaction.closes_unless_committed();
-        }
-        self.insert_audit(&mut transaction).await?;
-        is_large(&mut transaction).await?;
-        let report = append_batches(&mut transaction, &batches).await?;
-        transaction.commit().await?;
-        Ok(report)
+/// Appends batches of `rows` rows in all, in one transaction.
+pub(crate) async fn append(
+    store: &PostgresStore,
+    rows: usize,
+    batches: &BTreeMap<&ClusterName, Batch<'_>>,
+) -> Result<AppendReport, StoreError> {
+    let mut transaction = Transaction::begin(&store.pool, "BEGIN").await?;
+    if rows > fill::ROWS_BY_INSERT {
+        // In case the caller gives up: a COPY that stops half-way confuses the driver about the next answers of the
+        // server, so such a connection must not go back to the pool.
+        transaction.closes_unless_committed();
     }
-
-    async fn load_usage(
-        &self,
-        cluster: &ClusterName,
-        from: HourStart,
-        to: HourStart,
-        sink: UsageSink<'_>,
-    ) -> Result<(), StoreError> {
-        let mut snapshot = self.begin().await?;
-        is_large(&mut snapshot).await?;
-        // Grouping by sorting: a hash table would hold the arrays of all series at once.
-        sqlx::query("SET LOCAL enable_hashagg = off").execute(&mut *snapshot).await?;
-        require_clusters(&mut snapshot, [cluster].into_iter()).await?;
-        // One row for each series: as arrays, hours travel without the cost of a row each. IS TRUE keeps the filter on
-        // series away from the index, whose key begins with the hour: used for both, it is read once for each series.
-        let query = sqlx::query_as::<_, (String, String, Vec<Stamp>, Vec<i64>)>(
-            "WITH loaded AS MATERIALIZED (
-                 SELECT series_id, array_agg(hour) AS hours, array_agg(demand_milli) AS demands FROM usage
-                 WHERE hour >= $2 AND hour < $3
-                     AND (series_id IN (SELECT id FROM series WHERE cluster = $1)) IS TRUE
-                 GROUP BY series_id
-             )
-             SELECT gpu_model, organization, hours, demands FROM loaded JOIN series ON id = series_id
-             ORDER BY gpu_model, organization",
-        )
-        .bind(cluster.as_str())
-        .bind(Stamp::from(from))
-        .bind(Stamp::from(to))
-        // Planned anew each time: which months are read depends on the hours.
-        .persistent(false);
-        let mut rows = query.fetch(&mut *snapshot);
-        while let Some((gpu_model, organization, hours, demands)) = rows.try_next().await? {
-            hand_out(&series(cluster.as_str(), &gpu_model, &organization)?, &hours, &demands, sink)?;
-        }
-        Ok(())
-    }
-
-    async fn load_pool_usage(
-        &self,
-        pool: &PoolId,
-        from: HourStart,
-        to: HourStart,
-        sink: UsageSink<'_>,
-    ) -> Result<(), StoreError> {
-        let mut connection = self.pool.acquire().await?;
-        require_clusters(&mut connection, [&pool.cluster].into_iter()).await?;
-        let query = sqlx::query_as::<_, (String, Stamp, i64)>(
-            "SELECT organization, hour, demand_milli FROM usage JOIN series ON series.id = series_id
-             WHERE cluster = $1 AND gpu_model = $2 AND hour >= $3 AND hour < $4",
-        );
-        let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str());
-        let mut rows = query.bind(Stamp::from(from)).bind(Stamp::from(to)).fetch(&mut *connection);
-        while let Some((organization, hour, demand)) = rows.try_next().await? {
-            let of = series(pool.cluster.as_str(), pool.gpu_model.as_str(), &organization)?;
-            sink(&of, hour.hour()?, amount("demand", demand)?);
-        }
-        Ok(())
-    }
-
-    async fn usage_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError> {
-        sqlx::query_as("SELECT first_demand_hour, last_demand_hour FROM clusters WHERE name = $1")
-            .bind(cluster.as_str())
-            .fetch_optional(&self.pool)
-            .await?
-            .map(span)
-            .ok_or_else(|| StoreError::not_found("cluster", cluster))?
-    }
-
-    async fn measured_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError> {
-        sqlx::query_as("SELECT first_hour, last_hour FROM clusters WHERE name = $1")
-            .bind(cluster.as_str())
-            .fetch_optional(&self.pool)
-            .await?
-            .map(span)
-            .ok_or_else(|| StoreError::not_found("cluster", cluster))?
-    }
-
-    async fn organization_count(&self, cluster: &ClusterName) -> Result<u64, StoreError> {
-        let counting = sqlx::query_scalar::<_, i64>(COUNT_ORGANIZATIONS).bind(cluster.as_str());
-        whole("number of organizations", counting.fetch_one(&self.pool).await?)
-    }
-
-    async fn organizations(&self, cluster: &ClusterName) -> Result<Vec<SeriesId>, StoreError> {
-        let listing = sqlx::query_as::<_, (String, String)>(LIST_ORGANIZATIONS).bind(cluster.as_str());
-        listed(cluster, &listing.fetch_all(&self.pool).await?)
-    }
-
-    async fn describe_usage(&self, cluster: &ClusterName) -> Result<Vec<SeriesSummary>, StoreError> {
-        let mut connection = self.pool.acquire().await?;
-        require_clusters(&mut connection, [cluster].into_iter()).await?;
-        let query = sqlx::query_as::<_, SummaryRow>(
-            "WITH summed AS MATERIALIZED (
-                 SELECT series_id, min(hour) AS first_hour, max(hour) AS last_hour, count(*) AS row_count FROM usage
-                 WHERE (series_id IN (SELECT id FROM series WHERE cluster = $1)) IS TRUE
-                 GROUP BY series_id
-             )
-             SELECT cluster, gpu_model, organization, first_hour, last_hour, row_count, changed_at
-             FROM summed JOIN series ON id = series_id ORDER BY gpu_model, organization",
-        );
-        all(query.bind(cluster.as_str()).fetch_all(&mut *connection).await?)
-    }
-
-    async fn delete_usage_before(&self, before: HourStart) -> Result<u64, StoreError> {
-        let mut transaction = self.begin_long().await?;
-        lock_all_clusters(&mut transaction).await?;
-        let mut deleted = partitions::drop_before(&mut transaction, before).await?;
-        let rest = sqlx::query("DELETE FROM usage WHERE hour < $1").bind(Stamp::from(before));
-        deleted += rest.execute(&mut *transaction).await?.rows_affected();
-        move_bounds(&mut transaction, before).await?;
-        transaction.commit().await?;
-        Ok(deleted)
-    }
+    store.insert_audit(&mut transaction).await?;
+    is_large(&mut transaction).await?;
+    let report = append_batches(&mut transaction, batches).await?;
+    transaction.commit().await?;
+    Ok(report)
 }
 
-/// Appends rows within a transaction of somebody else.
+/// Appends rows within the caller's transaction.
 pub(crate) async fn append_in(connection: &mut PgConnection, rows: &[UsageRow]) -> Result<(), StoreError> {
     append_batches(connection, &batch::by_cluster(rows, &[])?).await.map(drop)
+}
+
+/// Hands out the rows of a cluster, series by series.
+pub(crate) async fn load(
+    store: &PostgresStore,
+    cluster: &ClusterName,
+    from: HourStart,
+    to: HourStart,
+    sink: UsageSink<'_>,
+) -> Result<(), StoreError> {
+    let mut snapshot = store.begin().await?;
+    is_large(&mut snapshot).await?;
+    // Grouping by sorting: a hash table would hold the arrays of all series at once.
+    sqlx::query("SET LOCAL enable_hashagg = off").execute(&mut *snapshot).await?;
+    require_clusters(&mut snapshot, [cluster].into_iter()).await?;
+    // One row for each series: as arrays, hours travel without the cost of a row each. IS TRUE keeps the filter on
+    // series away from the index, whose key begins with the hour: used for both, it is read once for each series.
+    let query = sqlx::query_as::<_, (String, String, Vec<Stamp>, Vec<i64>)>(
+        "WITH loaded AS MATERIALIZED (
+             SELECT series_id, array_agg(hour) AS hours, array_agg(demand_milli) AS demands FROM usage
+             WHERE hour >= $2 AND hour < $3
+                 AND (series_id IN (SELECT id FROM series WHERE cluster = $1)) IS TRUE
+             GROUP BY series_id
+         )
+         SELECT gpu_model, organization, hours, demands FROM loaded JOIN series ON id = series_id
+         ORDER BY gpu_model, organization",
+    )
+    .bind(cluster.as_str())
+    .bind(Stamp::from(from))
+    .bind(Stamp::from(to))
+    // Planned again each time: which months are read depends on the hours.
+    .persistent(false);
+    let mut rows = query.fetch(&mut *snapshot);
+    while let Some((gpu_model, organization, hours, demands)) = rows.try_next().await? {
+        hand_out(&series(cluster.as_str(), &gpu_model, &organization)?, &hours, &demands, sink)?;
+    }
+    Ok(())
+}
+
+/// Summarizes every series of a cluster that has rows.
+pub(crate) async fn describe(store: &PostgresStore, cluster: &ClusterName) -> Result<Vec<SeriesSummary>, StoreError> {
+    let mut connection = store.pool.acquire().await?;
+    require_clusters(&mut connection, [cluster].into_iter()).await?;
+    let query = sqlx::query_as::<_, SummaryRow>(
+        "WITH summed AS MATERIALIZED (
+             SELECT series_id, min(hour) AS first_hour, max(hour) AS last_hour, count(*) AS row_count FROM usage
+             WHERE (series_id IN (SELECT id FROM series WHERE cluster = $1)) IS TRUE
+             GROUP BY series_id
+         )
+         SELECT cluster, gpu_model, organization, first_hour, last_hour, row_count, changed_at
+         FROM summed JOIN series ON id = series_id ORDER BY gpu_model, organization",
+    );
+    all(query.bind(cluster.as_str()).fetch_all(&mut *connection).await?)
+}
+
+/// Deletes all rows before an hour: whole months by dropping their partitions.
+pub(crate) async fn delete_before(store: &PostgresStore, before: HourStart) -> Result<u64, StoreError> {
+    let mut transaction = store.begin_long().await?;
+    lock_all_clusters(&mut transaction).await?;
+    let mut deleted = partitions::drop_before(&mut transaction, before).await?;
+    let rest = sqlx::query("DELETE FROM usage WHERE hour < $1").bind(Stamp::from(before));
+    deleted += rest.execute(&mut *transaction).await?.rows_affected();
+    move_bounds(&mut transaction, before).await?;
+    transaction.commit().await?;
+    Ok(deleted)
 }
 
 /// Locks the clusters in order, makes the months that are missing, and writes.
@@ -183,7 +131,7 @@ async fn append_batches(
     Ok(report)
 }
 
-/// The order of hours within an array is whatever the plan of the query gave.
+/// Hands out one series by hour: the query plan decides the order of the hours within an array.
 fn hand_out(series: &SeriesId, hours: &[Stamp], demands: &[i64], sink: UsageSink<'_>) -> Result<(), StoreError> {
     let mut rows: Vec<(HourStart, i64)> = Vec::with_capacity(hours.len());
     for (hour, demand) in hours.iter().zip(demands) {
