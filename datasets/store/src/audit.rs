@@ -1,57 +1,64 @@
-//! What was written, by whom. A write through [`Store::audited`](crate::Store::audited) and its entry are one transaction.
+//! The audit log: every write, and its author. A write through [`Store::audited`](crate::Store::audited) and its entry are one
+//! transaction.
 
 use crate::StoreError;
 use crate::stored::{Stamp, whole};
 use async_trait::async_trait;
 use vocab::UnixSeconds;
 
-/// One write.
+/// One write, as an entry of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRecord {
+    /// Time of the write.
     pub at: UnixSeconds,
-    /// The name of a token, or who else it was.
+    /// The name of a token, or of another author.
     pub actor: String,
+    /// The public part of the token, if there was one.
     pub token_id: Option<String>,
-    /// `POST /v1/tasks`, say, or the name of a command.
+    /// The route, such as `POST /v1/tasks`, or the name of a command.
     pub action: String,
-    /// What it was done to: the path with its query.
+    /// The object of the action: the path with its query.
     pub target: String,
-    /// HTTP status; 0 of a command.
+    /// HTTP status; 0 for a command.
     pub status: u16,
-    /// What was before and after, and why, as the caller writes it.
+    /// Values before and after, and the reason, as the caller writes them.
     pub detail_json: Option<String>,
 }
 
-/// A write as it is read back.
+/// A stored entry of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
     /// Rises with every entry.
     pub id: u64,
+    /// The write.
     pub record: AuditRecord,
 }
 
+/// The audit log.
 #[async_trait]
 pub trait AuditStore {
+    /// Appends entries, in their order.
     async fn record_audit(&self, records: &[AuditRecord]) -> Result<(), StoreError>;
 
     /// Entries from `from` on and before `to`, newest first, at most `limit`.
     async fn audit(&self, from: UnixSeconds, to: UnixSeconds, limit: u32) -> Result<Vec<AuditEntry>, StoreError>;
 
-    /// Forgets entries from before `before`. Answers how many.
+    /// Deletes entries before `before`, in batches. Returns their number.
     async fn delete_audit_before(&self, before: UnixSeconds, of: AuditOf) -> Result<u64, StoreError>;
 }
 
-/// Which entries of the audit.
+/// A selection of audit entries, for retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditOf {
+    /// All entries.
     Everything,
-    /// The states of pools that schedulers report, taken or refused: thousands an hour, each outdated by the next. That the first
-    /// report decided who places a pool is not one of them.
+    /// Reports of pool states by schedulers, accepted or refused: thousands an hour, each outdated by the next. The entry of
+    /// the first report, which decides the placement of a pool, is not one of them.
     ReportedStates,
 }
 
 impl AuditOf {
-    /// The rows of a batch: `$1` is the time, `$2` the size.
+    /// Deletes one batch: `$1` is the time, `$2` the size.
     pub(crate) const fn delete(self) -> &'static str {
         match self {
             Self::Everything => {
@@ -68,8 +75,8 @@ impl AuditOf {
     }
 }
 
-/// An entry that the database refuses: the write that it tells of is not done either. A database that is away, busy or full stays
-/// what it is.
+/// Maps the failure of an audit entry, whose write then fails too. A database that is unavailable, busy or full keeps its
+/// error.
 pub(crate) fn not_audited(fault: StoreError) -> StoreError {
     match fault {
         fault if fault.is_retryable() => fault,

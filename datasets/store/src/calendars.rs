@@ -1,29 +1,31 @@
-//! Users' own calendars: a text that this crate does not read.
+//! Calendars of users: texts that this crate does not parse.
 
 use crate::StoreError;
 use crate::stored::valid;
 use async_trait::async_trait;
 use vocab::CalendarName;
 
-/// A calendar that a user brought along.
+/// A calendar of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredCalendar {
+    /// The name by which clusters refer to it.
     pub name: CalendarName,
-    /// As `datasets::calendar` writes and reads it.
+    /// Its days, in the format of `datasets::calendar`.
     pub days_csv: String,
-    /// 1 for the first text, one more with each that replaces it.
+    /// 1 for the first text; each replacement adds 1.
     pub version: i64,
 }
 
+/// Calendars of users.
 #[async_trait]
 pub trait CalendarStore {
-    /// Stores the text, in place of the one that the calendar has. The new version, or `None` where the same text is
-    /// stored already.
+    /// Creates the calendar or replaces its text. Returns the new version; `None` if the same text is stored already.
     async fn put_calendar(&self, name: &CalendarName, days_csv: &str) -> Result<Option<i64>, StoreError>;
 
+    /// One calendar; `None` if the name is unknown.
     async fn calendar(&self, name: &CalendarName) -> Result<Option<StoredCalendar>, StoreError>;
 
-    /// All, by name.
+    /// All calendars, by name.
     async fn calendars(&self) -> Result<Vec<StoredCalendar>, StoreError>;
 }
 

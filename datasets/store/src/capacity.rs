@@ -5,9 +5,10 @@ use crate::stored::{Stamp, amount, pool};
 use async_trait::async_trait;
 use vocab::{CapacityRow, ClusterName, HourStart, PoolId};
 
+/// Capacities of pools, for reading.
 #[async_trait]
 pub trait CapacityStore {
-    /// The row that holds at that hour: the latest that begins at it or before.
+    /// The row that is valid at `hour`: the latest that begins at it or before.
     async fn capacity_at(&self, pool: &PoolId, hour: HourStart) -> Result<Option<CapacityRow>, StoreError>;
 
     /// All rows of the cluster, by pool, then hour.

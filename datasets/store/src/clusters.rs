@@ -1,31 +1,35 @@
-//! Clusters, and the version of what is known about their usage.
+//! Clusters, and the version of their usage history.
 
 use crate::StoreError;
 use crate::stored::valid;
 use async_trait::async_trait;
 use vocab::ClusterName;
 
-/// A set of nodes with one calendar. Zone and calendar are names that `datasets::calendar` understands; the days of a
-/// user's own calendar are in `calendars`.
+/// A named set of nodes with a time zone and a holiday calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
+    /// Its unique name.
     pub name: ClusterName,
+    /// A time zone that `datasets::calendar` knows, such as `Europe/Berlin`.
     pub time_zone: String,
+    /// A calendar that `datasets::calendar` knows, or one of [`CalendarStore`](crate::CalendarStore).
     pub calendar: String,
 }
 
+/// Clusters.
 #[async_trait]
 pub trait ClusterStore {
-    /// Creates the cluster, or changes its zone and calendar.
+    /// Creates the cluster, or changes its time zone and calendar.
     async fn put_cluster(&self, cluster: &Cluster) -> Result<(), StoreError>;
 
+    /// One cluster; `None` if the name is unknown.
     async fn cluster(&self, name: &ClusterName) -> Result<Option<Cluster>, StoreError>;
 
-    /// All, by name.
+    /// All clusters, by name.
     async fn clusters(&self) -> Result<Vec<Cluster>, StoreError>;
 
     /// A counter that grows with every append that inserted or changed a usage or capacity row of the cluster, and with
-    /// retention that removed one. Read it before loading: whoever reads the same version later has missed nothing.
+    /// retention that removed one. Read it before loading: if it is the same later, the load is still complete.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -49,4 +53,5 @@ impl TryFrom<ClusterRow> for Cluster {
     }
 }
 
-pub(crate) const WHAT: &str = "cluster";
+/// The kind of a missing cluster in [`StoreError::NotFound`].
+pub(crate) const CLUSTER: &str = "cluster";

@@ -1,3 +1,5 @@
+//! Opens databases by their URL.
+
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{Inspected, Store, StoreError};
@@ -7,21 +9,21 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a statement may take that reads or writes much: an import, a load of usage, retention, a migration.
+/// Time limit of a statement that reads or writes much: an import, a load of usage, retention, a migration.
 pub const LONG_STATEMENT: Duration = Duration::from_mins(10);
 
-/// Opens `sqlite://PATH` (made if missing) or `postgres://…`, and brings its schema up to date. Any number of programs
-/// may do so at once.
+/// Opens `sqlite://PATH` (creates the file if it is missing) or `postgres://…`, and migrates its schema. Any number of
+/// programs may do so at once.
 ///
 /// # Errors
-/// The URL is not understood, the database does not answer within 5 s or refuses, its disk is full, or its schema is
-/// newer than this program or was edited.
+/// The URL is invalid, the database does not answer within 5 s or refuses access, its disk is full, or its schema is newer
+/// than this program or was edited.
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     connect_within(url, LONG_STATEMENT).await
 }
 
-/// As [`connect`], with a limit for each ordinary statement. On Postgres one that takes longer is cancelled by the server; on
-/// SQLite, where a statement is work of this process, one waits at most so long for another program that writes, and at most 5 s.
+/// As [`connect`], with a time limit for each ordinary statement. On Postgres the server cancels a longer statement. On SQLite
+/// a statement is work of this process: it waits at most that long, and at most 5 s, for another program that writes.
 /// Migrations, retention, appends and loads of usage have [`LONG_STATEMENT`].
 ///
 /// # Errors
@@ -33,11 +35,10 @@ pub async fn connect_within(url: &str, statement_limit: Duration) -> Result<Arc<
     }
 }
 
-/// Opens a database as it stands, to look at it: an SQLite file that is missing is not made, the schema stays as it is, and
-/// nothing can be written.
+/// Opens a database read-only: it creates no SQLite file and does not migrate the schema.
 ///
 /// # Errors
-/// As [`connect`], the schema apart; [`StoreError::NotFound`] where there is no such SQLite file.
+/// As [`connect`], except for the schema; [`StoreError::NotFound`] if the SQLite file does not exist.
 pub async fn inspect(url: &str) -> Result<Inspected, StoreError> {
     match place(url)? {
         Place::Sqlite(path) => crate::sqlite::inspect::inspect(path).await,
@@ -45,7 +46,7 @@ pub async fn inspect(url: &str) -> Result<Inspected, StoreError> {
     }
 }
 
-/// Where the file of an SQLite database lies; `None` for one on a server.
+/// Path of an SQLite database; `None` for a database on a server.
 ///
 /// # Errors
 /// [`StoreError::BadUrl`].
@@ -56,18 +57,18 @@ pub fn sqlite_file(url: &str) -> Result<Option<&Path>, StoreError> {
     })
 }
 
-/// Writes an SQLite database of one instant into a new file, while others use it.
+/// Copies an SQLite database, as of one instant, into a new file, while others use it.
 ///
 /// # Errors
-/// The URL is none of SQLite, the file is there already, or cannot be written.
+/// The URL is not one of SQLite, or the file exists already or cannot be written.
 pub async fn copy_sqlite(url: &str, file: &str) -> Result<(), StoreError> {
     let Place::Sqlite(path) = place(url)? else {
-        return Err(bad_url(url, "it is no file".to_owned()));
+        return Err(bad_url(url, "it is not an SQLite file".to_owned()));
     };
     crate::sqlite::copy(path, file).await
 }
 
-/// Whether [`connect`] would understand a URL, and finds the folder of an SQLite file; nothing is opened.
+/// Checks that [`connect`] understands a URL, and that the folder of an SQLite file exists; opens nothing.
 ///
 /// # Errors
 /// [`StoreError::BadUrl`].
@@ -75,7 +76,7 @@ pub fn check_url(url: &str) -> Result<(), StoreError> {
     let Place::Sqlite(path) = place(url)? else { return Ok(()) };
     match Path::new(path).parent() {
         Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-            Err(bad_url(url, format!("the folder {} is missing: make it", folder.display())))
+            Err(bad_url(url, format!("the folder {} is missing; create it", folder.display())))
         }
         _ => Ok(()),
     }
@@ -90,7 +91,7 @@ fn place(url: &str) -> Result<Place<'_>, StoreError> {
     let refused = |reason: String| Err(bad_url(url, reason));
     match url.split_once("://") {
         Some(("sqlite", "" | ":memory:")) => {
-            refused("each connection would have a database of its own; name a file".to_owned())
+            refused("in memory, each connection would have its own database; name a file".to_owned())
         }
         Some(("sqlite", path)) if path.contains('?') => {
             refused("options after a question mark are not supported".to_owned())
@@ -100,12 +101,12 @@ fn place(url: &str) -> Result<Place<'_>, StoreError> {
             Ok(options) => Ok(Place::Postgres(Box::new(options))),
             Err(fault) => refused(fault.to_string()),
         },
-        Some((scheme, _)) => refused(format!("{scheme} is no database that this program knows")),
+        Some((scheme, _)) => refused(format!("{scheme} is not a supported database")),
         None => refused("it has no scheme".to_owned()),
     }
 }
 
-/// The URL goes into logs and onto screens: without its password.
+/// Omits the password: the URL goes into logs and onto screens.
 fn bad_url(url: &str, reason: String) -> StoreError {
     let shown = match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
         Some((scheme, (login, place))) => {

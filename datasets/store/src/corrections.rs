@@ -1,25 +1,29 @@
-//! What was reported wrongly, put right: the audit keeps what was there before, in the same transaction.
+//! Corrections of wrong reports. The audit log keeps the values before, in the same transaction.
 
 use crate::{AuditRecord, StoreError};
 use async_trait::async_trait;
 use vocab::{EventId, MilliGpus, OutcomeKind, PoolId, UsageRow};
 
-/// Makes the entry of the audit from what was there before, one for each correction, in their order.
-pub type Tell<'a, T> = &'a (dyn Fn(&[T]) -> AuditRecord + Sync);
+/// Makes the audit entry of corrections from the values before, one for each correction, in their order.
+pub type MakeAuditEntry<'a, T> = &'a (dyn Fn(&[T]) -> AuditRecord + Sync);
 
 /// An outcome as it was before it was corrected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutcomeBefore {
+    /// The event that reported it.
     pub event_id: EventId,
+    /// Its pool.
     pub pool: PoolId,
+    /// How the guarantee period had ended.
     pub kind: OutcomeKind,
-    /// A move of eta had counted it: that move stays.
+    /// Whether a move of eta had counted it: that move stays.
     pub spent: bool,
 }
 
+/// Corrections of usage and outcomes.
 #[async_trait]
 pub trait CorrectionStore {
-    /// Replaces demand, or fills it in. Answers what was there before: `None` where nothing was.
+    /// Replaces or inserts demand. Returns the values before; `None` for a row that was missing.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] where a cluster is unknown; [`StoreError::Contradiction`] where the rows hold two values for
@@ -27,17 +31,17 @@ pub trait CorrectionStore {
     async fn correct_usage(
         &self,
         rows: &[UsageRow],
-        tell: Tell<'_, Option<MilliGpus>>,
+        audit: MakeAuditEntry<'_, Option<MilliGpus>>,
     ) -> Result<Vec<Option<MilliGpus>>, StoreError>;
 
-    /// Replaces how guarantee periods ended. Answers how they had ended before.
+    /// Replaces the outcomes of guarantee periods. Returns the outcomes before.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] where an event was never reported.
     async fn correct_outcomes(
         &self,
         corrections: &[(EventId, OutcomeKind)],
-        tell: Tell<'_, OutcomeBefore>,
+        audit: MakeAuditEntry<'_, OutcomeBefore>,
     ) -> Result<Vec<OutcomeBefore>, StoreError>;
 }
 

@@ -1,66 +1,144 @@
-//! What can go wrong, and the one place that maps the errors of the databases.
+//! The error type of this crate, and the one place that maps the errors of the databases.
 
 use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
 use vocab::{HourStart, MilliGpus};
 
-/// Why the store did not do what it was asked. Unless a variant says otherwise, nothing was written.
+/// A failed operation of the store. Unless a variant states otherwise, nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("{url:?} names no database: {reason}; write sqlite://PATH or postgres://USER@HOST/NAME")]
-    BadUrl { url: String, reason: String },
-    /// Refused, gone, or out of connections. A commit whose answer was lost may have happened: repeating an operation
-    /// of this crate is safe, or answers [`StoreError::Conflict`].
+    /// The URL does not name a database.
+    #[error("invalid database URL {url:?}: {reason}; write sqlite://PATH or postgres://USER@HOST/NAME")]
+    BadUrl {
+        /// The URL, without its password.
+        url: String,
+        /// The cause.
+        reason: String,
+    },
+    /// The server refuses connections, is gone, or has no connection left. A commit whose answer was lost may have
+    /// happened: to repeat an operation of this crate is safe, or returns [`StoreError::Conflict`].
     #[error("the database cannot be reached: {reason}; check that it runs, and try again")]
-    Unavailable { reason: String },
-    /// Another writer was in the way for too long.
+    Unavailable {
+        /// The cause.
+        reason: String,
+    },
+    /// Another writer held a lock for too long, or a statement ran into its time limit.
     #[error("the database is busy: {reason}; try again")]
-    Busy { reason: String },
+    Busy {
+        /// The cause.
+        reason: String,
+    },
+    /// Wrong user, password, database name or permissions.
     #[error("the database refuses access: {reason}; check the user, the password, the name and the permissions")]
-    Denied { reason: String },
-    /// No connection by TLS that could be trusted: trying again does not help.
+    Denied {
+        /// The cause.
+        reason: String,
+    },
+    /// No trusted TLS connection: trying again does not help.
     #[error(
         "the database server is not trusted, or speaks no TLS: {reason}; check sslmode, sslrootcert and the host in its URL"
     )]
-    Tls { reason: String },
+    Tls {
+        /// The cause.
+        reason: String,
+    },
+    /// The disk is full, or the database is read-only.
     #[error("the database takes no more data: {reason}; free space on its disk, or make it writable")]
-    Full { reason: String },
-    /// The SQLite file was deleted, emptied or replaced while it was open: what is written now would be nowhere.
+    Full {
+        /// The cause.
+        reason: String,
+    },
+    /// The SQLite file was deleted, emptied or replaced while it was open: a write now would be lost.
     #[error(
         "the database file {path} is not the one that was opened: {reason}; stop every program that uses it, restore it from a \
          backup, and start them again"
     )]
-    Lost { path: String, reason: String },
-    #[error("the schema of the database is not the one of this program: {reason}")]
-    Schema { reason: String },
-    #[error("what is stored as {what} is damaged: {reason}; restore it from a backup")]
-    Corrupt { what: String, reason: String },
+    Lost {
+        /// Path of the file.
+        path: String,
+        /// The cause.
+        reason: String,
+    },
+    /// The schema is newer than this program, or was edited.
+    #[error("the database schema does not fit this program: {reason}")]
+    Schema {
+        /// The cause.
+        reason: String,
+    },
+    /// A stored value that this program would not have written.
+    #[error("damaged data: {what}: {reason}; restore the database from a backup")]
+    Corrupt {
+        /// The value, such as `column "at"` or `the checkpoint of run-12`.
+        what: String,
+        /// The cause.
+        reason: String,
+    },
+    /// The named thing does not exist.
     #[error("there is no {what} {id}")]
-    NotFound { what: &'static str, id: String },
+    NotFound {
+        /// Kind of the missing thing, such as `cluster`.
+        what: &'static str,
+        /// Its name or number.
+        id: String,
+    },
+    /// Another write came first, or the state does not allow the operation.
     #[error("{what} {id}: {reason}")]
-    Conflict { what: &'static str, id: String, reason: String },
-    /// Who writes has lost its lease: somebody else writes for the cluster since.
-    #[error("another service writes for cluster {cluster} since: the lease of epoch {epoch} is lost; try again")]
-    Fenced { cluster: String, epoch: u64 },
-    #[error("the audit takes no entry: {reason}; nothing was written")]
-    NotAudited { reason: String },
+    Conflict {
+        /// Kind of the thing, such as `token`.
+        what: &'static str,
+        /// Its name or number.
+        id: String,
+        /// The cause.
+        reason: String,
+    },
+    /// The writer has lost its lease: another service writes for the cluster.
+    #[error("another service writes for cluster {cluster}: the lease of epoch {epoch} is lost; try again")]
+    Fenced {
+        /// The cluster.
+        cluster: String,
+        /// The fencing token of the lost lease.
+        epoch: u64,
+    },
+    /// The audit log refuses the entry of a write, so the write was not done.
+    #[error("the audit log refuses the entry: {reason}; nothing was written")]
+    NotAudited {
+        /// The cause.
+        reason: String,
+    },
+    /// One append holds two values for the same series, or pool, and hour.
     #[error("{what} at {hour}: one append holds both {first} and {second} GPUs; keep one of them")]
-    Contradiction { what: String, hour: HourStart, first: MilliGpus, second: MilliGpus },
-    #[error("{what} {value} is out of the range that the database holds")]
-    OutOfRange { what: &'static str, value: String },
-    #[error("the database answered what this program does not expect: {0}; please report this")]
+    Contradiction {
+        /// The series or pool.
+        what: String,
+        /// The hour.
+        hour: HourStart,
+        /// The value of the first row.
+        first: MilliGpus,
+        /// The value of a later row.
+        second: MilliGpus,
+    },
+    /// A value that the database cannot hold.
+    #[error("{what} {value} is out of the range of the database")]
+    OutOfRange {
+        /// The quantity, such as `CPUs of a pod`.
+        what: &'static str,
+        /// The value.
+        value: String,
+    },
+    /// An error of the database that this crate does not know.
+    #[error("unexpected answer of the database: {0}; please report this")]
     Unexpected(#[source] sqlx::Error),
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// Whether the same call may succeed later although nothing was changed.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::Busy { .. })
     }
 
-    /// Whether what was to be written is at fault, and not the database: the same again is refused again.
+    /// Whether the content of the write is at fault, and not the database: the same write fails again.
     #[must_use]
     pub const fn is_of_content(&self) -> bool {
         matches!(self, Self::OutOfRange { .. } | Self::Contradiction { .. })
@@ -88,7 +166,7 @@ impl From<sqlx::Error> for StoreError {
                 Some(postgres) => from_sqlstate(postgres.code(), postgres.message()),
                 None => fault.code().and_then(|code| from_sqlite_code(&code, fault.message())),
             },
-            // How rustls wraps what it refuses, such as a certificate of another authority or name.
+            // rustls wraps refusals so, such as a certificate of another authority or name.
             E::Io(fault) if fault.kind() == std::io::ErrorKind::InvalidData => {
                 Some(Self::Tls { reason: fault.to_string() })
             }
@@ -113,7 +191,7 @@ fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
         ("53100" | "25006", _) => Some(StoreError::Full { reason }),
         // Serialization failure, deadlock, lock not available, statement cancelled.
         ("40001" | "40P01" | "55P03" | "57014", _) => Some(StoreError::Busy { reason }),
-        // 23514: a check of the table; class 22: numbers, times and texts that the column does not hold.
+        // 23514: a CHECK of the table; class 22: numbers, times and texts that the column cannot hold.
         ("23514", _) | (_, "22") => Some(StoreError::OutOfRange { what: "a value", value: reason }),
         // No such database; missing privilege; class 28: wrong user or password.
         ("3D000" | "42501", _) | (_, "28") => Some(StoreError::Denied { reason }),
@@ -128,7 +206,7 @@ fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
 fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
     let reason = format!("{message} ({code})");
     let code = code.parse::<u32>().ok()?;
-    // 275: a check of the table.
+    // 275: a CHECK of the table.
     match if code == 275 { 20 } else { code & 0xff } {
         // Too big; of another type than the column.
         18 | 20 => Some(StoreError::OutOfRange { what: "a value", value: reason }),
@@ -137,7 +215,7 @@ fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
         10 => Some(StoreError::Unavailable { reason }),
         26 => Some(StoreError::Corrupt {
             what: "the database file".to_owned(),
-            reason: format!("no SQLite database: {reason}"),
+            reason: format!("it is not an SQLite database: {reason}"),
         }),
         14 => {
             let reason = format!("{reason}; does the folder of the file exist, and may this user write to it?");
@@ -154,7 +232,7 @@ impl From<MigrateError> for StoreError {
         let reason = match error {
             MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => return source.into(),
             MigrateError::VersionMissing(version) => {
-                format!("it holds migration {version}, which a newer program has applied; update this program")
+                format!("a newer program has applied migration {version}; update this program")
             }
             MigrateError::VersionMismatch(version) => {
                 format!("migration {version} was applied with another text; use the program that applied it")
@@ -165,7 +243,7 @@ impl From<MigrateError> for StoreError {
     }
 }
 
-/// For a statement whose only foreign key is the one named: its violation says that the owner is missing.
+/// Maps the error of a statement that has one foreign key: its violation means that the owner is missing.
 pub(crate) fn unless_missing(what: &'static str, id: impl ToString) -> impl FnOnce(sqlx::Error) -> StoreError {
     move |error| match error.as_database_error().map(DatabaseError::kind) {
         Some(ErrorKind::ForeignKeyViolation) => StoreError::not_found(what, &id),

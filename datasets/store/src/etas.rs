@@ -1,4 +1,4 @@
-//! Safety coefficients of pools and how they moved.
+//! Safety coefficients (eta) of pools, and their moves.
 
 use crate::stored::{Stamp, pool, whole};
 use crate::{OutcomeId, StoreError};
@@ -8,39 +8,48 @@ use vocab::{PoolId, UnixSeconds};
 /// The coefficient of a pool after its last move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EtaRecord {
+    /// The pool.
     pub pool: PoolId,
-    /// Millionths.
+    /// The coefficient in millionths.
     pub eta_micro: u32,
+    /// Time of the last move.
     pub moved_at: UnixSeconds,
 }
 
-/// One move of a pool's coefficient, in millionths, with what caused it.
+/// One move of a pool's coefficient, and its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EtaMove {
+    /// The pool.
     pub pool: PoolId,
+    /// Time of the move.
     pub at: UnixSeconds,
+    /// The coefficient before, in millionths.
     pub from_micro: u32,
+    /// The coefficient after, in millionths.
     pub to_micro: u32,
+    /// The cause, as the caller writes it.
     pub reason: String,
-    /// Guarantee periods counted by this move, by how they ended.
+    /// Kept guarantee periods that this move counted.
     pub kept: u64,
+    /// Broken guarantee periods that this move counted.
     pub broken: u64,
 }
 
+/// Safety coefficients of pools.
 #[async_trait]
 pub trait EtaStore {
-    /// `None` where it has never moved: then its initial value holds, which is a setting.
+    /// The coefficient of a pool; `None` before its first move, while the initial value of the settings is valid.
     async fn eta(&self, pool: &PoolId) -> Result<Option<EtaRecord>, StoreError>;
 
-    /// Newest first, at most `limit`.
+    /// Moves of a pool, newest first, at most `limit`.
     async fn eta_moves(&self, pool: &PoolId, limit: u32) -> Result<Vec<EtaMove>, StoreError>;
 
-    /// Writes the move and the new coefficient, and marks the outcomes as spent: each one moves eta once. Those of the
-    /// pool that ended before all of them are spent with them: the move looked past them, and no later one looks back.
+    /// Writes the move and the new coefficient, and marks the outcomes as spent: each one moves eta once. Outcomes of the
+    /// pool that ended before all of them are spent too: the move passed over them, and no later move goes back.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where the stored coefficient is no longer `from_micro`, or where an outcome is spent
-    /// already, is of another pool or is unknown; [`StoreError::NotFound`] where the cluster is unknown.
+    /// [`StoreError::Conflict`] if the stored coefficient is no longer `from_micro`, or if an outcome is spent already, is
+    /// of another pool or is unknown; [`StoreError::NotFound`] if the cluster is unknown.
     async fn apply_eta_move(&self, step: &EtaMove, spent: &[OutcomeId]) -> Result<(), StoreError>;
 }
 
@@ -92,11 +101,11 @@ impl TryFrom<MoveRow> for EtaMove {
 }
 
 pub(crate) fn moved_meanwhile(step: &EtaMove, stored_micro: i64) -> StoreError {
-    let reason = format!("it is {stored_micro} millionths, not {} as this move supposes", step.from_micro);
+    let reason = format!("it is {stored_micro} millionths, expected {}", step.from_micro);
     StoreError::conflict("eta of", &step.pool, reason)
 }
 
 pub(crate) fn spent_meanwhile(step: &EtaMove, wanted: usize, unspent: u64) -> StoreError {
-    let reason = format!("of {wanted} outcomes only {unspent} of this pool are still unspent");
+    let reason = format!("only {unspent} of {wanted} outcomes of this pool are unspent");
     StoreError::conflict("eta of", &step.pool, reason)
 }

@@ -1,4 +1,4 @@
-//! The file of an SQLite database: whether it is still the one that was opened.
+//! The file of an SQLite database: a check that it is still the one that was opened.
 
 use crate::StoreError;
 use std::fs::{File, Metadata};
@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// What every SQLite database begins with.
+/// First bytes of every SQLite database.
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
 
 /// A database file as it was opened.
@@ -27,13 +27,13 @@ impl DatabaseFile {
         }
     }
 
-    /// Whether the path still leads to it, and it is not empty: one call to the file system.
+    /// Checks that the path still leads to it, and that it is not empty: one call to the file system.
     pub fn check(&self) -> Result<(), StoreError> {
         let known = self.path.metadata().map_err(|_| self.lost("it was deleted or moved"))?;
         self.compare(&known)
     }
 
-    /// As [`check`](Self::check); also reads its first bytes.
+    /// As [`check`](Self::check), and checks its first bytes.
     pub fn check_header(&self) -> Result<(), StoreError> {
         self.check()?;
         let mut header = [0; HEADER.len()];

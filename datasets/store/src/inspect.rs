@@ -1,4 +1,4 @@
-//! A database as it stands: nothing is made, nothing is brought up to date, nothing can be written.
+//! A database opened read-only, as it is: without creating, migrating or writing anything.
 
 use crate::{Backend, Store};
 use sqlx::migrate::Migrator;
@@ -6,26 +6,30 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What was found.
+/// Properties of a database that was opened read-only.
 pub struct Inspected {
+    /// The kind of database.
     pub backend: Backend,
-    /// As the server, or the library of SQLite, names itself.
+    /// Version of the server, or of the SQLite library.
     pub server_version: String,
     /// One round trip on an open connection.
     pub latency: Duration,
-    /// What the clock of the database showed, in milliseconds since 1970, and when it was asked: the middle of the round trip.
+    /// Reading of the database clock, in milliseconds since 1970.
     pub clock_unix_ms: i64,
+    /// Instant of that reading: the middle of the round trip.
     pub clock_at: Instant,
+    /// The state of its schema.
     pub schema: Schema,
-    /// For reading alone: each write is refused. Before it is asked for anything the schema has to be that of this program.
+    /// For reads only: it refuses each write. Check that the schema [fits](Schema::fits) before you use it.
     pub store: Arc<dyn Store>,
 }
 
-/// The schema that there is, and the one that this program works with.
+/// The schema of a database, and the schema that this program needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schema {
     /// The newest migration that was applied; `None` for an empty database.
     pub found: Option<i64>,
+    /// The newest migration of this program.
     pub expected: i64,
     /// The first migration that was applied with another text, or not to its end.
     pub broken: Option<i64>,
@@ -47,13 +51,13 @@ impl Schema {
         }
     }
 
-    /// Whether the schema that there is is older or newer than this program.
+    /// Compares the schema with this program: `Less` means that the schema is older.
     #[must_use]
     pub fn age(&self) -> Ordering {
         self.found.unwrap_or(0).cmp(&self.expected)
     }
 
-    /// Whether this program reads it as it stands.
+    /// Whether this program can read the database without a migration.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.age() == Ordering::Equal && self.broken.is_none()

@@ -1,4 +1,4 @@
-//! What the writer of a pool decided, entry by entry, and the tasks as they are after it.
+//! Journals of the pools that the service places: facts and events, entry by entry, and the resulting tasks.
 
 use crate::stored::{Stamp, amount, hash, horizon, pool, signed, valid, whole};
 use crate::{AuditRecord, StoreError};
@@ -11,55 +11,70 @@ use vocab::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlacedPoolId(pub(crate) i32);
 
-/// A pool that the service places, and how far its journal has come.
+/// A pool that the service places, and the position of its journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedPool {
+    /// Its number in the database.
     pub id: PlacedPoolId,
+    /// Its cluster and GPU model.
     pub pool: PoolId,
-    /// That of the last entry; 0 before the first.
+    /// Number of the last entry; 0 before the first.
     pub seq: u64,
-    /// The last entry whose events the webhook has taken.
+    /// Number of the last entry whose events the webhook has received.
     pub announced_seq: u64,
 }
 
-/// Facts of one instant, and the events that follow from them, as their caller writes them.
+/// Facts of one instant and the events that follow from them, as the caller writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
+    /// Position in the journal, from 1.
     pub seq: u64,
+    /// Time of the facts.
     pub at: UnixSeconds,
+    /// The facts.
     pub facts_json: String,
-    /// Empty where there is none.
+    /// The events; an empty text if there are none.
     pub events_json: String,
 }
 
-/// The state after an entry.
+/// The state of a pool after an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolSnapshot {
+    /// Number of that entry.
     pub seq: u64,
+    /// The state, as the caller writes it.
     pub snapshot_json: String,
 }
 
-/// Everything that it takes to rebuild a pool: its last snapshot, and the entries after it, in their order.
+/// The data from which a pool is rebuilt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredJournal {
+    /// The pool.
     pub placed: PlacedPool,
+    /// Its last snapshot.
     pub snapshot: Option<PoolSnapshot>,
+    /// The entries after the snapshot, in their order.
     pub entries: Vec<JournalEntry>,
 }
 
-/// Whether a task waits, runs, or has ended.
+/// Status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskStatus {
+    /// In the queue.
     Waiting,
+    /// Placed on nodes.
     Running,
+    /// Ended by itself.
     Finished,
+    /// Ended by a request.
     Deleted,
 }
 
 impl TaskStatus {
+    /// Every status.
     pub const ALL: [Self; 4] = [Self::Waiting, Self::Running, Self::Finished, Self::Deleted];
 
-    /// As it is written in answers and rows.
+    /// Its name in answers and rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,54 +89,67 @@ impl TaskStatus {
 /// A task as it is, or was when it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRecord {
+    /// Its name, unique in its pool.
     pub id: TaskId,
+    /// The tenant.
     pub organization: Organization,
+    /// HP or spot.
     pub class: TaskClass,
+    /// GPUs of one pod.
     pub gpus_per_pod: MilliGpus,
+    /// Number of pods.
     pub pods: u32,
+    /// CPU of one pod, in thousandths of a core.
     pub cpu_milli: u64,
+    /// Memory of one pod, in MiB.
     pub memory_mib: u64,
+    /// Promised hours of a spot task; `None` outside a guarantee.
     pub guarantee_hours: Option<HorizonHours>,
-    /// Where the GPUs of a pod are to lie.
+    /// Required location of the GPUs of a pod.
     pub affinity: Option<Affinity>,
-    /// How far its pods may come and go, as the caller writes it.
+    /// Limits of its number of pods, as the caller writes them.
     pub elastic_json: Option<String>,
+    /// Time of its submission.
     pub submitted: UnixSeconds,
+    /// Its status.
     pub status: TaskStatus,
+    /// Time of its last change.
     pub updated: UnixSeconds,
-    /// Where it runs, or why it waits, as the caller writes it.
+    /// The nodes on which it runs, or the reason why it waits, as the caller writes them.
     pub detail_json: String,
 }
 
-/// What follows from one turn of a pool's writer: written whole or not at all.
+/// The result of one turn of a pool's writer: one transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// Numbered on from the last entry.
+    /// New entries, numbered on from the last one.
     pub entries: Vec<JournalEntry>,
-    /// Each task once.
+    /// New and changed tasks, each once.
     pub tasks: Vec<TaskRecord>,
+    /// Ended guarantee periods.
     pub outcomes: Vec<Outcome>,
-    /// Of hours that are over.
+    /// Usage of hours that are over.
     pub usage: Vec<UsageRow>,
-    /// One for each order that was done, in their order.
+    /// One audit entry for each order that was done, in their order.
     pub audit: Vec<AuditRecord>,
 }
 
+/// Journals and tasks of the pools that the service places.
 #[async_trait]
 pub trait JournalStore {
     /// Every pool that the service places.
     async fn placed_pools(&self) -> Result<Vec<PlacedPool>, StoreError>;
 
-    /// What a pool is rebuilt from; begins an empty journal where there is none.
+    /// The data from which a pool is rebuilt; begins an empty journal if the pool has none.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where the cluster is unknown.
+    /// [`StoreError::NotFound`] if the cluster is unknown.
     async fn open_journal(&self, pool: &PoolId) -> Result<StoredJournal, StoreError>;
 
     /// Appends a turn after the entry `after`.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where that is not the last entry: somebody else writes for the pool.
+    /// [`StoreError::Conflict`] if `after` is not the last entry: another service writes for the pool.
     async fn append_turn(
         &self,
         placed: &PlacedPool,
@@ -130,7 +158,7 @@ pub trait JournalStore {
         now: UnixSeconds,
     ) -> Result<(), StoreError>;
 
-    /// Replaces the snapshot of a pool, and forgets the entries up to `forget_to`, which may not lie after it.
+    /// Replaces the snapshot of a pool, and deletes the entries up to `forget_to`, but none after the snapshot.
     async fn put_pool_snapshot(
         &self,
         id: PlacedPoolId,
@@ -141,19 +169,19 @@ pub trait JournalStore {
     /// The last snapshot of a pool; its journal stays as it is.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] where its text does not have the checksum that was stored with it.
+    /// [`StoreError::Corrupt`] if its text does not match its stored checksum.
     async fn pool_snapshot(&self, id: PlacedPoolId) -> Result<Option<PoolSnapshot>, StoreError>;
 
-    /// Those of the tasks that the pool has, or had, by name.
+    /// The named tasks that the pool has or had, by name.
     async fn task_records(&self, id: PlacedPoolId, tasks: &[TaskId]) -> Result<Vec<TaskRecord>, StoreError>;
 
-    /// A task of a pool.
+    /// A task of a pool; `None` if it is unknown.
     async fn task_record(&self, pool: &PoolId, task: &TaskId) -> Result<Option<TaskRecord>, StoreError>;
 
-    /// All entries after an entry that were not forgotten, in their order.
+    /// All stored entries after an entry, in their order.
     async fn journal_entries(&self, id: PlacedPoolId, after: u64) -> Result<Vec<JournalEntry>, StoreError>;
 
-    /// Entries with events after an entry, in their order.
+    /// Entries after an entry that have events, in their order, at most `limit`.
     async fn entries_with_events(
         &self,
         id: PlacedPoolId,
@@ -161,10 +189,10 @@ pub trait JournalStore {
         limit: u32,
     ) -> Result<Vec<JournalEntry>, StoreError>;
 
-    /// Forgets tasks that ended before `before`, in batches. Answers how many. Who submits one of them again has a new task.
+    /// Deletes tasks that ended before `before`, in batches. Returns their number. A later task may have the same name.
     async fn delete_ended_tasks_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
 
-    /// Notes that the webhook has taken all events up to an entry.
+    /// Records that the webhook has received all events up to an entry.
     async fn put_announced(&self, id: PlacedPoolId, seq: u64) -> Result<(), StoreError>;
 }
 
@@ -213,7 +241,7 @@ row! {
     pub(crate) struct SnapshotRow {
         pub seq: i64,
         pub snapshot_json: String,
-        /// `None` of those that programs without checksums have stored.
+        /// `None` for a snapshot of a program without checksums.
         pub sha256: Option<Vec<u8>>,
     }
 }
@@ -224,7 +252,7 @@ impl TryFrom<SnapshotRow> for PoolSnapshot {
     fn try_from(row: SnapshotRow) -> Result<Self, StoreError> {
         if row.sha256.is_some_and(|expected| hash(row.snapshot_json.as_bytes())[..] != expected[..]) {
             let what = format!("the snapshot of entry {}", row.seq);
-            return Err(StoreError::corrupt(what, &"its text does not have the checksum that was stored with it"));
+            return Err(StoreError::corrupt(what, &"its text does not match its stored checksum"));
         }
         Ok(Self { seq: whole("number of an entry", row.seq)?, snapshot_json: row.snapshot_json })
     }
@@ -253,7 +281,7 @@ impl TryFrom<TaskRow> for TaskRecord {
     type Error = StoreError;
 
     fn try_from(row: TaskRow) -> Result<Self, StoreError> {
-        let unknown = |what: &'static str, text: &str| StoreError::corrupt(what, &format!("{text:?} is none"));
+        let unknown = |what: &'static str, text: &str| StoreError::corrupt(what, &format!("unknown value {text:?}"));
         let class = TaskClass::parse(&row.class).ok_or_else(|| unknown("class of a task", &row.class))?;
         let status = TaskStatus::ALL.into_iter().find(|status| status.as_str() == row.status);
         Ok(Self {
@@ -275,8 +303,8 @@ impl TryFrom<TaskRow> for TaskRecord {
     }
 }
 
-pub(crate) fn affinity(text: &str) -> Result<Affinity, StoreError> {
-    Affinity::parse(text).ok_or_else(|| StoreError::corrupt("affinity of a task", &format!("{text:?} is none")))
+fn affinity(text: &str) -> Result<Affinity, StoreError> {
+    Affinity::parse(text).ok_or_else(|| StoreError::corrupt("affinity of a task", &format!("unknown value {text:?}")))
 }
 
 /// The numbers of a task as the databases hold them: pods, CPU, memory, guarantee hours.

@@ -1,45 +1,49 @@
-//! Who writes for the pools of a cluster: one service at a time, and every write proves that it is still the one.
+//! Leases of clusters: one service at a time writes for the pools of a cluster, and every write proves its lease.
 
 use crate::StoreError;
 use crate::stored::{valid, whole};
 use async_trait::async_trait;
 use vocab::ClusterName;
 
-/// The right to write for the pools of a cluster, until somebody else takes the next epoch.
+/// The right to write for the pools of a cluster, until another service takes the next epoch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lease {
+    /// The cluster.
     pub cluster: ClusterName,
+    /// The fencing token: each new holder takes the next number.
     pub epoch: u64,
 }
 
 /// A lease as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRecord {
+    /// The cluster and its current epoch.
     pub lease: Lease,
-    /// The name of the service that took it.
+    /// Name of the service that took it.
     pub holder: String,
-    /// Where other services reach the holder; empty where they cannot.
+    /// Address at which other services reach the holder; empty if they cannot.
     pub address: String,
-    /// Counted up by the holder: one that stands still has no holder any more.
+    /// Counter that the holder raises: a lease whose beat stands still has no holder any more.
     pub beat: u64,
-    /// Its holder has given it back.
+    /// Whether its holder has given it back.
     pub released: bool,
 }
 
+/// Leases of clusters.
 #[async_trait]
 pub trait LeaseStore {
-    /// Every lease that was ever taken, by cluster.
+    /// The lease of each cluster that ever had one, by cluster.
     async fn leases(&self) -> Result<Vec<LeaseRecord>, StoreError>;
 
-    /// Counts the beats of these leases up. Answers those that are still held in that epoch.
+    /// Raises the beats of these leases. Returns those that are still held in that epoch.
     async fn beat(&self, held: &[Lease]) -> Result<Vec<Lease>, StoreError>;
 
-    /// Takes the lease of a cluster, as long as it is as it was `seen`: `None` for one that nobody ever took. Writes of the
-    /// epoch before that are under way are waited for. `None` where somebody was faster.
+    /// Takes the lease of a cluster if it has not changed since it was `seen`; `seen` is `None` for a cluster that never had
+    /// one. Waits for running writes of the epoch before. Returns `None` if another service was faster.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where the cluster is unknown; [`StoreError::Busy`] where a write of the epoch before does not
-    /// end within a second.
+    /// [`StoreError::NotFound`] if the cluster is unknown; [`StoreError::Busy`] if a write of the epoch before does not end
+    /// within a second.
     async fn take_lease(
         &self,
         cluster: &ClusterName,
@@ -48,10 +52,10 @@ pub trait LeaseStore {
         address: &str,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Takes every lease from whoever holds it: after a restore nobody may go on as before.
+    /// Takes every lease from its holder: after a restore no service may continue to write as before.
     async fn outdate_leases(&self) -> Result<(), StoreError>;
 
-    /// Gives a lease back: the next one need not wait. Nothing happens where it was lost.
+    /// Gives a lease back, so that the next service need not wait. A lost lease is ignored.
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError>;
 }
 

@@ -1,62 +1,69 @@
-//! The ledger of forecasts: what was said at each issue hour, and how it fared.
+//! The ledger of forecasts: the forecasts of each issue hour, and their scores.
 
 use crate::stored::{Stamp, horizon};
 use crate::{RunId, StoreError};
 use async_trait::async_trait;
 use vocab::{ClusterName, HorizonHours, HourStart, UnixSeconds};
 
-/// What the promoted run of a cluster said at one issue hour.
+/// Forecasts of the promoted run of a cluster at one issue hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuedForecasts {
+    /// The cluster.
     pub cluster: ClusterName,
-    /// The first hour that the forecasts are about.
+    /// First hour of the forecasts.
     pub issue: HourStart,
+    /// The run that made them.
     pub run_id: RunId,
+    /// Time at which they were made.
     pub issued_at: UnixSeconds,
-    /// As the caller writes and reads them.
+    /// The forecasts, in the format of the caller.
     pub forecasts: Vec<u8>,
 }
 
-/// How the forecasts of one issue hour fared.
+/// Scores of the forecasts of one issue hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScoredForecasts {
+    /// First hour of the forecasts.
     pub issue: HourStart,
+    /// The run that made them.
     pub run_id: RunId,
-    /// As the caller writes and reads them.
+    /// The scores, in the format of the caller.
     pub scores: Vec<u8>,
 }
 
-/// What the scores of a run taught.
+/// Calibration of a run, learned from its scores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calibration {
+    /// The run.
     pub run_id: RunId,
-    /// As the caller writes and reads it.
+    /// Its state, in the format of the caller.
     pub state: Vec<u8>,
 }
 
+/// The ledger of forecasts.
 #[async_trait]
 pub trait LedgerStore {
-    /// Keeps the forecasts, unless the issue hour has some: what was said first stays. Answers whether they were kept.
+    /// Stores the forecasts, unless the issue hour has some: the first ones stay. Returns whether they were stored.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where the cluster or the run is unknown.
+    /// [`StoreError::NotFound`] if the cluster or the run is unknown.
     async fn record_forecasts(&self, issued: &IssuedForecasts) -> Result<bool, StoreError>;
 
-    /// `None` where the service recorded none at that hour, or retention has taken them.
+    /// The forecasts of an issue hour; `None` if the service recorded none, or retention has deleted them.
     async fn issued_forecasts(
         &self,
         cluster: &ClusterName,
         issue: HourStart,
     ) -> Result<Option<IssuedForecasts>, StoreError>;
 
-    /// The issue hours of the cluster whose forecasts were not scored yet, ascending, each with the horizon of its run.
+    /// Issue hours of the cluster whose forecasts have no scores yet, ascending, each with the horizon of its run.
     async fn unscored_issues(&self, cluster: &ClusterName) -> Result<Vec<(HourStart, HorizonHours)>, StoreError>;
 
-    /// The last issue hour of the cluster that has forecasts.
+    /// The last issue hour of the cluster with forecasts.
     async fn newest_issue(&self, cluster: &ClusterName) -> Result<Option<HourStart>, StoreError>;
 
-    /// Keeps the scores of an issue hour and what they taught, unless it has some: forecasts are scored once, and teach
-    /// once. Answers whether they were kept.
+    /// Stores the scores of an issue hour and the calibration that was learned from them, unless the hour has scores:
+    /// forecasts are scored once, and learned from once. Returns whether they were stored.
     async fn record_scores(
         &self,
         cluster: &ClusterName,
@@ -65,18 +72,18 @@ pub trait LedgerStore {
         taught: Option<&Calibration>,
     ) -> Result<bool, StoreError>;
 
-    /// What the scores of a run taught; `None` where none did yet.
+    /// State of the calibration of a run; `None` before its first scores.
     async fn calibration(&self, run_id: RunId) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Those of the cluster at `from` or later that were scored, by issue hour, ascending.
+    /// Scores of the cluster of issue hours at `from` or later, ascending.
     async fn scored_forecasts(
         &self,
         cluster: &ClusterName,
         from: HourStart,
     ) -> Result<Vec<ScoredForecasts>, StoreError>;
 
-    /// Forgets those of issue hours before `before`, scored or not, and what was taught to runs that have none left.
-    /// Answers how many of the first.
+    /// Deletes the forecasts of issue hours before `before`, scored or not, and the calibrations of runs that have none left.
+    /// Returns the number of deleted issue hours.
     async fn delete_issues_before(&self, cluster: &ClusterName, before: HourStart) -> Result<u64, StoreError>;
 }
 
@@ -121,7 +128,7 @@ pub(crate) fn with_horizons(read: Vec<(Stamp, i64)>) -> Result<Vec<(HourStart, H
     read.into_iter().map(|(issue, hours)| Ok((issue.hour()?, horizon("horizon of a run", hours)?))).collect()
 }
 
-/// What recorded forecasts hang on, for the error that says that it is missing.
+/// The owners of recorded forecasts, for the error that one of them is missing.
 pub(crate) fn owners(issued: &IssuedForecasts) -> String {
     format!("{} with {}", issued.cluster, issued.run_id)
 }

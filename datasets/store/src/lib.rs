@@ -1,12 +1,13 @@
-//! All SQL of Headroom. Postgres is the store of record, SQLite the embedded default; both answer alike.
+//! All SQL of Headroom. Postgres is the store of record, SQLite the embedded default; both behave alike.
 //!
-//! One module for each owner of data holds its trait and its plain types. Its SQL is in `sql/`, once for both databases;
-//! `postgres/` and `sqlite/` have connections, transactions and the statements that differ. [`Store`] is the sum of the owners,
-//! and [`connect`] opens one. The crate decides nothing and computes nothing:
-//! which run is promoted, how eta moves and how long data are kept is its callers' business. It has no clock either,
-//! except that the database notes when a series changed.
+//! Each group of tables has a module with its trait and plain types, such as `nodes.rs`, and a module with its SQL,
+//! `sql/nodes.rs`, written once for both databases. `postgres/` and `sqlite/` hold the connections, the transactions and
+//! the few statements that differ. [`Store`] is the sum of the traits, and [`connect`] opens one.
 //!
-//! Every operation is one transaction: done whole, or not at all.
+//! The crate decides and computes nothing: callers choose which run is promoted, how eta moves and how long data are kept.
+//! It has no clock, except that the database notes when a series changed.
+//!
+//! Every operation is one transaction: it happens as a whole, or not at all.
 
 #![allow(clippy::duplicate_mod, reason = "the folder `sql` is compiled once for each database")]
 
@@ -51,7 +52,7 @@ pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
 pub use connect::{LONG_STATEMENT, check_url, connect, connect_within, copy_sqlite, inspect, sqlite_file};
-pub use corrections::{CorrectionStore, OutcomeBefore, Tell};
+pub use corrections::{CorrectionStore, MakeAuditEntry, OutcomeBefore};
 pub use error::StoreError;
 pub use etas::{EtaMove, EtaRecord, EtaStore};
 pub use inspect::{Inspected, Schema};

@@ -1,4 +1,4 @@
-//! How full each node of a pool was, hour by hour (GFS figure 8), as its caller writes it.
+//! Utilization of each node of a pool, hour by hour (GFS figure 8), as the caller writes it.
 
 use crate::StoreError;
 use crate::stored::Stamp;
@@ -8,19 +8,22 @@ use vocab::{HourStart, PoolId};
 /// The nodes of a pool in one hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeHour {
+    /// The hour.
     pub hour: HourStart,
+    /// The peaks of the nodes, as the caller writes them.
     pub peaks_json: String,
 }
 
+/// Utilization of nodes by hour.
 #[async_trait]
 pub trait NodeHourStore {
-    /// Replaces what is kept of an hour, and forgets the hours of the pool before `forget`.
+    /// Stores or replaces an hour, and deletes the hours of the pool before `forget`.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where the cluster is unknown.
+    /// [`StoreError::NotFound`] if the cluster is unknown.
     async fn put_node_hour(&self, pool: &PoolId, hour: &NodeHour, forget: HourStart) -> Result<(), StoreError>;
 
-    /// The hours of a pool from `from` on, rising; hours of which nothing is known are not there.
+    /// The stored hours of a pool at `from` or later, ascending.
     async fn node_hours(&self, pool: &PoolId, from: HourStart) -> Result<Vec<NodeHour>, StoreError>;
 }
 

@@ -1,4 +1,4 @@
-//! Nodes, each known by its name within its cluster.
+//! Nodes, each with a name that is unique within its cluster.
 
 use crate::StoreError;
 use crate::stored::{pool, valid, whole};
@@ -6,22 +6,25 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use vocab::{ClusterName, Node, NodeId, PoolId, Topology};
 
+/// Nodes.
 #[async_trait]
 pub trait NodeStore {
-    /// Creates the node or replaces what is known of it, its GPU model included.
+    /// Creates the node or replaces it, its GPU model included.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where its cluster is unknown.
+    /// [`StoreError::NotFound`] if its cluster is unknown.
     async fn put_node(&self, node: &Node) -> Result<(), StoreError>;
 
+    /// Deletes a node.
+    ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn delete_node(&self, cluster: &ClusterName, id: &NodeId) -> Result<(), StoreError>;
 
-    /// All of the cluster, by name.
+    /// All nodes of the cluster, by name.
     async fn nodes(&self, cluster: &ClusterName) -> Result<Vec<Node>, StoreError>;
 
-    /// All of the pool, by name.
+    /// All nodes of the pool, by name.
     async fn pool_nodes(&self, pool: &PoolId) -> Result<Vec<Node>, StoreError>;
 }
 

@@ -1,4 +1,4 @@
-//! Ended guarantee periods, each counted once however often it is reported.
+//! Outcomes: ended guarantee periods, each counted once however often it is reported.
 
 use crate::StoreError;
 use crate::stored::{Stamp, amount, horizon, pool, valid, whole};
@@ -15,92 +15,108 @@ impl OutcomeId {
         self.0
     }
 
-    /// Outcomes are numbered from 1 in the order in which they were recorded.
+    /// Its number: from 1, in the order in which outcomes were recorded.
     #[must_use]
     pub const fn number(self) -> i64 {
         self.0
     }
 }
 
-/// What became of one reported outcome.
+/// Result of one reported outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
+    /// The event was unknown, and is now stored.
     New,
-    /// The same event with the same content was there: a repetition, counted once.
+    /// The event was stored with the same content: a repetition, counted once.
     Repeated,
-    /// The same event was there with another content, which stays as it is.
+    /// The event was stored with other content, which stays.
     Conflicting,
 }
 
 /// An outcome that may still move eta: a kept or broken guarantee that no move has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnspentOutcome {
+    /// Its number, for the move that counts it.
     pub id: OutcomeId,
+    /// The promised hours.
     pub guarantee_hours: HorizonHours,
+    /// End of the period.
     pub ended_at: UnixSeconds,
-    /// As in [`Outcome`].
+    /// Begin of the period, if it was reported.
     pub began_at: Option<UnixSeconds>,
+    /// GPUs of the promise, if they were reported.
     pub gpus: Option<MilliGpus>,
+    /// Whether the guarantee was broken, not kept.
     pub broken: bool,
 }
 
-/// What eta is judged by.
+/// The outcomes that decide a move of eta.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EtaOutcomes {
     /// By their end, newest first.
     pub unspent: Vec<UnspentOutcome>,
-    /// When the last guarantee was kept or broken, whether a move has counted it or not.
+    /// Time of the last kept or broken guarantee, counted by a move or not.
     pub newest_ended_at: Option<UnixSeconds>,
 }
 
-/// Guarantee periods of a pool that ended in one day of UTC, with the same hours and in the same way.
+/// Number of guarantee periods of a pool that ended on one day, with the same hours and of the same kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutcomeCount {
+    /// Begin of the day, in UTC.
     pub day: UnixSeconds,
+    /// The promised hours.
     pub guarantee_hours: HorizonHours,
+    /// How the periods ended.
     pub kind: OutcomeKind,
+    /// Number of periods.
     pub count: u64,
 }
 
-/// A guarantee period that ended, however it did.
+/// An ended guarantee period of any kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndedPeriod {
+    /// The promised hours.
     pub guarantee_hours: HorizonHours,
+    /// How it ended.
     pub kind: OutcomeKind,
+    /// End of the period.
     pub ended_at: UnixSeconds,
-    /// As in [`Outcome`].
+    /// Begin of the period, if it was reported.
     pub began_at: Option<UnixSeconds>,
+    /// GPUs of the promise, if they were reported.
     pub gpus: Option<MilliGpus>,
 }
 
+/// Outcomes of guarantee periods.
 #[async_trait]
 pub trait OutcomeStore {
-    /// Records each event unless its id is known; answers one word for each, in their order. The same batch reported
-    /// twice at once is recorded once, and both calls succeed.
+    /// Stores each event whose id is unknown. Returns one result for each outcome, in their order. If the same batch is
+    /// reported twice at once, it is stored once and both calls succeed.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where a cluster is unknown.
+    /// [`StoreError::NotFound`] if a cluster is unknown.
     async fn record_outcomes(
         &self,
         outcomes: &[Outcome],
         received_at: UnixSeconds,
     ) -> Result<Vec<Recorded>, StoreError>;
 
-    /// Those that ended at `since` or later, or the newest `at_least` where those are more: however many were reported,
-    /// no more are read than a decision looks at.
+    /// Unspent outcomes that ended at `since` or later, or the newest `at_least` if those are more: a decision reads no
+    /// others, however many were reported.
     async fn eta_outcomes(&self, pool: &PoolId, since: UnixSeconds, at_least: u64) -> Result<EtaOutcomes, StoreError>;
 
     /// The outcome of the pool that ended last, of any kind.
     async fn newest_outcome(&self, pool: &PoolId) -> Result<Option<Outcome>, StoreError>;
 
-    /// How many of the pool ended at `since` or later, for every kind.
+    /// Number of outcomes of each kind that ended at `since` or later.
     async fn count_outcomes(&self, pool: &PoolId, since: UnixSeconds)
     -> Result<BTreeMap<OutcomeKind, u64>, StoreError>;
 
-    /// As [`count_outcomes`](Self::count_outcomes), by day and hours, in that order.
+    /// As [`count_outcomes`](Self::count_outcomes), by day, then guarantee hours, then kind.
     async fn outcomes_by_day(&self, pool: &PoolId, since: UnixSeconds) -> Result<Vec<OutcomeCount>, StoreError>;
 
-    /// Those of every kind that ended at `since` or later, newest first, at most `limit`: what the kept rate is made of.
+    /// Periods of every kind that ended at `since` or later, newest first, at most `limit`. The kept rate is computed from
+    /// them.
     async fn ended_periods(
         &self,
         pool: &PoolId,
@@ -108,7 +124,7 @@ pub trait OutcomeStore {
         limit: u32,
     ) -> Result<Vec<EndedPeriod>, StoreError>;
 
-    /// Those of one kind that ended at `since` or later, newest first, at most `limit`.
+    /// Outcomes of one kind that ended at `since` or later, newest first, at most `limit`.
     async fn outcomes_of_kind(
         &self,
         pool: &PoolId,
@@ -152,11 +168,12 @@ impl TryFrom<OutcomeRow> for Outcome {
 }
 
 pub(crate) fn kind(text: &str) -> Result<OutcomeKind, StoreError> {
-    OutcomeKind::parse(text).ok_or_else(|| StoreError::corrupt("kind of an outcome", &format!("{text:?} is none")))
+    OutcomeKind::parse(text)
+        .ok_or_else(|| StoreError::corrupt("kind of an outcome", &format!("unknown value {text:?}")))
 }
 
-/// The first outcome of each event. By event id: two batches that arrive at once then meet at their first common event,
-/// and neither waits for the other twice.
+/// The first outcome of each event, in the order of event ids: two batches that arrive at once then meet at their first
+/// common event, and cannot deadlock.
 pub(crate) fn first_of_each(outcomes: &[Outcome]) -> BTreeMap<&EventId, &Outcome> {
     let mut first = BTreeMap::new();
     for outcome in outcomes {
@@ -165,10 +182,10 @@ pub(crate) fn first_of_each(outcomes: &[Outcome]) -> BTreeMap<&EventId, &Outcome
     first
 }
 
-/// One word for each reported outcome. `stored` holds what the database now has of every reported event, and whether
-/// this call put it there.
+/// The result of each reported outcome. `stored` holds the stored outcome of each reported event, and whether this call
+/// inserted it.
 pub(crate) fn judge(outcomes: &[Outcome], mut stored: BTreeMap<EventId, (Outcome, bool)>) -> Vec<Recorded> {
-    let words = outcomes.iter().map(|outcome| {
+    let results = outcomes.iter().map(|outcome| {
         let (known, is_new) = stored.get_mut(&outcome.event_id).expect("every reported event was read back");
         match (is_same(known, outcome), std::mem::take(is_new)) {
             (true, true) => Recorded::New,
@@ -176,18 +193,18 @@ pub(crate) fn judge(outcomes: &[Outcome], mut stored: BTreeMap<EventId, (Outcome
             (false, _) => Recorded::Conflicting,
         }
     });
-    words.collect()
+    results.collect()
 }
 
-/// Whether a repetition says what is stored. A reporter that has learned to say since when and of how many GPUs a promise was
-/// says no other thing than before.
-pub(crate) fn is_same(known: &Outcome, repeated: &Outcome) -> bool {
+/// Whether a repetition has the content that is stored. Begin and GPUs of the promise count only if both have them: a newer
+/// version of a reporter may add them.
+fn is_same(known: &Outcome, repeated: &Outcome) -> bool {
     let (began_at, gpus) = (known.began_at.and(repeated.began_at), known.gpus.and(repeated.gpus));
     *known == Outcome { began_at: began_at.or(known.began_at), gpus: gpus.or(known.gpus), ..repeated.clone() }
 }
 
 row! {
-    /// A row of an outcome that is unspent.
+    /// An unspent outcome.
     pub(crate) struct UnspentRow {
         pub id: i64,
         pub kind: String,
@@ -222,7 +239,7 @@ impl TryFrom<PeriodRow> for EndedPeriod {
     }
 }
 
-/// Those unspent, newest first, and the end of the newest of all.
+/// Unspent outcomes, newest first, and the end of the newest outcome of all.
 pub(crate) fn eta_outcomes(rows: &[UnspentRow], newest: Option<Stamp>) -> Result<EtaOutcomes, StoreError> {
     let one = |row: &UnspentRow| {
         Ok(UnspentOutcome {
@@ -241,7 +258,7 @@ pub(crate) fn eta_outcomes(rows: &[UnspentRow], newest: Option<Stamp>) -> Result
 /// Seconds of a day of UTC.
 pub(crate) const DAY_S: i64 = 86_400;
 
-/// Rows of day since 1970, hours, kind and count.
+/// From rows of day since 1970, hours, kind and count.
 pub(crate) fn counts_by_day(rows: &[(i64, i64, String, i64)]) -> Result<Vec<OutcomeCount>, StoreError> {
     let one = |(day, hours, text, count): &(i64, i64, String, i64)| {
         Ok(OutcomeCount {
@@ -254,7 +271,7 @@ pub(crate) fn counts_by_day(rows: &[(i64, i64, String, i64)]) -> Result<Vec<Outc
     rows.iter().map(one).collect()
 }
 
-/// Rows of kind and count.
+/// From rows of kind and count.
 pub(crate) fn counts(rows: &[(String, i64)]) -> Result<BTreeMap<OutcomeKind, u64>, StoreError> {
     let mut counts = BTreeMap::from(OutcomeKind::ALL.map(|kind| (kind, 0)));
     for (text, count) in rows {

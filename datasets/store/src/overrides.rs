@@ -1,53 +1,61 @@
-//! What people know of the hours ahead: GPUs reserved for HP work or released from it, by whom and why.
+//! Overrides: GPUs that an operator reserves for HP work, or releases from it, for some hours ahead.
 
 use crate::stored::{Stamp, amount, pool, whole};
 use crate::{AuditRecord, StoreError};
 use async_trait::async_trait;
 use vocab::{Override, OverrideId, OverrideKind, PoolId, UnixSeconds};
 
-/// An override that somebody asks for.
+/// A requested override.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewOverride {
+    /// Pool, kind, GPUs and hours.
     pub what: Override,
+    /// The reason, as its author writes it.
     pub reason: String,
-    /// The name of a token, or who else it was.
+    /// Its author: the name of a token, or another name.
     pub by: String,
+    /// Time of the request.
     pub at: UnixSeconds,
 }
 
-/// An override as it is kept.
+/// A stored override.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverrideRecord {
+    /// Its number.
     pub id: OverrideId,
+    /// The request.
     pub asked: NewOverride,
-    /// When it was withdrawn, and by whom.
+    /// Time and author of its withdrawal.
     pub withdrawn: Option<(UnixSeconds, String)>,
 }
 
+/// Overrides.
 #[async_trait]
 pub trait OverrideStore {
-    /// Keeps an override, and `audit` in the same transaction. One that stands already with the same content, by the same
-    /// person, is answered as it is, and nothing is written: a request may be repeated. `true` where it is new.
+    /// Stores an override, and `audit` in the same transaction. Returns it, and `true` if it is new. If a valid override has
+    /// the same content and author, it is returned and nothing is written: a request may be repeated.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where its cluster is unknown.
+    /// [`StoreError::NotFound`] if its cluster is unknown.
     async fn put_override(
         &self,
         asked: &NewOverride,
         audit: &AuditRecord,
     ) -> Result<(OverrideRecord, bool), StoreError>;
 
+    /// One override, valid or withdrawn.
+    ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn override_record(&self, id: OverrideId) -> Result<OverrideRecord, StoreError>;
 
-    /// Takes an override out of force, and keeps it; one that was withdrawn stays as it is.
+    /// Withdraws an override, which stays stored. A second withdrawal changes nothing.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn withdraw_override(&self, id: OverrideId, at: UnixSeconds, by: &str) -> Result<OverrideRecord, StoreError>;
 
-    /// Those of a pool, or of all, that end after `after`, by number. Withdrawn ones only where `withdrawn` asks for them.
+    /// Overrides of a pool, or of all pools, that end after `after`, by number; withdrawn ones only if `withdrawn` is true.
     async fn overrides(
         &self,
         of: Option<&PoolId>,
@@ -79,7 +87,7 @@ impl TryFrom<OverrideRow> for OverrideRecord {
     fn try_from(row: OverrideRow) -> Result<Self, StoreError> {
         let kind = OverrideKind::parse(&row.kind);
         let kind =
-            kind.ok_or_else(|| StoreError::corrupt("kind of an override", &format!("{:?} is none", row.kind)))?;
+            kind.ok_or_else(|| StoreError::corrupt("kind of an override", &format!("unknown value {:?}", row.kind)))?;
         let what = Override {
             pool: pool(&row.cluster, &row.gpu_model)?,
             kind,

@@ -1,29 +1,33 @@
-//! The last state that a scheduler of its own reported for each pool.
+//! The last state of each pool that an external scheduler reported.
 
 use crate::StoreError;
 use crate::stored::{Stamp, amount, horizon, pool, whole};
 use async_trait::async_trait;
 use vocab::{PoolId, PoolState, UnixSeconds};
 
-/// A state and when it arrived.
+/// A reported state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedState {
+    /// The state.
     pub state: PoolState,
+    /// Time of its arrival.
     pub received_at: UnixSeconds,
 }
 
+/// Reported states of pools.
 #[async_trait]
 pub trait PoolStateStore {
-    /// Replaces the pool's state, unless the stored one has a later `as_of`: reports may overtake each other. A stored state from
-    /// after `received_at` came from a wrong clock and is always replaced. Answers whether the state was taken.
+    /// Replaces the pool's state, unless the stored one has a later `as_of`: reports may overtake each other. A stored state
+    /// from after `received_at` came from a wrong clock and is always replaced. Returns whether the state was stored.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where the cluster is unknown.
+    /// [`StoreError::NotFound`] if the cluster is unknown.
     async fn put_pool_state(&self, state: &PoolState, received_at: UnixSeconds) -> Result<bool, StoreError>;
 
-    /// Forgets the pool's state, if there is one.
+    /// Deletes the pool's state, if it has one.
     async fn delete_pool_state(&self, pool: &PoolId) -> Result<(), StoreError>;
 
+    /// The last state; `None` if none was reported.
     async fn pool_state(&self, pool: &PoolId) -> Result<Option<ReceivedState>, StoreError>;
 }
 
@@ -39,7 +43,7 @@ row! {
     }
 }
 
-/// `spot`: guarantee hours and thousandths of GPUs.
+/// A state from its rows; `spot` has guarantee hours and thousandths of GPUs.
 pub(crate) fn received(row: &StateRow, spot: &[(i64, i64)]) -> Result<ReceivedState, StoreError> {
     let spot = spot.iter().map(|&(hours, milli)| Ok((horizon("guarantee hours", hours)?, amount("spot GPUs", milli)?)));
     let state = PoolState {

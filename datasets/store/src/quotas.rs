@@ -1,41 +1,49 @@
-//! Quotas as they were answered, with their explanations.
+//! Computed quotas, with the answers and explanations that clients received.
 
 use crate::stored::{Stamp, amount, horizon, pool};
 use crate::{NewLearned, RunId, StoreError};
 use async_trait::async_trait;
 use vocab::{ClusterName, HorizonHours, MilliGpus, PoolId, UnixSeconds};
 
+/// A quota of a pool, as it was computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredQuota {
+    /// The pool.
     pub pool: PoolId,
+    /// Guarantee hours (H) of the quota.
     pub hours: HorizonHours,
+    /// Time of the computation.
     pub computed_at: UnixSeconds,
+    /// The quota in GPUs.
     pub quota: MilliGpus,
-    /// `None` where no model was asked.
+    /// The run whose forecasts were used; `None` if no model was.
     pub run_id: Option<RunId>,
+    /// The answer to clients.
     pub answer_json: String,
+    /// The explanation.
     pub explanation_json: String,
-    /// Whether the history keeps the answer and its explanation, too, and not the amount alone. The last quota of a pool and
-    /// horizon has both in any case; an entry of the history without them has empty texts.
+    /// Whether the history keeps answer and explanation, and not only the amount. The last quota of a pool and horizon
+    /// always has both; an entry of the history without them has empty texts.
     pub is_explained: bool,
 }
 
+/// Quotas and their history.
 #[async_trait]
 pub trait QuotaStore {
-    /// Writes quotas, and what was learned of pools when they were made: all of it, or nothing.
+    /// Writes quotas, and the learned state from which they were computed, in one transaction.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where a cluster or a run is unknown.
+    /// [`StoreError::NotFound`] if a cluster or a run is unknown.
     async fn insert_quotas(&self, quotas: &[StoredQuota], learned: &[NewLearned]) -> Result<(), StoreError>;
 
-    /// The last one stored for each pool and horizon, in their order; of one cluster or of all. The last stored, not
-    /// the one with the latest `computed_at`: a clock may have jumped back.
+    /// The last stored quota of each pool and horizon, in their order, of one cluster or of all. The last stored, not the
+    /// one with the latest `computed_at`: a clock may have jumped back.
     async fn latest_quotas(&self, cluster: Option<&ClusterName>) -> Result<Vec<StoredQuota>, StoreError>;
 
     /// A number that grows whenever a quota is stored; `None` before the first.
     async fn newest_quota(&self) -> Result<Option<i64>, StoreError>;
 
-    /// Those computed at `from` or later and before `to`, newest first, at most `limit`.
+    /// Quotas computed at `from` or later and before `to`, newest first, at most `limit`.
     async fn quota_history(
         &self,
         pool: &PoolId,
@@ -45,13 +53,13 @@ pub trait QuotaStore {
         limit: u32,
     ) -> Result<Vec<StoredQuota>, StoreError>;
 
-    /// Forgets those computed before `before`, except the last one stored for each pool and horizon, which is what a
-    /// service falls back on; in batches, so that writers wait for none of them for long. Answers how many.
+    /// Deletes quotas computed before `before`, in batches, so that writers do not wait long. The last stored quota of each
+    /// pool and horizon stays: a service falls back on it. Returns the number of deleted quotas.
     async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
 }
 
-/// The last quotas: from beside their pointer, or, where a program of another version moved it, from the history, in which that one
-/// stores them whole.
+/// The last quotas. Texts come from `newest_quotas`, or, if a program of another version moved the pointer, from the
+/// history, where that program stores them.
 pub(crate) const LATEST: &str =
     "SELECT quotas.cluster, quotas.gpu_model, quotas.hours, quotas.computed_at, quotas.quota_milli, quotas.run_id,
          CASE WHEN whole_id = quota_id THEN newest_quotas.answer_json ELSE quotas.answer_json END AS answer_json,
@@ -96,15 +104,15 @@ pub(crate) fn kept(quota: &StoredQuota) -> (&str, &str) {
     if quota.is_explained { (&quota.answer_json, &quota.explanation_json) } else { ("", "") }
 }
 
-/// In the order of pools and hours, so that two writers cannot wait for each other; what is stored for the same pool
-/// and hours keeps its order.
+/// In the order of pools and hours, so that two writers cannot deadlock; quotas of the same pool and hours keep their
+/// order.
 pub(crate) fn in_order(quotas: &[StoredQuota]) -> Vec<&StoredQuota> {
     let mut ordered: Vec<_> = quotas.iter().collect();
     ordered.sort_by_key(|quota| (&quota.pool, quota.hours));
     ordered
 }
 
-/// What a quota hangs on, for the error that says that it is missing.
+/// The owners of a quota, for the error that one of them is missing.
 pub(crate) fn owners(quota: &StoredQuota) -> String {
     match quota.run_id {
         Some(run) => format!("{} with {run}", quota.pool.cluster),

@@ -1,8 +1,8 @@
 //! Rows of queries, by the names of their columns.
 
-/// Declares the row of a query: a struct, and how it is read from a row of Postgres and of SQLite. The names of the fields are
-/// those of the columns. `sqlx::FromRow` derives the same, but its macro compiles both drivers a second time for the machine
-/// that builds: two minutes of processor time.
+/// Declares the row of a query: a struct whose fields are named like the columns, and its `FromRow` for Postgres and
+/// SQLite. The derive macro of `sqlx::FromRow` does the same, but compiles both drivers a second time for the build
+/// machine: two minutes of processor time.
 macro_rules! row {
     (
         $(#[$meta:meta])*

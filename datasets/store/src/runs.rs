@@ -1,4 +1,4 @@
-//! Training runs with their models, and which of them is promoted.
+//! Training runs with their checkpoints, and the promotions of each cluster.
 
 use crate::StoreError;
 use crate::stored::{Stamp, hash, horizon, valid, whole};
@@ -7,23 +7,26 @@ use std::fmt;
 use std::str::FromStr;
 use vocab::{ClusterName, HorizonHours, HourStart, UnixSeconds};
 
-/// The number of a run, written `run-12`. Grows from run to run, with gaps.
+/// The number of a run, written `run-12`. Numbers grow, with gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(i64);
 
-/// Why a text was refused as the number of a run.
+/// A text that is not the number of a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no run: write run-12 or 12")]
+#[error("invalid run {text:?}: expected run-12 or 12")]
 pub struct RunIdError {
+    /// The text.
     pub text: String,
 }
 
 impl RunId {
+    /// The run of this number.
     #[must_use]
     pub const fn new(id: i64) -> Self {
         Self(id)
     }
 
+    /// Its number.
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0
@@ -47,94 +50,123 @@ impl FromStr for RunId {
     }
 }
 
-/// What a run was trained on, how, and how well it did.
+/// Data, parameters and scores of a training run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFacts {
+    /// The cluster whose usage it was trained on.
     pub cluster: ClusterName,
+    /// Kind of the model.
     pub model: String,
+    /// Longest horizon of its forecasts.
     pub horizon: HorizonHours,
+    /// Hours of usage that a forecast reads.
     pub lookback_hours: u32,
+    /// Seed of the training.
     pub seed: u64,
     /// First hour of the data.
     pub data_from: HourStart,
     /// First hour after the data.
     pub data_until: HourStart,
+    /// SHA-256 of the data.
     pub data_sha256: [u8; 32],
+    /// Number of series in the data.
     pub series: u32,
+    /// Aggregation of series into the bound of a pool.
     pub aggregation: String,
+    /// Parameters of the model, as the trainer writes them.
     pub parameters_json: String,
+    /// Scores on held-out hours, as the trainer writes them.
     pub scores_json: String,
+    /// Version of the trainer.
     pub code_version: String,
+    /// Time of the run.
     pub created_at: UnixSeconds,
+    /// Duration of the training, in ms.
     pub train_ms: u64,
 }
 
+/// A run to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
+    /// Its data, parameters and scores.
     pub facts: RunFacts,
-    /// The model's bytes, as its crate writes them.
+    /// The trained model, in the format of its crate.
     pub checkpoint: Vec<u8>,
 }
 
+/// A stored run, without its checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {
+    /// Its number.
     pub id: RunId,
+    /// Its data, parameters and scores.
     pub facts: RunFacts,
+    /// SHA-256 of the checkpoint.
     pub checkpoint_sha256: [u8; 32],
+    /// Length of the checkpoint.
     pub checkpoint_bytes: u64,
 }
 
-/// One line of a cluster's history of promotions.
+/// One promotion of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promotion {
+    /// The promoted run.
     pub run_id: RunId,
+    /// Time of the promotion.
     pub promoted_at: UnixSeconds,
+    /// Its author.
     pub promoted_by: String,
-    /// Whether the run came back because a later one was given up.
+    /// Whether a rollback from a later run promoted it.
     pub rolled_back: bool,
 }
 
+/// Training runs and promotions.
 #[async_trait]
 pub trait RunStore {
+    /// Stores a run and its checkpoint.
+    ///
     /// # Errors
-    /// [`StoreError::NotFound`] where its cluster is unknown.
+    /// [`StoreError::NotFound`] if its cluster is unknown.
     async fn insert_run(&self, run: &NewRun) -> Result<RunId, StoreError>;
 
+    /// One run.
+    ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn run(&self, id: RunId) -> Result<RunRecord, StoreError>;
 
-    /// Newest first, of one cluster or of all.
+    /// Runs of one cluster or of all, newest first.
     async fn runs(&self, cluster: Option<&ClusterName>) -> Result<Vec<RunRecord>, StoreError>;
 
-    /// The model's bytes as they were inserted.
+    /// The checkpoint of a run.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] where they no longer have the checksum of that day; [`StoreError::NotFound`].
+    /// [`StoreError::Corrupt`] if it does not match its stored checksum; [`StoreError::NotFound`].
     async fn checkpoint(&self, id: RunId) -> Result<Vec<u8>, StoreError>;
 
-    /// Makes the run the promoted one of its cluster; promoting it again changes nothing.
+    /// Promotes the run in its cluster. To promote it again changes nothing.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn promote(&self, id: RunId, at: UnixSeconds, by: &str) -> Result<RunRecord, StoreError>;
 
-    /// Makes the run the promoted one if its cluster has none yet, and answers whether it did: of two first runs at the
-    /// same time one serves.
+    /// Promotes the run if its cluster has no promoted run yet, and returns whether it did: of two first runs at the same
+    /// time, one serves.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn promote_first(&self, id: RunId, at: UnixSeconds, by: &str) -> Result<bool, StoreError>;
 
-    /// Promotes the run that the current one replaced, and answers it. Called again, it goes further back.
+    /// Promotes the run that the current one replaced, and returns it. Each further call goes one promotion further back.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where there is none before it; [`StoreError::NotFound`] where the cluster is unknown.
+    /// [`StoreError::Conflict`] if there is no earlier promotion; [`StoreError::NotFound`] if the cluster is unknown.
     async fn rollback(&self, cluster: &ClusterName, at: UnixSeconds, by: &str) -> Result<RunRecord, StoreError>;
 
+    /// The promoted run of a cluster.
     async fn promoted(&self, cluster: &ClusterName) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Newest first.
+    /// Promotions of a cluster, newest first.
     async fn promotions(&self, cluster: &ClusterName) -> Result<Vec<Promotion>, StoreError>;
 }
 
@@ -209,7 +241,7 @@ impl From<PromotionRow> for Promotion {
     }
 }
 
-/// The row to be appended to a cluster's promotions.
+/// A new row of promotions.
 pub(crate) struct NextPromotion<'a> {
     pub cluster: &'a ClusterName,
     pub run_id: RunId,
@@ -223,17 +255,17 @@ pub(crate) fn sha256(what: &'static str, read: &[u8]) -> Result<[u8; 32], StoreE
     valid(what, read.try_into())
 }
 
-/// The bytes, if they still have the checksum that was stored with them.
+/// The bytes of a checkpoint, if they match their stored checksum.
 pub(crate) fn verified(id: RunId, stored: Option<(Vec<u8>, Vec<u8>)>) -> Result<Vec<u8>, StoreError> {
     let (expected, bytes) = stored.ok_or_else(|| StoreError::not_found("run", &id))?;
     if hash(&bytes)[..] == expected[..] {
         return Ok(bytes);
     }
-    Err(StoreError::corrupt(format!("the checkpoint of {id}"), &"its bytes do not have the checksum of that day"))
+    Err(StoreError::corrupt(format!("the checkpoint of {id}"), &"its bytes do not match their stored checksum"))
 }
 
 pub(crate) fn nothing_before(cluster: &ClusterName) -> StoreError {
-    StoreError::conflict("cluster", cluster, "there is no earlier promotion to go back to")
+    StoreError::conflict("cluster", cluster, "there is no earlier promotion")
 }
 
 #[cfg(test)]
@@ -246,7 +278,7 @@ mod tests {
         assert_eq!("12".parse(), Ok(RunId(12)));
         assert_eq!(RunId(12).to_string(), "run-12");
         for text in ["", "run-", "run--1", "-1", "+1", "run-1x", "99999999999999999999"] {
-            assert!(text.parse::<RunId>().is_err(), "{text:?} is no run");
+            assert!(text.parse::<RunId>().is_err(), "{text:?} is not a run");
         }
     }
 }

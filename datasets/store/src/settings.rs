@@ -1,5 +1,4 @@
-//! Settings of pools: a text that this crate does not read, replaced only by a writer that names the last version; and which
-//! side places the tasks of each pool.
+//! Settings of pools, texts that this crate does not parse, and the scheduler of each pool.
 
 use crate::stored::Stamp;
 use crate::{AuditRecord, StoreError};
@@ -7,36 +6,40 @@ use async_trait::async_trait;
 use vocab::{PlacedBy, PoolId, UnixSeconds};
 
 row! {
+    /// Settings of a pool.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct StoredSettings {
+        /// The settings, as the caller writes them.
         pub settings_json: String,
-        /// 1 for the first text of a pool, one more with each that replaces it.
+        /// 1 for the first text of a pool; each replacement adds 1.
         pub version: i64,
     }
 }
 
-/// Which side places the tasks of a pool, and who decided it.
+/// The side that places the tasks of a pool, and the author of that decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolPlacement {
+    /// The service, or an external scheduler.
     pub placed_by: PlacedBy,
-    /// None where the migration to this schema decided.
+    /// Time of the decision; `None` if the migration to this schema decided.
     pub since: Option<UnixSeconds>,
     /// The name of a token, or `migration`.
     pub set_by: String,
 }
 
+/// Settings and placement of pools.
 #[async_trait]
 pub trait SettingsStore: Sync {
-    /// Stores the text if the pool's version is the expected one, `None` meaning that nothing is stored yet. Answers
-    /// the new version.
+    /// Stores the text if the stored version is the `expected` one; `None` expects that nothing is stored yet. Returns the
+    /// new version.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where another version is stored; [`StoreError::NotFound`] where the cluster is unknown.
+    /// [`StoreError::Conflict`] if another version is stored; [`StoreError::NotFound`] if the cluster is unknown.
     async fn put_settings(&self, pool: &PoolId, settings_json: &str, expected: Option<i64>) -> Result<i64, StoreError> {
         self.put_settings_and_placement(pool, settings_json, expected, None).await
     }
 
-    /// As [`put_settings`](Self::put_settings); replaces the placement in the same transaction.
+    /// As [`put_settings`](Self::put_settings), and replaces the placement in the same transaction.
     ///
     /// # Errors
     /// As there.
@@ -48,13 +51,14 @@ pub trait SettingsStore: Sync {
         placement: Option<&PoolPlacement>,
     ) -> Result<i64, StoreError>;
 
+    /// Settings of a pool; `None` if nothing is stored.
     async fn settings(&self, pool: &PoolId) -> Result<Option<StoredSettings>, StoreError>;
 
-    /// Decides the placement of an undecided pool, and writes the audit record with it. Answers the placement in force: that of
-    /// an earlier decision, if there is one.
+    /// Decides the placement of an undecided pool, and writes the audit entry with it. Returns the valid placement, which may
+    /// be an earlier decision.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where the cluster is unknown.
+    /// [`StoreError::NotFound`] if the cluster is unknown.
     async fn decide_placement(
         &self,
         pool: &PoolId,
@@ -62,7 +66,7 @@ pub trait SettingsStore: Sync {
         audit: &AuditRecord,
     ) -> Result<PoolPlacement, StoreError>;
 
-    /// None while it is undecided.
+    /// The placement of a pool; `None` while it is undecided.
     async fn placement(&self, pool: &PoolId) -> Result<Option<PoolPlacement>, StoreError>;
 }
 
@@ -89,12 +93,12 @@ impl TryFrom<PlacementRow> for PoolPlacement {
 
     fn try_from(row: PlacementRow) -> Result<Self, StoreError> {
         let placed_by = PlacedBy::parse(&row.placed_by)
-            .ok_or_else(|| StoreError::corrupt("placed_by", &format!("{:?} is no side", row.placed_by)))?;
+            .ok_or_else(|| StoreError::corrupt("placed_by", &format!("unknown value {:?}", row.placed_by)))?;
         Ok(Self { placed_by, since: row.since.map(|since| since.0), set_by: row.set_by })
     }
 }
 
 pub(crate) fn another_version(pool: &PoolId, expected: Option<i64>) -> StoreError {
     let expected = expected.map_or("none".to_owned(), |version| version.to_string());
-    StoreError::conflict("settings of", pool, format!("version {expected} was expected, another one is stored"))
+    StoreError::conflict("settings of", pool, format!("another version is stored, expected version {expected}"))
 }

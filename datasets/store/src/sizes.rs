@@ -1,41 +1,44 @@
-//! How much the database holds, now and hour by hour, and whether it is whole.
+//! Size of the database, now and hour by hour, and checks of its integrity.
 
 use crate::StoreError;
 use crate::stored::{Stamp, whole};
 use async_trait::async_trait;
 use vocab::UnixSeconds;
 
-/// Bytes that the database held at an instant: tables and indexes; free pages of an SQLite file apart.
+/// Size of the database at an instant: tables and indexes, without the free pages of an SQLite file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
+    /// The instant.
     pub at: UnixSeconds,
+    /// The size in bytes.
     pub bytes: u64,
 }
 
-/// What an integrity check of the database has found.
+/// Result of an integrity check of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Integrity {
-    /// Which check ran: `integrity_check`, `amcheck` or `data checksums`, say.
+    /// Name of the check: `integrity_check`, `amcheck` or `data checksums`.
     pub check: String,
-    /// Empty where all is well; at most 20 lines.
+    /// The faults found, at most 20 lines; empty if there are none.
     pub faults: Vec<String>,
-    /// What was not checked, and why.
+    /// The reason why the check did not run, if it did not.
     pub unchecked: Option<String>,
 }
 
+/// Size and integrity of the database.
 #[async_trait]
 pub trait SizeStore {
     /// Bytes that the database holds now.
     async fn size_bytes(&self) -> Result<u64, StoreError>;
 
-    /// Notes the size at an instant, and forgets the notes from before `forget`.
+    /// Stores the size at an instant, and deletes sizes from before `forget`.
     async fn note_size(&self, size: Size, forget: UnixSeconds) -> Result<(), StoreError>;
 
-    /// Every note, oldest first.
+    /// Every stored size, oldest first.
     async fn sizes(&self) -> Result<Vec<Size>, StoreError>;
 
-    /// Reads the whole database with its own integrity check: `PRAGMA integrity_check` of SQLite, `amcheck` and the
-    /// state of data checksums of Postgres. Takes as long as reading everything does.
+    /// Runs the integrity checks of the database: `PRAGMA integrity_check` on SQLite, `amcheck` and the state of data checksums
+    /// on Postgres. They read the whole database.
     async fn integrity(&self) -> Result<Vec<Integrity>, StoreError>;
 }
 

@@ -1,4 +1,4 @@
-//! The sum of the owners of data.
+//! [`Store`]: the sum of the traits of all tables.
 
 use crate::{
     AuditRecord, AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, JournalStore,
@@ -12,7 +12,9 @@ use std::sync::Arc;
 /// The kind of database behind a [`Store`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Backend {
+    /// A Postgres server: the store of record.
     Postgres,
+    /// An SQLite file: the embedded default.
     Sqlite,
 }
 
@@ -25,7 +27,7 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Everything that Headroom keeps. Shared as `Arc<dyn Store>`; its methods may be called concurrently.
+/// The database of Headroom. Shared as `Arc<dyn Store>`; its methods may be called concurrently.
 #[async_trait]
 pub trait Store:
     ClusterStore
@@ -53,22 +55,23 @@ pub trait Store:
     + Send
     + Sync
 {
+    /// The kind of database.
     fn backend(&self) -> Backend;
 
-    /// The same database in the hands of whoever holds a lease: everything that is written through it proves, in the same
-    /// transaction, that the lease is still held, and is refused with [`StoreError::Fenced`] where it is not.
+    /// The same database for the holder of a lease: each write proves in its own transaction that the lease is still held,
+    /// and fails with [`StoreError::Fenced`] if it is not. Not checked are clusters, calendars, and appends of usage on Postgres.
     fn held(&self, lease: Lease) -> Arc<dyn Store>;
 
-    /// The same database, for one write: the write and this entry of the audit are one transaction. A write that is refused, or that
-    /// the audit does not take ([`StoreError::NotAudited`]), leaves neither.
+    /// The same database for one write, whose transaction also writes this audit entry. If either fails
+    /// ([`StoreError::NotAudited`] for the entry), neither is stored.
     fn audited(&self, record: AuditRecord) -> Arc<dyn Store>;
 
-    /// Asks the database for an answer, on a connection that serves nothing else.
+    /// Runs an empty query; on Postgres on a connection of its own.
     ///
     /// # Errors
-    /// There is none within the time limit of a connection, 5 s.
+    /// The database does not answer within the time limit of a connection, 5 s.
     async fn ping(&self) -> Result<(), StoreError>;
 
-    /// Waits for what is under way and closes the connections; later calls answer [`StoreError::Unavailable`].
+    /// Waits for running operations and closes the connections; later calls return [`StoreError::Unavailable`].
     async fn close(&self);
 }

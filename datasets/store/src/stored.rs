@@ -1,4 +1,4 @@
-//! Values as the databases hold them, checked in both directions.
+//! Conversions between the types of this workspace and the values in the databases, checked in both directions.
 
 use crate::StoreError;
 use sha2::{Digest, Sha256};
@@ -11,12 +11,12 @@ use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 use std::fmt::Display;
 use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
 
-/// The numbers of the types in every Postgres.
+/// Type numbers that every Postgres has.
 const TIMESTAMPTZ: Oid = Oid(1184);
 const TIMESTAMPTZ_ARRAY: Oid = Oid(1185);
 /// Postgres counts timestamps from 2000-01-01T00:00:00Z.
 const POSTGRES_EPOCH_UNIX_S: i64 = 946_684_800;
-/// The years 1 to 9999: inside what both databases hold and what RFC 3339 can write.
+/// The years 1 to 9999: both databases can hold them, and RFC 3339 can write them.
 const STAMPS_UNIX_S: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// An instant: `timestamptz` in Postgres, seconds since 1970 in SQLite.
@@ -97,32 +97,32 @@ pub(crate) fn hash(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Rows that retention deletes in one transaction: of SQLite's one writer some ten milliseconds.
+/// Rows that retention deletes in one transaction: it occupies the one writer of SQLite for some ten milliseconds.
 pub(crate) const BATCH: i64 = 5_000;
 
-/// A value that was read and that this program would not have written is damage.
+/// Maps a stored value that this program would not have written to [`StoreError::Corrupt`].
 pub(crate) fn valid<T, E: Display>(what: &'static str, read: Result<T, E>) -> Result<T, StoreError> {
     read.map_err(|error| StoreError::corrupt(what, &error))
 }
 
-/// First and last hour of something; `None` of nothing.
+/// First and last hour of rows; `None` without rows.
 pub(crate) type Span = Option<(HourStart, HourStart)>;
 
 pub(crate) fn span((first, last): (Option<Stamp>, Option<Stamp>)) -> Result<Span, StoreError> {
     first.zip(last).map(|(first, last)| Ok((first.hour()?, last.hour()?))).transpose()
 }
 
-/// A whole number read back into the type that it was written from.
+/// A stored whole number, in the type from which it was written.
 pub(crate) fn whole<T: TryFrom<i64, Error: Display>>(what: &'static str, read: i64) -> Result<T, StoreError> {
     valid(what, T::try_from(read))
 }
 
-/// A whole number on its way into the databases, which have no unsigned ones.
+/// A whole number for the databases, which have no unsigned type.
 pub(crate) fn signed(what: &'static str, value: u64) -> Result<i64, StoreError> {
     i64::try_from(value).map_err(|_| StoreError::OutOfRange { what, value: value.to_string() })
 }
 
-/// Exact: an amount is below 2⁵³.
+/// Thousandths of GPUs. Exact: an amount is below 2⁵³.
 pub(crate) const fn milli(amount: MilliGpus) -> i64 {
     amount.milli() as i64
 }
@@ -140,7 +140,7 @@ pub(crate) fn pool(cluster: &str, gpu_model: &str) -> Result<PoolId, StoreError>
     Ok(PoolId { cluster, gpu_model: valid("GPU model", GpuModel::parse(gpu_model))? })
 }
 
-/// Rows read, each turned into the type that callers see; the first damaged one ends it.
+/// Converts rows into the type that callers see; fails at the first damaged one.
 pub(crate) fn all<T, R: TryInto<T, Error = StoreError>>(rows: Vec<R>) -> Result<Vec<T>, StoreError> {
     rows.into_iter().map(TryInto::try_into).collect()
 }

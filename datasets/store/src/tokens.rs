@@ -1,11 +1,11 @@
-//! Who may ask for what: tokens, of whose secrets only digests are kept.
+//! Tokens of clients. Of their secrets only digests are stored.
 
 use crate::StoreError;
 use crate::stored::{Stamp, valid};
 use async_trait::async_trait;
 use vocab::{Organization, UnixSeconds};
 
-/// What a token is good for.
+/// Permissions of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Reads.
@@ -19,8 +19,10 @@ pub enum Role {
 }
 
 impl Role {
+    /// Every role.
     pub const ALL: [Self; 4] = [Self::Read, Self::Report, Self::Place, Self::Admin];
 
+    /// Its name, such as `read`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -31,6 +33,7 @@ impl Role {
         }
     }
 
+    /// The role of this name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == text)
@@ -42,33 +45,40 @@ impl Role {
 pub struct TokenRecord {
     /// Its public part.
     pub id: String,
-    /// Who uses it, in the words of whoever made it.
+    /// Its user, as its creator named them.
     pub name: String,
+    /// Its permissions.
     pub role: Role,
-    /// Tasks and usage of this organization alone.
+    /// If given, the token reads and writes tasks and usage of this organization only.
     pub organization: Option<Organization>,
-    /// `CLUSTER` or `CLUSTER:GPU_MODEL`; empty for every pool.
+    /// Its pools, each `CLUSTER` or `CLUSTER:GPU_MODEL`; empty for every pool.
     pub pools: Vec<String>,
-    /// SHA-256 of the secret, which has 256 random bits: it cannot be guessed, and needs no slow digest.
+    /// SHA-256 of the secret. The secret has 256 random bits: it cannot be guessed, and needs no slow digest.
     pub secret_sha256: Vec<u8>,
+    /// Time of its creation.
     pub created_at: UnixSeconds,
+    /// Time from which it is refused.
     pub expires_at: Option<UnixSeconds>,
+    /// Time of its revocation.
     pub revoked_at: Option<UnixSeconds>,
 }
 
+/// Tokens of clients.
 #[async_trait]
 pub trait TokenStore {
-    /// # Errors
-    /// [`StoreError::Conflict`] where the id is taken.
-    async fn insert_token(&self, token: &TokenRecord) -> Result<(), StoreError>;
-
-    /// Every token that was ever made, the revoked ones too, by creation.
-    async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;
-
-    /// Answers whether it was in force until now.
+    /// Stores a new token.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where there was never such a token.
+    /// [`StoreError::Conflict`] if the id is taken.
+    async fn insert_token(&self, token: &TokenRecord) -> Result<(), StoreError>;
+
+    /// Every token, revoked ones too, by time of creation.
+    async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;
+
+    /// Revokes a token. Returns whether it was valid until now.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the token is unknown.
     async fn revoke_token(&self, id: &str, at: UnixSeconds) -> Result<bool, StoreError>;
 }
 
@@ -91,7 +101,8 @@ impl TryFrom<TokenRow> for TokenRecord {
 
     fn try_from(row: TokenRow) -> Result<Self, StoreError> {
         let role = Role::parse(&row.role);
-        let role = role.ok_or_else(|| StoreError::corrupt("role of a token", &format!("{:?} is none", row.role)))?;
+        let role =
+            role.ok_or_else(|| StoreError::corrupt("role of a token", &format!("unknown value {:?}", row.role)))?;
         let organization =
             row.organization.map(|name| valid("organization", Organization::parse(&name))).transpose()?;
         Ok(Self {

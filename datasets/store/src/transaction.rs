@@ -1,5 +1,5 @@
 //! Transactions: the one place that begins and ends them. A connection whose transaction did not end cleanly never returns to
-//! its pool, since nobody knows in which state it is: a COMMIT that a full disk refuses may or may not have ended it.
+//! its pool, since its state is unknown: a COMMIT that a full disk refuses may or may not have ended the transaction.
 
 use crate::StoreError;
 use sqlx::pool::PoolConnection;
@@ -7,10 +7,10 @@ use sqlx::{Database, PgConnection, Pool, Postgres, Sqlite, SqliteConnection, raw
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// A rollback that takes longer waits for a server that is gone.
+/// A longer rollback waits for a server that is gone.
 const ROLLS_BACK_WITHIN: Duration = Duration::from_secs(10);
 
-/// A database whose transactions are begun and ended here.
+/// A database whose transactions begin and end here.
 pub(crate) trait Transactional: Database {
     /// Runs a statement without parameters, in one round trip.
     fn run(
@@ -35,27 +35,29 @@ impl Transactional for Sqlite {
 pub(crate) struct Transaction<DB: Transactional> {
     /// `None` once it has ended.
     connection: Option<PoolConnection<DB>>,
-    /// Whether the connection is dropped with it: while it is being committed, and after that failed.
+    /// Whether the connection is closed with it: during a commit, and after a commit that failed.
     closes: bool,
 }
 
 impl<DB: Transactional> Transaction<DB> {
-    /// Begins one with the statement `begin`.
+    /// Begins a transaction with the statement `begin`.
     pub async fn begin(pool: &Pool<DB>, begin: &'static str) -> Result<Self, StoreError> {
         let connection = Some(pool.acquire().await?);
-        // Made before it begins: given up half-way, it is rolled back.
+        // Created before BEGIN, so that it is rolled back if the caller gives up half-way.
         let mut transaction = Self { connection, closes: false };
         DB::run(&mut transaction, begin).await?;
         Ok(transaction)
     }
 
-    /// Drops the connection, too, where the transaction is not committed.
+    /// Closes the connection, too, unless the transaction is committed.
     pub fn closes_unless_committed(&mut self) {
         self.closes = true;
     }
 
+    /// Commits.
+    ///
     /// # Errors
-    /// It was not committed, or its answer was lost; the connection is dropped.
+    /// The commit failed, or its answer was lost; the connection is closed.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         self.closes = true;
         DB::run(&mut self, "COMMIT").await?;

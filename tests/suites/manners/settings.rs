@@ -112,7 +112,7 @@ fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place()
     for (name, key, value, why) in [
         ("train", "guarantee_rate", "1.5", "a guarantee rate of 1.5 is not between 0.000001 and 0.999999"),
         ("train", "seed", "7.5", "7.5 is not a whole number of at least 0"),
-        ("train", "database", "mysql://x", "mysql is no database that this program knows"),
+        ("train", "database", "mysql://x", "mysql is not a supported database"),
         ("datasets", "database", "headroom.db", "it has no scheme; write sqlite://PATH or postgres://USER@HOST/NAME"),
         ("quota-service", "advertise", "here:80", "write http://HOST:PORT"),
         ("quota-service", "lease_s", "0", "0 is below 1, the least"),

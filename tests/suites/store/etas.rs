@@ -61,7 +61,7 @@ async fn a_move_from_another_value_changes_nothing(database: TestDatabase) {
     let (store, ids) = with_outcomes(&database).await;
     store.apply_eta_move(&step(1, 1_000_000, 900_000), &ids[..1]).await.unwrap();
     let fault = store.apply_eta_move(&step(2, 1_000_000, 800_000), &ids[1..]).await.unwrap_err();
-    assert_eq!(fault.to_string(), "eta of earth:A100: it is 900000 millionths, not 1000000 as this move supposes");
+    assert_eq!(fault.to_string(), "eta of earth:A100: it is 900000 millionths, expected 1000000");
     assert_eq!(unspent_ids(&*store, "earth:A100").await, ids[1..]);
     assert_eq!(store.eta_moves(&pool("earth:A100"), 10).await.unwrap().len(), 1);
 }
@@ -70,7 +70,7 @@ async fn an_outcome_moves_eta_once(database: TestDatabase) {
     let (store, ids) = with_outcomes(&database).await;
     store.apply_eta_move(&step(1, 1_000_000, 900_000), &ids[..2]).await.unwrap();
     let fault = store.apply_eta_move(&step(2, 900_000, 800_000), &ids).await.unwrap_err();
-    assert!(fault.to_string().ends_with("of 3 outcomes only 1 of this pool are still unspent"), "{fault}");
+    assert!(fault.to_string().ends_with("only 1 of 3 outcomes of this pool are unspent"), "{fault}");
     assert_eq!(store.eta(&pool("earth:A100")).await.unwrap().map(|eta| eta.eta_micro), Some(900_000));
     assert_eq!(unspent_ids(&*store, "earth:A100").await, ids[2..]);
     let without_outcomes = store.apply_eta_move(&step(3, 900_000, 910_000), &[]).await;

@@ -1,5 +1,5 @@
 use crate::StoreError;
-use crate::clusters::WHAT;
+use crate::clusters::CLUSTER;
 use crate::stored::{Span, span};
 use sqlx::PgConnection;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ pub(crate) async fn lock_cluster(connection: &mut PgConnection, name: &ClusterNa
         .fetch_optional(connection)
         .await?
         .map(span)
-        .ok_or_else(|| StoreError::not_found(WHAT, name))?
+        .ok_or_else(|| StoreError::not_found(CLUSTER, name))?
 }
 
 /// For batches whose insert is one statement, which would not say whose cluster is missing.
@@ -28,7 +28,7 @@ pub(crate) async fn require_clusters<'a>(
          WHERE wanted NOT IN (SELECT name FROM clusters) ORDER BY wanted LIMIT 1",
     );
     let missing = query.bind(Vec::from_iter(names)).fetch_optional(connection).await?;
-    missing.map_or(Ok(()), |name| Err(StoreError::not_found(WHAT, &name)))
+    missing.map_or(Ok(()), |name| Err(StoreError::not_found(CLUSTER, &name)))
 }
 
 /// For what touches the usage of all of them.

@@ -1,6 +1,6 @@
 use super::SqlStore;
 use crate::StoreError;
-use crate::clusters::{Cluster, ClusterRow, ClusterStore, WHAT};
+use crate::clusters::{CLUSTER, Cluster, ClusterRow, ClusterStore};
 use crate::stored::all;
 use async_trait::async_trait;
 use vocab::ClusterName;
@@ -39,6 +39,6 @@ impl ClusterStore for SqlStore {
             .bind(name.as_str())
             .fetch_optional(self.readers())
             .await?
-            .ok_or_else(|| StoreError::not_found(WHAT, name))
+            .ok_or_else(|| StoreError::not_found(CLUSTER, name))
     }
 }

@@ -4,7 +4,7 @@ use super::dialect::outcomes::LOCK_OUTCOME;
 use super::dialect::usage::append_in;
 use super::{SqlConnection, SqlStore};
 use crate::StoreError;
-use crate::corrections::{BeforeRow, CorrectionStore, OutcomeBefore, Tell};
+use crate::corrections::{BeforeRow, CorrectionStore, MakeAuditEntry, OutcomeBefore};
 use crate::stored::{Stamp, amount};
 use async_trait::async_trait;
 use vocab::{EventId, MilliGpus, OutcomeKind, UsageRow};
@@ -14,7 +14,7 @@ impl CorrectionStore for SqlStore {
     async fn correct_usage(
         &self,
         rows: &[UsageRow],
-        tell: Tell<'_, Option<MilliGpus>>,
+        audit: MakeAuditEntry<'_, Option<MilliGpus>>,
     ) -> Result<Vec<Option<MilliGpus>>, StoreError> {
         let mut transaction = self.begin().await?;
         lock_clusters(&mut transaction, rows.iter().map(|row| &row.series.pool.cluster)).await?;
@@ -23,7 +23,7 @@ impl CorrectionStore for SqlStore {
             before.push(demand(&mut transaction, row).await?);
         }
         append_in(&mut transaction, rows).await?;
-        insert_audit(&mut transaction, &tell(&before)).await?;
+        insert_audit(&mut transaction, &audit(&before)).await?;
         transaction.commit().await?;
         Ok(before)
     }
@@ -31,7 +31,7 @@ impl CorrectionStore for SqlStore {
     async fn correct_outcomes(
         &self,
         corrections: &[(EventId, OutcomeKind)],
-        tell: Tell<'_, OutcomeBefore>,
+        audit: MakeAuditEntry<'_, OutcomeBefore>,
     ) -> Result<Vec<OutcomeBefore>, StoreError> {
         let mut transaction = self.begin().await?;
         let mut before = Vec::with_capacity(corrections.len());
@@ -40,7 +40,7 @@ impl CorrectionStore for SqlStore {
             let setting = sqlx::query("UPDATE outcomes SET kind = $2 WHERE event_id = $1");
             setting.bind(event.as_str()).bind(kind.as_str()).execute(&mut *transaction).await?;
         }
-        insert_audit(&mut transaction, &tell(&before)).await?;
+        insert_audit(&mut transaction, &audit(&before)).await?;
         transaction.commit().await?;
         Ok(before)
     }

@@ -14,7 +14,7 @@ impl LearnedStore for SqlStore {
     }
 }
 
-/// Writes what was learned, in the transaction of the quotas that were made of it.
+/// Writes learned state, in the transaction of the quotas that were computed from it.
 pub(crate) async fn save(connection: &mut SqlConnection, learned: &NewLearned) -> Result<(), StoreError> {
     let query = sqlx::query(if learned.live.is_some() { SAVE } else { SAVE_RISK });
     let query = query.bind(learned.pool.cluster.as_str()).bind(learned.pool.gpu_model.as_str());

@@ -16,10 +16,10 @@ impl OverrideStore for SqlStore {
         audit: &AuditRecord,
     ) -> Result<(OverrideRecord, bool), StoreError> {
         let mut transaction = self.begin().await?;
-        // Of two that are the same and come at once, one is answered with the other.
+        // Of two equal requests at the same time, the second gets the override of the first.
         lock_clusters(&mut transaction, std::iter::once(&asked.what.pool.cluster)).await?;
-        if let Some(standing) = standing(&mut transaction, asked).await? {
-            return Ok((standing, false));
+        if let Some(equal) = equal(&mut transaction, asked).await? {
+            return Ok((equal, false));
         }
         let what = &asked.what;
         let row = sqlx::query_as::<_, OverrideRow>(
@@ -82,8 +82,8 @@ impl OverrideStore for SqlStore {
     }
 }
 
-/// The same, asked for before and not withdrawn.
-async fn standing(connection: &mut SqlConnection, asked: &NewOverride) -> Result<Option<OverrideRecord>, StoreError> {
+/// An override of an earlier, equal request that is not withdrawn.
+async fn equal(connection: &mut SqlConnection, asked: &NewOverride) -> Result<Option<OverrideRecord>, StoreError> {
     let what = &asked.what;
     sqlx::query_as::<_, OverrideRow>(
         "SELECT * FROM overrides

@@ -82,7 +82,7 @@ async fn insert(connection: &mut SqlConnection, quota: &StoredQuota) -> Result<i
     .map_err(unless_missing("cluster", owners(quota)))
 }
 
-/// Puts it in the place of the one before.
+/// Replaces the last quota of its pool and hours.
 async fn point_to_newest(connection: &mut SqlConnection, quota: &StoredQuota, id: i64) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO newest_quotas

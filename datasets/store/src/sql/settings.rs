@@ -76,7 +76,7 @@ impl SettingsStore for SqlStore {
     }
 }
 
-/// Writes a placement; answers how many rows changed.
+/// Writes a placement. Returns the number of changed rows.
 async fn place(
     connection: &mut SqlConnection,
     statement: &'static str,

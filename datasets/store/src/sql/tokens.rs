@@ -26,7 +26,7 @@ impl TokenStore for SqlStore {
         .execute(&mut *transaction)
         .await?;
         if done.rows_affected() == 0 {
-            return Err(StoreError::conflict("token", &token.id, "there is one of this id"));
+            return Err(StoreError::conflict("token", &token.id, "this id is taken"));
         }
         transaction.commit().await?;
         Ok(())

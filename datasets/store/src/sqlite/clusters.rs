@@ -1,5 +1,5 @@
 use crate::StoreError;
-use crate::clusters::WHAT;
+use crate::clusters::CLUSTER;
 use crate::stored::{Span, span};
 use sqlx::SqliteConnection;
 use vocab::ClusterName;
@@ -11,7 +11,7 @@ pub(crate) async fn require_cluster(connection: &mut SqliteConnection, name: &Cl
         .fetch_optional(connection)
         .await?
         .map(span)
-        .ok_or_else(|| StoreError::not_found(WHAT, name))?
+        .ok_or_else(|| StoreError::not_found(CLUSTER, name))?
 }
 
 /// Refuses the first cluster that is unknown.

@@ -1,4 +1,4 @@
-//! Rows of an append, sorted, each series named once, checked for contradictions. Pure.
+//! Rows of an append: sorted, each series named once, checked for contradictions. Pure.
 
 use super::Merged;
 use crate::StoreError;
@@ -52,17 +52,18 @@ impl Batch<'_> {
         Some((first.hour, rows.next_back().unwrap_or(first).hour))
     }
 
-    /// The counts of all rows given, those left out as repeated included.
+    /// Counts of all usage rows of the append, repeated ones included.
     pub fn merged(&self, inserted: u64, changed: u64) -> Merged {
         Merged::of(self.rows.len() + self.repeated.usage, inserted, changed)
     }
 
+    /// Counts of all capacity rows of the append, repeated ones included.
     pub fn merged_capacity(&self, inserted: u64, changed: u64) -> Merged {
         Merged::of(self.capacity.len() + self.repeated.capacity, inserted, changed)
     }
 }
 
-/// Clusters in order, so that all who lock several lock them alike.
+/// Rows by cluster, in the order of clusters, so that all writers lock several clusters in the same order.
 pub(crate) fn by_cluster<'a>(
     rows: &'a [UsageRow],
     capacity: &'a [CapacityRow],
@@ -132,8 +133,8 @@ fn interned(rows: &[UsageRow]) -> (Vec<&SeriesId>, Vec<u32>) {
     (series, places)
 }
 
-/// Leaves one of each group of equal rows, which lie together, and answers how many went; or the two rows of the first
-/// group whose values differ.
+/// Keeps one row of each group of equal rows, which are neighbours. Returns the number of removed rows, or the two rows of
+/// the first group whose values differ.
 fn without_repeats<T: Copy, K: PartialEq>(
     rows: &mut Vec<T>,
     key: impl Fn(T) -> K,

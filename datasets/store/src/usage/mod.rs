@@ -7,51 +7,59 @@ use crate::stored::{Stamp, pool, valid, whole};
 use async_trait::async_trait;
 use vocab::{CapacityRow, ClusterName, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds, UsageRow};
 
-/// What became of the rows of an append. The sum is their number.
+/// Counts of the rows of an append by their effect. The sum is their number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Merged {
+    /// New rows.
     pub inserted: u64,
-    /// Replaced a different value.
+    /// Rows that replaced a different value.
     pub changed: u64,
-    /// Equal to what was there, or repeated within the append.
+    /// Rows equal to the stored value, or repeated within the append.
     pub unchanged: u64,
 }
 
+/// Result of an append.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AppendReport {
+    /// Counts of usage rows.
     pub usage: Merged,
+    /// Counts of capacity rows.
     pub capacity: Merged,
 }
 
 /// One series, from its first row to its last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesSummary {
+    /// The series.
     pub series: SeriesId,
+    /// Its first hour with a row.
     pub first: HourStart,
+    /// Its last hour with a row.
     pub last: HourStart,
-    /// Hours with a row: fewer than from first to last where there are gaps.
+    /// Number of hours with a row; gaps have none.
     pub rows: u64,
-    /// When a row was last inserted or changed, by the clock of the database.
+    /// Time of the last insert or change, by the clock of the database.
     pub changed_at: UnixSeconds,
 }
 
 /// Receives the rows of a load.
 pub type UsageSink<'a> = &'a mut (dyn FnMut(&SeriesId, HourStart, MilliGpus) + Send);
 
+/// The usage history.
 #[async_trait]
 pub trait UsageStore {
     /// Inserts rows and replaces those whose value differs, of any number of clusters, in any order.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where a cluster is unknown; [`StoreError::Contradiction`] where the rows hold two
-    /// values for the same series and hour.
+    /// [`StoreError::NotFound`] if a cluster is unknown; [`StoreError::Contradiction`] if the rows hold two values for the
+    /// same series and hour.
     async fn append(&self, rows: &[UsageRow], capacity: &[CapacityRow]) -> Result<AppendReport, StoreError>;
 
-    /// Hands out every row of the cluster at `from` or later and before `to`, as of one instant: series in their
-    /// order, each one's hours ascending. Holds one series in memory.
+    /// Passes every row of the cluster at `from` or later and before `to`, as of one instant, to `sink`: series in their
+    /// order, hours ascending. Holds one series in memory.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`]. The sink may have received rows when an error comes.
+    /// [`StoreError::NotFound`]. The sink may have received rows before an error.
     async fn load_usage(
         &self,
         cluster: &ClusterName,
@@ -60,10 +68,10 @@ pub trait UsageStore {
         sink: UsageSink<'_>,
     ) -> Result<(), StoreError>;
 
-    /// As [`load_usage`](Self::load_usage), of one pool.
+    /// As [`load_usage`](Self::load_usage), for one pool and in any order.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where its cluster is unknown.
+    /// [`StoreError::NotFound`] if its cluster is unknown.
     async fn load_pool_usage(
         &self,
         pool: &PoolId,
@@ -78,30 +86,30 @@ pub trait UsageStore {
     /// [`StoreError::NotFound`].
     async fn usage_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError>;
 
-    /// First and last hour with any row, those of `*` among them: what was measured of pools without an organization, too.
+    /// First and last hour with any row, those of the pool peaks (`*`) included.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn measured_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError>;
 
-    /// How many organizations of the cluster's pools ever had a row; a name in two pools counts twice, `*` does not.
+    /// Number of organizations that ever had a row in the cluster. A name in two pools counts twice; `*` does not count.
     async fn organization_count(&self, cluster: &ClusterName) -> Result<u64, StoreError>;
 
     /// Those organizations, in order.
     async fn organizations(&self, cluster: &ClusterName) -> Result<Vec<SeriesId>, StoreError>;
 
-    /// Every series of the cluster that has rows, in order. Counts rows, so it reads all of them.
+    /// Every series of the cluster that has rows, in order. It counts rows, so it reads all of them.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn describe_usage(&self, cluster: &ClusterName) -> Result<Vec<SeriesSummary>, StoreError>;
 
-    /// Forgets all rows of hours before `before`, of every cluster. Answers how many.
+    /// Deletes all rows of hours before `before`, of every cluster. Returns their number.
     async fn delete_usage_before(&self, before: HourStart) -> Result<u64, StoreError>;
 }
 
 impl Merged {
-    /// Of rows that are `inserted` and `changed`; the rest of them is unchanged.
+    /// Counts of `rows` rows, of which the rest is unchanged.
     fn of(rows: usize, inserted: u64, changed: u64) -> Self {
         let unchanged = (rows as u64).checked_sub(inserted + changed).expect("each row is written at most once");
         Self { inserted, changed, unchanged }
