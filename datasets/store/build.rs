@@ -12,7 +12,7 @@ fn main() -> io::Result<()> {
     fs::write(PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the folder")).join("migrations.rs"), list)
 }
 
-/// The files of one database, by version: `0001_start.sql` has version 1 and the description `start`.
+/// Source text of the list for one database, by version: `0001_start.sql` has version 1 and the description `start`.
 fn listed(folder: &Path, database: &str) -> io::Result<String> {
     let mut files =
         fs::read_dir(folder.join(database))?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;

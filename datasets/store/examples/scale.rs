@@ -1,9 +1,9 @@
-//! One cluster of many series in a fresh database: how long an hour takes to append, how large it becomes, how long it takes to load.
+//! Measures a cluster of many series in a fresh database: time to append an hour, size on disk, and time to load everything.
 //!
 //!     cargo run --release --package store --example scale
 //!     cargo run --release --package store --example scale -- 10000 24 postgres://headroom@localhost/scale
 //!
-//! Arguments: series, hours, and the URL of an empty database, which is left as it is; a temporary SQLite without one.
+//! Arguments: series, hours, and the URL of an empty database, whose content is kept; without it, a temporary SQLite file.
 
 use std::error::Error;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::time::Instant;
 use store::{Cluster, Store};
 use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, Organization, PoolId, SeriesId, UsageRow};
 
-/// 2024-02-01T00:00:00Z: a month holds what is appended.
+/// 2024-02-01T00:00:00Z: all rows fall into one month.
 const START_UNIX_S: i64 = 1_706_745_600;
 /// Organizations of a pool, as in the bench of a renewal.
 const ORGANIZATIONS: usize = 100;
@@ -24,7 +24,7 @@ fn series(cluster: &ClusterName, number: usize) -> Result<SeriesId> {
     Ok(SeriesId { pool: PoolId { cluster: cluster.clone(), gpu_model }, organization })
 }
 
-/// Bytes of a SQLite file, with what is not yet in its main part.
+/// Bytes of an SQLite file and its write-ahead log.
 fn bytes(file: &Path) -> u64 {
     let parts = ["", "-wal"].map(|end| std::fs::metadata(format!("{}{end}", file.display())));
     parts.into_iter().flatten().map(|part| part.len()).sum()
@@ -62,20 +62,20 @@ async fn main() -> Result<()> {
         .put_cluster(&Cluster { name: name.clone(), time_zone: "UTC".to_owned(), calendar: "none".to_owned() })
         .await?;
     let before = bytes(&file);
-    // 1. Hour by hour, as clusters tell it.
+    // 1. Append hour by hour, as clusters report.
     let took_s = fill(store.as_ref(), &name, count, i64::try_from(hours)?).await?;
     let rows = count * hours;
     println!("{} of {count} series x {hours} h = {rows} rows", store.backend());
     let total_s: f64 = took_s.iter().sum();
     println!("append of an hour: median {:.0} ms, longest {:.0} ms", took_s[hours / 2] * 1e3, took_s[hours - 1] * 1e3);
     println!("rows a second: {:.0}", rows as f64 / total_s);
-    // 2. All of it, as a service does when it starts.
+    // 2. Load everything, as a service does when it starts.
     let start = HourStart::from_unix_s(START_UNIX_S)?;
     let (started, mut loaded) = (Instant::now(), 0_usize);
     let end = start.plus_hours(i64::try_from(hours)?);
     store.load_usage(&name, start, end, &mut |_, _, _| loaded += 1).await?;
     println!("load of all: {:.0} ms for {loaded} rows", started.elapsed().as_secs_f64() * 1e3);
-    // 3. What it takes on the disk.
+    // 3. Measure the size on disk.
     store.close().await;
     if file.exists() {
         let grown = bytes(&file) - before;

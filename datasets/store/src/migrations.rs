@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn migrations_have_the_names_and_checksums_that_databases_remember() {
+    fn migrations_have_the_names_and_checksums_that_databases_store() {
         for migrator in [&POSTGRES, &SQLITE] {
             let versions: Vec<i64> = migrator.iter().map(|migration| migration.version).collect();
             assert!(versions.is_sorted() && versions.starts_with(&[1, 2, 3]), "{versions:?}");

@@ -71,7 +71,7 @@ pub struct RunFacts {
     pub data_sha256: [u8; 32],
     /// Number of series in the data.
     pub series: u32,
-    /// Aggregation of series into the bound of a pool.
+    /// Chosen aggregations for the bounds of the pools.
     pub aggregation: String,
     /// Parameters of the model, as the trainer writes them.
     pub parameters_json: String,

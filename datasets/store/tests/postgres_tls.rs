@@ -1,4 +1,4 @@
-//! A Postgres that speaks TLS alone, with certificates of a private authority: verified with its certificate and name, and refused
+//! A Postgres that speaks only TLS, with a certificate of a private authority: accepted if authority and name match, refused
 //! otherwise.
 #![allow(clippy::unwrap_used, reason = "in a test, what should have worked and did not is a failure of the test")]
 
@@ -104,9 +104,9 @@ async fn a_server_is_verified_by_its_authority_and_its_name() {
         let fault = store::connect(&refused).await.err().unwrap_or_else(|| panic!("{why} is accepted"));
         println!("{why}: {fault}");
         assert!(matches!(fault, StoreError::Tls { .. }) && !fault.is_retryable(), "{why}: {fault:?}");
-        let said = fault.to_string();
-        assert!(said.contains("is not trusted") && said.contains("invalid peer certificate"), "{why}: {said}");
-        assert!(said.contains("check sslmode, sslrootcert and the host"), "{why}: {said}");
+        let text = fault.to_string();
+        assert!(text.contains("is not trusted") && text.contains("invalid peer certificate"), "{why}: {text}");
+        assert!(text.contains("check sslmode, sslrootcert and the host"), "{why}: {text}");
     }
     let fault = store::connect(&url("localhost", "sslmode=disable")).await.err().unwrap();
     println!("plain text: {fault}");

@@ -1,5 +1,4 @@
-//! What becomes of the file of an SQLite database while it is open: its disk fills and is freed, it is deleted, emptied or
-//! replaced.
+//! Faults of the file of an open SQLite database: its disk fills and is freed, or it is deleted, emptied or replaced.
 #![allow(clippy::unwrap_used, reason = "in a test, what should have worked and did not is a failure of the test")]
 
 use std::fs::{self, File};
@@ -11,7 +10,7 @@ use store::{Cluster, Store, StoreError};
 use tempfile::TempDir;
 use vocab::{ClusterName, HourStart, MilliGpus, Organization, PoolId, SeriesId, UsageRow};
 
-/// How often the disk fills and is freed.
+/// Times that the disk fills and is freed.
 const ROUNDS: u32 = 10;
 
 /// A tmpfs of a few MiB, unmounted when it goes out of scope.
@@ -30,7 +29,7 @@ impl SmallDisk {
         None
     }
 
-    /// Leaves not one byte.
+    /// Fills the last byte.
     fn fill(&self) {
         let mut filler = File::options().create(true).append(true).open(self.0.path().join("filler")).unwrap();
         for size in [1 << 20, 4_096, 1] {
@@ -62,7 +61,7 @@ async fn open(folder: &Path) -> Arc<dyn Store> {
     store
 }
 
-/// So many hours of a series.
+/// The first `hours` hours of a series.
 fn rows(series: u32, hours: i64) -> Vec<UsageRow> {
     let organization = Organization::parse(&format!("x{series}")).unwrap();
     let series = SeriesId { pool: PoolId::parse("earth:A100").unwrap(), organization };
@@ -81,7 +80,7 @@ async fn fills_and_is_freed(mib: u32, hours: i64) {
     let mut acknowledged = 0;
     for round in 0..ROUNDS {
         disk.fill();
-        // What is left in pages that are there already may take some rows.
+        // Free space in existing pages may hold some rows.
         let (mut refused, mut tries) = (0, 0);
         while refused < 3 {
             match store.append(&rows(round * 1_000 + tries, hours), &[]).await {
@@ -92,7 +91,7 @@ async fn fills_and_is_freed(mib: u32, hours: i64) {
                 }
             }
             tries += 1;
-            assert!(tries < 900, "a full disk takes everything");
+            assert!(tries < 900, "a full disk accepts every write");
         }
         assert_eq!(stored(&store).await, acknowledged, "round {round}: nothing half-written");
         disk.free();
@@ -114,7 +113,7 @@ async fn a_full_disk_fails_statements_and_every_write_with_room_goes_through() {
     fills_and_is_freed(8, 200_000).await;
 }
 
-async fn refuses_writes_once(said: &str, lose: impl FnOnce(&Path)) {
+async fn refuses_writes_once(expected: &str, lose: impl FnOnce(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     store.prove_write().await.unwrap();
@@ -129,10 +128,10 @@ async fn refuses_writes_once(said: &str, lose: impl FnOnce(&Path)) {
         store.outdate_leases().await.unwrap_err(),
     ];
     for fault in refused {
-        assert!(matches!(&fault, StoreError::Lost { reason, .. } if reason.contains(said)), "{fault}");
+        assert!(matches!(&fault, StoreError::Lost { reason, .. } if reason.contains(expected)), "{fault}");
         assert!(!fault.is_retryable(), "{fault}");
     }
-    assert_eq!(size(), before, "nothing was made in its place");
+    assert_eq!(size(), before, "no new file took its place");
 }
 
 #[tokio::test]

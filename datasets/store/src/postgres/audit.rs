@@ -4,7 +4,7 @@ use crate::stored::Stamp;
 use sqlx::PgConnection;
 use std::borrow::Borrow;
 
-/// Writes entries in the transaction of what they tell of, in their order and in one statement.
+/// Writes entries in the transaction of the writes that they describe, in their order and in one statement.
 pub(crate) async fn insert_all<R>(connection: &mut PgConnection, records: &[R]) -> Result<(), StoreError>
 where
     R: Borrow<AuditRecord> + Sync,

@@ -5,9 +5,9 @@ use sqlx::PgConnection;
 use std::collections::BTreeSet;
 use vocab::ClusterName;
 
-/// Keeps other appends to the cluster out until the transaction ends, and answers where it has usage rows. Whoever
-/// locks several clusters does so by name, so that no two wait for each other. NO KEY, so that rows which only refer to
-/// the cluster, such as outcomes and quotas, do not wait for an ingest.
+/// Blocks other appends to the cluster until the transaction ends. Returns the hours that have usage rows. Lock several
+/// clusters in the order of their names, to avoid deadlocks. NO KEY, so that rows which only refer to the cluster, such as
+/// outcomes and quotas, do not wait for an ingest.
 pub(crate) async fn lock_cluster(connection: &mut PgConnection, name: &ClusterName) -> Result<Span, StoreError> {
     sqlx::query_as("SELECT first_hour, last_hour FROM clusters WHERE name = $1 FOR NO KEY UPDATE")
         .bind(name.as_str())
@@ -17,7 +17,7 @@ pub(crate) async fn lock_cluster(connection: &mut PgConnection, name: &ClusterNa
         .ok_or_else(|| StoreError::not_found(CLUSTER, name))?
 }
 
-/// For batches whose insert is one statement, which would not say whose cluster is missing.
+/// Refuses the first unknown cluster, for batches whose insert is one statement and would not name it.
 pub(crate) async fn require_clusters<'a>(
     connection: &mut PgConnection,
     names: impl Iterator<Item = &'a ClusterName>,
@@ -31,14 +31,14 @@ pub(crate) async fn require_clusters<'a>(
     missing.map_or(Ok(()), |name| Err(StoreError::not_found(CLUSTER, &name)))
 }
 
-/// For what touches the usage of all of them.
+/// Blocks appends to every cluster until the transaction ends.
 pub(crate) async fn lock_all_clusters(connection: &mut PgConnection) -> Result<(), StoreError> {
     sqlx::query("SELECT FROM clusters ORDER BY name FOR NO KEY UPDATE").execute(connection).await?;
     Ok(())
 }
 
-/// Keeps other writers of the clusters' rows out until the transaction ends, as an append does: what is read now is what the
-/// transaction will replace.
+/// Blocks other writers of the clusters' rows until the transaction ends, as an append does: the values read now are those
+/// that the transaction will replace.
 pub(crate) async fn lock_clusters(
     connection: &mut PgConnection,
     names: impl Iterator<Item = &ClusterName>,

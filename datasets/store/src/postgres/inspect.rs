@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Opens the database as it stands.
+/// Opens a database read-only.
 pub async fn inspect(options: PgConnectOptions) -> Result<Inspected, StoreError> {
     let options = options.options([("default_transaction_read_only", "on")]);
     let (store, mut connection) = PostgresStore::reach(options).await?;
@@ -30,7 +30,7 @@ pub async fn inspect(options: PgConnectOptions) -> Result<Inspected, StoreError>
 }
 
 impl PostgresStore {
-    /// As it stands, with the connection that has reached it.
+    /// A store without a migration, and its first connection.
     async fn reach(options: PgConnectOptions) -> Result<(Self, PgConnection), StoreError> {
         let options = Self::session(options);
         let connection = Self::first_connection(&options).await?;

@@ -24,9 +24,9 @@ pub(crate) async fn beat(store: &PostgresStore, held: &[Lease]) -> Result<Vec<Le
     Ok(held.iter().filter(is_held).cloned().collect())
 }
 
-/// Proves inside a transaction that a lease is held, and keeps it held until the transaction has ended. The lock is one that
-/// the beats of the holder do not wait for. A holder that stands still in the middle of a statement, a COPY say, is no session
-/// that is idle: its statements have a limit of their own.
+/// Proves inside a transaction that a lease is held, and keeps it held until the transaction ends. The beats of the holder do
+/// not wait for this lock. A holder that stalls within a statement, such as a COPY, is not an idle session, so its statements
+/// get a limit of 10 s.
 pub(crate) async fn prove(connection: &mut PgConnection, lease: &Lease) -> Result<(), StoreError> {
     let query = sqlx::query(
         "SELECT set_config('statement_timeout', '10s', true) FROM leases

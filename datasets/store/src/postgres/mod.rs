@@ -1,4 +1,4 @@
-//! Postgres: its connections and transactions, and the SQL that it alone understands.
+//! Postgres: its connections and transactions, and the statements that differ from those of SQLite.
 
 pub(crate) mod audit;
 mod clusters;
@@ -23,43 +23,44 @@ use vocab::ClusterName;
 
 /// Long enough for a connection across a continent, short enough that a request does not hang on a dead database.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// A service needs a few: one for each pool's writer that commits, one for the refresh, the rest for requests.
+/// A service needs a few: one for each pool's writer, one for the refresh, the rest for requests.
 const MAX_CONNECTIONS: u32 = 10;
 
-/// Set for every session of this program.
+/// Settings of every session of this program.
 const SESSION: [(&str, &str); 8] = [
-    // Statements here are short or scan once: compiling them costs more (0.3 s measured for a merge) than it saves.
+    // Statements here are short or scan once: to compile them costs more (0.3 s measured for a merge) than it saves.
     ("jit", "off"),
-    // Nobody waits for a lock without an end. An append of a year of a large cluster takes less.
+    // No statement waits for a lock without an end. An append of a year of a large cluster takes less.
     ("lock_timeout", "30s"),
     // A program that died inside a transaction must not hold the row of a cluster.
-    // It is also how long a writer that stands still may keep another one from taking its lease.
+    // It is also the time for which a stalled writer may keep another one from taking its lease.
     ("idle_in_transaction_session_timeout", "10s"),
-    // A program that stands still while it hands over rows holds locks, and is not idle by the words of Postgres. Ordinary
-    // statements of the service have less.
+    // A program that stalls while it sends rows holds locks, and Postgres does not count it as idle. Ordinary statements of
+    // the service have a shorter limit.
     ("statement_timeout", "10min"),
-    // A machine that is gone says nothing: within half a minute it is known to be.
+    // A machine that is gone sends nothing: these settings detect it within half a minute.
     ("tcp_keepalives_idle", "15"),
     ("tcp_keepalives_interval", "5"),
     ("tcp_keepalives_count", "3"),
     ("timezone", "UTC"),
 ];
 
-/// For what reads or writes much, to the end of its transaction: [`LONG_STATEMENT`](crate::LONG_STATEMENT).
+/// Gives a transaction that reads or writes much the time limit [`LONG_STATEMENT`](crate::LONG_STATEMENT).
 pub(crate) const LONG: &str = "SET LOCAL statement_timeout = '10min'";
 
 /// A Postgres database, as [`Store`](crate::Store) sees it.
 #[derive(Clone)]
 pub(crate) struct PostgresStore {
+    /// Connections for reads and writes.
     pub pool: PgPool,
-    /// A connection of its own for leases: a beat must not wait behind those who write.
+    /// A connection for leases: a beat must not wait for writers.
     pub beats: PgPool,
-    /// Another one that asks whether the server is there and takes writes: neither a full pool nor a lease that is waited for may
-    /// look like a server that is gone.
+    /// A connection for pings and write proofs: neither a full pool nor a wait for a lease may look like a server that is
+    /// gone.
     pub pulse: PgPool,
-    /// What every write proves.
+    /// The lease that every write proves.
     pub lease: Option<Lease>,
-    /// The entry of the audit that is a part of every write.
+    /// The audit entry that is a part of the write.
     pub audit: Option<Arc<AuditRecord>>,
 }
 
@@ -70,29 +71,30 @@ pub(crate) type SqlTransaction = Transaction<Postgres>;
 pub(crate) const BACKEND: Backend = Backend::Postgres;
 
 impl PostgresStore {
+    /// Connects, and migrates the schema.
     pub async fn connect(options: PgConnectOptions, statement_limit: Duration) -> Result<Self, StoreError> {
         let options = Self::session(options);
         let mut connection = Self::first_connection(&options).await?;
         migrations::POSTGRES.run(&mut connection).await?;
         connection.close().await?;
-        // Of one option that comes twice Postgres takes the second.
+        // If an option comes twice, Postgres takes the second.
         Ok(Self::lazily(options.options([("statement_timeout", statement_limit.as_millis().to_string())])))
     }
 
-    /// What every session of this program has.
+    /// Adds the settings of every session of this program.
     pub fn session(options: PgConnectOptions) -> PgConnectOptions {
-        // Errors reach the caller, who knows what they mean; an append of a second is no incident.
+        // Errors reach the caller, and an append of a second is no incident.
         options.application_name("headroom").options(SESSION).disable_statement_logging()
     }
 
-    /// A connection of its own: it says why it was refused, where a pool retries until it runs out of time.
+    /// Opens one connection, which reports why it is refused; a pool would retry until its time is over.
     pub async fn first_connection(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
         let connecting = tokio::time::timeout(CONNECT_WITHIN, PgConnection::connect_with(options)).await;
         let late = |_| StoreError::Unavailable { reason: format!("no answer within {} s", CONNECT_WITHIN.as_secs()) };
         Ok(connecting.map_err(late)??)
     }
 
-    /// Connects when it is asked for something.
+    /// A store that connects with its first query.
     pub fn lazily(options: PgConnectOptions) -> Self {
         let pool = |connections| PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WITHIN);
         let beats = pool(1).connect_lazy_with(options.clone());
@@ -111,7 +113,7 @@ impl PostgresStore {
         Ok(&self.pool)
     }
 
-    /// The connection that asks whether the server answers.
+    /// The connection for write proofs.
     #[expect(clippy::unnecessary_wraps, reason = "SQLite checks its file here")]
     pub fn pulse(&self) -> Result<&PgPool, StoreError> {
         Ok(&self.pulse)
@@ -120,7 +122,7 @@ impl PostgresStore {
     /// Begins a write that proves that the server takes writes.
     pub async fn begin_proof(&self) -> Result<Transaction<Postgres>, StoreError> {
         let mut transaction = Transaction::begin(&self.pulse, "BEGIN").await?;
-        // A service that proves at the same moment proves it for both.
+        // A service that writes its proof at the same moment proves it for both.
         sqlx::query("SET LOCAL lock_timeout = '1s'").execute(&mut *transaction).await?;
         Ok(transaction)
     }
@@ -131,7 +133,7 @@ impl PostgresStore {
         Transaction::begin(&self.pool, "BEGIN").await
     }
 
-    /// As [`begin`](Self::begin), for what may take long.
+    /// As [`begin`](Self::begin), with the time limit of [`LONG_STATEMENT`](crate::LONG_STATEMENT).
     pub async fn begin_long(&self) -> Result<Transaction<Postgres>, StoreError> {
         let mut transaction = self.begin().await?;
         raw_sql(LONG).execute(&mut *transaction).await?;
@@ -170,6 +172,7 @@ impl PostgresStore {
         &self.pulse
     }
 
+    /// Waits for running statements and closes all connections.
     pub async fn close_connections(&self) {
         self.pool.close().await;
         self.beats.close().await;
@@ -177,7 +180,8 @@ impl PostgresStore {
     }
 }
 
-/// Promotions are rare: one at a time, while reads go on. Not the cluster's lock, which an ingest may hold for long.
+/// Blocks other promotions; reads continue. Promotions are rare, and do not use the lock of the cluster, which an ingest may
+/// hold for long.
 pub(crate) async fn lock_promotions(connection: &mut PgConnection) -> Result<(), StoreError> {
     sqlx::query("LOCK TABLE promotions IN SHARE ROW EXCLUSIVE MODE").execute(connection).await?;
     Ok(())

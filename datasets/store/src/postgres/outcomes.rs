@@ -15,7 +15,7 @@ pub(crate) const BY_DAY: &str =
     "SELECT (floor(extract(epoch FROM ended_at) / 86400))::bigint AS day, guarantee_hours, kind, count(*) FROM outcomes
      WHERE cluster = $1 AND gpu_model = $2 AND ended_at >= $3 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
 
-/// Inserts the outcomes whose event is unknown. Returns each as it is stored, and whether it is new.
+/// Inserts the outcomes whose event is unknown. Returns the stored outcome of each event, and whether it is new.
 pub(crate) async fn record(
     connection: &mut PgConnection,
     outcomes: &[Outcome],
@@ -40,7 +40,7 @@ pub(crate) async fn insert(
     insert_new(connection, &outcomes.iter().collect::<Vec<_>>(), received_at).await.map(drop)
 }
 
-/// Inserts those whose event is unknown, and answers their ids.
+/// Inserts the outcomes whose event is unknown. Returns their event ids.
 async fn insert_new(
     connection: &mut PgConnection,
     outcomes: &[&Outcome],

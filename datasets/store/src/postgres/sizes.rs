@@ -2,19 +2,19 @@ use super::PostgresStore;
 use crate::StoreError;
 use crate::sizes::Integrity;
 
-/// Faults that are shown.
+/// Faults to report.
 const SHOWN: usize = 20;
 
 /// Bytes of the database.
 pub(crate) const SIZE_BYTES: &str = "SELECT pg_database_size(current_database())";
 
-/// Whether the pages and indexes of the database are as they were written.
+/// Checks that pages and indexes are intact.
 pub(crate) async fn integrity(store: &PostgresStore) -> Result<Vec<Integrity>, StoreError> {
     Ok(vec![store.checksums().await?, store.amcheck().await?])
 }
 
 impl PostgresStore {
-    /// Whether the server checks its pages when it reads them, and how often one was wrong.
+    /// The checksums with which the server verifies the pages that it reads, and its count of failures.
     async fn checksums(&self) -> Result<Integrity, StoreError> {
         let state: String =
             sqlx::query_scalar("SELECT current_setting('data_checksums')").fetch_one(&self.pool).await?;
@@ -25,18 +25,18 @@ impl PostgresStore {
         .await?;
         let faults = (failures > 0).then(|| format!("{failures} pages failed their checksum")).into_iter().collect();
         let unchecked =
-            (state != "on").then(|| "the server has none: pg_checksums --enable, while it is stopped".to_owned());
+            (state != "on").then(|| "data checksums are off; stop the server and run pg_checksums --enable".to_owned());
         Ok(Integrity { check: "data checksums".to_owned(), faults, unchecked })
     }
 
-    /// Every table and every B-tree, by the extension `amcheck`, where an administrator has installed it.
+    /// Checks every table and B-tree with the extension `amcheck`, if an administrator has installed it.
     async fn amcheck(&self) -> Result<Integrity, StoreError> {
         let check = "amcheck".to_owned();
         let is_there: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'amcheck')")
             .fetch_one(&self.pool)
             .await?;
         if !is_there {
-            let unchecked = Some("the extension is not installed: CREATE EXTENSION amcheck".to_owned());
+            let unchecked = Some("the extension is not installed; run CREATE EXTENSION amcheck".to_owned());
             return Ok(Integrity { check, faults: Vec::new(), unchecked });
         }
         let read = async {
@@ -68,9 +68,9 @@ impl PostgresStore {
                 faults.truncate(SHOWN);
                 Ok(Integrity { check, faults, unchecked: None })
             }
-            // The functions are for superusers unless they were granted.
+            // Only superusers may call the functions, unless they were granted.
             Err(sqlx::Error::Database(fault)) if fault.code().as_deref() == Some("42501") => {
-                let unchecked = Some(format!("{}: GRANT EXECUTE on its functions to this user", fault.message()));
+                let unchecked = Some(format!("{}; run GRANT EXECUTE on its functions for this user", fault.message()));
                 Ok(Integrity { check, faults: Vec::new(), unchecked })
             }
             Err(fault) => Err(fault.into()),

@@ -30,26 +30,26 @@ impl EtaStore for SqlStore {
 
     async fn apply_eta_move(&self, step: &EtaMove, spent: &[OutcomeId]) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
-        // 1. The coefficient, locked, is still the one that the move supposes.
+        // 1. Lock the coefficient, and check that it is the one from which the move starts.
         let stored_micro = lock_eta(&mut transaction, step).await?;
         if stored_micro != i64::from(step.from_micro) {
             return Err(moved_meanwhile(step, stored_micro));
         }
-        // 2. The move, and its outcomes, each for the first time.
+        // 2. Insert the move, and mark its outcomes, none of which may be marked.
         let id = insert_move(&mut transaction, step).await?;
         let ids: BTreeSet<i64> = spent.iter().map(|outcome| outcome.get()).collect();
         let unspent = spend(&mut transaction, step, &ids, id).await?;
         if unspent != ids.len() as u64 {
             return Err(spent_meanwhile(step, ids.len(), unspent));
         }
-        // 3. The new coefficient.
+        // 3. Write the new coefficient.
         set_eta(&mut transaction, step).await?;
         transaction.commit().await?;
         Ok(())
     }
 }
 
-/// The stored coefficient; one that has never moved starts at the value from which it moves now.
+/// Locks the coefficient and returns it. Before the first move it is the value from which this move starts.
 async fn lock_eta(connection: &mut SqlConnection, step: &EtaMove) -> Result<i64, StoreError> {
     sqlx::query(
         "INSERT INTO etas (cluster, gpu_model, eta_micro, moved_at) VALUES ($1, $2, $3, $4)

@@ -34,7 +34,7 @@ impl JournalStore for SqlStore {
         .await
         .map_err(unless_missing("cluster", &pool.cluster))?;
         transaction.commit().await?;
-        // One snapshot for all statements: entries must not be read beside the number of another.
+        // One snapshot for all statements: number, state and entries must fit together.
         let mut snapshot = self.begin_reading().await?;
         let placed: PlacedPool =
             sqlx::query_as::<_, PlacedRow>("SELECT * FROM placed_pools WHERE cluster = $1 AND gpu_model = $2")
@@ -67,7 +67,7 @@ impl JournalStore for SqlStore {
         now: UnixSeconds,
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
-        // First, since it locks the row of the cluster: a lock that others hold who never wait for this pool.
+        // Usage first, since it locks the row of the cluster: holders of that lock never wait for this pool.
         if !turn.usage.is_empty() {
             append_in(&mut transaction, &turn.usage).await?;
         }
@@ -154,7 +154,7 @@ impl JournalStore for SqlStore {
              WHERE pool_id = $1 AND seq > $2 AND events_json <> '' ORDER BY seq LIMIT $3",
         );
         let after = signed("number of an entry", after)?;
-        // Planned again each time: a plan that was made while the table was small reads all of it when it has grown.
+        // Planned again each time: a plan from the time when the table was small reads all of it after it has grown.
         let query = query.bind(id.0).bind(after).bind(i64::from(limit)).persistent(false);
         all(query.fetch_all(self.readers()).await?)
     }

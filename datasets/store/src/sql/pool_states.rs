@@ -66,7 +66,7 @@ impl PoolStateStore for SqlStore {
 
     async fn pool_state(&self, pool: &PoolId) -> Result<Option<ReceivedState>, StoreError> {
         let (cluster, gpu_model) = (pool.cluster.as_str(), pool.gpu_model.as_str());
-        // One snapshot for both statements: a state must not be read with the spot of another.
+        // One snapshot for both statements: a state and its spot GPUs must fit together.
         let mut snapshot = self.begin_reading().await?;
         let row: Option<StateRow> = sqlx::query_as(
             "SELECT cluster, gpu_model, capacity_milli, idle_milli, longest_quota_wait_s, as_of, received_at

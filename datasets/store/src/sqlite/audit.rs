@@ -4,8 +4,8 @@ use crate::stored::Stamp;
 use sqlx::SqliteConnection;
 use std::borrow::Borrow;
 
-/// Writes entries in the transaction of what they tell of, in their order. The statement is prepared once, and no network lies
-/// between.
+/// Writes entries in the transaction of the writes that they describe, in their order. One statement each: it is prepared once,
+/// and there is no network.
 pub(crate) async fn insert_all<R>(connection: &mut SqliteConnection, records: &[R]) -> Result<(), StoreError>
 where
     R: Borrow<AuditRecord> + Sync,

@@ -4,7 +4,7 @@ use crate::stored::{Span, span};
 use sqlx::SqliteConnection;
 use vocab::ClusterName;
 
-/// Answers where the cluster has usage rows. A transaction that writes is a lock on everything, so none is needed.
+/// The hours of the cluster that have usage rows. No lock: a transaction that writes locks the whole database.
 pub(crate) async fn require_cluster(connection: &mut SqliteConnection, name: &ClusterName) -> Result<Span, StoreError> {
     sqlx::query_as("SELECT first_hour, last_hour FROM clusters WHERE name = $1")
         .bind(name.as_str())
@@ -14,7 +14,7 @@ pub(crate) async fn require_cluster(connection: &mut SqliteConnection, name: &Cl
         .ok_or_else(|| StoreError::not_found(CLUSTER, name))?
 }
 
-/// Refuses the first cluster that is unknown.
+/// Refuses the first unknown cluster.
 pub(crate) async fn require_clusters(
     connection: &mut SqliteConnection,
     names: impl Iterator<Item = &ClusterName>,
@@ -25,7 +25,7 @@ pub(crate) async fn require_clusters(
     Ok(())
 }
 
-/// Nothing to lock: a transaction that writes has the whole database.
+/// Does nothing: a transaction that writes locks the whole database.
 pub(crate) async fn lock_clusters(
     _connection: &mut SqliteConnection,
     _names: impl Iterator<Item = &ClusterName>,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Opens the file as it stands; one that is not there stays away.
+/// Opens a file read-only; does not create a missing one.
 pub async fn inspect(path: &str) -> Result<Inspected, StoreError> {
     if !Path::new(path).exists() {
         return Err(StoreError::not_found("database file", &path));

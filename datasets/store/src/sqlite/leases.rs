@@ -19,7 +19,7 @@ pub(crate) async fn beat(store: &SqliteStore, held: &[Lease]) -> Result<Vec<Leas
     Ok(still)
 }
 
-/// Proves inside a transaction, which holds the lock of the database, that a lease is held.
+/// Proves that a lease is held, inside a transaction that holds the lock of the database.
 pub(crate) async fn prove(connection: &mut SqliteConnection, lease: &Lease) -> Result<(), StoreError> {
     let query = sqlx::query("SELECT 1 FROM leases WHERE cluster = $1 AND epoch = $2 AND NOT released");
     let query = query.bind(lease.cluster.as_str()).bind(signed("epoch", lease.epoch)?);

@@ -1,4 +1,4 @@
-//! SQLite: its file, its connections and transactions, and the SQL that it alone understands.
+//! SQLite: its file, its connections and transactions, and the statements that differ from those of Postgres.
 
 pub(crate) mod audit;
 mod clusters;
@@ -22,24 +22,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vocab::ClusterName;
 
-/// How long to wait for a writer in another process.
+/// Longest wait for a writer in another process.
 const BUSY_WITHIN: Duration = Duration::from_secs(5);
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
-/// How long to wait for a writer in this process: an ingest of a year may be at work.
+/// Longest wait for a writer in this process, such as the ingest of a year.
 const WRITER_WITHIN: Duration = Duration::from_secs(30);
-/// Enough for requests next to a load, each of which is a thread of its own.
+/// Enough for requests beside a load. Each reader is a thread.
 const READERS: u32 = 4;
 
 /// An SQLite database, as [`Store`] sees it.
 #[derive(Clone)]
 pub(crate) struct SqliteStore {
+    /// The one connection for writes.
     pub writer: SqlitePool,
+    /// Connections for reads.
     pub readers: SqlitePool,
-    /// What was opened; `None` where nothing is written.
+    /// The file that was opened; `None` if the store is read-only.
     file: Option<Arc<DatabaseFile>>,
-    /// What every write proves.
+    /// The lease that every write proves.
     pub lease: Option<Lease>,
-    /// The entry of the audit that is a part of every write.
+    /// The audit entry that is a part of the write.
     pub audit: Option<Arc<AuditRecord>>,
 }
 
@@ -50,21 +52,22 @@ pub(crate) type SqlTransaction = Transaction<Sqlite>;
 pub(crate) const BACKEND: Backend = Backend::Sqlite;
 
 impl SqliteStore {
+    /// Opens a file, creates it if it is missing, and migrates the schema.
     pub async fn connect(path: &str, statement_limit: Duration) -> Result<Self, StoreError> {
         let options = Self::options(path)
             .busy_timeout(BUSY_WITHIN.min(statement_limit))
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            // In WAL mode, NORMAL may lose the last commits when the power fails: what was acknowledged must stay.
+            // In WAL mode, NORMAL may lose the last commits when the power fails: acknowledged writes must stay.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true);
         let writer = open_writer(&options).await?;
         migrate(&writer).await?;
         let file = DatabaseFile::opened(path)?;
-        // From here on a file that is missing was deleted: a new one in its place would be a database without content.
+        // From now on a missing file was deleted: a new one in its place would be an empty database.
         let options = options.create_if_missing(false);
         writer.set_connect_options(options.clone());
-        // One stays open: while the disk is full no first connection can be opened, since it makes a file beside the database.
+        // One stays open: a first connection creates a file beside the database, which a full disk refuses.
         let readers = SqlitePoolOptions::new().max_connections(READERS).min_connections(1).acquire_timeout(BUSY_WITHIN);
         let readers = readers.connect_lazy_with(options.pragma("query_only", "on"));
         let store = Self { writer, readers, file: Some(Arc::new(file)), lease: None, audit: None };
@@ -72,13 +75,13 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// A file as it is.
+    /// Options for every connection to a file.
     pub fn options(path: &str) -> SqliteConnectOptions {
-        // Errors reach the caller, who knows what they mean; an append of a second is no incident.
+        // Errors reach the caller, and an append of a second is no incident.
         SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_WITHIN).disable_statement_logging()
     }
 
-    /// Opens the file when it is asked for something.
+    /// A store that opens the file with its first query.
     pub fn lazily(options: SqliteConnectOptions) -> Self {
         let pool = || SqlitePoolOptions::new().max_connections(1).acquire_timeout(BUSY_WITHIN);
         let writer = pool().connect_lazy_with(options.clone());
@@ -91,7 +94,7 @@ impl SqliteStore {
         &self.readers
     }
 
-    /// Connections for reads, of a file that is still the one that was opened, and a database.
+    /// Connections for reads, after a check that the file is the one that was opened, and a database.
     pub fn pulse(&self) -> Result<&SqlitePool, StoreError> {
         self.check_file()?;
         Ok(&self.readers)
@@ -103,7 +106,7 @@ impl SqliteStore {
         self.begin_unproved().await
     }
 
-    /// As [`begin`](Self::begin): a statement has no limit here.
+    /// As [`begin`](Self::begin): statements have no time limit here.
     pub async fn begin_long(&self) -> Result<Transaction<Sqlite>, StoreError> {
         self.begin().await
     }
@@ -119,7 +122,7 @@ impl SqliteStore {
         Transaction::begin(&self.readers, "BEGIN").await
     }
 
-    /// The connection that writes, to the file that was opened.
+    /// The connection for writes, after a check that the file is the one that was opened.
     pub fn writer(&self) -> Result<&SqlitePool, StoreError> {
         self.file.as_deref().map_or(Ok(()), DatabaseFile::check)?;
         Ok(&self.writer)
@@ -145,6 +148,7 @@ impl SqliteStore {
         &self.readers
     }
 
+    /// Waits for running statements and closes all connections.
     pub async fn close_connections(&self) {
         self.readers.close().await;
         self.writer.close().await;
@@ -156,7 +160,7 @@ impl SqliteStore {
     }
 }
 
-/// Nothing to lock: a transaction that writes has the whole database.
+/// Does nothing: a transaction that writes locks the whole database.
 pub(crate) async fn lock_promotions(_connection: &mut SqliteConnection) -> Result<(), StoreError> {
     Ok(())
 }
@@ -169,7 +173,7 @@ pub(crate) async fn copy(path: &str, file: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Brings a file up to date, inside one transaction, since the migrator itself takes no lock on SQLite.
+/// Migrates the schema in one transaction, since the migrator itself takes no lock on SQLite.
 async fn migrate(writer: &SqlitePool) -> Result<(), StoreError> {
     let mut connection = writer.acquire().await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -178,7 +182,8 @@ async fn migrate(writer: &SqlitePool) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Where several programs turn a new file to WAL at once, SQLite tells all but one that it is busy, without waiting.
+/// Opens the connection for writes. If several programs switch a new file to WAL at once, SQLite refuses all but one as busy,
+/// without waiting; so this tries again.
 async fn open_writer(options: &SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
     let deadline = Instant::now() + BUSY_WITHIN;
     loop {

@@ -14,7 +14,7 @@ pub(crate) const LOCK_OUTCOME: &str =
 pub(crate) const BY_DAY: &str = "SELECT ended_at / 86400 AS day, guarantee_hours, kind, count(*) FROM outcomes
      WHERE cluster = $1 AND gpu_model = $2 AND ended_at >= $3 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
 
-/// Inserts the outcomes whose event is unknown. Returns each as it is stored, and whether it is new.
+/// Inserts the outcomes whose event is unknown. Returns the stored outcome of each event, and whether it is new.
 pub(crate) async fn record(
     connection: &mut SqliteConnection,
     outcomes: &[Outcome],
@@ -41,7 +41,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Whether the event was unknown.
+/// Inserts an outcome if its event is unknown. Returns whether it did.
 async fn insert_one(
     connection: &mut SqliteConnection,
     outcome: &Outcome,

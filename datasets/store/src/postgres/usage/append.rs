@@ -1,8 +1,8 @@
-//! The rows of one cluster, inside the transaction that holds its lock.
+//! Appends the rows of one cluster, inside the transaction that holds its lock.
 //!
-//! Under that lock no other append touches its series, so what is not there now will not be there a moment later: rows
-//! that cannot be there yet are copied straight into the table, the rest through a temporary table and a merge, and
-//! neither needs ON CONFLICT, which takes twice the time.
+//! Under that lock no other append writes its series, so a missing row stays missing. Rows that cannot exist yet are
+//! copied straight into the table, the rest through a temporary table and a merge. Neither needs ON CONFLICT, which takes
+//! twice the time.
 
 use super::fill::fill;
 use crate::StoreError;
@@ -18,7 +18,7 @@ struct Ids {
     new: Vec<bool>,
 }
 
-/// What was written: how much, and to which series.
+/// Numbers of written rows, and their series.
 #[derive(Default)]
 struct Written {
     inserted: u64,
@@ -68,7 +68,7 @@ async fn append_usage(
     Ok(batch.merged(written.inserted, written.changed))
 }
 
-/// Finds the ids of the series, and makes those that are new.
+/// Finds the ids of the series, and creates new series.
 async fn resolve(connection: &mut PgConnection, cluster: &ClusterName, batch: &Batch<'_>) -> Result<Ids, StoreError> {
     let found = find(connection, cluster, &batch.series).await?;
     let new: Vec<bool> = found.iter().map(Option::is_none).collect();
@@ -88,7 +88,7 @@ async fn resolve(connection: &mut PgConnection, cluster: &ClusterName, batch: &B
     .execute(&mut *connection)
     .await?;
     let ids: Vec<i32> = find(connection, cluster, &batch.series).await?.into_iter().flatten().collect();
-    debug_assert_eq!(ids.len(), new.len(), "what was absent has just been made");
+    debug_assert_eq!(ids.len(), new.len(), "absent series were just created");
     Ok(Ids { ids, new })
 }
 
@@ -111,7 +111,7 @@ fn names(series: &SeriesId) -> (&str, &str) {
     (series.pool.gpu_model.as_str(), series.organization.as_str())
 }
 
-/// Replaces the rows that differ and inserts those that are not there, all of them between the hours of `span`.
+/// Replaces rows that differ and inserts missing ones, all of them between the hours of `span`.
 async fn merge(
     connection: &mut PgConnection,
     rows: &[Row],
@@ -146,8 +146,8 @@ async fn merge(
     Ok(())
 }
 
-/// Runs one half of a merge: adds the series that it touched, and answers how many rows it wrote. Planned anew each
-/// time, since the hours of the span decide which partitions are read.
+/// Runs one half of a merge: adds the series that it wrote to `series`, and returns the number of written rows. Planned
+/// again each time, since the hours of the span decide which partitions are read.
 async fn run(
     connection: &mut PgConnection,
     statement: &'static str,
@@ -188,14 +188,14 @@ async fn append_capacity(
     Ok(batch.merged_capacity(inserted, changed))
 }
 
-/// A new version, and bounds that include the rows.
+/// Raises the version of the cluster, and widens its bounds to the rows.
 async fn note_change(
     connection: &mut PgConnection,
     cluster: &ClusterName,
     span: Span,
     demand_span: Span,
 ) -> Result<(), StoreError> {
-    // LEAST and GREATEST pass over NULL.
+    // LEAST and GREATEST ignore NULL.
     sqlx::query(
         "UPDATE clusters SET usage_version = usage_version + 1,
              first_hour = LEAST(first_hour, $2), last_hour = GREATEST(last_hour, $3),

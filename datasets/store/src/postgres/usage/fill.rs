@@ -1,4 +1,4 @@
-//! Rows into a table: many by COPY in its binary format, which neither side has to print or parse:
+//! Fills a table with rows: many by COPY in its binary format, which neither side has to print or parse:
 //! <https://www.postgresql.org/docs/current/sql-copy.html>.
 
 use crate::StoreError;
@@ -14,7 +14,7 @@ const ROW_BYTES: usize = 2 + (4 + 8) + (4 + 8) + (4 + 4);
 /// Rows sent at once: half a megabyte, so that both sides work at the same time.
 const ROWS_PER_MESSAGE: usize = 16_384;
 
-/// Up to here one INSERT is faster: a COPY is several messages that the server does not answer one by one, and since
+/// Up to this number one INSERT is faster: a COPY is several messages without an answer to each, and since
 /// the driver leaves Nagle's algorithm on, the last of them waits up to 40 ms for the acknowledgement of the first.
 pub const ROWS_BY_INSERT: usize = 16_384;
 

@@ -48,7 +48,7 @@ pub(crate) async fn append_in(connection: &mut PgConnection, rows: &[UsageRow]) 
     append_batches(connection, &batch::by_cluster(rows, &[])?).await.map(drop)
 }
 
-/// Hands out the rows of a cluster, series by series.
+/// Passes the rows of a cluster to `sink`, series by series.
 pub(crate) async fn load(
     store: &PostgresStore,
     cluster: &ClusterName,
@@ -61,8 +61,8 @@ pub(crate) async fn load(
     // Grouping by sorting: a hash table would hold the arrays of all series at once.
     sqlx::query("SET LOCAL enable_hashagg = off").execute(&mut *snapshot).await?;
     require_clusters(&mut snapshot, [cluster].into_iter()).await?;
-    // One row for each series: as arrays, hours travel without the cost of a row each. IS TRUE keeps the filter on
-    // series away from the index, whose key begins with the hour: used for both, it is read once for each series.
+    // One row for each series: arrays save the cost of a row for each hour. IS TRUE keeps the filter on series away from
+    // the index, whose key begins with the hour: with both filters, Postgres would read it once for each series.
     let query = sqlx::query_as::<_, (String, String, Vec<Stamp>, Vec<i64>)>(
         "WITH loaded AS MATERIALIZED (
              SELECT series_id, array_agg(hour) AS hours, array_agg(demand_milli) AS demands FROM usage
@@ -80,7 +80,7 @@ pub(crate) async fn load(
     .persistent(false);
     let mut rows = query.fetch(&mut *snapshot);
     while let Some((gpu_model, organization, hours, demands)) = rows.try_next().await? {
-        hand_out(&series(cluster.as_str(), &gpu_model, &organization)?, &hours, &demands, sink)?;
+        pass_on(&series(cluster.as_str(), &gpu_model, &organization)?, &hours, &demands, sink)?;
     }
     Ok(())
 }
@@ -113,7 +113,7 @@ pub(crate) async fn delete_before(store: &PostgresStore, before: HourStart) -> R
     Ok(deleted)
 }
 
-/// Locks the clusters in order, makes the months that are missing, and writes.
+/// Locks the clusters in order, creates missing partitions, and writes.
 async fn append_batches(
     connection: &mut PgConnection,
     batches: &BTreeMap<&ClusterName, Batch<'_>>,
@@ -131,8 +131,8 @@ async fn append_batches(
     Ok(report)
 }
 
-/// Hands out one series by hour: the query plan decides the order of the hours within an array.
-fn hand_out(series: &SeriesId, hours: &[Stamp], demands: &[i64], sink: UsageSink<'_>) -> Result<(), StoreError> {
+/// Passes one series to `sink`, by hour: the query plan decides the order of the hours within an array.
+fn pass_on(series: &SeriesId, hours: &[Stamp], demands: &[i64], sink: UsageSink<'_>) -> Result<(), StoreError> {
     let mut rows: Vec<(HourStart, i64)> = Vec::with_capacity(hours.len());
     for (hour, demand) in hours.iter().zip(demands) {
         rows.push((hour.hour()?, *demand));
@@ -144,14 +144,14 @@ fn hand_out(series: &SeriesId, hours: &[Stamp], demands: &[i64], sink: UsageSink
     Ok(())
 }
 
-/// After rows before an hour are gone: for every cluster that had some, a new version and the bounds of what is left.
-/// The bounds are exact, so a cluster without a row before the hour has lost nothing.
+/// After the deletion of rows before an hour: raises the version of each cluster that lost rows, and computes its bounds
+/// again. The bounds are exact, so a cluster without a row before the hour has lost nothing.
 async fn move_bounds(connection: &mut PgConnection, before: HourStart) -> Result<(), StoreError> {
     let losing = sqlx::query_scalar::<_, String>("SELECT name FROM clusters WHERE first_hour < $1");
     for cluster in losing.bind(Stamp::from(before)).fetch_all(&mut *connection).await? {
-        let first_hour = first_hour_left(connection, &cluster, before, "last_hour", "true").await?;
+        let first_hour = first_remaining_hour(connection, &cluster, before, "last_hour", "true").await?;
         let first_demand_hour =
-            first_hour_left(connection, &cluster, before, "last_demand_hour", "organization <> '*'").await?;
+            first_remaining_hour(connection, &cluster, before, "last_demand_hour", "organization <> '*'").await?;
         sqlx::query(
             "UPDATE clusters SET usage_version = usage_version + 1,
                  first_hour = $2, last_hour = CASE WHEN $2 IS NOT NULL THEN last_hour END,
@@ -167,9 +167,9 @@ async fn move_bounds(connection: &mut PgConnection, before: HourStart) -> Result
     Ok(())
 }
 
-/// `last` is the column of the last hour of such rows: where it is gone too, nothing has to be searched. Otherwise the
-/// search stops at the first row that it meets, mostly at once.
-async fn first_hour_left(
+/// The first remaining hour of a cluster. `last` is the column of the last hour of such rows: if that hour is gone too,
+/// there is nothing to search. Otherwise the search stops at the first row that it finds, mostly at once.
+async fn first_remaining_hour(
     connection: &mut PgConnection,
     cluster: &str,
     before: HourStart,

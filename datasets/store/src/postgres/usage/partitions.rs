@@ -5,12 +5,12 @@ use crate::stored::Stamp;
 use sqlx::{AssertSqlSafe, PgConnection};
 use vocab::HourStart;
 
-/// Whoever makes or drops partitions holds this advisory lock until the end of his transaction; taken after the locks
-/// of clusters. The number is any that no one else uses: the letters "usage".
+/// The advisory lock of transactions that create or drop partitions, taken after the locks of clusters. Any unique number
+/// serves: these are the letters "usage".
 const LOCK: i64 = 0x75_73_61_67_65;
 
 row! {
-    /// A month and its ends, as SQL writes them.
+    /// A month and its bounds, as SQL texts.
     struct Month {
         partition: String,
         first: String,
@@ -18,8 +18,8 @@ row! {
     }
 }
 
-/// Makes the partitions that the hours need. Concurrent appends go on: attaching a partition does not keep others from
-/// reading and writing the table, where CREATE TABLE … PARTITION OF would.
+/// Creates the partitions that the hours need. Concurrent appends continue: to attach a partition does not block readers and
+/// writers of the table, as CREATE TABLE … PARTITION OF would.
 pub async fn ensure(connection: &mut PgConnection, hours: &[Stamp]) -> Result<(), StoreError> {
     if missing(connection, hours).await?.is_empty() {
         return Ok(());
@@ -35,10 +35,10 @@ pub async fn ensure(connection: &mut PgConnection, hours: &[Stamp]) -> Result<()
     Ok(())
 }
 
-/// Drops the partitions that end at the hour or before, and answers how many rows they had.
+/// Drops the partitions that end at the hour or before. Returns the number of their rows.
 pub async fn drop_before(connection: &mut PgConnection, before: HourStart) -> Result<u64, StoreError> {
     lock(connection).await?;
-    // Dropping waits for all readers of the table, and new ones wait for it: not for long.
+    // DROP waits for all readers of the table, and new readers wait for it: limit that.
     sqlx::query("SET LOCAL lock_timeout = '5s'").execute(&mut *connection).await?;
     // A partition of an earlier month than the hour's ends at the hour or before; names sort as months do.
     let query = sqlx::query_scalar::<_, String>(

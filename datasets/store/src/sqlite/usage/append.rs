@@ -1,5 +1,5 @@
-//! The rows of one cluster, inside a transaction that writes and is therefore alone: what is stored is read, compared
-//! here, and only what differs is written.
+//! Appends the rows of one cluster, inside the only transaction that writes: it reads stored rows, compares them here, and
+//! writes only those that differ.
 
 use crate::StoreError;
 use crate::stored::{Span, Stamp, milli};
@@ -26,7 +26,7 @@ pub async fn append(
     Ok(AppendReport { usage, capacity })
 }
 
-/// `old` is where the cluster has rows already.
+/// Appends usage rows; `old` are the hours in which the cluster has rows already.
 async fn append_usage(connection: &mut SqliteConnection, batch: &Batch<'_>, old: Span) -> Result<Merged, StoreError> {
     let mut rows = batch.rows.clone();
     rows.sort_unstable_by_key(|row| (row.series, row.hour));
@@ -57,7 +57,7 @@ async fn append_usage(connection: &mut SqliteConnection, batch: &Batch<'_>, old:
     Ok(batch.merged(inserted, changed))
 }
 
-/// The id of the series, and whether it was made just now.
+/// The id of a series, created if it is new, and whether it is new.
 async fn resolve(connection: &mut SqliteConnection, series: &SeriesId) -> Result<(i64, bool), StoreError> {
     let names = [series.pool.cluster.as_str(), series.pool.gpu_model.as_str(), series.organization.as_str()];
     let [cluster, gpu_model, organization] = names;
@@ -74,7 +74,7 @@ async fn resolve(connection: &mut SqliteConnection, series: &SeriesId) -> Result
     Ok((making.bind(cluster).bind(gpu_model).bind(organization).fetch_one(connection).await?, true))
 }
 
-/// Hours, in seconds since 1970, and amounts.
+/// Stored rows of a series: hours, in seconds since 1970, and amounts.
 async fn stored(
     connection: &mut SqliteConnection,
     id: i64,
@@ -94,7 +94,7 @@ async fn upsert(connection: &mut SqliteConnection, rows: &[(i64, Row)]) -> Resul
         "INSERT INTO usage (series_id, hour, demand_milli) VALUES {places}
          ON CONFLICT (series_id, hour) DO UPDATE SET demand_milli = excluded.demand_milli"
     );
-    // Kept prepared for full chunks only: a statement for each number of rows would push out all others.
+    // Prepared for full chunks only: a statement for each number of rows would evict all others from the cache.
     let mut query = sqlx::query(AssertSqlSafe(statement)).persistent(rows.len() == ROWS_PER_STATEMENT);
     for (id, row) in rows {
         query = query.bind(id).bind(row.hour.unix_s()).bind(milli(row.demand));
@@ -124,14 +124,14 @@ async fn append_capacity(connection: &mut SqliteConnection, batch: &Batch<'_>) -
     Ok(batch.merged_capacity(inserted, changed))
 }
 
-/// A new version, and bounds that include the rows.
+/// Raises the version of the cluster, and widens its bounds to the rows.
 async fn note_change(
     connection: &mut SqliteConnection,
     cluster: &ClusterName,
     span: Span,
     demand_span: Span,
 ) -> Result<(), StoreError> {
-    // min and max of several values answer NULL where one of them is: either side may have no bound yet.
+    // min and max of several values are NULL if one of them is: either side may have no bound yet.
     sqlx::query(
         "UPDATE clusters SET usage_version = usage_version + 1,
              first_hour = coalesce(min(first_hour, $2), first_hour, $2),

@@ -28,7 +28,7 @@ pub(crate) async fn append_in(connection: &mut SqliteConnection, rows: &[UsageRo
     append_batches(connection, &batch::by_cluster(rows, &[])?).await.map(drop)
 }
 
-/// Hands out the rows of a cluster, series by series.
+/// Passes the rows of a cluster to `sink`, series by series.
 pub(crate) async fn load(
     store: &SqliteStore,
     cluster: &ClusterName,
@@ -91,8 +91,8 @@ async fn append_batches(
     Ok(report)
 }
 
-/// After rows before an hour are gone: for every cluster that had some, a new version and the bounds of what is left.
-/// The bounds are exact, so a cluster without a row before the hour has lost nothing.
+/// After the deletion of rows before an hour: raises the version of each cluster that lost rows, and computes its bounds
+/// again. The bounds are exact, so a cluster without a row before the hour has lost nothing.
 async fn move_bounds(connection: &mut SqliteConnection, before: HourStart) -> Result<(), StoreError> {
     sqlx::query(
         "UPDATE clusters SET usage_version = usage_version + 1,
