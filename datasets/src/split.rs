@@ -61,7 +61,7 @@ pub struct TimeSplit {
 
 impl TimeSplit {
     /// A week shows each hour of the week once.
-    pub const VALIDATION_HOURS: usize = 168;
+    pub const VALIDATION_HOURS: usize = vocab::HOURS_PER_WEEK as usize;
     /// Fewer training issue times than this are no basis: a day shows each hour of the day once.
     const LEAST_ISSUES: usize = 24;
 

@@ -21,7 +21,7 @@ use wire::{
     ServedExtreme, TaskDetail,
 };
 
-const DAY_S: i64 = 86_400;
+const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 /// Broken promises that are told one by one.
 const TOLD: u32 = 50;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use store::{AuditOf, Size, Store, StoreError};
 use vocab::UnixSeconds;
 
-const DAY_S: i64 = 86_400;
+const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 /// Models look back 35 days: usage that is younger is not forgotten.
 pub const LEAST_USAGE_DAYS: u32 = 36;
 /// How often the size is noted, and what is old is looked for.

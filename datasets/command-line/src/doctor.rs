@@ -5,8 +5,7 @@ use crate::{colours_on_stdout, print_json, print_text};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
-
-const SECONDS_PER_DAY: i64 = 86_400;
+use vocab::{SECONDS_PER_DAY, SECONDS_PER_HOUR};
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -156,7 +155,7 @@ pub fn span(seconds: i64) -> String {
     match seconds.abs() {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
+        7_200..172_800 => format!("{} h", seconds / SECONDS_PER_HOUR),
         _ => format!("{} days", seconds / SECONDS_PER_DAY),
     }
 }

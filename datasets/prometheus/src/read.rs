@@ -8,7 +8,7 @@ use crate::gaps::{Gap, Span, Why};
 use crate::hours::{Collector, Rhythm};
 use crate::settings::Source;
 use std::collections::BTreeSet;
-use vocab::{CapacityRow, HourStart, SeriesId, UsageRow};
+use vocab::{CapacityRow, HOURS_PER_WEEK, HourStart, SECONDS_PER_HOUR, SeriesId, UsageRow};
 
 /// Points of a series in one answer. Prometheus refuses more than 11,000.
 const POINTS: i64 = 10_000;
@@ -19,7 +19,7 @@ const FAILED_PARTS: u32 = 2;
 
 /// Hours before those that are asked for: a series that had demand in them, and is no longer known, counts as zero. A week:
 /// forecasts take two days at zero for a sign that an organization has left, and then nothing need be written of it any more.
-pub const KNOWN_HOURS: i64 = 168;
+pub const KNOWN_HOURS: i64 = HOURS_PER_WEEK;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,7 @@ struct Parts {
 
 impl Parts {
     fn of(span: Span, source: &Source) -> Self {
-        let hours = (POINTS * i64::from(source.step_s) / vocab::SECONDS_PER_HOUR).max(1);
+        let hours = (POINTS * i64::from(source.step_s) / SECONDS_PER_HOUR).max(1);
         let mut open = Vec::new();
         let mut from = span.from;
         while from < span.until {

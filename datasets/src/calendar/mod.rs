@@ -70,7 +70,7 @@ pub struct HourFeatures {
 }
 
 impl HourFeatures {
-    pub const HOURS_OF_DAY: usize = 24;
+    pub const HOURS_OF_DAY: usize = vocab::HOURS_PER_DAY as usize;
     pub const WEEKDAYS: usize = 7;
 }
 

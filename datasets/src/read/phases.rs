@@ -8,7 +8,7 @@ use std::path::Path;
 /// The header.
 pub const PHASE_COLUMNS: [&str; 4] = ["model", "load_s", "load_large_s", "save_s"];
 /// A day: a phase that takes longer is a mistake.
-const MOST_MS: u64 = 86_400_000;
+const MOST_MS: u64 = vocab::SECONDS_PER_DAY as u64 * 1_000;
 
 /// The phases of one model.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::f64::consts::TAU;
-use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, Organization, PoolId, SeriesId, UsageRow};
-
-const HOURS_PER_DAY: i64 = 24;
-const HOURS_PER_WEEK: i64 = 168;
+use vocab::{
+    ClusterName, GpuModel, HOURS_PER_DAY, HOURS_PER_WEEK, HourStart, MilliGpus, Organization, PoolId, SeriesId,
+    UsageRow,
+};
 
 /// What to make up.
 #[derive(Debug, Clone)]

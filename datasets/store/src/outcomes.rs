@@ -256,7 +256,7 @@ pub(crate) fn eta_outcomes(rows: &[UnspentRow], newest: Option<Stamp>) -> Result
 }
 
 /// Seconds of a day of UTC.
-pub(crate) const DAY_S: i64 = 86_400;
+pub(crate) const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 
 /// From rows of day since 1970, hours, kind and count.
 pub(crate) fn counts_by_day(rows: &[(i64, i64, String, i64)]) -> Result<Vec<OutcomeCount>, StoreError> {

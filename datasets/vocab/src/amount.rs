@@ -2,6 +2,13 @@
 
 use std::fmt;
 
+/// Smallest standard deviation of a forecast, in GPUs: one thousandth, the grid of [`MilliGpus`]. Demand is measured on
+/// this grid, so a smaller deviation would claim more than the measurement shows, and zero has no density.
+pub const LEAST_STDDEV_GPUS: f64 = 1.0 / PER_GPU;
+
+/// [`MilliGpus::PER_GPU`] as a float.
+const PER_GPU: f64 = MilliGpus::PER_GPU as f64;
+
 /// Why a number of GPUs was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AmountError {
@@ -23,15 +30,17 @@ impl MilliGpus {
     /// A billion GPUs. Far above any fleet, and low enough that a sum over a million amounts stays inside 64 bits and
     /// that each amount is exact as a 64-bit float.
     pub const MAX_GPUS: u64 = 1_000_000_000;
+    /// Thousandths of one GPU: the grid on which GPUs are counted.
+    pub const PER_GPU: u64 = 1_000;
     pub const ZERO: Self = Self(0);
     pub const MAX: Self = Self(Self::MAX_MILLI);
-    const MAX_MILLI: u64 = Self::MAX_GPUS * 1_000;
+    const MAX_MILLI: u64 = Self::MAX_GPUS * Self::PER_GPU;
 
     /// # Errors
     /// [`AmountError::TooLarge`] above [`Self::MAX_GPUS`].
     pub fn from_milli(milli: u64) -> Result<Self, AmountError> {
         if milli > Self::MAX_MILLI {
-            return Err(AmountError::TooLarge { gpus: milli as f64 / 1_000.0 });
+            return Err(AmountError::TooLarge { gpus: milli as f64 / PER_GPU });
         }
         Ok(Self(milli))
     }
@@ -39,7 +48,7 @@ impl MilliGpus {
     /// Whole GPUs; always representable, since a `u32` of thousands is far below the limit of 64 bits.
     #[must_use]
     pub const fn from_gpus(gpus: u32) -> Self {
-        Self(gpus as u64 * 1_000)
+        Self(gpus as u64 * Self::PER_GPU)
     }
 
     /// The nearest thousandth; for what was measured and averaged, such as the answers of Prometheus.
@@ -57,7 +66,7 @@ impl MilliGpus {
     /// As [`Self::nearest`], and [`AmountError::OffGrid`] beyond 10⁻¹⁰ GPUs (relative 10⁻¹⁵ of large ones) from a thousandth.
     pub fn exact(gpus: f64) -> Result<Self, AmountError> {
         let nearest = Self::nearest(gpus)?;
-        let scaled = gpus * 1_000.0;
+        let scaled = gpus * PER_GPU;
         if (scaled - nearest.0 as f64).abs() > (scaled * 1e-15).max(1e-7) {
             return Err(AmountError::OffGrid { gpus, nearest });
         }
@@ -89,7 +98,7 @@ impl MilliGpus {
         if gpus < 0.0 {
             return Err(AmountError::Negative { gpus });
         }
-        let milli = round(gpus * 1_000.0);
+        let milli = round(gpus * PER_GPU);
         if milli > Self::MAX_MILLI as f64 {
             return Err(AmountError::TooLarge { gpus });
         }
@@ -104,7 +113,7 @@ impl MilliGpus {
     /// Exact: every amount is below 2⁵³ thousandths.
     #[must_use]
     pub fn as_gpus(self) -> f64 {
-        self.0 as f64 / 1_000.0
+        self.0 as f64 / PER_GPU
     }
 
     #[must_use]
@@ -154,7 +163,7 @@ impl MilliGpus {
 
 impl fmt::Display for MilliGpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:03}", self.0 / 1_000, self.0 % 1_000)
+        write!(f, "{}.{:03}", self.0 / Self::PER_GPU, self.0 % Self::PER_GPU)
     }
 }
 

@@ -15,7 +15,7 @@ mod time;
 mod topology;
 mod usage;
 
-pub use amount::{AmountError, MilliGpus};
+pub use amount::{AmountError, LEAST_STDDEV_GPUS, MilliGpus};
 pub use forecast::{DemandForecast, ForecastError, ForecastOrigin, QUANTILE_LEVELS, StepForecast};
 pub use ids::{
     CalendarName, ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId,
@@ -26,6 +26,9 @@ pub use overrides::{Override, OverrideId, OverrideKind};
 pub use pool::{CapacityRow, Outcome, OutcomeKind, PlacedBy, PoolState, spot_of_at_least};
 pub use rate::{GuaranteeRate, RateError};
 pub use task::{Task, TaskClass, TaskError};
-pub use time::{HorizonError, HorizonHours, HourError, HourStart, SECONDS_PER_HOUR, UnixSeconds};
+pub use time::{
+    HOURS_PER_DAY, HOURS_PER_WEEK, HorizonError, HorizonHours, HourError, HourStart, SECONDS_PER_DAY, SECONDS_PER_HOUR,
+    UnixSeconds,
+};
 pub use topology::{Affinity, Domain, List, ListError, NumaNode, Strictness, Topology, TopologyError, gpu_mask};
 pub use usage::UsageRow;

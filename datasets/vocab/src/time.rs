@@ -2,7 +2,14 @@
 
 use std::fmt;
 
+/// Seconds of one hour. The only home of this number: hours of usage, forecasts and guarantees are counted by it.
 pub const SECONDS_PER_HOUR: i64 = 3_600;
+/// Seconds of one day in UTC, which has no leap seconds in Unix time. A local day may have 23 or 25 hours.
+pub const SECONDS_PER_DAY: i64 = HOURS_PER_DAY * SECONDS_PER_HOUR;
+/// Hours of one day in UTC, the shorter of the two periods of GPU demand.
+pub const HOURS_PER_DAY: i64 = 24;
+/// Hours of one week, the longer of the two periods of GPU demand, and the longest horizon.
+pub const HOURS_PER_WEEK: i64 = 7 * HOURS_PER_DAY;
 
 /// Hours are kept between 1970 and 2200: outside, a timestamp is a mistake in its unit.
 const LAST_HOUR: i64 = (2_200 - 1_970) * 8_766;
@@ -79,9 +86,9 @@ impl UnixSeconds {
 /// RFC 3339 in UTC, to the second.
 impl fmt::Display for UnixSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil_from_days(self.0.div_euclid(86_400));
-        let second = self.0.rem_euclid(86_400);
-        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+        let (year, month, day) = civil_from_days(self.0.div_euclid(SECONDS_PER_DAY));
+        let second = self.0.rem_euclid(SECONDS_PER_DAY);
+        let (hour, minute, second) = (second / SECONDS_PER_HOUR, second / 60 % 60, second % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
 }
@@ -153,7 +160,7 @@ pub struct HorizonHours(u8);
 
 impl HorizonHours {
     /// One week: past it, hourly demand is a matter of planning, not of quota.
-    pub const MAX: u8 = 168;
+    pub const MAX: u8 = HOURS_PER_WEEK as u8;
     pub const ONE: Self = Self(1);
 
     /// # Errors

@@ -3,14 +3,12 @@
 use super::mean;
 use crate::forecasts::{ForecastRow, ROUNDING_GPUS};
 use forecaster::gaussian;
-use vocab::QUANTILE_LEVELS;
+use vocab::{LEAST_STDDEV_GPUS, QUANTILE_LEVELS};
 
 /// Levels of the curve: 0.05, 0.10, … 0.95.
 const LEVELS: u32 = 19;
 /// Bars of the PIT histogram.
 pub const PIT_BINS: usize = 20;
-/// Deviations are floored here, in GPUs, as for CRPS.
-const LEAST_STDDEV_GPUS: f64 = 1e-3;
 
 /// Promised level against the share of hours that stayed below.
 pub struct Curve {

@@ -249,7 +249,7 @@ async fn want(
 
 /// What spot may hold in each pool: the quota of so many hours, in whole GPUs; of a pool that Headroom offers nothing in, none.
 fn wanted(offers: &Offers, shared: &Shared, quota_hours: u64) -> Wanted {
-    const MILLI: u64 = 1_000;
+    const MILLI: u64 = vocab::MilliGpus::PER_GPU;
     let hours = HorizonHours::new(quota_hours).ok();
     let view = shared.read();
     let amounts = |(model, pool): (&GpuModel, &crate::view::PoolView)| {

@@ -28,7 +28,7 @@
 use crate::kept::Period;
 use vocab::{GuaranteeRate, HorizonHours, UnixSeconds};
 
-const DAY_S: i64 = 86_400;
+const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 /// Chosen by simulation, see above.
 const BLOCK_S: i64 = 43_200;
 const _: () = assert!(DAY_S % BLOCK_S == 0, "a day is a whole number of blocks");

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use vocab::{HorizonHours, MilliGpus, UnixSeconds};
 
-const DAY_S: i64 = 86_400;
-const HOUR_S: i64 = 3_600;
+const DAY_S: i64 = vocab::SECONDS_PER_DAY;
+const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
 
 /// What was seen of one guarantee period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

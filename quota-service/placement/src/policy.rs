@@ -122,7 +122,11 @@ impl Policy {
         victims: VictimRule::LeastWaste,
         timing: Timing::AtOnce,
         idle_first: true,
-        preemption: PreemptionSettings { usage_weight: 0.5, usage_window_s: 86_400, keeps_guarantees: true },
+        preemption: PreemptionSettings {
+            usage_weight: 0.5,
+            usage_window_s: vocab::SECONDS_PER_DAY as u64,
+            keeps_guarantees: true,
+        },
         limits_follow_demand: true,
         topology: false,
     };

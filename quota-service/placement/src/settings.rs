@@ -93,7 +93,7 @@ impl Default for PoolSettings {
             eta_least: Eta::from_micro(100_000),
             eta_most: Eta::from_micro(3_000_000),
             min_outcomes: 100,
-            outcome_window_s: 86_400,
+            outcome_window_s: vocab::SECONDS_PER_DAY,
             max_quota_wait_s: 3_600,
             state_fresh_s: 600,
         }

@@ -17,9 +17,9 @@ use vocab::{
 };
 
 /// History before which nothing is trained: a week.
-const COLD_START_HOURS: usize = 168;
+const COLD_START_HOURS: usize = vocab::HOURS_PER_WEEK as usize;
 /// Below 60 days of history a model looks back a week, else four (DESIGN §5).
-const SHORT_HISTORY_HOURS: usize = 60 * 24;
+const SHORT_HISTORY_HOURS: usize = 60 * vocab::HOURS_PER_DAY as usize;
 const LONG_LOOKBACK_HOURS: usize = 672;
 
 /// Who says how much HP will need.

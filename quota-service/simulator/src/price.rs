@@ -6,7 +6,7 @@ use pages::{Axis, Chart, legend, short};
 
 /// Lines that are told apart in one picture.
 const LINES: usize = 8;
-const HOUR_S: f64 = 3_600.0;
+const HOUR_S: f64 = vocab::SECONDS_PER_HOUR as f64;
 /// Two targets, or two points of a policy, closer together than that have one label.
 const LABEL_WIDTH: f64 = 44.0;
 const LABEL_HEIGHT: f64 = 12.0;

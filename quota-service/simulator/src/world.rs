@@ -60,7 +60,7 @@ pub struct Shape {
 }
 
 /// A copy of a spot job comes at most so long before or after it.
-const COPY_SHIFT_S: i64 = 3_600;
+const COPY_SHIFT_S: i64 = vocab::SECONDS_PER_HOUR;
 
 impl World {
     /// Reads the two lists of the GFS trace.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use store::{AuditRecord, Role, Store, StoreError, TokenRecord};
 use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
 
-const SECONDS_PER_DAY: i64 = 86_400;
+const SECONDS_PER_DAY: i64 = vocab::SECONDS_PER_DAY;
 
 /// Does what was asked, and prints it.
 ///

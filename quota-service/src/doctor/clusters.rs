@@ -10,7 +10,7 @@ use store::{Cluster, Store, StoreError};
 use vocab::{ClusterName, HorizonHours, HourStart, MilliGpus, PoolId, SeriesId, UnixSeconds};
 
 /// A week of usage is looked through.
-const LOOKED_AT_HOURS: i64 = 168;
+const LOOKED_AT_HOURS: i64 = vocab::HOURS_PER_WEEK;
 /// Time to bring along a calendar, or to install a newer program.
 const CALENDAR_WARN_DAYS: i64 = 60;
 /// What an organization does changes within weeks.

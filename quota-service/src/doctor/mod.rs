@@ -114,4 +114,4 @@ async fn stored(store: &dyn Store, config: &Config, checks: &mut Vec<Check>) -> 
     Ok(())
 }
 
-const SECONDS_PER_DAY: i64 = 86_400;
+const SECONDS_PER_DAY: i64 = vocab::SECONDS_PER_DAY;

@@ -9,7 +9,7 @@ use store::{TaskRecord, TaskStatus};
 use vocab::{MilliGpus, NodeId, Organization, TaskClass, TaskId};
 
 /// Thousandths of a whole GPU.
-const WHOLE_MILLI: u64 = 1_000;
+const WHOLE_MILLI: u64 = MilliGpus::PER_GPU;
 
 /// Which tasks to list.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use store::{Store, StoreError};
 use vocab::{HourStart, PoolId, SeriesId, UnixSeconds};
 
-const HOUR_S: i64 = 3_600;
+const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
 
 /// An hour is measured where at least so much of it was watched.
 const WATCHED_S_MIN: i64 = HOUR_S / 2;

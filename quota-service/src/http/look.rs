@@ -34,7 +34,7 @@ pub struct DemandQuery {
 
 /// Of demand: eight weeks. Of nodes: what is kept of them.
 const MOST_DEMAND_HOURS: u32 = 1_344;
-const MOST_NODE_HOURS: u32 = 168;
+const MOST_NODE_HOURS: u32 = vocab::HOURS_PER_WEEK as u32;
 
 fn hours_of(asked: Option<u32>, default: u32, most: u32) -> Result<i64, ApiError> {
     match asked.unwrap_or(default) {

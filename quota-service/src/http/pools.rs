@@ -210,7 +210,7 @@ pub async fn put_settings(
 
 /// No duration of a pool is longer than a day: it is a slip, which would keep what is old for new. What is stored is not asked.
 fn check_durations(body: &SettingsBody) -> Result<(), ApiError> {
-    const MOST_S: u32 = 86_400;
+    const MOST_S: u32 = vocab::SECONDS_PER_DAY as u32;
     let all = [
         ("/state_fresh_s", Some(body.state_fresh_s)),
         ("/grace_s", body.grace_s),

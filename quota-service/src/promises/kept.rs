@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use store::EndedPeriod;
 use vocab::{GuaranteeRate, HorizonHours, OutcomeKind, UnixSeconds};
 
-const DAY_S: i64 = 86_400;
+const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 /// Periods that kept rates are made of, the newest: those of a month at 7,000 a day.
 pub const MOST_PERIODS: u32 = 200_000;
 /// How far back outcomes are read: four weeks, and two days for the blocks that wait for promises of up to 36 h. Of longer ones

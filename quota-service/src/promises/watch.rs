@@ -10,7 +10,7 @@ use store::StoreError;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use vocab::{PoolId, UnixSeconds};
 
-const DAY_S: i64 = 86_400;
+const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 /// So long what was found stands.
 const EVERY: Duration = Duration::from_mins(15);
 /// How often it is asked whether a pool is due: a new one is looked at soon.

@@ -6,7 +6,7 @@ use store::{NodeHour, NodeHourStore, Store, StoreError};
 use vocab::{HourStart, PoolId, UnixSeconds};
 
 /// Hours that are kept: a week as in the figure, and the present one.
-const KEPT_HOURS: i64 = 7 * 24 + 1;
+const KEPT_HOURS: i64 = vocab::HOURS_PER_WEEK + 1;
 
 /// Thousandths of GPUs that HP and spot had at most, by node. As it is stored.
 pub type Peaks = BTreeMap<String, [u64; 2]>;

@@ -17,7 +17,7 @@ use store::{Cluster, Store, StoreError, StoredCalendar, UnspentOutcome};
 use vocab::{HourStart, MilliGpus, Node, PlacedBy, PoolId, PoolState, SeriesId, UnixSeconds};
 
 /// Beyond the lookback: a gap at its far end is filled from before it.
-const MARGIN_HOURS: usize = 168;
+const MARGIN_HOURS: usize = vocab::HOURS_PER_WEEK as usize;
 
 /// What is known of a cluster.
 pub enum ClusterKnown {

@@ -14,7 +14,7 @@ use wire::{Explanation, QuotaAnswer};
 
 /// Moves of eta that an explanation shows.
 const MOVES_SHOWN: u32 = 5;
-const DAY_S: i64 = 86_400;
+const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 
 /// Writes moves, and quotas with what was learned when they were made, with what whoever holds the lease of the cluster writes through; gives the pools to publish. Under a virtual clock nothing is written.
 pub async fn write(

@@ -4,8 +4,8 @@ use datasets::Calendar;
 use std::fmt;
 use vocab::UnixSeconds;
 
-const HOUR_S: i64 = 3_600;
-const DAY_S: i64 = 24 * HOUR_S;
+const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
+const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 /// A run may come so much before its period is over: training takes a while, so runs drift through the day, and someone
 /// may have trained by hand.
 const SLACK_S: i64 = DAY_S / 2;

@@ -8,7 +8,7 @@ pub const MOST_MEMORY_MIB: u64 = 1 << 30;
 /// Pods of a task: more than any job has had, and so few that a place for each is no load, also where they ask for no GPU.
 pub const MOST_PODS: u32 = 16_384;
 /// Seconds of waiting, reported or allowed: ten years.
-pub const MOST_WAIT_S: u64 = 10 * 366 * 86_400;
+pub const MOST_WAIT_S: u64 = 10 * 366 * vocab::SECONDS_PER_DAY as u64;
 /// Outcomes that a move of eta may ask for.
 pub const MOST_OUTCOMES: u64 = 1_000_000_000;
 

@@ -8,7 +8,7 @@ use vocab::{ClusterName, GpuModel, Override, OverrideKind, PoolId};
 /// Of a reason, in characters: a sentence, not a report.
 const LONGEST_REASON: usize = 1_000;
 /// Of an override: who knows what comes in two years writes a calendar.
-const LONGEST_S: i64 = 366 * 86_400;
+const LONGEST_S: i64 = 366 * vocab::SECONDS_PER_DAY;
 
 /// `POST /v1/overrides`: so many GPUs more (`reserve`) or fewer (`release`) than forecast are kept for HP work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -9,7 +9,7 @@ use forecaster::blend::Settings;
 /// Counted from a Monday: Wednesdays to Fridays.
 const LEARNED_FROM: [usize; 5] = [2, 9, 17, 24, 25];
 const HELD_OUT: usize = 37;
-const DAY: usize = 24;
+const DAY: usize = vocab::HOURS_PER_DAY as usize;
 
 /// Demand halves on days off; the network alone, once, is enough to compare two calendars.
 #[test]

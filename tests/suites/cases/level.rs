@@ -5,7 +5,7 @@ use super::{AT, END, LARGE, LEARNED, learned, nothing_happens, usual};
 use forecaster::drift::{Standing, judge};
 use std::ops::Range;
 
-const DAY: usize = 24;
+const DAY: usize = vocab::HOURS_PER_DAY as usize;
 
 fn halves_or_doubles(factor: f64) -> super::Played {
     play(learned(), &usual().change(LARGE, AT..END + 4, |gpus| (factor * gpus).round()))

@@ -7,8 +7,8 @@ use std::ops::Range;
 use vocab::{ClusterName, GpuModel, HourStart, Organization, PoolId, SeriesId};
 
 pub const POOL: &str = "made:A100";
-pub const WEEK: usize = 168;
-const HOURS_PER_DAY: usize = 24;
+pub const WEEK: usize = vocab::HOURS_PER_WEEK as usize;
+const HOURS_PER_DAY: usize = vocab::HOURS_PER_DAY as usize;
 
 /// Hourly demand of organizations in GPUs; NaN is an hour without a row.
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use std::ops::Range;
 use vocab::{DemandForecast, GuaranteeRate, HorizonHours, SeriesId};
 
 const RATE: GuaranteeRate = GuaranteeRate::GFS;
-const LOOKBACK_HOURS: usize = 168;
+const LOOKBACK_HOURS: usize = vocab::HOURS_PER_WEEK as usize;
 
 pub fn horizon() -> HorizonHours {
     HorizonHours::new(4).unwrap()

@@ -10,7 +10,7 @@ pub const CLUSTER: &str = "demo";
 pub const GPU_MODEL: &str = "A100-SXM4-80GB";
 pub const QUOTA: &str = "/quota?cluster=demo&gpu_model=A100-SXM4-80GB&hours=4";
 
-const SECONDS_PER_HOUR: i64 = 3_600;
+const SECONDS_PER_HOUR: i64 = vocab::SECONDS_PER_HOUR;
 const HOURS: i64 = 21 * 24;
 const NODES: usize = 16;
 

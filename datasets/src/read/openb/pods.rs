@@ -13,7 +13,7 @@ const COLUMNS: [&str; 4] = ["name", "cpu_milli", "num_gpu", "gpu_milli"];
 const OPTIONAL: [&str; 7] =
     ["memory_mib", "gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"];
 /// Thousandths of a whole GPU.
-const WHOLE: u64 = 1_000;
+const WHOLE: u64 = MilliGpus::PER_GPU;
 /// CPUs, memory and GPUs above this are a mistake in their unit.
 const MOST: u64 = u32::MAX as u64;
 /// Some 30,000 years.

@@ -3,11 +3,10 @@
 use super::draw::Draft;
 use super::published::{self, GPU_SECONDS_BY_HOUR, HOURS as HOURS_OF_JOBS, JOBS_BY_WEEKDAY};
 use super::rake::{Family, Table, rake};
+use super::{DAY_S, HOUR_S};
 use rand::{Rng, RngExt};
 
-const HOURS: usize = 24;
-const DAY_S: u32 = 86_400;
-const HOUR_S: u32 = 3_600;
+const HOURS: usize = vocab::HOURS_PER_DAY as usize;
 /// Longer jobs are services: a project of them is a deployment, rolled out in a day.
 const DEPLOYED_S: f64 = 259_200.0;
 /// Larger jobs of a project follow each other, since one team waits for the result of one before it starts the next.
@@ -31,7 +30,7 @@ const MOST_TRIES: u32 = 20;
 const BATCHING: f64 = 0.3;
 
 /// From here on, in seconds, a job follows the hours of GPU-seconds and not those of jobs: at night few start what runs long.
-pub const LARGE_S: f64 = 3_600.0;
+pub const LARGE_S: f64 = HOUR_S as f64;
 
 /// How an organization spreads its work over day and week.
 #[derive(Debug, Clone)]

@@ -37,12 +37,13 @@ mod table;
 pub use made::{Job, Made};
 
 use published::Shape;
-use vocab::{ClusterName, HourStart};
+use vocab::{ClusterName, HourStart, SECONDS_PER_DAY, SECONDS_PER_HOUR};
 
 /// The trace's clock, Asia/Shanghai, which has no daylight saving.
-const OFFSET_S: i64 = 8 * HOUR_S;
-const HOUR_S: i64 = 3_600;
-const DAY_S: i64 = 86_400;
+const OFFSET_S: i64 = 8 * SECONDS_PER_HOUR;
+/// [`SECONDS_PER_HOUR`] and [`SECONDS_PER_DAY`] as the jobs count: their times are seconds of a window, in 32 bits.
+const HOUR_S: u32 = SECONDS_PER_HOUR as u32;
+const DAY_S: u32 = SECONDS_PER_DAY as u32;
 
 /// Which cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,13 +88,13 @@ impl GfsCluster {
 
     /// Local hour of the first hour.
     pub(crate) const fn first_local_hour(&self) -> u32 {
-        ((self.start.unix_s() + OFFSET_S).rem_euclid(DAY_S) / HOUR_S) as u32
+        ((self.start.unix_s() + OFFSET_S).rem_euclid(SECONDS_PER_DAY) / SECONDS_PER_HOUR) as u32
     }
 
     /// Weekday of the first hour, Monday 0.
     pub(crate) const fn first_weekday(&self) -> u32 {
         // 1970-01-01 was a Thursday.
-        ((self.start.unix_s() + OFFSET_S).div_euclid(DAY_S) + 3).rem_euclid(7) as u32
+        ((self.start.unix_s() + OFFSET_S).div_euclid(SECONDS_PER_DAY) + 3).rem_euclid(7) as u32
     }
 
     #[must_use]

@@ -8,12 +8,10 @@ use super::made::Job;
 use super::published::{self, MODELS, Sum};
 use super::standing::Standing;
 use super::table::{self, Expected};
-use super::{GfsCluster, Shares};
+use super::{DAY_S, GfsCluster, HOUR_S, Shares};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-const HOUR_S: u32 = 3_600;
-const DAY_S: u32 = 86_400;
 /// Fewer jobs of an organization cannot be moved to its published GPU-seconds.
 const ENOUGH_JOBS: f64 = 20.0;
 /// Streams of chance beside those by row.

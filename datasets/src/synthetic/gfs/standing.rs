@@ -95,7 +95,7 @@ mod tests {
     fn as_many_gpus_are_asked_for_at_the_end_of_the_window_as_at_its_beginning() {
         // As many jobs in every bin: durations from minutes to half a year, even in the logarithm.
         let gpus = [100.0; BINS];
-        let window_s = 35.0 * 86_400.0;
+        let window_s = 35.0 * f64::from(crate::synthetic::gfs::DAY_S);
         for of_longest in [0.0, 0.5, 1.0] {
             let chance = chances(&gpus, of_longest, window_s);
             let length = |bin: usize| f64::midpoint(edges(bin).0, edges(bin).1) / window_s;
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_more_of_the_longest_stand_at_the_beginning_the_higher_the_load() {
-        let (gpus, window_s) = ([100.0; BINS], 35.0 * 86_400.0);
+        let (gpus, window_s) = ([100.0; BINS], 35.0 * f64::from(crate::synthetic::gfs::DAY_S));
         let load = |longest| load(&gpus, &chances(&gpus, longest, window_s), window_s);
         assert!(load(0.0) < load(0.5) && load(0.5) < load(1.0));
     }

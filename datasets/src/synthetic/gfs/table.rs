@@ -23,7 +23,7 @@ const A100_LOAD: f64 = 0.75;
 /// No gang of the A100 cluster asks for more than this: a few of the trace's largest would be all of its work.
 const A100_GANG_GPUS: u32 = 64;
 /// Nor does one run longer: beside services of months, the mean durations of table 5 would leave seconds to all others.
-const A100_LONGEST_S: u32 = 20 * 86_400;
+const A100_LONGEST_S: u32 = 20 * super::DAY_S;
 
 /// Whose jobs, on what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,7 +299,10 @@ fn by_pair(expected: &Expected, work: &[f64], everywhere: &[usize]) -> Family {
 /// GPU-seconds of the HP jobs of table 3.
 #[must_use]
 pub fn a100_hp_work() -> f64 {
-    A100_LOAD * f64::from(fleets(&published::FLEET_A100)[published::A100]) * published::TABLE_3_DAYS * 86_400.0
+    A100_LOAD
+        * f64::from(fleets(&published::FLEET_A100)[published::A100])
+        * published::TABLE_3_DAYS
+        * f64::from(super::DAY_S)
 }
 
 /// Table 3: jobs by class and request, by class and gang; how long they run on average.

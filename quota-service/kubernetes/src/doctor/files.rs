@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use vocab::UnixSeconds;
 
 /// Time to have a certificate renewed by people.
-const CERTIFICATE_WARN_S: i64 = 30 * 86_400;
+const CERTIFICATE_WARN_S: i64 = 30 * vocab::SECONDS_PER_DAY;
 const NAME: &str = "extender";
 const MEND: &str = "correct tls_certificate_file, tls_key_file and tls_client_ca_file";
 

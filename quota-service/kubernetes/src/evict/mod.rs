@@ -38,7 +38,7 @@ const SPARED_S: i64 = 300;
 /// For so long freed GPUs are held: the scheduler tries a pod again after 5 minutes at the latest, and mostly within seconds.
 const HELD_S: i64 = 300;
 /// Who could not use what was freed gets nothing for so long: something that we do not see keeps it from there.
-const IN_VAIN_S: i64 = 3_600;
+const IN_VAIN_S: i64 = vocab::SECONDS_PER_HOUR;
 
 /// Evicts until it is told to stop. Writes only while this replica leads.
 pub async fn run(

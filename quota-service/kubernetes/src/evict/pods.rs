@@ -9,7 +9,7 @@ use vocab::UnixSeconds;
 
 /// More evictions of one owner's pods within [`WINDOW_S`] are a cycle.
 const MOST_EVICTIONS: usize = 3;
-const WINDOW_S: i64 = 3_600;
+const WINDOW_S: i64 = vocab::SECONDS_PER_HOUR;
 
 pub(super) struct Pods(Calls);
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use vocab::{TaskClass, UnixSeconds};
 
 /// G and F of Eq. 18 count spot pods that ended within a day.
-const HISTORY_S: i64 = 86_400;
+const HISTORY_S: i64 = vocab::SECONDS_PER_DAY;
 
 /// The pods of one node, by their UIDs.
 #[derive(Debug, Default)]

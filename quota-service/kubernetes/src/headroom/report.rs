@@ -21,9 +21,9 @@ use wire::{
 const BATCH: usize = 5_000;
 /// What could not be told for so long is let go of: quotas look at no older usage, and a database that was away for a week has
 /// other worries.
-const KEPT_HOURS: i64 = 7 * 24;
+const KEPT_HOURS: i64 = vocab::HOURS_PER_WEEK;
 /// Organizations that were seen so long ago are known.
-const KNOWN_HOURS: u32 = 168;
+const KNOWN_HOURS: i64 = vocab::HOURS_PER_WEEK;
 
 /// Tells again and again. Never returns.
 pub async fn run(headroom: Headroom, shared: Arc<Shared>, offers: watch::Receiver<Arc<Offers>>, every: Duration) {

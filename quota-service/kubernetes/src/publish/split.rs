@@ -3,7 +3,7 @@
 use crate::config::Shares;
 use std::collections::BTreeMap;
 
-const WHOLE: u64 = 1_000;
+const WHOLE: u64 = vocab::MilliGpus::PER_GPU;
 
 /// What each namespace gets of so many GPUs: whole ones, those left over to the largest remainders, then by name. Shares below 1
 /// together leave the rest to nobody.

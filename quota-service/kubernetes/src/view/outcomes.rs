@@ -6,7 +6,7 @@ use placement::fleet::Guarantee;
 use vocab::{EventId, MilliGpus, NodeId, Outcome, OutcomeKind, PoolId, TaskClass, TaskId, UnixSeconds};
 
 /// Promises that ended longer ago were told by who watched then, or concern no eta any more: it looks at a day.
-const TOLD_AGAIN_S: i64 = 86_400;
+const TOLD_AGAIN_S: i64 = vocab::SECONDS_PER_DAY;
 
 /// How a running pod ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

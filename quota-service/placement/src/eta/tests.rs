@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const HOUR_S: i64 = 3_600;
+const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
 const START: UnixSeconds = UnixSeconds::new(1_000_000_000);
 /// The longest offered guarantee of the default settings.
 const PATIENCE_S: i64 = 4 * HOUR_S;

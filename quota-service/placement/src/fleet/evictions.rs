@@ -19,7 +19,12 @@ pub struct EvictionSettings {
 
 impl Default for EvictionSettings {
     fn default() -> Self {
-        Self { short_window_s: 3_600, long_window_s: 86_400, short_weight_milli: 800, breaker_milli: 4_192 }
+        Self {
+            short_window_s: vocab::SECONDS_PER_HOUR,
+            long_window_s: vocab::SECONDS_PER_DAY,
+            short_weight_milli: 800,
+            breaker_milli: 4_192,
+        }
     }
 }
 

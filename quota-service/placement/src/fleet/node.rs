@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vocab::{NodeId, TaskClass, Topology};
 
 /// Thousandths of one GPU.
-pub const WHOLE_MILLI: u16 = 1_000;
+pub const WHOLE_MILLI: u16 = vocab::MilliGpus::PER_GPU as u16;
 
 /// Where a pod's GPUs are on its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

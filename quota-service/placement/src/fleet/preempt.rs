@@ -32,7 +32,7 @@ pub struct PreemptionSettings {
 
 impl Default for PreemptionSettings {
     fn default() -> Self {
-        Self { usage_weight: 0.5, usage_window_s: 86_400, keeps_guarantees: true }
+        Self { usage_weight: 0.5, usage_window_s: vocab::SECONDS_PER_DAY as u64, keeps_guarantees: true }
     }
 }
 

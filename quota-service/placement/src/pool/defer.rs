@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vocab::{Organization, TaskClass, TaskId, UnixSeconds};
 
 /// The hour over which arrivals are averaged (Lazer §4.2).
-const ARRIVALS_WINDOW_S: i64 = 3_600;
+const ARRIVALS_WINDOW_S: i64 = vocab::SECONDS_PER_HOUR;
 
 /// A task that is put off: it takes what falls idle, and evicts nobody before `until`.
 #[derive(Debug, Clone, PartialEq, Eq)]

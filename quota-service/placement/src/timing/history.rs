@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The latest jobs that count, of each organization and of all.
 const SAMPLE: usize = 512;
 /// Before anything has finished. An hour: Lazer's table 1 has means of one to two hours.
-const UNKNOWN_MS: i64 = 3_600_000;
+const UNKNOWN_MS: i64 = vocab::SECONDS_PER_HOUR * 1_000;
 
 /// Training times of jobs that have finished, oldest first, and by size.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,7 @@ use crate::draw::Draw;
 
 /// h of Eq. 3: no deferral is longer.
 pub const DEFERRAL_MOST_MS: i64 = 100_000;
-const HOUR_MS: i64 = 3_600_000;
+const HOUR_MS: i64 = vocab::SECONDS_PER_HOUR * 1_000;
 /// M: samples before there is a model (Lazer's footnote 2).
 const BOOTSTRAP_SAMPLES: usize = 10;
 /// Places from which the best is looked for.

@@ -11,7 +11,7 @@ const START: UnixSeconds = UnixSeconds::new(1_700_000_000);
 /// More would find no more, and take longer.
 const MOST_STEPS: usize = 60;
 /// A year between two requests: every hour that passes is closed one by one.
-const LONGEST_S: i64 = 366 * 86_400;
+const LONGEST_S: i64 = 366 * vocab::SECONDS_PER_DAY;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

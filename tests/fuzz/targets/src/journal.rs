@@ -9,7 +9,7 @@ use vocab::UnixSeconds;
 use wire::{FactRecord, SnapshotRecord};
 
 /// Five years: every hour that passes is closed one by one.
-const LONGEST_S: i64 = 5 * 366 * 86_400;
+const LONGEST_S: i64 = 5 * 366 * vocab::SECONDS_PER_DAY;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -14,7 +14,7 @@ on_both_databases![
 ];
 
 const MINUTE_S: i64 = 60;
-const HOUR_S: i64 = 3_600;
+const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
 
 /// Usage of the pool since the made-up rows: hour number and GPUs of `*`.
 async fn measured(service: &TestService) -> Vec<(i64, String)> {

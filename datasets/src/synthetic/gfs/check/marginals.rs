@@ -1,12 +1,11 @@
 //! The figures of each marginal.
 
+use super::super::{DAY_S, HOUR_S};
 use super::{GAP_OF_PUBLISHED, HOUR_POINTS, MEAN_OF_PUBLISHED, Measure, Row, figure_row, gpu_seconds_row, jobs_row};
 use crate::synthetic::gfs::published::{self, MODELS, REQUESTS, Sum, TABLE_3};
 use crate::synthetic::gfs::{Job, Made, Shares, cells, table};
 use vocab::UsageRow;
 
-const HOUR_S: u32 = 3_600;
-const DAY_S: u32 = 86_400;
 /// Organizations that have a row of their own; the others share one.
 const LARGEST: usize = 12;
 

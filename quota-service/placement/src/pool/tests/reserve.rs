@@ -2,7 +2,7 @@
 
 use super::*;
 
-const HOUR_S: i64 = 3_600;
+const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
 
 /// HP on a whole node for three hours each, one more every 90 minutes: of two nodes, one is free at times, but never both.
 /// Answers after how many hours `gang` starts.

@@ -9,7 +9,7 @@ use placement::timing::predictor::{Context, DEFERRAL_MOST_MS, Predictor, Stage};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 /// The hour over which arrivals are averaged (Lazer §4.2).
-const ARRIVALS_WINDOW_MS: i64 = 3_600_000;
+const ARRIVALS_WINDOW_MS: i64 = vocab::SECONDS_PER_HOUR * 1_000;
 
 /// A newcomer in the deferred waiting queue.
 #[derive(Debug, Clone)]
