@@ -7,7 +7,6 @@ use axum::http::HeaderValue;
 use placement::staleness::{Answered, Stage, answered, stage};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::Arc;
 use store::EtaMove;
 use vocab::{HorizonHours, MilliGpus, OutcomeKind, PlacedBy, PoolId, PoolState, UnixSeconds};
@@ -66,12 +65,7 @@ impl Ready {
     fn of(answer: &QuotaAnswer) -> Self {
         let body = serde_json::to_vec(answer).expect("an answer has finite numbers under string keys");
         let digest = Sha256::digest(&body);
-        let mut etag = String::from("\"");
-        for byte in &digest[..8] {
-            // Writing to a string cannot fail.
-            let _ = write!(etag, "{byte:02x}");
-        }
-        etag.push('"');
+        let etag = format!("\"{}\"", hex::encode(&digest[..8]));
         Self { body: body.into(), etag: HeaderValue::from_str(&etag).expect("hexadecimal digits in quotes") }
     }
 }

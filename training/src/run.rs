@@ -137,7 +137,7 @@ pub async fn train_cluster(
     let train_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     // 3. Keep.
     let checkpoint = checkpoint::save(&trained, CODE_VERSION).map_err(TrainingError::Save)?;
-    let sha = hex(&<sha2::Sha256 as sha2::Digest>::digest(&checkpoint));
+    let sha = hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&checkpoint));
     let facts = facts(&panel, cluster, &trained, &settings, &stored, train_ms);
     let id = store.insert_run(&NewRun { facts, checkpoint }).await?;
     // 4. Promote: a cluster's first run, a later one if asked; neither where it misses a threshold of the caller's.
@@ -326,15 +326,6 @@ fn print_report(report: &RunReport) {
 pub fn now() -> UnixSeconds {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UnixSeconds::new(i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

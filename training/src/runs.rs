@@ -3,7 +3,7 @@
 use crate::args::{Config, RunsCommand};
 use crate::error::TrainingError;
 use crate::history;
-use crate::run::{KeptScores, hex, now};
+use crate::run::{KeptScores, now};
 use command_line::{print_json, print_text, say, table};
 use serde::Serialize;
 use serde_json::Value;
@@ -48,7 +48,7 @@ impl RunBody {
             seed: facts.seed,
             data_from: facts.data_from.to_string(),
             data_until: facts.data_until.to_string(),
-            data_sha256: hex(&facts.data_sha256),
+            data_sha256: hex::encode(facts.data_sha256),
             series: facts.series,
             aggregation: facts.aggregation.clone(),
             parameters: json(&facts.parameters_json),
@@ -57,7 +57,7 @@ impl RunBody {
             created_at: facts.created_at.to_string(),
             train_s: facts.train_ms as f64 / 1_000.0,
             checkpoint_bytes: run.checkpoint_bytes,
-            checkpoint_sha256: hex(&run.checkpoint_sha256),
+            checkpoint_sha256: hex::encode(&run.checkpoint_sha256),
             promoted,
         }
     }

@@ -1,7 +1,6 @@
 //! The text of a token.
 
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 const PREFIX: &str = "hr_";
 /// Enough that ids do not meet.
@@ -19,7 +18,7 @@ impl NewToken {
     #[must_use]
     pub fn of(random: &[u8; ID_BYTES + SECRET_BYTES]) -> Self {
         let (id, secret) = random.split_at(ID_BYTES);
-        Self { id: hex(id), secret: hex(secret) }
+        Self { id: hex::encode(id), secret: hex::encode(secret) }
     }
 
     /// What its user sends after `Authorization: Bearer`.
@@ -40,14 +39,6 @@ pub fn split(token: &str) -> Option<(&str, &str)> {
 #[must_use]
 pub fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

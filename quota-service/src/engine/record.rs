@@ -5,7 +5,6 @@ use placement::fleet::{PodPlace, PodRequest, Running};
 use placement::pool::{Cut, CutReason, NodeLoss, PeriodEnd, Pool, Request, WaitReason};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use store::{TaskRecord, TaskStatus};
 use vocab::{EventId, MilliGpus, NodeId, Outcome, PoolId, TaskId, UnixSeconds};
 use wire::{
@@ -127,13 +126,8 @@ pub fn cut(cut: &Cut, now: UnixSeconds, deadline: UnixSeconds) -> TaskCut {
 pub fn outcome(pool: &PoolId, end: &PeriodEnd) -> Outcome {
     let text = format!("{pool}/{}/{}/{}/{}", end.task, end.since.get(), end.at.get(), end.kind.as_str());
     let event_id = EventId::parse(&text).unwrap_or_else(|_| {
-        let digest = Sha256::digest(text.as_bytes());
-        let hex = digest.iter().fold(String::from("sha256/"), |mut hex, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
-        EventId::parse(&hex).expect("hexadecimal digits are a name")
+        let digest = format!("sha256/{}", hex::encode(Sha256::digest(text.as_bytes())));
+        EventId::parse(&digest).expect("hexadecimal digits are a name")
     });
     Outcome {
         event_id,

@@ -11,7 +11,6 @@ use hyper::{Method, Request, Uri, header};
 use hyper_util::rt::TokioIo;
 use serving::said::Standing;
 use sha2::Sha256;
-use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,11 +69,7 @@ impl Webhook {
     pub fn signature(&self, body: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC takes keys of any length");
         mac.update(body);
-        mac.finalize().into_bytes().iter().fold(String::from("sha256="), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
     }
 
     async fn send(&self, event: &EventBody) -> Result<(), String> {

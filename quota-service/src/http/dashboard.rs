@@ -12,7 +12,6 @@ use axum::routing::get;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::LazyLock;
 
@@ -86,10 +85,7 @@ impl Served {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         let zipped = encoder.write_all(source.bytes).and_then(|()| encoder.finish());
         let zipped = zipped.expect("memory takes what is written to it");
-        let hash = Sha256::digest(source.bytes).iter().take(12).fold(String::new(), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("a text takes what is written to it");
-            text
-        });
+        let hash = hex::encode(&Sha256::digest(source.bytes)[..12]);
         Self { source, zipped, tags: [format!("\"{hash}\""), format!("\"{hash}-gzip\"")] }
     }
 

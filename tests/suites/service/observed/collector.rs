@@ -88,9 +88,9 @@ fn spans(request: &ExportTraceServiceRequest) -> Vec<Received> {
         for span in of_resource.scope_spans.iter().flat_map(|scope| &scope.spans) {
             received.push(Received {
                 name: span.name.clone(),
-                trace: hex(&span.trace_id),
-                id: hex(&span.span_id),
-                parent: hex(&span.parent_span_id),
+                trace: hex::encode(&span.trace_id),
+                id: hex::encode(&span.span_id),
+                parent: hex::encode(&span.parent_span_id),
                 attributes: texts(&span.attributes),
                 resource: resource.clone(),
             });
@@ -107,8 +107,4 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
     };
     let value = |one: &KeyValue| one.value.as_ref().and_then(|value| value.value.as_ref()).map(text);
     attributes.iter().map(|one| (one.key.clone(), value(one).unwrap_or_default())).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
