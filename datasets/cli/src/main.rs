@@ -10,6 +10,7 @@ mod generate;
 mod ingest;
 mod panel;
 mod source;
+mod source_flags;
 
 use args::{Arguments, Command, Config};
 use command_line::{ConfigCommand, Failure, Settings, completions, finish, parse};

@@ -1,8 +1,7 @@
 //! The history of a cluster, from the database.
 
-use crate::calendar;
 use crate::error::CliError;
-use datasets::{Panel, PanelBuilder};
+use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
 use store::{Cluster, Store};
 use vocab::ClusterName;
 
@@ -20,10 +19,22 @@ pub async fn chosen(store: &dyn Store, name: Option<&ClusterName>) -> Result<Vec
     }
 }
 
+/// Calendar of a cluster.
+pub async fn calendar(store: &dyn Store, cluster: &Cluster) -> Result<Calendar, CliError> {
+    let broken = |fault| CliError::ClusterCalendar { cluster: cluster.name.clone(), fault };
+    let choice = CalendarChoice::parse(&cluster.calendar).map_err(broken)?;
+    let own = match choice.own() {
+        Some(name) => store.calendar(name).await?,
+        None => None,
+    };
+    let csv = own.as_ref().map(|own| own.days_csv.as_str());
+    Calendar::with_own(&cluster.time_zone, &cluster.calendar, csv).map_err(broken)
+}
+
 /// All of a cluster's usage; `None` where it has none.
 pub async fn load(store: &dyn Store, cluster: &Cluster) -> Result<Option<Panel>, CliError> {
     let Some((first, last)) = store.usage_range(&cluster.name).await? else { return Ok(None) };
-    let calendar = calendar::of_cluster(store, cluster).await?;
+    let calendar = self::calendar(store, cluster).await?;
     let (from, to) = (first, last.plus_hours(1));
     let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, from, to);
     let mut fault = None;

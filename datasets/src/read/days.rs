@@ -1,16 +1,15 @@
 //! Days off and make-up working days: `date,kind,name`, or iCal.
 
+use super::dates::{ReadDays, YEARS, date};
 use super::table::{Extra, Row, Table};
 use super::{ReadError, RowFault, ical};
-use crate::calendar::{Collector, Contradiction, DayKind, DayTable, YEARS_LINE};
+use crate::calendar::{Collector, Contradiction, DayKind, YEARS_LINE};
 use chrono::{Datelike, NaiveDate};
 use std::io::Cursor;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 const COLUMNS: [&str; 3] = ["date", "kind", "name"];
-/// Those of the hour grid.
-pub(super) const YEARS: RangeInclusive<i32> = 1970..=2199;
 
 /// What is wrong with a day.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,17 +24,6 @@ pub enum DayFault {
     OutsideYears { date: NaiveDate, first: i32, last: i32 },
     #[error("{text:?} names no years: write {YEARS_LINE} 2020-2026")]
     Years { text: String },
-}
-
-/// What a file of days held.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadDays {
-    pub table: DayTable,
-    /// Days that stand there again with the same kind.
-    pub equal_duplicates: u64,
-    /// Events of iCal that have a time of day: appointments, not days off.
-    pub timed_events: u64,
-    pub cancelled_events: u64,
 }
 
 /// Reads a user's own calendar: iCal where it is named or begins as one, else CSV.
@@ -88,13 +76,6 @@ fn take(row: &Row<'_>, stated: Option<&RangeInclusive<i32>>, collector: &mut Col
         second: kind,
     };
     collector.add(date, kind, row.text("name"), row.number()).map_err(contradiction)
-}
-
-/// A date on the hour grid, written in full: `2024-1-1` is as likely a slip as a date.
-pub(super) fn date(text: &str, format: &str) -> Option<NaiveDate> {
-    let date = NaiveDate::parse_from_str(text, format).ok()?;
-    let in_full = date.format(format).to_string() == text;
-    (in_full && YEARS.contains(&date.year())).then_some(date)
 }
 
 /// What `# years: 2020-2026` says.

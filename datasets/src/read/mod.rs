@@ -2,6 +2,7 @@
 //! dropped silently.
 
 mod alibaba_hourly;
+mod dates;
 mod days;
 mod gfs_jobs;
 mod helios;
@@ -12,6 +13,7 @@ mod lines;
 mod names;
 mod nodes;
 pub mod openb;
+mod options;
 mod phases;
 mod philly;
 mod power;
@@ -22,13 +24,15 @@ mod usage;
 mod zero_hours;
 
 pub use alibaba_hourly::{ALIBABA_EPOCH, alibaba_hourly};
-pub use days::{DayFault, ReadDays, days, days_csv};
+pub use dates::ReadDays;
+pub use days::{DayFault, days, days_csv};
 pub use gfs_jobs::{GFS_JOB_COLUMNS, gfs_jobs, gfs_tasks};
 pub use helios::{helios, helios_minutes};
 pub use ical::EventFault;
 pub use jobs::Jobs;
 pub use lines::Lines;
 pub use nodes::{GFS_NODE_COLUMNS, NodeRow, capacity_by_model, gfs_nodes};
+pub use options::ReadOptions;
 pub use phases::{PHASE_COLUMNS, PhaseRow, phases};
 pub use philly::{
     LABEL_COLUMNS, SPEED_COLUMNS, job_labels, model_speeds, philly, philly_deadlines, philly_models, philly_tasks,
@@ -36,27 +40,12 @@ pub use philly::{
 pub use power::{PowerRow, Powered, power};
 pub use usage::usage;
 
-use crate::calendar::Calendar;
 use crate::sweep::SweepError;
 use crate::time::TimeError;
 use std::path::PathBuf;
 use vocab::{
-    AmountError, CapacityRow, ClusterName, GpuModel, HourError, HourStart, MilliGpus, NameError, SeriesId, TaskError,
-    UsageRow,
+    AmountError, CapacityRow, GpuModel, HourError, HourStart, MilliGpus, NameError, SeriesId, TaskError, UsageRow,
 };
-
-/// How to read.
-#[derive(Debug, Clone)]
-pub struct ReadOptions {
-    /// The cluster of files that do not name one.
-    pub cluster: ClusterName,
-    /// The GPU model of files that do not name one.
-    pub gpu_model: GpuModel,
-    /// Naive times are read in its zone.
-    pub calendar: Calendar,
-    /// Collect bad rows in the report instead of stopping at the first.
-    pub skip_bad_rows: bool,
-}
 
 /// What a file held.
 #[derive(Debug, Clone, Default, PartialEq)]

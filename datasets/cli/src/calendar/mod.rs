@@ -75,18 +75,6 @@ async fn stored_days(store: &dyn Store, choice: &CalendarChoice) -> Result<Optio
     Err(CalendarError::unknown(name.as_str(), &own).into())
 }
 
-/// The calendar that a cluster has.
-pub async fn of_cluster(store: &dyn Store, cluster: &Cluster) -> Result<Calendar, CliError> {
-    let broken = |fault| CliError::ClusterCalendar { cluster: cluster.name.clone(), fault };
-    let choice = CalendarChoice::parse(&cluster.calendar).map_err(broken)?;
-    let own = match choice.own() {
-        Some(name) => store.calendar(name).await?,
-        None => None,
-    };
-    let csv = own.as_ref().map(|own| own.days_csv.as_str());
-    Calendar::with_own(&cluster.time_zone, &cluster.calendar, csv).map_err(broken)
-}
-
 /// What became of a file of days.
 #[derive(Debug, Serialize)]
 pub struct StoredDays {

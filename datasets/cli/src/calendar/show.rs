@@ -1,6 +1,6 @@
 //! `datasets calendar show`.
 
-use super::{in_words, named, of_cluster, pair, resolve};
+use super::{in_words, named, pair, resolve};
 use crate::args::ShowCalendar;
 use crate::error::CliError;
 use crate::panel;
@@ -55,7 +55,7 @@ async fn calendar(what: &ShowCalendar, database: &str) -> Result<Calendar, CliEr
     let Some(text) = &what.calendar else {
         let store = store::connect(database).await?;
         let cluster = panel::chosen(store.as_ref(), what.cluster.as_ref()).await?.remove(0);
-        return of_cluster(store.as_ref(), &cluster).await;
+        return panel::calendar(store.as_ref(), &cluster).await;
     };
     let named = named(text)?;
     if named.file.is_none() && named.choice.own().is_none() {

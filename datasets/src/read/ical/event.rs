@@ -4,7 +4,7 @@ use super::lines::{Line, unescaped};
 use super::repeat::Repeat;
 use super::{EventFault, Fault};
 use crate::calendar::DayKind;
-use crate::read::days::date;
+use crate::read::dates::date;
 use chrono::{Days as Plus, NaiveDate};
 
 /// Longer ones are slips: a year off is no holiday.

@@ -9,7 +9,8 @@ mod repeat;
 #[cfg(test)]
 mod tests;
 
-use super::{ReadDays, ReadError};
+use super::ReadError;
+use super::dates::{ReadDays, YEARS};
 use crate::calendar::{Collector, Contradiction};
 use chrono::{Datelike, NaiveDate};
 use event::{Event, Seen};
@@ -92,7 +93,7 @@ fn add(collector: &mut Collector, line: u64, days: &event::Days) -> Result<(), E
     let contradiction =
         |Contradiction { date, first_place, .. }| EventFault::Contradiction { date, first_line: first_place };
     for date in &days.dates {
-        if super::days::YEARS.contains(&date.year()) {
+        if YEARS.contains(&date.year()) {
             collector.add(*date, days.kind, &days.name, line).map_err(contradiction)?;
         }
     }

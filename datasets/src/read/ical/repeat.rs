@@ -1,7 +1,7 @@
 //! `RRULE:FREQ=YEARLY`: what holidays need. Everything else is refused.
 
 use super::EventFault;
-use crate::read::days::{YEARS, date};
+use crate::read::dates::{YEARS, date};
 use chrono::{Datelike, NaiveDate};
 
 /// How often an event comes again.
