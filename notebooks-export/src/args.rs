@@ -99,10 +99,6 @@ impl FromStr for Capacity {
     }
 }
 
-fn zone(text: &str) -> Result<Tz, String> {
-    text.parse().map_err(|_| "no time zone: use a name of the IANA database such as Asia/Shanghai or UTC".to_owned())
-}
-
 /// What an hour means in which every series of a cluster, of several, is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ZeroHours {
@@ -147,7 +143,7 @@ pub struct Report {
     #[arg(long, value_name = "[POOL=]GPUS")]
     pub capacity: Vec<Capacity>,
     /// Zone of the hours in the page; the cluster's with --run, else UTC
-    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    #[arg(long, value_name = "ZONE", value_parser = datasets::calendar::zone)]
     pub time_zone: Option<Tz>,
     /// Model that the pictures show, such as orglinear-paper or run-3; the first that is no baseline if not given
     #[arg(long, value_name = "NAME")]

@@ -1,6 +1,7 @@
 //! What the command line says.
 
-use crate::source::SourceFlags;
+use crate::source_flags::SourceFlags;
+use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
@@ -174,8 +175,8 @@ pub struct Ingest {
     pub gpu_model: Option<GpuModel>,
     /// The cluster's IANA time zone, in which naive times are read; what is stored, else Asia/Shanghai for helios and
     /// alibaba-hourly, else UTC
-    #[arg(long, value_name = "ZONE")]
-    pub time_zone: Option<String>,
+    #[arg(long, value_name = "ZONE", value_parser = datasets::calendar::zone)]
+    pub time_zone: Option<Tz>,
     /// The cluster's days off: weekdays (if nothing is stored), CN, US, DE, GB, JP, IN, a CSV or iCal file of your own, or
     /// both, as in CN+company.csv; see datasets calendar
     #[arg(long, value_name = "NAME|FILE")]
@@ -251,8 +252,8 @@ pub struct SetCalendar {
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: ClusterName,
     /// Its IANA time zone, too
-    #[arg(long, value_name = "ZONE")]
-    pub time_zone: Option<String>,
+    #[arg(long, value_name = "ZONE", value_parser = datasets::calendar::zone)]
+    pub time_zone: Option<Tz>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

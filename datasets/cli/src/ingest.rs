@@ -109,7 +109,7 @@ async fn default_cluster(what: &Ingest, named: Option<&Named>, store: &dyn Store
         stored.map_or((usual.to_owned(), Calendar::WEEKDAYS.to_owned()), |known| (known.time_zone, known.calendar));
     Ok(Cluster {
         name,
-        time_zone: what.time_zone.clone().unwrap_or(stored_zone),
+        time_zone: what.time_zone.map_or(stored_zone, |zone| zone.name().to_owned()),
         calendar: named.map_or(stored_calendar, |named| named.choice.to_string()),
     })
 }
@@ -203,7 +203,7 @@ async fn clusters(
             .map_or((default.time_zone.clone(), default.calendar.clone()), |known| (known.time_zone, known.calendar));
         clusters.push(Cluster {
             name: name.clone(),
-            time_zone: what.time_zone.clone().unwrap_or(zone),
+            time_zone: what.time_zone.map_or(zone, |zone| zone.name().to_owned()),
             // Where one was named it is the default's.
             calendar: if what.calendar.is_some() { default.calendar.clone() } else { calendar },
         });

@@ -26,9 +26,9 @@ pub struct SourceSettings {
     /// `http://HOST:PORT` or `https://HOST:PORT`, with the path of a proxy or a tenant.
     pub url: String,
     /// File with a bearer token; empty for none.
-    pub token_file: String,
+    pub token_file: PathBuf,
     /// Certificates (PEM) of the authority of an https URL; empty for those that the machine trusts.
-    pub ca_file: String,
+    pub ca_file: PathBuf,
     /// How long one answer may take.
     pub timeout_s: u64,
     /// Priority classes of pods that are HP, for the query that is built in.
@@ -62,8 +62,8 @@ impl Default for SourceSettings {
     fn default() -> Self {
         Self {
             url: String::new(),
-            token_file: String::new(),
-            ca_file: String::new(),
+            token_file: PathBuf::new(),
+            ca_file: PathBuf::new(),
             timeout_s: 30,
             hp_priority_classes: Vec::new(),
             query: String::new(),
@@ -128,7 +128,7 @@ impl SourceSettings {
         if !(1..=24 * 3_660).contains(&self.lookback_h) {
             return bad("lookback_h", format!("{} is not between 1 and {} hours", self.lookback_h, 24 * 3_660));
         }
-        let file = |name: &str| (!name.is_empty()).then(|| PathBuf::from(name));
+        let file = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
         Ok(Source {
             cluster,
             target,

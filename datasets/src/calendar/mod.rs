@@ -74,6 +74,14 @@ impl HourFeatures {
     pub const WEEKDAYS: usize = 7;
 }
 
+/// Reads a name of the IANA database, such as `Asia/Shanghai`.
+///
+/// # Errors
+/// [`CalendarError::UnknownZone`].
+pub fn zone(name: &str) -> Result<Tz, CalendarError> {
+    name.parse().map_err(|_| CalendarError::UnknownZone { name: name.to_owned() })
+}
+
 /// A time zone and the days off in it. A clone shares the tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calendar {
@@ -100,7 +108,7 @@ impl Calendar {
     /// # Errors
     /// A name is not known, the user's own calendar was not brought along, or its days no longer parse.
     pub fn with_own(zone: &str, calendar: &str, own_csv: Option<&str>) -> Result<Self, CalendarError> {
-        let zone = zone.parse().map_err(|_| CalendarError::UnknownZone { name: zone.to_owned() })?;
+        let zone = self::zone(zone)?;
         let choice = CalendarChoice::parse(calendar)?;
         let own = match (choice.own(), own_csv) {
             (None, _) => None,

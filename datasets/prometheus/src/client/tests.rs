@@ -37,7 +37,7 @@ async fn a_query_is_a_form_that_is_posted_with_the_token_of_the_file() {
     let file = folder.path().join("token");
     std::fs::write(&file, "hush\n").unwrap();
     let fake = Fake::start(|_, _| good());
-    let source = source(&format!("{}/tenant/", fake.url), |one| one.token_file = file.to_str().unwrap().to_owned());
+    let source = source(&format!("{}/tenant/", fake.url), |one| one.token_file.clone_from(&file));
     asked(&source, MAX_BYTES).await.unwrap();
     let request = fake.requests().remove(0);
     assert!(request.line.starts_with("POST /tenant/api/v1/query_range HTTP/1.1"), "{request:?}");
@@ -177,7 +177,7 @@ fn authorities_are_those_of_the_file() {
     let file = folder.path().join("ca.pem");
     let with = |text: &str| {
         std::fs::write(&file, text).unwrap();
-        let source = source("https://prometheus", |one| one.ca_file = file.to_str().unwrap().to_owned());
+        let source = source("https://prometheus", |one| one.ca_file.clone_from(&file));
         Client::new(&source).map(drop).map_err(|fault| fault.to_string())
     };
     let made = rcgen::generate_simple_self_signed(vec!["prometheus".to_owned()]).unwrap();
