@@ -103,13 +103,16 @@ impl<P: Ord + Clone> Assumed<P> {
         *self.milli.entry((pool.clone(), ask.hours)).or_default() += ask.gpus.milli();
         let assumption = Assumption { pool: pool.clone(), hours: ask.hours, milli: ask.gpus.milli(), until };
         self.by_task.insert(ask.task, assumption);
+        debug_assert_eq!(self.ends.len(), self.by_task.len(), "each assumption has one end");
         Ok(())
     }
 
     /// A task runs, or has gone. Answers whether it was assumed.
     pub fn forget(&mut self, task: u128) -> bool {
         let Some(Assumption { pool, hours, milli, until }) = self.by_task.remove(&task) else { return false };
-        self.ends.remove(&(until, task));
+        let had_end = self.ends.remove(&(until, task));
+        debug_assert!(had_end, "an assumption has an end");
+        debug_assert!(self.milli.contains_key(&(pool.clone(), hours)), "an assumption is counted");
         let key = (pool, hours);
         let left = self.milli.remove(&key).unwrap_or(0) - milli;
         if left > 0 {
@@ -121,8 +124,10 @@ impl<P: Ord + Clone> Assumed<P> {
     /// Forgets those whose time has come by now.
     pub fn pass_to(&mut self, now: UnixSeconds) {
         while let Some((_, task)) = self.ends.first().copied().filter(|(until, _)| *until <= now) {
-            self.forget(task);
+            let was_assumed = self.forget(task);
+            debug_assert!(was_assumed, "what ends was assumed");
         }
+        debug_assert!(self.milli.values().all(|milli| *milli > 0), "nothing is counted as zero");
     }
 
     /// What tasks that were let through for at least so many hours will hold.

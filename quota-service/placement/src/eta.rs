@@ -231,6 +231,7 @@ fn follow(state: &EtaState, feedback: &Feedback, settings: &PoolSettings, long_w
     if 2 * seen > 3 * wanted {
         // η · q/e, and no less than half of η.
         let to = scaled(state.eta, wanted, seen).max(Eta(state.eta.0.div_ceil(2)));
+        debug_assert!(to <= state.eta, "many broken guarantees lower eta");
         return finish(state, to, MoveReason::ManyBroken { kept, broken, target }, true, settings);
     }
     if 2 * seen < wanted && long_waits {
@@ -239,6 +240,7 @@ fn follow(state: &EtaState, feedback: &Feedback, settings: &PoolSettings, long_w
         }
         // η · (1.5 − e/q), which is at most 1.5.
         let to = scaled(state.eta, 3 * wanted - 2 * seen, 2 * wanted);
+        debug_assert!(to >= state.eta, "few broken guarantees raise eta");
         let longest_quota_wait_s = feedback.longest_quota_wait_s;
         let reason = MoveReason::FewBrokenLongWaits { kept, broken, longest_quota_wait_s };
         return finish(state, to, reason, true, settings);
@@ -266,6 +268,7 @@ fn finish(state: &EtaState, to: Eta, reason: MoveReason, spends: bool, settings:
     if to == state.eta {
         return EtaDecision::Hold(HoldReason::AtBound);
     }
+    debug_assert!(settings.eta_least <= settings.eta_most, "bounds of eta are in order");
     invariants::eta_moves_within_bounds(state, to, settings);
     EtaDecision::Move { to, reason, spends }
 }

@@ -94,6 +94,8 @@ impl Evidence {
         }
         let (e_value, since) = e_value(&blocks, first, rate);
         let since = since.map(|block| UnixSeconds::new(block * BLOCK_S));
+        debug_assert!(e_value >= 0.0, "an e-value is not negative: {e_value}");
+        debug_assert!(judged <= blocks.len(), "more blocks are judged than there are");
         Some(Self { e_value, since, blocks: u32::try_from(judged).unwrap_or(u32::MAX) })
     }
 
@@ -117,6 +119,7 @@ fn blocks(periods: &[Period], hours: HorizonHours, first: i64, count: usize) -> 
                 continue;
             };
             let seen_s = ended.min((number + 1) * BLOCK_S) - began.max(number * BLOCK_S);
+            debug_assert!((0..=BLOCK_S).contains(&seen_s) || began == ended, "a block sees {seen_s} s of a period");
             block.promised_gpus += gpus;
             block.exposure += gpus * seen_s as f64 / hours.seconds() as f64;
             if period.broken && number == last {
@@ -144,6 +147,7 @@ impl Bet {
         let scale = block.promised_gpus.max(before);
         if scale > 0.0 {
             let gain = (block.broken_gpus / allowed - block.exposure) / scale;
+            debug_assert!(gain >= -1.0 - 1e-9, "a bet loses more than it puts in: {gain}");
             self.worth.iter_mut().zip(BETS).for_each(|(worth, bet)| *worth = MOST.min(*worth * (1.0 + bet * gain)));
         }
     }
@@ -158,6 +162,7 @@ impl Bet {
 fn e_value(blocks: &[Block], first: i64, rate: GuaranteeRate) -> (f64, Option<i64>) {
     // Of GPUs that are exposed for H hours: what p allows HP to take, at a rate that does not depend on their age.
     let allowed = -rate.as_f64().ln();
+    debug_assert!(allowed > 0.0, "a rate below 1 allows some evictions");
     let mut bets: Vec<Bet> = Vec::new();
     for (number, block) in (first..).zip(blocks) {
         if number.rem_euclid(BLOCKS_A_DAY) == 0 {
@@ -165,6 +170,7 @@ fn e_value(blocks: &[Block], first: i64, rate: GuaranteeRate) -> (f64, Option<i6
         }
         for bet in &mut bets {
             bet.see(block, allowed);
+            debug_assert!(bet.worth.iter().all(|worth| (0.0..=MOST).contains(worth)), "a bet is worth {:?}", bet.worth);
         }
     }
     let best = bets.iter().max_by(|one, other| one.worth().total_cmp(&other.worth()));

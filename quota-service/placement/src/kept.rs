@@ -55,6 +55,7 @@ impl Period {
         // Who is evicted after its hours has had what was promised.
         let broken = broken && watched_s <= hours.seconds();
         let lasted_s = watched_s.clamp(0, hours.seconds());
+        debug_assert!(!broken || watched_s <= hours.seconds(), "an eviction after its hours breaks nothing");
         Self { began, lasted_s, gpus_milli: gpus.map_or(1_000, MilliGpus::milli), broken }
     }
 }
@@ -67,6 +68,9 @@ impl KeptRate {
         let unweighted = survival(periods, hours.seconds(), |_| 1)?;
         let broken = periods.iter().filter(|one| one.broken).count() as u64;
         let deviation = deviation(periods, hours);
+        debug_assert!((0.0..=1.0).contains(&rate), "K_H is a share: {rate}");
+        debug_assert!((0.0..=1.0).contains(&unweighted), "K_H is a share: {unweighted}");
+        debug_assert!(deviation.is_none_or(|one| one >= 0.0), "a deviation is not negative: {deviation:?}");
         Some(Self { rate, unweighted, deviation, periods: periods.len() as u64, broken })
     }
 }
@@ -112,6 +116,7 @@ impl Worst {
             let (from, to) = (number * step_s, number * step_s + span_s);
             let begin = sorted.partition_point(|one| one.began.get() < from);
             let end = sorted.partition_point(|one| one.began.get() < to);
+            debug_assert!(begin <= end, "periods are in the order of their beginning");
             let of_span = &sorted[begin..end];
             let rate = survival(of_span, hours.seconds(), |one| one.gpus_milli)?;
             let is_enough = of_span.len() >= least;
@@ -142,6 +147,10 @@ fn survival_of(
     weight: impl Fn(&Period) -> u64,
 ) -> Option<f64> {
     let all = || sorted.iter().filter(|one| counts(one));
+    debug_assert!(
+        sorted.is_sorted_by_key(|one| one.lasted_s.min(until_s)),
+        "periods are in the order of their lengths"
+    );
     let mut at_risk: u64 = all().map(&weight).sum();
     if at_risk == 0 {
         return None;
@@ -151,6 +160,7 @@ fn survival_of(
     for one in all() {
         let lasted_s = one.lasted_s.min(until_s);
         if lasted_s > second {
+            debug_assert!(evicted <= ended && ended <= at_risk, "more periods end than are at risk");
             survival *= (at_risk - evicted) as f64 / at_risk as f64;
             at_risk -= ended;
             (second, evicted, ended) = (lasted_s, 0, 0);
@@ -177,6 +187,7 @@ fn deviation(periods: &[Period], hours: HorizonHours) -> Option<f64> {
     }
     let count = without.len() as f64;
     let mean = without.iter().sum::<f64>() / count;
+    debug_assert!((0.0..=1.0).contains(&mean), "a mean of shares is a share: {mean}");
     let squares: f64 = without.iter().map(|one| (one - mean).powi(2)).sum();
     Some(((count - 1.0) / count * squares).sqrt())
 }

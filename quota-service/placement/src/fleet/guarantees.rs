@@ -39,15 +39,23 @@ impl Guarantees {
         let end = (guarantee.until, task.clone(), guarantee.hours);
         let held = self.milli.remove(&guarantee.hours).unwrap_or(0);
         let held = if adds {
-            self.ends.insert(end);
+            let is_new = self.ends.insert(end);
+            debug_assert!(is_new, "{task} is promised the same twice");
             held + gpus_milli
         } else {
-            self.ends.remove(&end);
+            let was_promised = self.ends.remove(&end);
+            debug_assert!(was_promised, "{task} gives back a promise that it does not have");
+            debug_assert!(held >= gpus_milli, "{task} gives back more than is promised for {}", guarantee.hours);
             held - gpus_milli
         };
         if held > 0 {
             self.milli.insert(guarantee.hours, held);
         }
+        debug_assert_eq!(
+            self.ends.is_empty(),
+            self.milli.is_empty(),
+            "promises have an end and GPUs, or there are none"
+        );
     }
 
     /// GPUs inside a guarantee of at least these hours: S_a(H).

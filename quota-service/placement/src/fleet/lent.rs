@@ -26,6 +26,8 @@ impl Spare {
         let mask = lowest(self.gpus, count)?;
         self.cpu_milli = less(self.cpu_milli, pod.cpu_milli)?;
         self.memory_mib = less(self.memory_mib, pod.memory_mib)?;
+        debug_assert_eq!(mask & !self.gpus, 0, "a pod takes GPUs that are not spare");
+        debug_assert_eq!(mask.count_ones(), u32::from(count), "a pod takes the GPUs that it asks for");
         self.gpus &= !mask;
         Some(GpuPlace::Whole { mask })
     }
@@ -100,6 +102,7 @@ impl Fleet {
         let after = Running { places, lent, ..before.clone() };
         let fits = self.fits_beside(&after);
         let stays = if fits.is_ok() { after } else { before };
+        debug_assert!(!self.tasks.contains_key(task), "{task} runs while it is resized");
         self.hold(task, &stays, true);
         self.tasks.insert(task.clone(), stays);
         fits
@@ -163,6 +166,7 @@ impl Fleet {
             let unlent = lowest(free & !lent, count.min((free & !lent).count_ones() as u16)).unwrap_or(0);
             let more = count - unlent.count_ones() as u16;
             let moved = (mask & !hit) | unlent | self.given(place.node, free & lent, more, &claim);
+            debug_assert_eq!(unlent & lent, 0, "GPUs that are lent to no task");
             if moved.count_ones() == mask.count_ones() {
                 *here = (*here & !mask) | moved;
                 place.gpus = GpuPlace::Whole { mask: moved };
@@ -195,6 +199,7 @@ impl Fleet {
                 gives.swap_remove(at);
             }
         }
+        debug_assert_eq!(chosen & !from, 0, "borrowers give what they were lent");
         lowest(chosen, count).unwrap_or(chosen)
     }
 }

@@ -18,6 +18,7 @@ mod running;
 mod score;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub use aligned::Wish;
 pub use evictions::EvictionSettings;

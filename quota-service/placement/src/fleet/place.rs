@@ -4,6 +4,7 @@ mod slots;
 
 use super::lent::mask_of;
 use super::score::{ScoreRule, Workload};
+use super::trial::Trial;
 use super::{Fleet, Gang, GpuPlace, GpuRequest, Guarantee, PodPlace, Running};
 use crate::invariants;
 use crate::topology::scarcest;
@@ -56,16 +57,14 @@ impl Fleet {
         if self.is_blind_to(gang) || !self.index.could_hold(gang.pod.gpus, gang.pods, false) {
             return None;
         }
-        let mut places = Vec::new();
+        let mut trial = Trial::of(self, gang);
         for number in 0..gang.pods {
-            let Some(place) = self.place_by(gang, rule, workload, number) else { break };
-            self.hold_pod(place, &gang.pod, gang.class, true);
-            places.push(place);
+            let place = trial.place_by(gang, rule, workload, number)?;
+            trial.place(place);
         }
-        for place in places.iter().rev() {
-            self.hold_pod(*place, &gang.pod, gang.class, false);
-        }
-        (places.len() == gang.pods as usize).then(|| Plan { gang: gang.clone(), places, victims: Vec::new() })
+        let (places, victims) = trial.end();
+        debug_assert!(victims.is_empty(), "{} evicts without preemption", gang.task);
+        Some(Plan { gang: gang.clone(), places, victims })
     }
 
     /// The place of one pod, by Algorithm 1.
@@ -113,8 +112,10 @@ impl Fleet {
         let Plan { gang: Gang { task, class, pod, .. }, places, .. } = plan;
         let (class, pod, places) = (*class, *pod, places.clone());
         let running = Running { class, pod, places, lent: Vec::new(), since: now, saved: now, guarantee };
+        debug_assert_eq!(evicted.len(), plan.victims.len(), "a checked plan evicts all its victims");
         self.hold(task, &running, true);
-        self.tasks.insert(task.clone(), running);
+        let before = self.tasks.insert(task.clone(), running);
+        debug_assert!(before.is_none(), "{task} runs twice");
         Ok(evicted)
     }
 

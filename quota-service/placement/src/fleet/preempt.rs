@@ -3,6 +3,7 @@
 use super::index::Key;
 use super::node::{NodeState, WHOLE_MILLI, lowest, numbers};
 use super::rules::VictimRule;
+use super::trial::Trial;
 use super::{Fleet, Gang, GpuPlace, GpuRequest, Plan, PodPlace, PodRequest, Running};
 use crate::draw::Draw;
 use crate::invariants;
@@ -134,62 +135,29 @@ impl Fleet {
             return None;
         }
         let costs = Costs::new(now, history, settings, self.gpus);
-        let mut gone: Vec<(TaskId, Running)> = Vec::new();
-        let mut places = Vec::new();
         let mut draw = Draw::of_task(rule.seed(), &gang.task, now.get());
+        let mut trial = Trial::of(self, gang);
         for _ in 0..gang.pods {
-            let chosen = match (rule, self.wish(gang)) {
-                (_, Some(wish)) => self.cheapest_aligned(gang, wish, &costs),
-                (VictimRule::LeastWaste, None) => self.cheapest(gang, &costs),
-                (VictimRule::Tightest, None) => self.tightest(gang, &costs, idle_first),
-                (VictimRule::Random { .. }, None) => self.drawn(gang, &costs, &mut draw),
+            let chosen = match (rule, trial.wish(gang)) {
+                (_, Some(wish)) => trial.cheapest_aligned(gang, wish, &costs),
+                (VictimRule::LeastWaste, None) => trial.cheapest(gang, &costs),
+                (VictimRule::Tightest, None) => trial.tightest(gang, &costs, idle_first),
+                (VictimRule::Random { .. }, None) => trial.drawn(gang, &costs, &mut draw),
             };
-            let Some((node, candidate)) = chosen else { break };
-            for victim in candidate.victims {
-                if let Some(running) = self.finish(&victim) {
-                    gone.push((victim, running));
-                }
-            }
-            let place = PodPlace { node, gpus: candidate.gpus };
-            self.hold_pod(place, &gang.pod, gang.class, true);
-            places.push(place);
+            let (node, candidate) = chosen?;
+            candidate.victims.iter().for_each(|victim| trial.evict(victim));
+            trial.place(PodPlace { node, gpus: candidate.gpus });
         }
-        let is_whole = places.len() == gang.pods as usize;
-        let spared = if is_whole { self.spare(&gone, &costs) } else { BTreeSet::new() };
-        for place in places.iter().rev() {
-            self.hold_pod(*place, &gang.pod, gang.class, false);
-        }
-        let mut victims = Vec::new();
-        for (task, running) in gone {
-            if !spared.contains(&task) {
-                self.hold(&task, &running, true);
-                victims.push(task.clone());
-                self.tasks.insert(task, running);
-            }
-        }
+        debug_assert!(trial.is_whole(), "{} is placed in part", gang.task);
+        trial.spare(&costs);
+        let (places, victims) = trial.end();
         let plan = Plan { gang: gang.clone(), places, victims };
-        is_whole.then(|| {
-            invariants::only_spot_is_evicted(self, &plan);
-            plan
-        })
+        invariants::only_spot_is_evicted(self, &plan);
+        Some(plan)
     }
 
-    /// Puts back those that fit beside the plan, the most worth first, and answers them.
-    fn spare(&mut self, gone: &[(TaskId, Running)], costs: &Costs<'_>) -> BTreeSet<TaskId> {
-        let mut by_worth: Vec<&(TaskId, Running)> = gone.iter().collect();
-        by_worth.sort_by_key(|(task, running)| (Reverse(costs.worth(running)), task.clone()));
-        let mut spared = BTreeSet::new();
-        for (task, running) in by_worth {
-            if self.can_hold_all(running) {
-                self.hold(task, running, true);
-                self.tasks.insert(task.clone(), running.clone());
-                spared.insert(task.clone());
-            }
-        }
-        spared
-    }
-
-    fn can_hold_all(&self, running: &Running) -> bool {
+    /// Whether all pods of a task have room on what is idle.
+    pub(super) fn can_hold_all(&self, running: &Running) -> bool {
         let mut after: BTreeMap<usize, NodeState> = BTreeMap::new();
         running.places.iter().all(|place| {
             let node = after.entry(place.node).or_insert_with(|| self.nodes[place.node].clone());

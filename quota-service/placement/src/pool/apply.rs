@@ -48,8 +48,11 @@ impl Pool {
         let old = self.now.plus_s(-window_s);
         while let Some((_, was_evicted)) = self.runs.pop_front_if(|(at, _)| *at <= old) {
             let count = if was_evicted { &mut self.history.evicted } else { &mut self.history.finished };
+            debug_assert!(*count > 0, "a run leaves the window that never came");
             *count -= 1;
         }
+        debug_assert!(self.now >= now, "time goes back");
+        debug_assert!(self.resting.first().is_none_or(|(until, _)| *until > self.now), "a rest is over and not ended");
         then
     }
 
@@ -130,6 +133,7 @@ impl Pool {
         if request.gang.class == TaskClass::Hp {
             self.add_demand(request);
         }
+        debug_assert!(request.gang.pods > 0, "{task} has no pods");
         self.workload.add(Spec::of(&request.gang.pod), u64::from(request.gang.pods));
         let (request, queued) = (request.clone(), self.now);
         self.queue.insert(Waiting { request, queued, rests_until: None, evicted: Vec::new(), deferral: None });
@@ -165,7 +169,8 @@ impl Pool {
                 self.borrowing.insert(task.clone());
                 self.grow_at = Some(self.now);
             }
-            self.requests.insert(task.clone(), Admitted { request, starts, evicted, resized: None });
+            let before = self.requests.insert(task.clone(), Admitted { request, starts, evicted, resized: None });
+            debug_assert!(before.is_none(), "{task} is admitted twice");
         }
         Ok(())
     }
@@ -211,6 +216,7 @@ impl Pool {
             some.iter().filter(|place| !others.contains(place)).copied().collect::<Vec<_>>()
         };
         let (came, went) = (of(&after, &before), of(&before, &after));
+        debug_assert_eq!(before.len() + came.len(), after.len() + went.len(), "{task} loses or gains a pod unseen");
         let (task, why, pods) = (task.clone(), why.clone(), after.len() as u32);
         if let Some(admitted) = self.requests.get_mut(&task) {
             admitted.resized = Some(self.now);
@@ -251,6 +257,7 @@ impl Pool {
             }
         }
         if let Some(until) = rests_until {
+            debug_assert!(until > self.now, "a rest of {task} is over before it begins");
             self.resting.insert((until, task.clone()));
         }
         self.queue.insert(Waiting { request, queued: self.now, rests_until, evicted, deferral: None });
@@ -267,6 +274,7 @@ impl Pool {
             self.back_to_queue(&task, &run, kind, self.now, then);
             then.cuts.push(Cut { task, run, why: CutReason::Lost { node: node.clone(), cause } });
         }
+        debug_assert!(self.fleet.nodes()[number].is_gone, "{node} was removed");
         self.recount_demand();
         self.freed(Stale::All);
         Ok(())
@@ -309,6 +317,10 @@ impl Pool {
         } else {
             return Err(Fault::NotRunning { task: task.clone() });
         };
+        debug_assert!(
+            !self.requests.contains_key(task) && self.queue.get(task).is_none(),
+            "{task} ended and is still there"
+        );
         let request = request.ok_or_else(|| Fault::UnknownTask { task: task.clone() })?;
         if request.gang.class == TaskClass::Hp {
             self.remove_demand(&request, ending);

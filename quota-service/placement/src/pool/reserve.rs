@@ -99,6 +99,12 @@ impl Pool {
             self.reserve_for(class, &limits);
         }
         self.reservations.is_current = true;
+        let heads = &self.reservations.heads;
+        debug_assert!(
+            heads.iter().all(|head| self.queue.get(&head.task).is_some()),
+            "a reservation is of a waiting task"
+        );
+        debug_assert!(heads.is_sorted_by_key(|head| head.class), "reservations of HP come first");
         if before.iter().any(|head| !self.reservations.heads.contains(head)) {
             self.stale = Stale::All;
         }
@@ -131,6 +137,7 @@ impl Pool {
             }
             match fleet.slots(&gang, &taken) {
                 Some(nodes) => {
+                    debug_assert!(nodes.is_disjoint(&taken), "two reservations share a node");
                     taken.extend(nodes.iter().copied());
                     heads.push(Head { task: task.clone(), class, nodes, of_quota });
                     left -= 1;
@@ -167,11 +174,13 @@ impl Pool {
         for node in &open {
             self.fleet.open(*node, false);
         }
+        debug_assert!(open.iter().all(|node| !self.fleet.nodes()[*node].is_open), "kept nodes are closed");
         open
     }
 
     pub(super) fn open_again(&mut self, nodes: &[usize]) {
         for node in nodes {
+            debug_assert!(!self.fleet.nodes()[*node].is_open, "a kept node was opened meanwhile");
             self.fleet.open(*node, true);
         }
     }
