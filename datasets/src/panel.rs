@@ -8,7 +8,7 @@ use vocab::{ClusterName, HorizonHours, HourStart, PoolId, SeriesId, UsageRow};
 /// Why rows do not make a panel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PanelError {
-    #[error("cluster {cluster} has no usage: ingest some first")]
+    #[error("cluster {cluster} has no usage: load it with datasets ingest")]
     Empty { cluster: ClusterName },
     #[error("series {series} does not belong to cluster {cluster}")]
     OtherCluster { series: SeriesId, cluster: ClusterName },
@@ -323,7 +323,7 @@ fn recording_gaps(series: &[Series], hours: usize) -> Vec<bool> {
     gaps
 }
 
-/// Adds an hour to series of `hours` hours, in their order. Those that are new are sorted in once, whatever their number.
+/// Adds an hour to series of `hours` hours, in their order. New ones are sorted in once, for any number of them.
 fn push_rows(series: &mut Vec<Series>, mut rows: Vec<&(SeriesId, f64)>, hours: usize) {
     rows.sort_by(|a, b| a.0.cmp(&b.0));
     rows.dedup_by(|a, b| a.0 == b.0);

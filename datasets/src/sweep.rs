@@ -11,7 +11,7 @@ use vocab::{
 pub enum SweepError {
     #[error(transparent)]
     Hour(#[from] HourError),
-    #[error("the demand of {series} at {at} exceeds what an amount of GPUs holds")]
+    #[error("the demand of {series} at {at} exceeds the largest number of GPUs")]
     TooLarge { series: SeriesId, at: UnixSeconds },
 }
 

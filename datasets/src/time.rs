@@ -7,13 +7,13 @@ use vocab::UnixSeconds;
 /// Why a written time was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
-    #[error("{text:?} is no time: write 2024-03-01T00:00:00Z, or 2024-03-01 00:00:00 in the cluster's time zone")]
+    #[error("{text:?} is not a time: write 2024-03-01T00:00:00Z, or 2024-03-01 00:00:00 in the cluster's time zone")]
     NoTime { text: String },
     #[error("{text:?} lies outside the years 1970 to 2200")]
     Beyond { text: String },
-    #[error("{text:?} comes twice in {zone} (clocks go back): write it with an offset")]
+    #[error("{text:?} occurs twice in {zone} (clocks go back): write it with an offset")]
     Twice { text: String, zone: &'static str },
-    #[error("{text:?} never comes in {zone} (clocks go forward): write it with an offset")]
+    #[error("{text:?} does not exist in {zone} (clocks go forward): write it with an offset")]
     Never { text: String, zone: &'static str },
 }
 

@@ -1,4 +1,4 @@
-//! What a model sees at one issue time. Training and serving cut their windows here and nowhere else.
+//! Input of a model at one issue time. Training and serving cut their windows here only.
 
 use crate::calendar::HourFeatures;
 use crate::panel::Panel;
@@ -35,7 +35,7 @@ impl Window<'_> {
     }
 }
 
-/// What came after the issue time: for training and scoring only.
+/// Demand after the issue time: for training and scoring only.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome<'a> {
     pub demand_gpus: &'a [f64],
@@ -93,7 +93,7 @@ pub fn at_least(
     })
 }
 
-/// What series number `series` did in the hours from `issue`; `None` where they are not all inside the panel.
+/// Demand of series number `series` in the hours from `issue`; `None` where one lies outside the panel.
 ///
 /// # Panics
 /// When the panel has no series of that number.
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_shorter_than_the_lookback_is_said_with_both_lengths() {
+    fn a_history_shorter_than_the_lookback_is_refused_with_both_lengths() {
         let panel = panel(&[Some(1); 20]);
         let fault = at(&panel, 0, panel.end(), 168, HorizonHours::ONE).unwrap_err();
         assert!(matches!(fault, WindowFault::ShortHistory { have: 20, need: 168, .. }));

@@ -1,4 +1,4 @@
-//! What the command line says.
+//! Command line of `notebooks-export`.
 
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use store::RunId;
 use vocab::{GuaranteeRate, MilliGpus, PoolId};
 
-/// Reports of forecasts: a page to read, a notebook, scores as CSV, forecasts as Parquet
+/// Export forecast reports: HTML page, notebook, scores as CSV, forecasts as Parquet
 #[derive(Debug, Parser)]
 #[command(
     name = "notebooks-export",
@@ -29,14 +29,14 @@ pub struct Arguments {
     pub common: Common,
 }
 
-/// Flags that are settings, too.
+/// Flags that set a setting.
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Flags {
-    /// Where runs are read from, sqlite://FILE or postgres://…; also DATABASE_URL
+    /// Database of the runs, sqlite://FILE or postgres://…; also DATABASE_URL
     #[arg(long, global = true, value_name = "URL", help_heading = GLOBAL)]
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<String>,
-    /// Guarantee rate p of the bounds of runs; bounds in files have their own
+    /// Guarantee rate p of the bounds of runs; bounds in files carry their own
     #[arg(long, global = true, value_name = "P", value_parser = command_line::guarantee_rate, allow_negative_numbers = true,
         help_heading = GLOBAL)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,10 +67,10 @@ impl command_line::Config for Config {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Report a backtest, or runs on the hours that they have not seen: report.html, report.ipynb, metrics.csv,
+    /// Report a backtest, or runs on hours outside their training: report.html, report.ipynb, metrics.csv,
     /// forecasts.parquet
     Report(Report),
-    /// Settings in force
+    /// Print the settings
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
@@ -99,7 +99,7 @@ impl FromStr for Capacity {
     }
 }
 
-/// What an hour means in which every series of a cluster, of several, is zero.
+/// Meaning of an hour in which every series of a cluster with several series is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ZeroHours {
     /// The recorder failed: the hour is not scored
@@ -114,23 +114,23 @@ Examples:\n  \
 notebooks-export report --forecasts forecasts.csv --out report\n  \
 notebooks-export report --forecasts forecasts.csv --pool-bounds pool_bounds.csv --out report --json\n\n\
 Writes to the folder:\n  \
-report.html        the page to read: bands, calibration, errors by step and hour, coverage, bounds, worst hours,\n                     \
+report.html        the page: bands, calibration, errors by step and hour, coverage, bounds, worst hours,\n                     \
 skill; one file, without scripts or network, for screen and paper\n  \
-report.ipynb       the same scores from the Parquet file, to go on with in Jupyter (pandas, matplotlib)\n  \
+report.ipynb       the same scores from the Parquet file, for further work in Jupyter (pandas, matplotlib)\n  \
 metrics.csv        model,cluster,gpu_model,organization,step,metric,value,rows: a row a metric, for each model over all\n                     \
 series and steps (names and step empty), for each step, and for each series; with bounds also for\n                     \
 each pool (organization *, step = hours), the aggregation after a colon: pool_under:pooled; skill\n                     \
 against a baseline likewise: skill_crps:last-value\n  \
 forecasts.parquet  the rows of the forecasts, typed; times in UTC\n  \
-forecasts.csv, pool_bounds.csv   with --run: what was played\n\n\
-Errors, quantiles and bounds are in GPUs. MAPE and nMAE are left out where there is no demand to divide by.\n\
+forecasts.csv, pool_bounds.csv   with --run: the backtest of the runs\n\n\
+Errors, quantiles and bounds are in GPUs. MAPE and nMAE are omitted without demand to divide by.\n\
 With --zero-hours gap, target hours in which every series of a cluster is zero are counted and not scored.\n\
-Bounds and peaks are cut at the capacity where it is known: from the database with --run, else from --capacity.\n\n\
+Bounds and peaks are limited to the known capacity: of the database with --run, else of --capacity.\n\n\
 Examples:\n  \
 notebooks-export report --forecasts forecasts.csv --pool-bounds pool_bounds.csv --capacity 856 --out report\n  \
 notebooks-export report --run run-3 --run run-4 --database postgres://headroom@localhost/headroom --out report")]
 pub struct Report {
-    /// Runs of one cluster, on the hours of the database that none of them has seen, beside the baselines
+    /// Runs of one cluster, on the hours of the database after their training, beside the baselines
     #[arg(long, value_name = "RUN", conflicts_with = "forecasts", value_delimiter = ',')]
     pub run: Vec<RunId>,
     /// forecasts.csv of train backtest
@@ -139,16 +139,16 @@ pub struct Report {
     /// pool_bounds.csv of the same backtest
     #[arg(long, value_name = "FILE", requires = "forecasts")]
     pub pool_bounds: Option<PathBuf>,
-    /// GPUs of the pool, or POOL=GPUS where there are more: bounds are cut there
+    /// Capacity of the pool, or POOL=GPUS for each of several: the upper limit of bounds
     #[arg(long, value_name = "[POOL=]GPUS")]
     pub capacity: Vec<Capacity>,
-    /// Zone of the hours in the page; the cluster's with --run, else UTC
+    /// Time zone of the page [default: the cluster's with --run, else UTC]
     #[arg(long, value_name = "ZONE", value_parser = datasets::calendar::zone)]
     pub time_zone: Option<Tz>,
-    /// Model that the pictures show, such as orglinear-paper or run-3; the first that is no baseline if not given
+    /// Model of the figures, such as orglinear-paper or run-3 [default: the first that is not a baseline]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Model that the others are measured against in words; last-value, else the first baseline, if not given
+    /// Reference model of the summary [default: last-value, else the first baseline]
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
     /// Target hours in which every series of a cluster is zero: gap (not recorded, and not scored) or demand
@@ -157,7 +157,7 @@ pub struct Report {
     /// Heading of the page
     #[arg(long, value_name = "TEXT", default_value = "Forecast report")]
     pub title: String,
-    /// Folder for the report; made if missing
+    /// Folder for the report; created if missing
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Everything that can go wrong here, and the exit code of each.
+//! Errors of `notebooks-export`, and the exit code of each.
 
 use command_line::{Exit, Failure};
 use polars::prelude::PolarsError;
@@ -14,10 +14,10 @@ pub enum ExportError {
     Read { file: PathBuf, source: std::io::Error },
     #[error("{}, row {row}: {fault}", file.display())]
     Row { file: PathBuf, row: u64, fault: Box<RowFault> },
-    #[error("{}: holds no rows", file.display())]
+    #[error("{}: no rows", file.display())]
     NoRows { file: PathBuf },
     #[error(
-        "{}: all {rows} rows lie in recording gaps (every series of their cluster is zero): nothing can be scored",
+        "{}: all {rows} rows are in recording gaps (every series of their cluster is zero): no row can be scored",
         file.display()
     )]
     NothingScored { file: PathBuf, rows: usize },
@@ -25,7 +25,7 @@ pub enum ExportError {
     Write { file: PathBuf, source: std::io::Error },
     #[error("{}: {source}", file.display())]
     Parquet { file: PathBuf, source: PolarsError },
-    #[error("--{flag} {name:?}: the forecasts have no such model; they have {}", known.join(", "))]
+    #[error("--{flag} {name:?}: unknown model; the forecasts have {}", known.join(", "))]
     NoModel { flag: &'static str, name: String, known: Vec<String> },
     #[error("--capacity {text}: the bounds are of {}; write --capacity POOL=GPUS for each", pools.join(", "))]
     WhichPool { text: String, pools: Vec<String> },
@@ -43,18 +43,18 @@ impl From<StoreError> for ExportError {
     }
 }
 
-/// What is wrong with a row. Rows are counted as an editor counts lines: the header is row 1.
+/// Fault of a row. Rows are counted as an editor counts lines: the header is row 1.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum RowFault {
     #[error("column {column} is missing; the header must hold {expected}")]
     MissingColumn { column: &'static str, expected: String },
-    #[error("column {column:?} is not known; the header must hold {expected}")]
+    #[error("column {column:?} is unknown; the header must hold {expected}")]
     UnknownColumn { column: String, expected: String },
-    #[error("column {column:?} stands there twice: keep one of them")]
+    #[error("column {column:?} occurs twice: keep one of them")]
     RepeatedColumn { column: String },
-    #[error("it has {found} fields where the header has {expected}: quote fields that hold commas")]
+    #[error("{found} fields, but the header has {expected}: quote fields that contain commas")]
     Fields { expected: u64, found: u64 },
-    #[error("it is not UTF-8 text: this is no CSV file, or one to be saved as UTF-8")]
+    #[error("not UTF-8 text: save the CSV file as UTF-8")]
     NotText,
     #[error(
         "column {column}: {text:?} is not a finite number of less than a billion GPUs: write a decimal such as 4.25"
@@ -76,12 +76,12 @@ pub enum RowFault {
         "target_time is {target}, and step {step} of issue_time {issue} starts at {expected}: step 1 starts at issue_time"
     )]
     Target { issue: HourStart, step: u8, target: HourStart, expected: HourStart },
-    #[error("quantiles cross: q0.5 is {q50}, q0.9 {q90}, q0.95 {q95}; none may lie below the one before")]
+    #[error("quantiles cross: q0.5 is {q50}, q0.9 {q90}, q0.95 {q95}; each must be at least the one before")]
     Crossing { q50: f64, q90: f64, q95: f64 },
-    #[error("{what} stands there a second time, first in row {first_row}: keep one of them")]
+    #[error("{what} occurs twice, first in row {first_row}: keep one of them")]
     Twice { what: String, first_row: u64 },
     #[error(
-        "{lacking} has no {what}, which {having} has here; {having} has {having_rows} rows and {lacking} \
+        "{lacking} has no {what}, but {having} has; {having} has {having_rows} rows and {lacking} \
          {lacking_rows}: compare models over the same hours and series"
     )]
     Uneven { what: String, having: String, having_rows: usize, lacking: String, lacking_rows: usize },
@@ -89,7 +89,7 @@ pub enum RowFault {
         "actual of {series} at {target} is {second} here and {first} in row {first_row}: score against one history"
     )]
     Contradiction { series: Box<SeriesId>, target: HourStart, first: f64, first_row: u64, second: f64 },
-    #[error("guarantee_rate is {rate} here and {first} in row {first_row}: make a report for each rate")]
+    #[error("guarantee_rate is {rate} here and {first} in row {first_row}: make one report for each rate")]
     OtherRate { rate: String, first: String, first_row: u64 },
 }
 
@@ -99,7 +99,7 @@ impl From<ExportError> for Failure {
             NoModel, NoRows, NothingScored, Parquet, Rate, Read, Row, Runtime, Training, WhichPool, Write,
         };
         let exit = match fault {
-            // What the training says of it holds here, too.
+            // The exit code of training holds here, too.
             Training(fault) => return fault.into(),
             Row { .. } | NoRows { .. } | NothingScored { .. } => Exit::DataInvalid,
             NoModel { .. } | WhichPool { .. } => Exit::Usage,

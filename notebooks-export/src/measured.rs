@@ -1,4 +1,4 @@
-//! What was measured, as the forecasts tell it, and where nothing was recorded.
+//! Measured demand from the forecasts, and recording gaps.
 
 use crate::args::ZeroHours;
 use crate::error::{ExportError, RowFault};

@@ -10,7 +10,7 @@ use vocab::{HorizonHours, PoolId};
 
 pub const COLUMNS: [&str; 8] = ["model", "cluster", "gpu_model", "organization", "step", "metric", "value", "rows"];
 
-/// What a metric is about. Empty fields mean: over all of them.
+/// Scope of a metric. Empty fields mean: over all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
     pub model: String,

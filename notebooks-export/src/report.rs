@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// Metrics of the table on the screen; the file holds all.
 const SHOWN: [&str; 7] = ["mae_median", "rmse_mean", "pinball_q90", "pinball_q95", "crps", "coverage_q90", "maqe_q90"];
 
-/// What was written.
+/// The written files.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
     pub page: PathBuf,

@@ -1,4 +1,4 @@
-//! Where a report's forecasts come from: files of a backtest, or runs that are played over the hours they have not seen.
+//! Forecasts of a report: files of a backtest, or runs that are backtested over the hours after their training.
 
 use crate::args::{Capacity, Config, Report};
 use crate::error::ExportError;
@@ -17,7 +17,7 @@ pub type Capacities = BTreeMap<PoolId, f64>;
 pub const FORECASTS: &str = "forecasts.csv";
 pub const POOL_BOUNDS: &str = "pool_bounds.csv";
 
-/// What a report is made of.
+/// Input of a report.
 pub struct Source {
     pub forecasts: Forecasts,
     pub bounds: Option<PoolBounds>,

@@ -148,18 +148,18 @@ fn a_bad_row_of_forecasts_is_refused_with_file_row_and_what_to_do() {
         (",4,1,4,6,8,5", ",4,1,7,6,8,5", "row 2: quantiles cross: q0.5 is 7, q0.9 6, q0.95 8"),
         (",2,earth", ",1,earth", "/f.csv, row 3: target_time is 2024-03-01T01:00:00Z, and step 1 of issue_time"),
         (",V100,a,m,", ",V100,a,,", "row 2: column model is empty: name it"),
-        (",V100,a,m,4,1,4,6,8,5", ",V100,a,m,4,1,4,6,8", "row 2: it has 12 fields where the header has 13"),
+        (",V100,a,m,4,1,4,6,8,5", ",V100,a,m,4,1,4,6,8", "row 2: 12 fields, but the header has 13"),
         ("T08:00:00+08:00,2024", "T08:30:00+08:00,2024", "row 2: column issue_time: \"2024-03-01T08:30:00+08:00\""),
     ] {
-        let said = with(from, to);
-        assert!(said.contains(expected), "{said}");
+        let refused = with(from, to);
+        assert!(refused.contains(expected), "{refused}");
     }
     let renamed = refusal(&format!("raw:{}{TWO}", HEADER.replace("stddev", "sd")), None);
     assert!(
         renamed.starts_with("/f.csv, row 1: column stddev is missing; the header must hold issue_time,"),
         "{renamed}"
     );
-    assert_eq!(refusal("", None), "/f.csv: holds no rows");
+    assert_eq!(refusal("", None), "/f.csv: no rows");
 }
 
 #[test]
@@ -239,9 +239,9 @@ fn the_page_says_in_words_what_the_pictures_show() {
     for expected in [
         "<title>A &lt;title&gt;</title>",
         "Fri 1 Mar 2024, 00:00 to Sat 2 Mar 2024, 23:00",
-        "orglinear-paper is off by 1.30 GPUs an hour and organization on average (MAE of the median), 2.28 by last-value: 43 % less",
-        "Pool earth:V100, promise of 2 h at 90.0 %: no bound held as often; the pooled one came closest with 66.7 % of 3.",
-        "The worst hour was Sat 2 Mar, 03:00: 30.0 GPUs wrong over all organizations, when demand rose by 30.0 within the hour.",
+        "orglinear-paper has a mean error of 1.30 GPUs per hour and organization (MAE of the median), 2.28 by last-value: 43 % less",
+        "Pool earth:V100, promise of 2 h at 90.0 %: no bound kept the promise; pooled came closest with 66.7 % of 3.",
+        "The worst hour was Sat 2 Mar, 03:00: an error of 30.0 GPUs over all organizations, when demand rose by 30.0 within the hour.",
         "Demand went from 30.0 to 60.0 (+30.0). b went from 10.0 to 40.0, 11.0 expected, above the 0.95 quantile of 15.0.",
         "<td class=\"none\" colspan=\"3\">itself</td>",
     ] {

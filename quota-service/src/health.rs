@@ -4,7 +4,7 @@
 use crate::metrics;
 use crate::refresh::Service;
 use arc_swap::ArcSwapOption;
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Backend, StoreError};

@@ -72,7 +72,7 @@ async fn an_unknown_calendar_ends_with_exit_code_two_and_what_there_is(database:
     let made = Made::up();
     let refused = made.ingest(&database, &["--calendar", "Chine"]);
     assert_eq!(refused.code, 2);
-    let expected = "\"Chine\" is no calendar; there are weekdays, CN, US, DE, GB, JP, IN, or give a CSV or iCal file: did you mean CN?";
+    let expected = "unknown calendar \"Chine\": expected weekdays, CN, US, DE, GB, JP, IN, or a CSV or iCal file: did you mean CN?";
     assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     let taken = made.ingest(&database, &["--calendar", &made.file("uk.csv", OWN)]);
     assert_eq!((taken.code, taken.stderr.contains("rename the file")), (2, true), "{}", taken.stderr);
@@ -118,7 +118,7 @@ async fn a_users_calendar_is_learned_with_and_served_without_its_file(database: 
 
 async fn hours_beyond_the_table_are_warned_of_wherever_they_matter(database: TestDatabase) {
     let made = Made::up();
-    let expected = "warning: cluster demo: calendar CN knows the years 2006 to 2026; from 2027-01-01 on only Saturdays \
+    let expected = "warning: cluster demo: calendar CN covers the years 2006 to 2026; from 2027-01-01 on only Saturdays \
                     and Sundays count as days off";
     let warned = |ran: Ran| assert!(ran.ok().stderr.contains(expected));
     warned(made.ingest(&database, &["--calendar", "CN", "--time-zone", "Asia/Shanghai"]));
@@ -177,7 +177,7 @@ async fn clusters_that_share_a_changed_calendar_are_named(database: TestDatabase
     made.file("acme.csv", &OWN.replace("12-26,work", "12-26,off"));
     let third = made.ingest(&database, &["--calendar", &file]).ok();
     assert!(
-        third.stderr.contains("note: calendar acme has other days now than before; it is that of demo, too"),
+        third.stderr.contains("note: the days of calendar acme changed; it is also the calendar of demo"),
         "{}",
         third.stderr
     );

@@ -92,7 +92,7 @@ fn what_cannot_be_filled_is_named_with_what_to_do() {
     refused(&["--policies", "fgd,pwr-fgd-1.5"], 2, "\"pwr-fgd-1.5\" is no policy; there are gfs, ");
     refused(&["--policies", "fgd", "--seeds", "0"], 2, "--seeds");
     place.write("power.csv", "model,idle_w,full_w\nA10,30,20\n");
-    refused(&["--policies", "fgd", "--power", &place.file("power.csv")], 3, "row 2: 30 W idle are more than 20 W");
+    refused(&["--policies", "fgd", "--power", &place.file("power.csv")], 3, "row 2: 30 W idle exceed 20 W");
     place.write("nodes.csv", &NODES.replace("V100", "X1"));
     let unknown = "the power of the GPU model X1 is not known; known are A10, A100, ";
     refused(&["--policies", "fgd"], 2, unknown);

@@ -31,7 +31,7 @@ fn philly_jobs_become_usage_and_what_is_left_out_is_told() {
     assert_eq!((&summary["inserted"], &summary["jobs_without_gpus"]), (&6.into(), &1.into()));
     assert_eq!((&summary["capacity_rows"], &summary["clusters"][0]["name"]), (&1.into(), &"philly".into()));
     let told = ingest(&folder, &[&epoch[..], &nodes].concat()).ok().stdout;
-    assert!(told.contains("jobs that ask for no GPU: 1 left out\n"), "{told}");
+    assert!(told.contains("jobs without GPUs: 1 skipped\n"), "{told}");
     let database = format!("sqlite://{}", Path::new(folder.path()).join("headroom.db").display());
     let pool = &program("datasets", &["describe", "--json", "--database", &database]).json()[0]["pools"][0];
     assert_eq!(
@@ -49,5 +49,5 @@ fn philly_jobs_need_an_epoch_and_nodes_of_their_model() {
     let nodes = folder.path().join("nodes.csv");
     let other = ingest(&folder, &["--epoch", "2017-10-02T00:00:00Z", "--nodes", nodes.to_str().unwrap()]);
     assert_eq!(other.code, 3, "{other:?}");
-    assert!(other.stderr.contains("nodes.csv: has GPUs of V100, and the jobs are of any: "), "{other:?}");
+    assert!(other.stderr.contains("nodes.csv: the nodes have V100, the jobs ask for any: "), "{other:?}");
 }

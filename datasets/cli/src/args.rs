@@ -1,4 +1,4 @@
-//! What the command line says.
+//! Command line of `datasets`.
 
 use crate::source_flags::SourceFlags;
 use chrono_tz::Tz;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, UnixSeconds};
 
-/// Usage histories: into the database, out of it, and what is in it
+/// Load, inspect and export usage histories
 #[derive(Debug, Parser)]
 #[command(
     name = "datasets",
@@ -20,7 +20,7 @@ use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, UnixSeconds};
     datasets ingest --format gfs-jobs job_info_df.csv --nodes node_info_df.csv --cluster gfs --epoch 2024-03-01T00:00:00+08:00\n  \
     datasets ingest --format usage usage.csv --time-zone Europe/Berlin --calendar DE+company.ics\n  \
     datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --hp-priority-classes high\n  \
-    datasets generate --preset gfs --days 35 --seed 7 --out made-up --check\n  \
+    datasets generate --preset gfs --days 35 --seed 7 --out synthetic --check\n  \
     datasets calendar set --cluster earth CN\n  \
     datasets describe --database postgres://headroom@localhost/headroom"
 )]
@@ -33,7 +33,7 @@ pub struct Arguments {
     pub common: Common,
 }
 
-/// Flags that are settings, too.
+/// Flags that set a setting.
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Flags {
     /// sqlite://FILE (created if missing) or postgres://…; also DATABASE_URL
@@ -65,18 +65,18 @@ impl Default for Config {
 pub enum Command {
     /// Read a file of usage or of a public trace into the database
     Ingest(Box<Ingest>),
-    /// Say what the database holds
+    /// Summarize the clusters, pools and series of the database
     Describe(Describe),
-    /// Days off: which calendars there are, what is in one, and which one a cluster has
+    /// List and show calendars of days off, and give a cluster one
     Calendar {
         #[command(subcommand)]
         command: CalendarCommand,
     },
     /// Write usage.csv
     Export(Export),
-    /// Make up the jobs and the usage of a cluster, seeded
+    /// Generate synthetic jobs and usage from a seed
     Generate(Generate),
-    /// Settings in force
+    /// Print the settings
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
@@ -97,12 +97,12 @@ pub enum InputFormat {
     AlibabaHourly,
     /// The job list of Microsoft's Philly cluster (times in minutes, best_effort 1 is spot), as gfs-jobs
     Philly,
-    /// HP demand out of a Prometheus, whose URL stands in place of the file
+    /// HP demand from a Prometheus, whose URL takes the place of the file
     Prometheus,
 }
 
 impl InputFormat {
-    /// As it is written on the command line.
+    /// Name on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Usage => "usage",
@@ -114,18 +114,18 @@ impl InputFormat {
         }
     }
 
-    /// A list of jobs, which takes a node list and counts time from an epoch that it does not tell.
+    /// A list of jobs takes a node list, and counts time from an epoch that it does not contain.
     pub const fn is_job_list(self) -> bool {
         matches!(self, Self::GfsJobs | Self::Philly)
     }
 
-    /// Whether the file has one GPU model and does not say which, or may have.
+    /// Whether the file may hold one GPU model without its name.
     pub const fn names_no_gpu_model(self) -> bool {
         matches!(self, Self::Helios | Self::Philly | Self::Prometheus)
     }
 }
 
-/// What an hour means in which every organization of a cluster is at zero.
+/// Meaning of an hour in which every organization of a cluster is at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ZeroHours {
     /// The recorder failed: the rows are left out, and the hour counts as not recorded
@@ -135,7 +135,7 @@ pub enum ZeroHours {
 }
 
 impl InputFormat {
-    /// What holds where the command line does not say: the recorder of Helios wrote zeros on 2020-05-10.
+    /// Default of `--zero-hours`: the recorder of Helios wrote zeros on 2020-05-10.
     pub const fn zero_hours(self) -> ZeroHours {
         match self {
             Self::Helios => ZeroHours::Gap,
@@ -156,10 +156,10 @@ impl InputFormat {
     datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --organization-label team \\\n  \
     \u{20}   --query 'sum by (team) (scheduler_hp_gpus)' --presence-query 'up{job=\"scheduler\"}'\n\n\
     usage.csv holds hour,cluster,gpu_model,organization,demand_gpus; organization * is the pool's own hourly peak.\n\
-    A job counts from its submission on, for its duration: the lists do not say how long it waited.\n\
-    prometheus: an hour is the peak of its samples; one with too few, or answered in part, is missing and not zero, and an\n\
-    organization that is absent beside others is at zero. The same hours again change nothing.\n\
-    philly: a request above 8 GPUs counts as workers that are alike; jobs without GPUs are left out and counted.")]
+    A job counts from its submission, for its duration: the lists do not contain waiting times.\n\
+    prometheus: an hour is the peak of its samples. An hour with too few samples, or with a partial answer, is missing,\n\
+    not zero. An organization that is absent while others are present is at zero. Repeated hours change nothing.\n\
+    philly: a request above 8 GPUs counts as equal workers. Jobs without GPUs are skipped and counted.")]
 pub struct Ingest {
     /// File, folder for helios, or URL for prometheus
     #[arg(value_name = "PATH|URL")]
@@ -167,34 +167,34 @@ pub struct Ingest {
     /// Format of the input
     #[arg(long, value_enum)]
     pub format: InputFormat,
-    /// Cluster of a file that names none; the name of the file or folder where it is not given; required for prometheus
+    /// Cluster of a file without a cluster column [default: the name of the file or folder]; required for prometheus
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: Option<ClusterName>,
-    /// GPU model of a file that names none (helios, philly), `any` if not given; for prometheus that of series that name none
+    /// GPU model of a file without one (helios, philly) [default: any]; for prometheus, of series without one
     #[arg(long, value_name = "MODEL", value_parser = |text: &str| GpuModel::parse(text))]
     pub gpu_model: Option<GpuModel>,
-    /// The cluster's IANA time zone, in which naive times are read; what is stored, else Asia/Shanghai for helios and
-    /// alibaba-hourly, else UTC
+    /// IANA time zone of the cluster, for times without an offset [default: the stored zone, else Asia/Shanghai for helios
+    /// and alibaba-hourly, else UTC]
     #[arg(long, value_name = "ZONE", value_parser = datasets::calendar::zone)]
     pub time_zone: Option<Tz>,
-    /// The cluster's days off: weekdays (if nothing is stored), CN, US, DE, GB, JP, IN, a CSV or iCal file of your own, or
-    /// both, as in CN+company.csv; see datasets calendar
+    /// Days off of the cluster: weekdays, CN, US, DE, GB, JP, IN, your own CSV or iCal file, or both, as in CN+company.csv
+    /// [default: the stored calendar, else weekdays]; see datasets calendar
     #[arg(long, value_name = "NAME|FILE")]
     pub calendar: Option<String>,
     /// Time zero of gfs-jobs and philly (required there), or of alibaba-hourly (2024-03-01T00:00:00+08:00 if not given)
     #[arg(long, value_name = "TIME", value_parser = command_line::instant)]
     pub epoch: Option<UnixSeconds>,
-    /// GPUs of the pool, where the file has one pool
+    /// GPUs of the pool, for a file with one pool
     #[arg(long, value_name = "GPUS", value_parser = |text: &str| MilliGpus::parse(text), allow_negative_numbers = true)]
     pub capacity: Option<MilliGpus>,
     /// Node list (node_name,gpu_model,gpu_capacity_num,cpu_num) of gfs-jobs or philly: the capacity of each GPU model
     #[arg(long, value_name = "FILE")]
     pub nodes: Option<PathBuf>,
-    /// Hours in which every organization of a cluster is at zero: gap (not recorded) or demand; gap for helios, demand for
-    /// the others if not given
+    /// Hours in which every organization of a cluster is at zero: gap (not recorded) or demand [default: gap for helios,
+    /// else demand]
     #[arg(long, value_enum)]
     pub zero_hours: Option<ZeroHours>,
-    /// Leave out bad rows and list them, instead of refusing the file
+    /// Skip and list bad rows instead of refusing the file
     #[arg(long)]
     pub skip_bad_rows: bool,
     #[command(flatten)]
@@ -214,12 +214,12 @@ pub struct Ingest {
     datasets calendar set --cluster earth CN+company.csv --time-zone Asia/Shanghai"
 )]
 pub enum CalendarCommand {
-    /// Calendars that come with the program and your own, with the years that they know
+    /// List built-in and own calendars, with the years they cover
     #[command(after_long_help = "Examples:\n  datasets calendar list\n  datasets calendar list --json")]
     List,
     /// Print the named days of a calendar, of a file before it is stored, or of a cluster
     Show(ShowCalendar),
-    /// Give a cluster that is there a calendar; what was learned with the one before stays until it is trained again
+    /// Give a cluster another calendar; runs keep the old one until they are trained again
     Set(SetCalendar),
 }
 
@@ -251,7 +251,7 @@ pub struct SetCalendar {
     /// The cluster
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: ClusterName,
-    /// Its IANA time zone, too
+    /// IANA time zone of the cluster
     #[arg(long, value_name = "ZONE", value_parser = datasets::calendar::zone)]
     pub time_zone: Option<Tz>,
 }
@@ -268,19 +268,19 @@ pub enum Preset {
 
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
-    datasets generate --preset gfs --days 35 --seed 7 --out made-up\n  \
+    datasets generate --preset gfs --days 35 --seed 7 --out synthetic\n  \
     datasets generate --preset gfs-a100 --check\n  \
-    datasets ingest --format gfs-jobs made-up/job_info_df.csv --nodes made-up/node_info_df.csv --cluster gfs \\\n  \
+    datasets ingest --format gfs-jobs synthetic/job_info_df.csv --nodes synthetic/node_info_df.csv --cluster gfs \\\n  \
     \u{20}   --epoch 2024-03-01T00:00:00+08:00 --time-zone Asia/Shanghai")]
 pub struct Generate {
-    /// What kind of cluster
+    /// Kind of cluster
     #[arg(long, value_enum, default_value = "small")]
     pub preset: Preset,
     /// Days of jobs and usage
     #[arg(long, value_name = "DAYS", default_value_t = 35, value_parser = clap::value_parser!(u32).range(1..=3_650))]
     pub days: u32,
-    /// Organizations; 12 for small, for the others those of the published tables (84, 39). Fewer are the largest, for more
-    /// the smallest come again
+    /// Organizations [default: 12 for small, 84 for gfs, 39 for gfs-a100]. Fewer: the largest ones; more: the smallest are
+    /// repeated
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub organizations: Option<u32>,
     /// The same seed gives the same bytes
@@ -289,10 +289,10 @@ pub struct Generate {
     /// First hour: RFC 3339, or a date in the zone of the trace, Asia/Shanghai
     #[arg(long, value_name = "TIME", default_value = "2024-03-01", value_parser = start)]
     pub start: HourStart,
-    /// Folder for usage.csv and, but for small, job_info_df.csv and node_info_df.csv; made if missing
+    /// Folder for usage.csv and, except for small, job_info_df.csv and node_info_df.csv; created if missing
     #[arg(long, value_name = "DIR", required_unless_present = "check")]
     pub out: Option<PathBuf>,
-    /// Print what was made beside what is published; exit code 1 where they are too far apart
+    /// Compare the generated with the published figures; exit code 1 if they differ too much
     #[arg(long)]
     pub check: bool,
 }
@@ -326,13 +326,13 @@ pub struct Export {
     /// This cluster only
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: Option<ClusterName>,
-    /// From this hour on
+    /// First hour
     #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
     pub from: Option<HourStart>,
-    /// Hours before this one
+    /// End: hours before this one
     #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
     pub until: Option<HourStart>,
-    /// Where to; - is stdout
+    /// Output file; - is stdout
     #[arg(long, value_name = "FILE", default_value = "usage.csv")]
     pub out: PathBuf,
 }

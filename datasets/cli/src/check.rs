@@ -1,4 +1,4 @@
-//! What was made beside what is published: the table of `--check`.
+//! Generated against published figures: the table of `--check`.
 
 use crate::error::CliError;
 use command_line::{print_text, table};
@@ -15,7 +15,7 @@ pub struct Figure {
     generated: f64,
     difference: Option<f64>,
     tolerance: Option<f64>,
-    /// `null` where nothing is asked for.
+    /// `null` without a tolerance.
     ok: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Everything that can go wrong here, and the exit code of each.
+//! Errors of `datasets`, and the exit code of each.
 
 use command_line::{Exit, Failure};
 use datasets::sweep::SweepError;
@@ -18,53 +18,53 @@ pub enum CliError {
     Panel(#[from] PanelError),
     #[error(transparent)]
     Calendar(#[from] CalendarError),
-    #[error("{}: a calendar is stored under the name of its file: {fault}; rename the file", file.display())]
+    #[error("{}: the name of the file is the name of the calendar: {fault}; rename the file", file.display())]
     CalendarFile { file: PathBuf, fault: CalendarError },
-    #[error("cluster {cluster}: {fault}; give it another one: datasets calendar set --cluster {cluster} weekdays")]
+    #[error("cluster {cluster}: {fault}; set another calendar: datasets calendar set --cluster {cluster} weekdays")]
     ClusterCalendar { cluster: ClusterName, fault: CalendarError },
     #[error(transparent)]
     Name(#[from] NameError),
     #[error("--epoch is not an hour: {0}")]
     Epoch(HourError),
-    #[error("--format {format} needs --epoch, the time from which it counts, such as 2024-03-01T00:00:00+08:00")]
+    #[error("--format {format} needs --epoch: its time zero, such as 2024-03-01T00:00:00+08:00")]
     NoEpoch { format: &'static str },
-    #[error("{flag} has no meaning for --format {format}")]
+    #[error("{flag} does not apply to --format {format}: leave it out")]
     FlagWithoutMeaning { flag: &'static str, format: &'static str },
     #[error("--capacity gives GPUs to one pool, and the file has {pools}: {names}")]
     CapacityOfMany { pools: usize, names: String },
     #[error(
-        "{}: has GPUs of {nodes}, and the jobs are of {jobs}: take the node list of their cluster, or say with --gpu-model \
-         what a philly file leaves out",
+        "{}: the nodes have {nodes}, the jobs ask for {jobs}: use the node list of their cluster, or name the GPU model of \
+         a philly file with --gpu-model",
         file.display()
     )]
     NodesOfOtherModels { file: PathBuf, jobs: String, nodes: String },
-    #[error("the node list sums to more than a pool can have: {0}")]
+    #[error("the GPUs of the node list exceed the limit of a pool: {0}")]
     Nodes(AmountError),
-    #[error("{}: holds no usage to store: {bad} rows are bad, the others are none of HP work", file.display())]
+    #[error("{}: no usage to store: {bad} rows are bad, the others have no HP demand", file.display())]
     NoGoodRow { file: PathBuf, bad: usize },
-    #[error("there is no cluster {name}; there are {known}")]
+    #[error("unknown cluster {name}: expected one of {known}")]
     NoCluster { name: ClusterName, known: String },
-    #[error("the database is empty: datasets ingest puts usage into it")]
+    #[error("the database is empty: load usage with datasets ingest")]
     NothingThere,
-    #[error("--out - puts the rows on stdout, where --json puts its answer: name a file, or leave --json out")]
+    #[error("--out - and --json both write to stdout: name a file, or leave out --json")]
     JsonAndRows,
-    #[error("--check needs a preset that is calibrated: gfs or gfs-a100")]
+    #[error("--check needs a calibrated preset: gfs or gfs-a100")]
     NothingToCheck,
     #[error("--check needs --days {least} or more: over fewer, a few jobs hold most GPU-seconds")]
     TooShortToCheck { least: u32 },
-    #[error("--check compares all {published} organizations: leave out --organizations")]
+    #[error("--check needs all {published} organizations: leave out --organizations")]
     OtherOrganizations { published: u32 },
-    #[error("{} of {rows} figures are too far from what is published: {}", failed.len(), failed.join(", "))]
+    #[error("{} of {rows} figures differ too much from the published ones: {}", failed.len(), failed.join(", "))]
     Check { rows: usize, failed: Vec<String> },
-    #[error("the window leaves the years 1970 to 2200: {0}")]
+    #[error("the window is outside the years 1970 to 2200: {0}")]
     Window(SweepError),
     #[error(transparent)]
     Source(#[from] SourceError),
     #[error(transparent)]
     BadSource(#[from] BadSource),
-    #[error("--format prometheus needs --cluster, the name under which its hours are stored")]
+    #[error("--format prometheus needs --cluster: the cluster of the stored hours")]
     NeedsCluster,
-    #[error("no hour that is over lies between --from {from} and --until {until}")]
+    #[error("no complete hour between --from {from} and --until {until}")]
     NoHours { from: HourStart, until: HourStart },
     #[error("the clock of this machine is wrong: {0}")]
     Clock(HourError),

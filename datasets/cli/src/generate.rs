@@ -1,4 +1,4 @@
-//! `datasets generate`: a made-up cluster, as files.
+//! `datasets generate`: a synthetic cluster, as files.
 
 use crate::args::{Generate, Preset};
 use crate::check;
@@ -16,7 +16,7 @@ use vocab::{ClusterName, GpuModel, Node, UsageRow};
 /// Organizations of [`Preset::Small`] where none are given.
 const SMALL_ORGANIZATIONS: u32 = 12;
 
-/// What is printed as JSON.
+/// The JSON answer.
 #[derive(Default, Serialize)]
 struct Summary {
     rows: usize,
@@ -38,7 +38,7 @@ pub fn run(what: &Generate, json: bool) -> Result<(), CliError> {
 
 fn small(what: &Generate, json: bool) -> Result<(), CliError> {
     let Some(out) = what.out.as_deref().filter(|_| !what.check) else { return Err(CliError::NothingToCheck) };
-    let made_up = SmallCluster {
+    let synthetic = SmallCluster {
         cluster: ClusterName::parse("demo")?,
         gpu_model: GpuModel::parse("A100-SXM4-80GB")?,
         start: what.start,
@@ -46,13 +46,17 @@ fn small(what: &Generate, json: bool) -> Result<(), CliError> {
         organizations: what.organizations.unwrap_or(SMALL_ORGANIZATIONS),
         seed: what.seed,
     };
-    let rows = made_up.usage();
+    let rows = synthetic.usage();
     make_folder(out)?;
     let file = write_usage(out, &rows)?;
     if json {
         command_line::print_json(&Summary { rows: rows.len(), ..Summary::default() });
     } else {
-        command_line::say(format_args!("{} rows to {}: made up, calibrated to no trace", rows.len(), file.display()));
+        command_line::say(format_args!(
+            "{} rows to {}: synthetic, not calibrated to a trace",
+            rows.len(),
+            file.display()
+        ));
     }
     Ok(())
 }
@@ -97,7 +101,7 @@ fn tell(what: &Generate, made: &Made, rows: &[UsageRow], nodes: &[Node]) {
     let to = what.out.as_ref().map_or_else(String::new, |out| format!(" to {}", out.display()));
     let (jobs, rows, nodes) = (made.jobs.len(), rows.len(), nodes.len());
     command_line::say(format_args!(
-        "{nodes} nodes, {jobs} jobs, {rows} rows of usage{to}: made up, calibrated to published shares"
+        "{nodes} nodes, {jobs} jobs, {rows} rows of usage{to}: synthetic, calibrated to published shares"
     ));
 }
 

@@ -38,10 +38,10 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     }
     report.capacity.extend(capacity(what, &report)?);
     let clusters = clusters(what, &report, &default, store.as_ref()).await?;
-    let mut told = Vec::with_capacity(clusters.len());
+    let mut summaries = Vec::with_capacity(clusters.len());
     for cluster in &clusters {
         let calendar = calendar_of(store.as_ref(), cluster, named.as_ref()).await?;
-        told.push(ClusterSummary::of(cluster, &calendar, &report));
+        summaries.push(ClusterSummary::of(cluster, &calendar, &report));
     }
     // 2. Write: the calendar first, since clusters name it.
     let own_calendar = match &named {
@@ -53,8 +53,8 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     }
     let appended = store.append(&report.rows, &report.capacity).await?;
     store.close().await;
-    // 3. Tell.
-    let summary = Summary { zero_hours, source, ..Summary::of(&report, &appended, told, own_calendar) };
+    // 3. Report.
+    let summary = Summary { zero_hours, source, ..Summary::of(&report, &appended, summaries, own_calendar) };
     tell(&summary, &report.skipped, json);
     Ok(())
 }
@@ -150,7 +150,7 @@ fn first_hour(report: &ReadReport) -> Option<HourStart> {
 }
 
 /// The capacity of each GPU model of a node list, from the first hour on. A list without a single GPU of the jobs' models
-/// is that of another cluster, or the jobs' model is not said.
+/// belongs to another cluster, or the jobs have no model name.
 fn node_capacity(
     file: &Path,
     rows: &[UsageRow],
@@ -171,7 +171,7 @@ fn node_capacity(
     Ok(capacity)
 }
 
-/// What `--capacity` gives, from the first hour of the pool on.
+/// The capacity of `--capacity`, from the first hour of the pool.
 fn capacity(what: &Ingest, report: &ReadReport) -> Result<Option<CapacityRow>, CliError> {
     let Some(capacity) = what.capacity else { return Ok(None) };
     let mut first: BTreeMap<&PoolId, HourStart> = BTreeMap::new();
@@ -335,12 +335,12 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
         )),
     }
     if summary.jobs_without_gpus > 0 {
-        say(format_args!("jobs that ask for no GPU: {} left out", summary.jobs_without_gpus));
+        say(format_args!("jobs without GPUs: {} skipped", summary.jobs_without_gpus));
     }
     if summary.zero_hours > 0 {
         let hours = summary.zero_hours;
         say(format_args!(
-            "hours in which all are at zero: {hours} left out as not recorded (--zero-hours demand keeps them)"
+            "hours with every organization at zero: {hours} skipped as not recorded (--zero-hours demand keeps them)"
         ));
     }
     say(format_args!("capacity: {capacity_rows} rows"));

@@ -1,4 +1,4 @@
-//! The program `datasets`: usage histories into the database, out of it, and what is in it.
+//! The program `datasets`: loads, inspects and exports usage histories.
 
 mod args;
 mod calendar;

@@ -39,7 +39,7 @@ impl SourceFlags {
         Ok(settings.source(cluster)?)
     }
 
-    /// What is asked for, and whether its end was moved to the present hour.
+    /// The requested hours, and whether their end was moved to the present hour.
     fn asked(&self, source: &Source) -> Result<(Asked, bool), CliError> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = UnixSeconds::new(i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
@@ -54,17 +54,17 @@ impl SourceFlags {
     }
 }
 
-/// What was read of a source.
+/// Summary of the hours read from a source.
 #[derive(Serialize)]
 pub struct SourceSummary {
     url: String,
-    /// Hours that were looked at.
+    /// Requested hours.
     hours: i64,
     missing_hours: i64,
     missing_share: f64,
-    /// The first hour of which the source knows anything.
+    /// First hour with data.
     begins: Option<String>,
-    /// Samples that are no numbers.
+    /// Samples that are not numbers.
     bad_values: u64,
     gaps: Vec<GapSummary>,
     #[serde(skip)]
@@ -112,7 +112,7 @@ pub async fn read(
     }
     let mut notes = notes(&reading, asked);
     if is_cut {
-        notes.push(format!("hours from {} on are not over yet, and were left out", asked.span.until));
+        notes.push(format!("skipped the hours from {} on: they are not over", asked.span.until));
     }
     let summary = SourceSummary {
         url: source.target.to_string(),
@@ -131,15 +131,15 @@ pub async fn read(
 fn notes(reading: &Reading, asked: Asked) -> Vec<String> {
     let mut notes: Vec<String> = reading.gaps.iter().map(|gap| format!("missing: {gap}")).collect();
     if let Some(begins) = reading.begins.filter(|begins| asked.may_begin_later && *begins > asked.span.from) {
-        notes.push(format!("the source begins at {begins}: of the hours from {} on it knows nothing", asked.span.from));
+        notes.push(format!("the source has no data before {begins}; requested from {}", asked.span.from));
     }
     if reading.bad_values > 0 {
-        notes.push(format!("{} samples are no numbers, and count as missing", reading.bad_values));
+        notes.push(format!("{} samples are not numbers and count as missing", reading.bad_values));
     }
     notes
 }
 
-/// Without the first row of a pool that says what holds then already.
+/// Leaves out the first row of a pool where it repeats the stored capacity.
 async fn new_capacity(store: &dyn Store, rows: Vec<CapacityRow>) -> Result<Vec<CapacityRow>, StoreError> {
     let mut new: Vec<CapacityRow> = Vec::with_capacity(rows.len());
     let mut last = None;
@@ -169,7 +169,7 @@ async fn known(store: &dyn Store, source: &Source, from: HourStart) -> Result<BT
 }
 
 impl SourceSummary {
-    /// What is missing, on stderr.
+    /// Prints the gaps on stderr.
     pub fn note(&self) {
         for note in &self.notes {
             eprintln!("note: {note}");
@@ -179,6 +179,6 @@ impl SourceSummary {
     /// Its line of the summary.
     pub fn tell(&self) {
         let Self { hours, missing_hours, missing_share, .. } = self;
-        say(format_args!("hours: {hours} looked at, {missing_hours} missing ({:.1} %)", missing_share * 100.0));
+        say(format_args!("hours: {hours} read, {missing_hours} missing ({:.1} %)", missing_share * 100.0));
     }
 }

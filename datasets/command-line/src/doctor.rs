@@ -1,4 +1,4 @@
-//! What the `doctor` of a program answers: checks in order, as lines or as JSON.
+//! Answer of a `doctor` command: checks in order, as lines or as JSON.
 
 use crate::Entry;
 use crate::{colours_on_stdout, print_json, print_text};
@@ -11,11 +11,11 @@ use vocab::{SECONDS_PER_DAY, SECONDS_PER_HOUR};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Nothing is to be done.
+    /// No problem.
     Ok,
-    /// The service works, and will not for ever, or not as it should.
+    /// The service works, but not fully, or not for long.
     Warn,
-    /// The service does not start, or does not do its work.
+    /// The service does not start, or does not work.
     Fail,
 }
 
@@ -38,32 +38,33 @@ impl Status {
     }
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at, in a few words.
+    /// Name of the check, in a few words.
     pub name: String,
     pub status: Status,
-    /// What was seen, in words.
+    /// Result of the check, in words.
     pub found: String,
-    /// The command or the setting that mends it.
-    pub mend: Option<String>,
+    /// Command or setting that fixes the problem.
+    #[serde(rename = "mend")]
+    pub fix: Option<String>,
 }
 
 impl Check {
-    /// It is well.
+    /// A check without a problem.
     pub fn ok(name: impl Into<String>, found: impl Display) -> Self {
-        Self { name: name.into(), status: Status::Ok, found: found.to_string(), mend: None }
+        Self { name: name.into(), status: Status::Ok, found: found.to_string(), fix: None }
     }
 
-    /// It is to be looked after, in the way that `mend` says.
-    pub fn warn(name: impl Into<String>, found: impl Display, mend: impl Into<String>) -> Self {
-        Self { name: name.into(), status: Status::Warn, found: found.to_string(), mend: Some(mend.into()) }
+    /// A problem that does not stop the program; `fix` solves it.
+    pub fn warn(name: impl Into<String>, found: impl Display, fix: impl Into<String>) -> Self {
+        Self { name: name.into(), status: Status::Warn, found: found.to_string(), fix: Some(fix.into()) }
     }
 
-    /// It keeps the program from its work until it is mended.
-    pub fn fail(name: impl Into<String>, found: impl Display, mend: impl Into<String>) -> Self {
-        Self { name: name.into(), status: Status::Fail, found: found.to_string(), mend: Some(mend.into()) }
+    /// A problem that stops the program until it is fixed.
+    pub fn fail(name: impl Into<String>, found: impl Display, fix: impl Into<String>) -> Self {
+        Self { name: name.into(), status: Status::Fail, found: found.to_string(), fix: Some(fix.into()) }
     }
 }
 
@@ -78,13 +79,13 @@ impl Check {
         if by_origin.is_empty() {
             return Self::ok("settings", "all are defaults");
         }
-        let told: Vec<String> =
+        let origins: Vec<String> =
             by_origin.iter().map(|(origin, keys)| format!("{origin}: {}", keys.join(", "))).collect();
-        Self::ok("settings", told.join("; "))
+        Self::ok("settings", origins.join("; "))
     }
 }
 
-/// Everything that was looked at.
+/// All checks of one run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     checks: Vec<Check>,
@@ -110,7 +111,7 @@ impl Report {
         }
     }
 
-    /// What is wrong, in a sentence; `None` where the program ends well.
+    /// Failures and warnings in a sentence; `None` where the program ends well.
     #[must_use]
     pub fn verdict(&self, strict: bool) -> Option<String> {
         let (fail, warn) = (self.fail, self.warn);
@@ -124,7 +125,7 @@ impl Report {
         }
     }
 
-    /// What was looked at, in order.
+    /// The checks, in order.
     #[must_use]
     pub fn checks(&self) -> &[Check] {
         &self.checks
@@ -134,15 +135,15 @@ impl Report {
     fn text(&self, coloured: bool) -> String {
         let width = self.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
         let line = |check: &Check| {
-            let Check { name, status, found, mend } = check;
+            let Check { name, status, found, fix } = check;
             let word = match (status, coloured) {
                 (status, false) => format!("{:<4}", status.as_str()),
                 (status, true) => format!("{}{:<4}\u{1b}[0m", status.colour(), status.as_str()),
             };
-            // What the system says may have lines of its own.
+            // Messages of the system may have several lines.
             let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
-            let mend = mend.as_ref().map(|mend| format!(" -> {mend}")).unwrap_or_default();
-            format!("{word}  {name:<width$}  {found}{mend}\n")
+            let fix = fix.as_ref().map(|fix| format!(" -> {fix}")).unwrap_or_default();
+            format!("{word}  {name:<width$}  {found}{fix}\n")
         };
         let lines: String = self.checks.iter().map(line).collect();
         format!("{lines}{} ok, {} warn, {} fail\n", self.ok, self.warn, self.fail)
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_end_it_badly_where_they_are_told_to() {
+    fn warnings_count_as_failures_with_strict() {
         assert_eq!(report().verdict(false).as_deref(), Some("1 failure, 1 warning"));
         let warned = Report::of(report().checks[..2].to_vec());
         assert_eq!(warned.verdict(false), None);
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_told_in_the_unit_that_says_most() {
+    fn a_span_has_the_unit_that_says_most() {
         assert_eq!(
             [0, 119, 120, 7_199, 7_200, 172_799, 172_800].map(span),
             ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]

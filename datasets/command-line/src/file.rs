@@ -93,7 +93,7 @@ impl Write for OutputFile {
     }
 }
 
-/// What was done, or, once the reader has gone, what would have been.
+/// The outcome; a reader that has gone counts as success.
 fn unless_gone<T>(outcome: io::Result<T>, done: T, gone: &mut bool) -> io::Result<T> {
     match outcome {
         Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => {

@@ -1,4 +1,4 @@
-//! The manners that every program of Headroom shares (DESIGN §5): flag > environment > file > default with the origin of
+//! Shared CLI conventions of all programs (DESIGN §5): flag > environment > file > default with the origin of
 //! each value, exit codes, tables and JSON on stdout, progress on stderr, completions.
 
 mod config;
@@ -23,7 +23,7 @@ pub const GLOBAL: &str = "Options of every command";
 /// Flags that every program takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Common {
-    /// Settings file; ./headroom.toml where it exists
+    /// Settings file [default: ./headroom.toml if it exists]
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub config: Option<std::path::PathBuf>,
     /// Print JSON on stdout
@@ -34,9 +34,9 @@ pub struct Common {
 /// `config show`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum ConfigCommand {
-    /// Print the settings in force
+    /// Print the settings
     Show {
-        /// Say where each value comes from: flag, environment, file or default
+        /// Print the origin of each value: flag, environment, file or default
         #[arg(long)]
         origin: bool,
     },

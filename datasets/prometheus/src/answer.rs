@@ -1,4 +1,4 @@
-//! What Prometheus answers, as text and as values.
+//! Answers of Prometheus, as text and as values.
 
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -27,12 +27,12 @@ pub struct Answer {
     pub warnings: Vec<String>,
 }
 
-/// Why an answer is none.
+/// Reason why an answer is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerFault {
     #[error("the answer breaks off: {detail}")]
     Cut { detail: String },
-    #[error("the answer is not that of a Prometheus: {detail}")]
+    #[error("not an answer of Prometheus: {detail}")]
     Foreign { detail: String },
     #[error("{kind}: {text}")]
     Refused { kind: String, text: String },
@@ -88,12 +88,12 @@ impl Value<'_> {
         let at_ms = (self.0 * 1_000.0).round();
         // Whole milliseconds are exact up to here, some 285,000 years.
         if !at_ms.is_finite() || at_ms.abs() > 9.0e15 {
-            return Err(foreign(format!("{} is no time", self.0)));
+            return Err(foreign(format!("{} is not a time", self.0)));
         }
         let value = match self.1.as_ref() {
             "+Inf" => f64::INFINITY,
             "-Inf" => f64::NEG_INFINITY,
-            text => text.parse().map_err(|_| foreign(format!("{text:?} is no value")))?,
+            text => text.parse().map_err(|_| foreign(format!("{text:?} is not a value")))?,
         };
         Ok(Sample { at_ms: at_ms as i64, value })
     }
@@ -115,7 +115,7 @@ impl Data<'_> {
 impl Ranged<'_> {
     fn series(self) -> Result<Series, AnswerFault> {
         if !self.histograms.is_empty() {
-            let detail = "the query answers histograms: numbers are asked for".to_owned();
+            let detail = "the query returns histograms: expected numbers".to_owned();
             return Err(AnswerFault::Refused { kind: "bad_data".to_owned(), text: detail });
         }
         let samples = self.values.iter().map(Value::sample).collect::<Result<_, _>>()?;
@@ -190,7 +190,7 @@ mod tests {
             r#"{"status":"success","data":{"resultType":"scalar","result":[1,"much"]}}"#,
             r#"{"status":"success","data":{"resultType":"scalar","result":[1e300,"1"]}}"#,
         ] {
-            assert!(refused(body).starts_with("the answer is not that of a Prometheus: "), "{body}: {}", refused(body));
+            assert!(refused(body).starts_with("not an answer of Prometheus: "), "{body}: {}", refused(body));
         }
         let histogram =
             r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"histograms":[[1,{}]]}]}}"#;

@@ -73,8 +73,8 @@ mod tests {
         let answer = Answer { series: vec![series.clone()], warnings: Vec::new() };
         capacity.take(span, &answer, &labels, rhythm).unwrap();
         let rows = capacity.rows(&cluster);
-        let told: Vec<_> = rows.iter().map(|row| (row.from.hours_since(from), row.capacity.as_gpus())).collect();
-        assert_eq!(told, [(0, 8.0), (1, 4.0), (3, 8.0)]);
+        let all: Vec<_> = rows.iter().map(|row| (row.from.hours_since(from), row.capacity.as_gpus())).collect();
+        assert_eq!(all, [(0, 8.0), (1, 4.0), (3, 8.0)]);
         let doubled = Answer { series: vec![series.clone(), series], warnings: Vec::new() };
         let refused = Capacity::default().take(span, &doubled, &labels, rhythm).unwrap_err();
         assert!(refused.to_string().contains("are both the capacity of A100"), "{refused}");

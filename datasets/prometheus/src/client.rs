@@ -1,4 +1,4 @@
-//! Asks, and asks again where that may help.
+//! HTTP client with retries.
 
 use crate::answer::{Answer, AnswerFault, parse};
 use crate::error::SourceError;
@@ -18,8 +18,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 const LONGEST_WAIT_S: u64 = 30;
 /// Largest answer; what is larger is asked for in parts.
 const MAX_BYTES: usize = 64 * 1_024 * 1_024;
-/// So much of a query stands in an error.
-const TOLD_CHARACTERS: usize = 300;
+/// Longest part of a query in an error.
+const QUERY_CHARACTERS: usize = 300;
 
 /// How one query ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,10 +48,10 @@ pub struct Client<'a> {
     attempts: u32,
     pause: Duration,
     max_bytes: usize,
-    told: Option<&'a (dyn Fn(Outcome) + Send + Sync)>,
+    report: Option<&'a (dyn Fn(Outcome) + Send + Sync)>,
 }
 
-/// A query that did not work, and whether a smaller one might.
+/// A failed query, and whether a smaller one may succeed.
 pub(crate) enum Failed {
     TooHeavy(SourceError),
     Other(SourceError),
@@ -65,7 +65,7 @@ impl From<Failed> for SourceError {
     }
 }
 
-/// What to do about a reply or its absence.
+/// Next step after a reply or its absence.
 enum Next {
     Again { why: String, pause_s: Option<u64>, is_slow: bool },
     AsGet,
@@ -78,13 +78,13 @@ impl<'a> Client<'a> {
     pub fn new(source: &'a Source) -> Result<Self, SourceError> {
         let settings = |why| SourceError::Settings { key: "ca_file", why };
         let tls = source.target.is_secure.then(|| tls(source.ca_file.as_deref())).transpose().map_err(settings)?;
-        Ok(Self { source, tls, attempts: ATTEMPTS, pause: PAUSE.0, max_bytes: MAX_BYTES, told: None })
+        Ok(Self { source, tls, attempts: ATTEMPTS, pause: PAUSE.0, max_bytes: MAX_BYTES, report: None })
     }
 
-    /// Calls `told` with how each query ended.
+    /// Calls `report` with the outcome of each query.
     #[must_use]
-    pub fn telling(self, told: &'a (dyn Fn(Outcome) + Send + Sync)) -> Self {
-        Self { told: Some(told), ..self }
+    pub fn reporting(self, report: &'a (dyn Fn(Outcome) + Send + Sync)) -> Self {
+        Self { report: Some(report), ..self }
     }
 
     /// With other bounds, for tests.
@@ -103,8 +103,8 @@ impl<'a> Client<'a> {
         let timeout = format!("{}s", self.source.timeout.as_secs());
         let form = [("query", query), ("start", &start), ("end", &end), ("step", &step), ("timeout", &timeout)];
         let asked = self.ask("/api/v1/query_range", &form, query).await;
-        if let Some(told) = self.told {
-            told(match &asked {
+        if let Some(report) = self.report {
+            report(match &asked {
                 Ok(answer) if answer.warnings.is_empty() => Outcome::Answered,
                 Ok(_) => Outcome::Warned,
                 Err(_) => Outcome::Failed,
@@ -118,12 +118,12 @@ impl<'a> Client<'a> {
     /// # Errors
     /// It does not answer, or is something else.
     pub async fn version(&self) -> Result<String, SourceError> {
-        let told = "its version";
-        match self.reply("/api/v1/status/buildinfo", Method::GET, String::new(), told).await {
+        let what = "its version";
+        match self.reply("/api/v1/status/buildinfo", Method::GET, String::new(), what).await {
             Ok(reply) => {
                 let version = serde_json::from_slice::<serde_json::Value>(&reply.body).ok();
                 let version = version.as_ref().and_then(|body| body["data"]["version"].as_str()).map(str::to_owned);
-                version.ok_or_else(|| self.foreign("its version is not told: is this a Prometheus?".to_owned()))
+                version.ok_or_else(|| self.foreign("the answer holds no version: is this a Prometheus?".to_owned()))
             }
             Err(Failed::Other(SourceError::Refused { status: 404, .. })) => {
                 self.reply("/-/ready", Method::GET, String::new(), "whether it is ready").await?;
@@ -167,7 +167,7 @@ impl<'a> Client<'a> {
             match next {
                 Next::GiveUp(failed) => return Err(failed),
                 Next::AsGet => question.method = Method::GET,
-                // What takes too long twice does so because it is much.
+                // A query that takes too long twice is too large.
                 Next::Again { why, is_slow: true, .. } if was_slow => {
                     return Err(Failed::TooHeavy(self.unavailable(query, why)));
                 }
@@ -183,31 +183,31 @@ impl<'a> Client<'a> {
     }
 
     fn after_reply(&self, reply: &Reply, query: &str, method: &Method) -> Next {
-        let said = match parse(&reply.body) {
+        let refusal = match parse(&reply.body) {
             Err(AnswerFault::Refused { kind, text }) => Some((kind, text)),
             _ => None,
         };
-        let text = said.as_ref().map_or("", |(_, text)| text.as_str());
+        let text = refusal.as_ref().map_or("", |(_, text)| text.as_str());
         let refused = |why: String| Next::GiveUp(Failed::Other(self.refused(query, reply.status, why)));
         match reply.status {
             405 if *method == Method::POST => Next::AsGet,
             422 if is_too_much(text) => {
-                let fault = SourceError::TooHeavy { url: self.url(), query: told(query), why: text.to_owned() };
+                let fault = SourceError::TooHeavy { url: self.url(), query: shortened(query), why: text.to_owned() };
                 Next::GiveUp(Failed::TooHeavy(fault))
             }
             422 => Next::GiveUp(Failed::Other(self.execution(query, text.to_owned()))),
             300..=399 => {
                 let to = reply.location.as_deref().map(without_secrets).unwrap_or_default();
-                refused(format!("it is elsewhere: write that URL {to}").trim_end().to_owned())
+                refused(format!("it redirects: use the URL {to}").trim_end().to_owned())
             }
-            401 | 403 => refused("who asks is not known, or may not: see token_file (--token-file)".to_owned()),
-            404 => refused("there is no Prometheus at this URL: does it need a path, such as /prometheus?".to_owned()),
+            401 | 403 => refused("not authenticated or not authorized: see token_file (--token-file)".to_owned()),
+            404 => refused("no Prometheus at this URL: does it need a path, such as /prometheus?".to_owned()),
             429 | 500..=599 => {
-                let is_slow = said.as_ref().is_some_and(|(kind, _)| kind == "timeout");
+                let is_slow = refusal.as_ref().is_some_and(|(kind, _)| kind == "timeout");
                 let why = format!("it answers {}{}{text}", reply.status, if text.is_empty() { "" } else { ", " });
                 Next::Again { why, pause_s: reply.retry_after_s, is_slow }
             }
-            _ if text.is_empty() => refused("nothing that says why".to_owned()),
+            _ if text.is_empty() => refused("no reason given".to_owned()),
             _ => refused(text.to_owned()),
         }
     }
@@ -220,12 +220,12 @@ impl<'a> Client<'a> {
                 Next::Again { why, pause_s: None, is_slow: true }
             }
             ExchangeFault::Untrusted(why) => {
-                let hint = "name the authority that signed it with ca_file (--ca-file)";
+                let hint = "name its authority with ca_file (--ca-file)";
                 Next::GiveUp(Failed::Other(self.foreign(format!("its certificate is not trusted, {why}: {hint}"))))
             }
             ExchangeFault::TooLarge(most) => {
                 let why = format!("the answer is larger than {most} bytes");
-                let fault = SourceError::TooHeavy { url: self.url(), query: told(query), why };
+                let fault = SourceError::TooHeavy { url: self.url(), query: shortened(query), why };
                 Next::GiveUp(Failed::TooHeavy(fault))
             }
         }
@@ -238,7 +238,7 @@ impl<'a> Client<'a> {
         let text = std::fs::read_to_string(file).map_err(|fault| settings(format!("{}: {fault}", file.display())))?;
         let token = text.trim();
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(settings(format!("{}: it holds no token on one line", file.display())));
+            return Err(settings(format!("{}: expected one token on one line", file.display())));
         }
         Ok(Some(token.to_owned()))
     }
@@ -249,15 +249,15 @@ impl<'a> Client<'a> {
     }
 
     fn unavailable(&self, query: &str, why: String) -> SourceError {
-        SourceError::Unavailable { url: self.url(), query: told(query), why, attempts: self.attempts }
+        SourceError::Unavailable { url: self.url(), query: shortened(query), why, attempts: self.attempts }
     }
 
     fn refused(&self, query: &str, status: u16, why: String) -> SourceError {
-        SourceError::Refused { url: self.url(), query: told(query), status, why }
+        SourceError::Refused { url: self.url(), query: shortened(query), status, why }
     }
 
     fn execution(&self, query: &str, why: String) -> SourceError {
-        SourceError::Execution { url: self.url(), query: told(query), why }
+        SourceError::Execution { url: self.url(), query: shortened(query), why }
     }
 
     fn foreign(&self, why: String) -> SourceError {
@@ -265,15 +265,15 @@ impl<'a> Client<'a> {
     }
 }
 
-/// What a smaller part of the time might answer.
+/// Whether the fault may go away with fewer hours.
 fn is_too_much(text: &str) -> bool {
     text.contains("too many samples") || text.contains("maximum resolution")
 }
 
 /// A query in an error.
-pub(crate) fn told(query: &str) -> String {
+pub(crate) fn shortened(query: &str) -> String {
     let on_one_line = query.split_whitespace().collect::<Vec<_>>().join(" ");
-    match on_one_line.char_indices().nth(TOLD_CHARACTERS) {
+    match on_one_line.char_indices().nth(QUERY_CHARACTERS) {
         Some((end, _)) => format!("{}…", &on_one_line[..end]),
         None => on_one_line,
     }

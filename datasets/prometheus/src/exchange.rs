@@ -19,7 +19,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 /// A machine that is there takes a connection at once; what takes longer is the answer.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
 
-/// What came back.
+/// An HTTP answer.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -28,7 +28,7 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-/// Why nothing came back that can be read.
+/// Why there is no readable answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExchangeFault {
     /// Trying again may help.
@@ -40,7 +40,7 @@ pub enum ExchangeFault {
     TooLarge(usize),
 }
 
-/// What is asked for.
+/// An HTTP request.
 pub struct Question<'a> {
     pub method: Method,
     pub path: String,
@@ -59,22 +59,22 @@ pub struct Bounds {
 /// TLS 1.3, with the authorities of a file, or those of the machine.
 ///
 /// # Errors
-/// The file holds no certificate, or the machine trusts nobody.
+/// The file holds no certificate, or the machine trusts no authority.
 pub fn tls(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     if let Some(file) = ca_file {
-        let told = |fault: &dyn std::fmt::Debug| format!("{}: {fault:?}", file.display());
-        for certificate in CertificateDer::pem_file_iter(file).map_err(|fault| told(&fault))? {
-            let certificate = certificate.map_err(|fault| told(&fault))?;
-            roots.add(certificate).map_err(|fault| told(&fault))?;
+        let of_file = |fault: &dyn std::fmt::Debug| format!("{}: {fault:?}", file.display());
+        for certificate in CertificateDer::pem_file_iter(file).map_err(|fault| of_file(&fault))? {
+            let certificate = certificate.map_err(|fault| of_file(&fault))?;
+            roots.add(certificate).map_err(|fault| of_file(&fault))?;
         }
         if roots.is_empty() {
-            return Err(format!("{}: it holds no certificate (PEM)", file.display()));
+            return Err(format!("{}: no certificate (PEM)", file.display()));
         }
     } else {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
-            return Err("this machine trusts no authority: name a file with the one of the URL".to_owned());
+            return Err("this machine trusts no authority: name a file with the authority of the URL".to_owned());
         }
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -118,7 +118,7 @@ where
     let handshake = hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|fault| broken(&fault))?;
     let driving = AbortOnDrop(tokio::spawn(async move {
-        // What breaks it is told by the request.
+        // The request returns the fault of its connection.
         let _ = connection.await;
     }));
     let response = sender.send_request(request).await.map_err(|fault| broken(&fault))?;
@@ -177,13 +177,13 @@ async fn read(mut body: Incoming, max_bytes: usize) -> Result<Vec<u8>, ExchangeF
 
 /// With what lies below, which says more than the top.
 fn broken(fault: &(dyn std::error::Error + 'static)) -> ExchangeFault {
-    let mut told = fault.to_string();
+    let mut text = fault.to_string();
     let mut below = fault.source();
     while let Some(fault) = below {
-        told = format!("{told}: {fault}");
+        text = format!("{text}: {fault}");
         below = fault.source();
     }
-    ExchangeFault::Broken(told)
+    ExchangeFault::Broken(text)
 }
 
 fn untrusted(fault: &std::io::Error) -> ExchangeFault {

@@ -3,8 +3,8 @@
 use std::fmt;
 use vocab::{GpuModel, HourStart};
 
-/// How many gaps are told one by one.
-const TOLD_GAPS: usize = 20;
+/// Gaps that are listed one by one.
+const LISTED_GAPS: usize = 20;
 
 /// Hours from `from` on, before `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,14 +41,14 @@ pub enum Why {
         fewest: u32,
         of: u32,
     },
-    /// Values that are no numbers.
+    /// Values that are not numbers.
     BadValues,
     Warned(String),
     Failed(String),
 }
 
 impl Why {
-    /// One of several hours that are told together.
+    /// The reason of this hour and the next one, if they share one gap.
     fn with(self, next: &Self) -> Option<Self> {
         match (self, next) {
             (Self::TooFewSamples { fewest, of }, Self::TooFewSamples { fewest: other, .. }) => {
@@ -64,9 +64,9 @@ impl fmt::Display for Why {
         match self {
             Self::NoSample => f.write_str("no sample"),
             Self::TooFewSamples { fewest, of } => write!(f, "{fewest} of {of} samples"),
-            Self::BadValues => f.write_str("values that are no numbers"),
-            Self::Warned(text) => write!(f, "answered in part: {text}"),
-            Self::Failed(text) => write!(f, "not answered: {text}"),
+            Self::BadValues => f.write_str("values that are not numbers"),
+            Self::Warned(text) => write!(f, "partial answer: {text}"),
+            Self::Failed(text) => write!(f, "no answer: {text}"),
         }
     }
 }
@@ -90,10 +90,10 @@ impl fmt::Display for Gap {
 
 /// Gaps on one line.
 #[must_use]
-pub fn told(gaps: &[Gap]) -> String {
-    let mut all: Vec<String> = gaps.iter().take(TOLD_GAPS).map(ToString::to_string).collect();
-    if gaps.len() > TOLD_GAPS {
-        all.push(format!("and {} more", gaps.len() - TOLD_GAPS));
+pub fn listed(gaps: &[Gap]) -> String {
+    let mut all: Vec<String> = gaps.iter().take(LISTED_GAPS).map(ToString::to_string).collect();
+    if gaps.len() > LISTED_GAPS {
+        all.push(format!("and {} more", gaps.len() - LISTED_GAPS));
     }
     all.join("; ")
 }

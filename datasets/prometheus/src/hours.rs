@@ -17,14 +17,14 @@ use vocab::{
 /// Ends of names of metrics that count up.
 const COUNTERS: [&str; 4] = ["_total", "_count", "_sum", "_bucket"];
 
-/// What became of the hours.
+/// Rows and gaps of a span.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Hours {
     pub rows: Vec<UsageRow>,
     pub gaps: Vec<Gap>,
-    /// The first hour of which the source knows anything.
+    /// First hour with data.
     pub begins: Option<HourStart>,
-    /// Samples that are no numbers.
+    /// Samples that are not numbers.
     pub bad_values: u64,
     /// Missing hours of the pool that misses most.
     pub missing_hours: i64,
@@ -135,7 +135,7 @@ impl<'a> Collector<'a> {
     }
 
     fn id(&self, series: &Series) -> Result<SeriesId, DataFault> {
-        let labels = || told_labels(series);
+        let labels = || shown_labels(series);
         if let Some(name) = series.labels.get("__name__").filter(|name| COUNTERS.iter().any(|end| name.ends_with(end)))
         {
             return Err(DataFault::Counter { name: name.clone() });
@@ -273,16 +273,16 @@ pub(crate) fn seconds(at_ms: i64) -> UnixSeconds {
 }
 
 pub(crate) fn off(series: &Series, at_ms: i64) -> DataFault {
-    DataFault::OffTheGrid { labels: told_labels(series), at_ms }
+    DataFault::OffTheGrid { labels: shown_labels(series), at_ms }
 }
 
 pub(crate) fn twice(what: String, first: &Series, second: &Series) -> DataFault {
-    DataFault::Twice { what, first: told_labels(first), second: told_labels(second) }
+    DataFault::Twice { what, first: shown_labels(first), second: shown_labels(second) }
 }
 
 pub(crate) fn amount(series: &Series, at_ms: i64, gpus: f64) -> Result<MilliGpus, DataFault> {
     let at = seconds(at_ms);
-    let refused = |fault: AmountError| DataFault::Amount { labels: told_labels(series), at, fault };
+    let refused = |fault: AmountError| DataFault::Amount { labels: shown_labels(series), at, fault };
     MilliGpus::nearest(gpus).map_err(refused)
 }
 
@@ -291,18 +291,18 @@ pub(crate) fn model(series: &Series, labels: &Labels) -> Result<GpuModel, DataFa
     let named = labels.gpu_model.as_ref().and_then(|label| series.labels.get(label)).filter(|name| !name.is_empty());
     match (named, &labels.fixed_model) {
         (Some(name), _) => {
-            GpuModel::parse(name).map_err(|fault| DataFault::Name { labels: told_labels(series), fault })
+            GpuModel::parse(name).map_err(|fault| DataFault::Name { labels: shown_labels(series), fault })
         }
         (None, Some(fixed)) => Ok(fixed.clone()),
         (None, None) => {
             let label = labels.gpu_model.clone().unwrap_or_default();
-            Err(DataFault::NoModel { labels: told_labels(series), label })
+            Err(DataFault::NoModel { labels: shown_labels(series), label })
         }
     }
 }
 
 /// As PromQL writes them.
-pub(crate) fn told_labels(series: &Series) -> String {
+pub(crate) fn shown_labels(series: &Series) -> String {
     let all: Vec<String> = series.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
     format!("{{{}}}", all.join(", "))
 }

@@ -1,7 +1,7 @@
-//! HP demand by hour out of a Prometheus: the only client of its HTTP API here.
+//! HP demand by hour from a Prometheus: the only client of its HTTP API.
 //!
-//! [`Source`] says where to ask what, [`Client`] asks, and [`read`] makes rows of the answers, an hour at a time. What comes
-//! of samples is decided in [`hours`], which is pure: a scrape gap is no zero, and an organization without pods is none.
+//! [`Source`] holds URL and queries, [`Client`] sends them, and [`read`] turns the answers into hourly rows. [`hours`] turns
+//! samples into hours, and is pure: a scrape gap is missing, and an organization without pods is at zero.
 
 mod answer;
 mod capacity;
@@ -23,7 +23,7 @@ pub use answer::{Answer, AnswerFault, Sample, Series, parse};
 pub use client::{Client, Outcome};
 pub use error::{DataFault, Kind, SourceError};
 pub use exchange::tls as client_tls;
-pub use gaps::{Gap, Span, Why, told};
+pub use gaps::{Gap, Span, Why, listed};
 pub use probe::{Probe, Probed, ProbedQuery, probe};
 pub use promql::{Labels, Queries};
 pub use read::{Asked, KNOWN_HOURS, Reading, nothing_there, read};

@@ -1,4 +1,4 @@
-//! Looks whether a source answers what it should, and changes nothing.
+//! Read-only check of a source.
 
 use crate::client::{Client, Failed};
 use crate::gaps::Span;
@@ -7,7 +7,7 @@ use crate::settings::Source;
 use std::collections::BTreeSet;
 use vocab::{SECONDS_PER_HOUR, UnixSeconds};
 
-/// What was seen of a source.
+/// Result of a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probe {
     pub url: String,
@@ -17,7 +17,7 @@ pub struct Probe {
     pub queries: Vec<ProbedQuery>,
 }
 
-/// What one of its queries has answered.
+/// Answer of one query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbedQuery {
     /// `demand`, `presence` or `capacity`.

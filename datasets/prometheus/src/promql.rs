@@ -1,4 +1,4 @@
-//! What is asked for.
+//! Queries.
 
 use std::fmt::Write;
 use vocab::GpuModel;
@@ -101,7 +101,7 @@ fn node_models(label: &str) -> String {
     format!("topk by (node) (1, max by (node, {label}) (kube_node_labels{{{label}!=\"\"}}))")
 }
 
-/// What nodes have that may be scheduled on.
+/// GPUs of schedulable nodes.
 fn capacity(label: Option<&str>) -> String {
     let nodes = format!(
         "max by (node) (kube_node_status_allocatable{{{RESOURCE}}}) unless on (node) max by (node) (kube_node_spec_unschedulable == 1)"

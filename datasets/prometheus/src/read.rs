@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::capacity::Capacity;
-use crate::client::{Client, Failed, told};
+use crate::client::{Client, Failed, shortened};
 use crate::error::{DataFault, SourceError};
 use crate::gaps::{Gap, Span, Why};
 use crate::hours::{Collector, Rhythm};
@@ -21,7 +21,7 @@ const FAILED_PARTS: u32 = 2;
 /// forecasts take two days at zero for a sign that an organization has left, and then nothing need be written of it any more.
 pub const KNOWN_HOURS: i64 = HOURS_PER_WEEK;
 
-/// What is asked for.
+/// Requested hours.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     /// Hours that are over.
@@ -30,26 +30,26 @@ pub struct Asked {
     pub may_begin_later: bool,
 }
 
-/// What a source has answered.
+/// Answer of a source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
     pub rows: Vec<UsageRow>,
     pub capacity: Vec<CapacityRow>,
     pub gaps: Vec<Gap>,
-    /// The first hour of which the source knows anything.
+    /// First hour with data.
     pub begins: Option<HourStart>,
-    /// Hours that were looked at: those asked for, from the first one on where the source may begin later.
+    /// Requested hours, from the first hour with data where the source may begin later.
     pub hours: i64,
     /// Of these, those of the pool that misses most.
     pub missing_hours: i64,
-    /// Samples that are no numbers.
+    /// Samples that are not numbers.
     pub bad_values: u64,
     /// Whether asking again may fill a gap.
     pub may_pass: bool,
 }
 
 impl Reading {
-    /// Of the hours that were looked at.
+    /// Missing hours as a share of the requested ones.
     #[must_use]
     pub fn missing_share(&self) -> f64 {
         if self.hours == 0 { 0.0 } else { self.missing_hours as f64 / self.hours as f64 }
@@ -97,7 +97,7 @@ impl Parts {
     }
 }
 
-/// What the queries of one part have answered.
+/// Answers to the queries of one part.
 struct Answers {
     demand: Answer,
     presence: Option<Answer>,
@@ -112,7 +112,7 @@ impl Answers {
 }
 
 /// Reads a span of hours. `known` are series that count as zero where they are absent, though none of them answers;
-/// `progress` is told how many hours were asked for.
+/// `progress` receives the number of hours read.
 ///
 /// # Errors
 /// The source does not answer at all, twice in a row, refuses, or answers what no rows can be made of. A part that is not
@@ -193,7 +193,7 @@ fn take(
 ) -> Result<(), SourceError> {
     let rhythm = Rhythm { step_s: source.step_s, least_share: source.min_samples };
     let of = |query: &str| {
-        let (url, query) = (client.url(), told(query));
+        let (url, query) = (client.url(), shortened(query));
         move |fault: DataFault| SourceError::Data { url, query, fault: Box::new(fault) }
     };
     collector.take(span, &answers.demand, answers.presence.as_ref()).map_err(of(&source.queries.demand))?;
@@ -208,7 +208,7 @@ fn take(
 pub fn nothing_there(source: &Source, span: Span) -> SourceError {
     SourceError::NothingThere {
         url: source.target.to_string(),
-        query: told(&source.queries.demand),
+        query: shortened(&source.queries.demand),
         from: span.from.to_string(),
         until: span.until.to_string(),
     }

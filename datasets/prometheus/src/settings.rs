@@ -1,4 +1,4 @@
-//! What a source is, as people write it and as it is asked.
+//! Settings of a source, as written and as checked.
 
 use crate::promql::{Labels, NAMESPACE, Queries, is_label};
 use crate::target::Target;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use vocab::{ClusterName, GpuModel, PoolId, SECONDS_PER_HOUR};
 
-/// A setting of a source that is of no use.
+/// An invalid setting of a source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {why}")]
 pub struct BadSource {
@@ -29,11 +29,11 @@ pub struct SourceSettings {
     pub token_file: PathBuf,
     /// Certificates (PEM) of the authority of an https URL; empty for those that the machine trusts.
     pub ca_file: PathBuf,
-    /// How long one answer may take.
+    /// Timeout of one answer.
     pub timeout_s: u64,
     /// Priority classes of pods that are HP, for the query that is built in.
     pub hp_priority_classes: Vec<String>,
-    /// A query in its place: HP GPUs running and waiting, a series for each organization and GPU model.
+    /// Your own query: HP GPUs running and waiting, one series for each organization and GPU model.
     pub query: String,
     /// A query that answers anything whenever the source was scraped; empty for the one that is built in, or for none where
     /// the demand has a query of its own.
@@ -50,11 +50,11 @@ pub struct SourceSettings {
     pub step_s: u64,
     /// The least share of the samples of an hour: an hour with fewer is missing.
     pub min_samples: f64,
-    /// How far back to begin where nothing is stored.
+    /// First hour of a new source, in hours before the present.
     pub lookback_h: u64,
-    /// Of a cluster that is not there yet.
+    /// For a new cluster.
     pub time_zone: String,
-    /// Of a cluster that is not there yet.
+    /// For a new cluster.
     pub calendar: String,
 }
 
@@ -99,7 +99,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Whether it measures a pool: it says all that there is to say of its cluster, or of its one GPU model.
+    /// Whether the source measures a pool: all pools of its cluster, or its one GPU model.
     #[must_use]
     pub fn covers(&self, pool: &PoolId) -> bool {
         let labels = &self.queries.labels;
@@ -123,7 +123,7 @@ impl SourceSettings {
             return bad("step_s", format!("{} s do not divide an hour: write 60, or 30, or 300", self.step_s));
         }
         if !(self.min_samples > 0.0 && self.min_samples <= 1.0) {
-            return bad("min_samples", format!("{} is no share above 0 and up to 1", self.min_samples));
+            return bad("min_samples", format!("{} is not a share above 0 and up to 1", self.min_samples));
         }
         if !(1..=24 * 3_660).contains(&self.lookback_h) {
             return bad("lookback_h", format!("{} is not between 1 and {} hours", self.lookback_h, 24 * 3_660));
@@ -148,17 +148,18 @@ impl SourceSettings {
         let labels = self.labels()?;
         let mut queries = match (self.query.trim(), self.hp_priority_classes.as_slice()) {
             ("", []) => {
-                let why = "name the priority classes whose pods are HP, or write a query of your own (query, --query)";
+                let why = "name the priority classes of HP pods, or write your own query (query, --query)";
                 return bad("hp_priority_classes", why);
             }
             ("", classes) => {
                 if classes.iter().any(|class| class.trim().is_empty()) {
-                    return bad("hp_priority_classes", "a class without a name: leave it out");
+                    return bad("hp_priority_classes", "empty name of a class: leave it out");
                 }
                 Queries::kube_state_metrics(classes, labels)
             }
             (_, [_, ..]) => {
-                let why = "it has no meaning beside a query of your own: write it into the query, or leave one out";
+                let why =
+                    "it does not apply to your own query: put the classes into the query, or leave one of the two out";
                 return bad("hp_priority_classes", why);
             }
             (query, []) => Queries { demand: query.to_owned(), presence: None, capacity: None, labels },
@@ -175,7 +176,7 @@ impl SourceSettings {
     }
 
     fn labels(&self) -> Result<Labels, BadSource> {
-        let no_label = |text: &str| format!("{text:?} is no name of a label: letters, digits and underscores make one");
+        let no_label = |text: &str| format!("{text:?} is not the name of a label: use letters, digits and underscores");
         if !is_label(&self.organization_label) {
             return bad("organization_label", no_label(&self.organization_label));
         }
@@ -184,13 +185,12 @@ impl SourceSettings {
             return bad("gpu_model_label", no_label(label));
         }
         if gpu_model.as_deref() == Some(&self.organization_label) {
-            return bad("gpu_model_label", "it is the organization's label: one of them is another one");
+            return bad("gpu_model_label", "it is also the label of the organization: name another one");
         }
         let fixed = (!self.gpu_model.is_empty()).then(|| GpuModel::parse(&self.gpu_model)).transpose();
         let fixed_model = fixed.map_err(|fault| BadSource { key: "gpu_model", why: fault.to_string() })?;
         if gpu_model.is_none() && fixed_model.is_none() {
-            let why =
-                "name the GPU model of the cluster, or the label that says it (gpu_model_label, --gpu-model-label)";
+            let why = "name the GPU model of the cluster, or its label (gpu_model_label, --gpu-model-label)";
             return bad("gpu_model", why);
         }
         Ok(Labels { organization: self.organization_label.clone(), gpu_model, fixed_model })
@@ -249,23 +249,23 @@ mod tests {
             source(&settings).unwrap_err().to_string()
         };
         for (refused, expected) in [
-            (with(|one| one.url.clear()), "url: \"\" is no URL"),
+            (with(|one| one.url.clear()), "url: \"\" is not a URL"),
             (with(|one| one.step_s = 7), "step_s: 7 s do not divide an hour"),
             (with(|one| one.step_s = 0), "step_s: 0 s"),
             (with(|one| one.step_s = 7_200), "step_s: 7200 s"),
-            (with(|one| one.min_samples = f64::NAN), "min_samples: NaN is no share"),
-            (with(|one| one.min_samples = 0.0), "min_samples: 0 is no share"),
+            (with(|one| one.min_samples = f64::NAN), "min_samples: NaN is not a share"),
+            (with(|one| one.min_samples = 0.0), "min_samples: 0 is not a share"),
             (with(|one| one.timeout_s = 0), "timeout_s: 0 is not between"),
             (with(|one| one.lookback_h = 0), "lookback_h: 0 is not between"),
             (with(|one| one.hp_priority_classes.clear()), "hp_priority_classes: name the priority classes"),
-            (with(|one| one.hp_priority_classes.push(" ".to_owned())), "hp_priority_classes: a class without a name"),
-            (with(|one| one.query = "demand".to_owned()), "hp_priority_classes: it has no meaning beside"),
+            (with(|one| one.hp_priority_classes.push(" ".to_owned())), "hp_priority_classes: empty name of a class"),
+            (with(|one| one.query = "demand".to_owned()), "hp_priority_classes: it does not apply to your own query"),
             (
                 with(|one| one.organization_label = "a-b".to_owned()),
-                "organization_label: \"a-b\" is no name of a label",
+                "organization_label: \"a-b\" is not the name of a label",
             ),
-            (with(|one| one.gpu_model_label = "a b".to_owned()), "gpu_model_label: \"a b\" is no name of a label"),
-            (with(|one| one.gpu_model_label = "namespace".to_owned()), "gpu_model_label: it is the organization's"),
+            (with(|one| one.gpu_model_label = "a b".to_owned()), "gpu_model_label: \"a b\" is not the name of a label"),
+            (with(|one| one.gpu_model_label = "namespace".to_owned()), "gpu_model_label: it is also the label"),
             (with(|one| one.gpu_model = " ".to_owned()), "gpu_model: the GPU model"),
             (with(|one| one.gpu_model.clear()), "gpu_model: name the GPU model of the cluster"),
         ] {

@@ -24,7 +24,7 @@ impl Target {
             let hint = "put a bearer token into a file and name that (token_file, --token-file)";
             return Err(format!("the URL holds a user or a password, which would be logged: leave it out, and {hint}"));
         }
-        let uri: Uri = text.parse().map_err(|fault| format!("{text:?} is no URL: {fault}"))?;
+        let uri: Uri = text.parse().map_err(|fault| format!("{text:?} is not a URL: {fault}"))?;
         let authority = uri.authority().filter(|authority| !authority.host().is_empty());
         let (is_secure, authority) = match (uri.scheme_str(), authority) {
             (Some("http"), Some(authority)) => (false, authority),
@@ -32,11 +32,11 @@ impl Target {
             _ => return Err(format!("{text:?}: write http://HOST:PORT or https://HOST:PORT")),
         };
         if uri.query().is_some() {
-            return Err("the URL has a query of its own (after ?): leave it out".to_owned());
+            return Err("the URL contains a query (after ?): leave it out".to_owned());
         }
         let prefix = uri.path().trim_end_matches('/');
         if prefix.ends_with("/api/v1") || prefix.ends_with("/graph") {
-            return Err(format!("{text:?} ends in a page of Prometheus: write what stands before it"));
+            return Err(format!("{text:?} ends in a page of Prometheus: write the URL without it"));
         }
         let host = authority.host();
         Ok(Self {
@@ -66,15 +66,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_told_as_it_was_written_and_its_port_is_known() {
-        for (text, told, port) in [
+    fn a_url_is_shown_as_written_and_its_port_is_known() {
+        for (text, shown, port) in [
             ("http://prometheus", "http://prometheus", 80),
             ("https://p.example:9443/", "https://p.example:9443", 9_443),
             ("https://mimir/prometheus/", "https://mimir/prometheus", 443),
             ("http://[::1]:9090", "http://[::1]:9090", 9_090),
         ] {
             let target = Target::parse(text).unwrap();
-            assert_eq!((target.to_string().as_str(), target.port), (told, port));
+            assert_eq!((target.to_string().as_str(), target.port), (shown, port));
         }
         assert_eq!(Target::parse("http://[::1]:9090").unwrap().host, "::1");
         assert_eq!(Target::parse("http://mimir/prometheus").unwrap().path("/-/ready"), "/prometheus/-/ready");

@@ -20,7 +20,7 @@ impl BuiltIn {
     pub const ALL: [Self; 7] =
         [Self::Weekdays, Self::China, Self::UnitedStates, Self::Germany, Self::UnitedKingdom, Self::Japan, Self::India];
 
-    /// The name, as it is stored.
+    /// The stored name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl BuiltIn {
         }
     }
 
-    /// In English, as someone may write it who does not know the code.
+    /// English name, for users who do not know the code.
     #[must_use]
     pub const fn country(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl BuiltIn {
         Self::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
-    /// What the table counts, and what it leaves out.
+    /// Days in the table, and days left out.
     #[must_use]
     pub const fn about(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl BuiltIn {
                 "public holidays with the make-up working days, as the State Council announces them each year"
             }
             Self::UnitedStates => "federal holidays with their observed days",
-            Self::Germany => "holidays of all states; those of single states are not in it",
+            Self::Germany => "holidays of all states, without those of single states",
             Self::UnitedKingdom => "bank holidays of England and Wales",
             Self::Japan => "national holidays; equinoxes of years not yet announced are computed",
             Self::India => {
@@ -74,7 +74,7 @@ impl BuiltIn {
         }
     }
 
-    /// The named days; `None` where weekdays say it all.
+    /// The named days; `None` where the weekday decides alone.
     #[must_use]
     pub fn table(self) -> Option<&'static DayTable> {
         static CHINA: LazyLock<DayTable> = LazyLock::new(|| embedded(include_str!("tables/CN.csv")));

@@ -1,4 +1,4 @@
-//! What a cluster's calendar may be called.
+//! Names of calendars of a cluster.
 
 use super::{BuiltIn, CalendarError};
 use std::fmt;

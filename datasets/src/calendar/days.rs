@@ -4,7 +4,7 @@ use chrono::{Datelike, NaiveDate};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// What a named day is, whatever the weekday says.
+/// Kind of a named day, for any weekday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DayKind {
     Off,
@@ -51,7 +51,7 @@ pub struct DayTable {
 }
 
 impl DayTable {
-    /// What the table says of a date: nothing for most of them.
+    /// Kind of a date; `None` for most dates.
     #[must_use]
     pub fn kind_of(&self, date: NaiveDate) -> Option<DayKind> {
         let place = self.days.binary_search_by_key(&date, |day| day.date).ok()?;

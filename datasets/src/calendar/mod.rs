@@ -26,16 +26,16 @@ use vocab::{HourStart, NameError};
 /// Why a calendar was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum CalendarError {
-    #[error("{name:?} is no time zone: use a name of the IANA database such as Asia/Shanghai or UTC")]
+    #[error("{name:?} is not a time zone: use a name of the IANA database such as Asia/Shanghai or UTC")]
     UnknownZone { name: String },
-    #[error("{name:?} is no calendar; there are {known}, or give a CSV or iCal file{}",
+    #[error("unknown calendar {name:?}: expected {known}, or a CSV or iCal file{}",
         closest.as_ref().map_or(String::new(), |closest| format!(": did you mean {closest}?")))]
     UnknownCalendar { name: String, known: String, closest: Option<String> },
-    #[error("{name:?} comes with the program: give your own calendar another name")]
+    #[error("{name:?} is a built-in calendar: give your own calendar another name")]
     Taken { name: String },
     #[error(transparent)]
     Name(#[from] NameError),
-    /// What was stored as a user's own calendar.
+    /// The stored days of a user's own calendar.
     #[error(transparent)]
     Days(Box<ReadError>),
 }
@@ -59,7 +59,7 @@ impl CalendarError {
     }
 }
 
-/// What the calendar says of one hour.
+/// Calendar features of one hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HourFeatures {
     /// 0 to 23, local; in a zone whose offset holds half an hour, the hour in which the grid hour starts.
@@ -92,7 +92,7 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// Saturday and Sunday off: what a cluster has unless told otherwise.
+    /// Saturday and Sunday off: the default of a cluster.
     pub const WEEKDAYS: &str = BuiltIn::Weekdays.name();
 
     /// A calendar that comes with the program.
@@ -166,7 +166,7 @@ impl Calendar {
         by_date.into_values().collect()
     }
 
-    /// The years whose days off are known; `None` where all are. A country's are those of its table, whatever a user adds.
+    /// The years whose days off are known; `None` where all are. The years of a country are those of its table, with and without a user's own days.
     #[must_use]
     pub fn covered_years(&self) -> Option<RangeInclusive<i32>> {
         match self.choice.base() {
@@ -181,7 +181,7 @@ impl Calendar {
         self.covered_years().is_none_or(|years| years.contains(&self.local(hour).year()))
     }
 
-    /// What is not known of the hours from `first` to `last`: `None` where the table covers all of them.
+    /// Hours from `first` to `last` beyond the table: `None` where it covers all of them.
     #[must_use]
     pub fn uncovered(&self, first: HourStart, last: HourStart) -> Option<Uncovered> {
         let years = self.covered_years()?;
@@ -211,7 +211,7 @@ impl fmt::Display for Uncovered {
         };
         write!(
             f,
-            "calendar {} knows the years {first} to {last}; {when} only Saturdays and Sundays count as days off",
+            "calendar {} covers the years {first} to {last}; {when} only Saturdays and Sundays count as days off",
             self.calendar
         )
     }

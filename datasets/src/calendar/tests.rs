@@ -108,7 +108,7 @@ fn unknown_names_are_refused_with_what_there_is() {
     assert!(matches!(Calendar::parse("Asia/Peking", "CN"), Err(CalendarError::UnknownZone { .. })));
     for (given, hint) in [
         ("weekday", "did you mean weekdays?"),
-        ("Mars", "or give a CSV or iCal file"),
+        ("Mars", "or a CSV or iCal file"),
         ("Chine+acme", "did you mean CN?"),
         ("germany", "did you mean DE?"),
     ] {
@@ -147,14 +147,14 @@ fn years_beyond_the_table_are_weekends_only_and_say_so() {
     assert!(china.covers(known) && !china.covers(beyond), "midnight in Shanghai");
     assert!(!china.is_day_off(date("2027-10-01")) && china.is_day_off(date("2027-10-02")), "a Friday and a Saturday");
     assert_eq!(china.uncovered(hour("2006-01-01T00:00:00Z"), known), None);
-    let said = |first, last| china.uncovered(hour(first), hour(last)).unwrap().to_string();
+    let warning = |first, last| china.uncovered(hour(first), hour(last)).unwrap().to_string();
     assert_eq!(
-        said("2020-01-01T00:00:00Z", "2027-01-01T00:00:00Z"),
-        "calendar CN knows the years 2006 to 2026; from 2027-01-01 on only Saturdays and Sundays count as days off"
+        warning("2020-01-01T00:00:00Z", "2027-01-01T00:00:00Z"),
+        "calendar CN covers the years 2006 to 2026; from 2027-01-01 on only Saturdays and Sundays count as days off"
     );
-    assert!(said("2005-12-31T00:00:00Z", "2026-01-01T00:00:00Z").contains("; before 2006-01-01 only"));
+    assert!(warning("2005-12-31T00:00:00Z", "2026-01-01T00:00:00Z").contains("; before 2006-01-01 only"));
     assert!(
-        said("2005-12-31T00:00:00Z", "2028-01-01T00:00:00Z")
+        warning("2005-12-31T00:00:00Z", "2028-01-01T00:00:00Z")
             .contains("; before 2006-01-01 and from 2027-01-01 on only")
     );
 }

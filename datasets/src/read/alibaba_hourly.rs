@@ -52,7 +52,7 @@ fn series(table: &Table, options: &ReadOptions) -> Result<Vec<(usize, SeriesId)>
 /// A row is taken whole or not at all.
 fn parse(row: &Row<'_>, epoch: HourStart, series: &[(usize, SeriesId)]) -> Result<Vec<UsageRow>, RowFault> {
     let after = row.integer("hour", 0)?;
-    // What lies past the calendar ends at its last hour.
+    // Hours past the calendar end at its last hour.
     let hour = epoch.plus_hours(after);
     if hour.hours_since(epoch) != after {
         return Err(RowFault::BeyondCalendar {

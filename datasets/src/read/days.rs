@@ -11,18 +11,18 @@ use std::path::Path;
 
 const COLUMNS: [&str; 3] = ["date", "kind", "name"];
 
-/// What is wrong with a day.
+/// Fault of a day.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DayFault {
-    #[error("column date: {text:?} is no day of the years 1970 to 2199: write it as 2024-12-31")]
+    #[error("column date: {text:?} is not a day of the years 1970 to 2199: write it as 2024-12-31")]
     Date { text: String },
-    #[error("column kind: {text:?} is no kind of day: off, or work for a make-up working day")]
+    #[error("column kind: {text:?} is not a kind of day: write off, or work for a make-up working day")]
     Kind { text: String },
-    #[error("column date: {date} is {first} at row {first_row} already, and {second} here: keep one of them", first = first.as_str(), second = second.as_str())]
+    #[error("column date: {date} is {first} in row {first_row} and {second} here: keep one of them", first = first.as_str(), second = second.as_str())]
     Contradiction { date: NaiveDate, first_row: u64, first: DayKind, second: DayKind },
-    #[error("column date: {date} lies outside the years {first} to {last}, which the file says that it covers")]
+    #[error("column date: {date} is outside the years {first} to {last} of the file")]
     OutsideYears { date: NaiveDate, first: i32, last: i32 },
-    #[error("{text:?} names no years: write {YEARS_LINE} 2020-2026")]
+    #[error("{text:?} contains no years: write {YEARS_LINE} 2020-2026")]
     Years { text: String },
 }
 
@@ -78,7 +78,7 @@ fn take(row: &Row<'_>, stated: Option<&RangeInclusive<i32>>, collector: &mut Col
     collector.add(date, kind, row.text("name"), row.number()).map_err(contradiction)
 }
 
-/// What `# years: 2020-2026` says.
+/// Years of the line `# years: 2020-2026`.
 fn stated_years(file: &Path, text: &str) -> Result<Option<RangeInclusive<i32>>, ReadError> {
     for (line, row) in text.lines().zip(1..) {
         let Some(years) = line.strip_prefix(YEARS_LINE) else { continue };
@@ -106,25 +106,22 @@ mod tests {
         for (row, expected) in [
             (
                 "2024-02-30,off,x",
-                "row 3: column date: \"2024-02-30\" is no day of the years 1970 to 2199: write it as 2024-12-31",
+                "row 3: column date: \"2024-02-30\" is not a day of the years 1970 to 2199: write it as 2024-12-31",
             ),
-            ("2024-1-1,off,x", "row 3: column date: \"2024-1-1\" is no day"),
+            ("2024-1-1,off,x", "row 3: column date: \"2024-1-1\" is not a day"),
             ("1969-12-31,off,x", "row 3: column date: \"1969-12-31\" is no day of the years 1970 to 2199"),
             (
                 "2024-01-02,holiday,x",
-                "row 3: column kind: \"holiday\" is no kind of day: off, or work for a make-up working day",
+                "row 3: column kind: \"holiday\" is not a kind of day: write off, or work for a make-up working day",
             ),
-            (
-                "2024-01-01,work,x",
-                "row 3: column date: 2024-01-01 is off at row 2 already, and work here: keep one of them",
-            ),
-            ("2024-01-02,off,x,y", "row 3: it has 4 fields where the header has 3"),
+            ("2024-01-01,work,x", "row 3: column date: 2024-01-01 is off in row 2 and work here: keep one of them"),
+            ("2024-01-02,off,x,y", "row 3: 4 fields, but the header has 3"),
         ] {
             let fault = read(&format!("date,kind,name\n2024-01-01,off,New Year\n{row}\n")).unwrap_err();
             assert!(fault.starts_with(&format!("own.csv, {expected}")), "{fault}");
         }
         assert!(read("date,kind\n2024-01-01,off\n").unwrap_err().contains("column name is missing"));
-        assert_eq!(read("date,kind,name\n").unwrap_err(), "own.csv: names no day");
+        assert_eq!(read("date,kind,name\n").unwrap_err(), "own.csv: no days");
     }
 
     #[test]
@@ -134,7 +131,7 @@ mod tests {
         let file = folder.path().join("own.csv");
         std::fs::write(&file, text).unwrap();
         assert!(days(&file).unwrap_err().to_string().ends_with(
-            "own.csv, row 7: column kind: \"of\" is no kind of day: off, or work for a make-up working day"
+            "own.csv, row 7: column kind: \"of\" is not a kind of day: write off, or work for a make-up working day"
         ));
         std::fs::write(&file, text.replace(",of,", ",off,")).unwrap();
         assert_eq!(days(&file).unwrap().equal_duplicates, 1);
@@ -147,9 +144,9 @@ mod tests {
         assert_eq!(read(&format!("# years: 2020-2030\n{rows}")).unwrap().table.years(), 2020..=2030);
         assert_eq!(read("# years: 2020-2030\ndate,kind,name\n").unwrap().table.days(), [], "years without a holiday");
         let outside = read(&format!("# years: 2025-2030\n{rows}")).unwrap_err();
-        assert!(outside.contains("row 3: column date: 2024-01-01 lies outside the years 2025 to 2030"), "{outside}");
+        assert!(outside.contains("row 3: column date: 2024-01-01 is outside the years 2025 to 2030"), "{outside}");
         assert!(
-            read(&format!("# years: 2025\n{rows}")).unwrap_err().contains("row 1: \"# years: 2025\" names no years")
+            read(&format!("# years: 2025\n{rows}")).unwrap_err().contains("row 1: \"# years: 2025\" contains no years")
         );
     }
 

@@ -10,7 +10,7 @@ use vocab::{CapacityRow, HourStart, MilliGpus, Organization, PoolId, SeriesId, U
 const COLUMNS: [&str; 4] = ["time", "total_gpu_num", "running_gpu_num", "pending_gpu_num"];
 const SECONDS_PER_MINUTE: i64 = 60;
 
-/// What one tenant's file holds.
+/// Content of one tenant's file.
 struct Tenant {
     organization: Organization,
     by_minute: BTreeMap<i64, MilliGpus>,

@@ -1,4 +1,4 @@
-//! What lists of jobs have in common.
+//! Shared parts of job lists.
 
 use super::{ReadError, ReadOptions, ReadReport};
 use crate::sweep;

@@ -69,13 +69,13 @@ mod tests {
     fn numbered(text: &str) -> String {
         let lines = Lines::new(text.as_bytes());
         let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(lines);
-        let (mut record, mut told) = (csv::StringRecord::new(), Vec::new());
+        let (mut record, mut fields) = (csv::StringRecord::new(), Vec::new());
         loop {
             let start = reader.position().byte();
             if !reader.read_record(&mut record).unwrap() {
-                return told.join(" ");
+                return fields.join(" ");
             }
-            told.push(format!("{}:{}", reader.get_mut().number_from(start), record[0].escape_debug()));
+            fields.push(format!("{}:{}", reader.get_mut().number_from(start), record[0].escape_debug()));
         }
     }
 

@@ -43,11 +43,9 @@ pub use usage::usage;
 use crate::sweep::SweepError;
 use crate::time::TimeError;
 use std::path::PathBuf;
-use vocab::{
-    AmountError, CapacityRow, GpuModel, HourError, HourStart, MilliGpus, NameError, SeriesId, TaskError, UsageRow,
-};
+use vocab::{AmountError, CapacityRow, HourError, HourStart, MilliGpus, NameError, SeriesId, TaskError, UsageRow};
 
-/// What a file held.
+/// Content of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReadReport {
     pub rows: Vec<UsageRow>,
@@ -68,12 +66,12 @@ pub struct SkippedRow {
     pub fault: RowFault,
 }
 
-/// What is wrong with a row. Rows are counted as an editor counts lines: the header is row 1.
+/// Fault of a row. Rows are counted as an editor counts lines: the header is row 1.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RowFault {
-    #[error("it has {found} fields where the header has {expected}: quote fields that hold commas")]
+    #[error("{found} fields, but the header has {expected}: quote fields that contain commas")]
     Fields { expected: u64, found: u64 },
-    #[error("it is not UTF-8 text: save the file as UTF-8")]
+    #[error("not UTF-8 text: save the file as UTF-8")]
     NotText,
     #[error("column {column}: {fault}")]
     Amount { column: String, fault: AmountError },
@@ -81,7 +79,7 @@ pub enum RowFault {
     Integer { column: String, text: String, least: i64 },
     #[error("column {column}: {text:?} is not a whole number from {least} to {most}")]
     Within { column: String, text: String, least: u64, most: u64 },
-    #[error("column {column}: {text:?} is not known; there are {known}")]
+    #[error("column {column}: unknown value {text:?}: expected {known}")]
     Choice { column: &'static str, text: String, known: &'static str },
     #[error("column {column}: {fault}")]
     Time { column: String, fault: TimeError },
@@ -89,11 +87,11 @@ pub enum RowFault {
     Hour { column: String, fault: HourError },
     #[error("column {column}: {fault}")]
     Name { column: String, fault: NameError },
-    #[error("column {column}: {text:?} is no job type: HP or Spot")]
+    #[error("column {column}: {text:?} is not a job type: expected HP or Spot")]
     JobType { column: String, text: String },
     #[error("{0}")]
     Task(TaskError),
-    #[error("a field runs on over {lines} lines: close the quote that opens it")]
+    #[error("a field spans {lines} lines: close its quote")]
     OpenQuote { lines: usize },
     #[error("column {column}: {text} {unit} after the epoch lie beyond the years of the calendar")]
     BeyondCalendar { column: String, text: String, unit: &'static str },
@@ -102,19 +100,19 @@ pub enum RowFault {
          than 1 and 1000 for whole ones"
     )]
     GpuAsk { num_gpu: u64, gpu_milli: u64 },
-    #[error("gpu {gpus} with model {model:?}: a node with GPUs names their model, and one without names none")]
+    #[error("gpu {gpus} with model {model:?}: a node with GPUs needs a model, a node without GPUs has none")]
     ModelOfNode { gpus: u64, model: String },
-    #[error("{idle_w} W idle are more than {full_w} W at full load: swap them")]
+    #[error("{idle_w} W idle exceed {full_w} W at full load: swap them")]
     Watts { idle_w: u32, full_w: u32 },
-    #[error("{} is a GPU model and has no cores: leave them empty, or name the row cpu", model.escape_debug())]
+    #[error("{} is a GPU model and has no cores: leave cores empty, or name the row cpu", model.escape_debug())]
     CoresOfGpu { model: String },
-    #[error("column {later}: {later_s} s lies before {earlier}, which is {earlier_s} s")]
+    #[error("column {later}: {later_s} s is before {earlier}, {earlier_s} s")]
     TimesSwapped { earlier: &'static str, earlier_s: u64, later: &'static str, later_s: u64 },
     #[error("column {column}: * stands for the pool as a whole: name the tenant")]
     PoolPeak { column: String },
-    #[error("column {column}: {} is row {first_row} already, with other fields: keep one of them", name.escape_debug())]
+    #[error("column {column}: {} is already in row {first_row} with other fields: keep one of them", name.escape_debug())]
     NameTwice { column: String, name: String, first_row: u64 },
-    #[error("its time {text:?} does not come after that of the row before: sort the file by time")]
+    #[error("time {text:?} is not after the time of the row before: sort the file by time")]
     NotRising { text: String },
     #[error(transparent)]
     Day(#[from] DayFault),
@@ -131,17 +129,17 @@ pub enum ReadError {
     Row { file: PathBuf, row: u64, fault: RowFault },
     #[error("{}, line {line}: {fault}", file.display())]
     Line { file: PathBuf, line: u64, fault: EventFault },
-    #[error("{}: names no day", file.display())]
+    #[error("{}: no days", file.display())]
     NoDays { file: PathBuf },
     #[error("{}, row 1: column {column} is missing; the header must hold {expected}", file.display())]
     MissingColumn { file: PathBuf, column: &'static str, expected: String },
-    #[error("{}, row 1: column {column:?} is not known; the header must be {expected}", file.display())]
+    #[error("{}, row 1: column {column:?} is unknown; the header must be {expected}", file.display())]
     UnknownColumn { file: PathBuf, column: String, expected: String },
     #[error("{}, row 1: column {column:?} stands there twice", file.display())]
     RepeatedColumn { file: PathBuf, column: String },
-    #[error("{}: holds no rows", file.display())]
+    #[error("{}: no rows", file.display())]
     NoRows { file: PathBuf },
-    #[error("{}: holds no file named vc*.csv", folder.display())]
+    #[error("{}: no file named vc*.csv", folder.display())]
     NoTenants { folder: PathBuf },
     #[error("{}: {fault}", file.display())]
     Sweep { file: PathBuf, fault: SweepError },

@@ -66,15 +66,15 @@ mod tests {
         let read_ok = read("model,load_s,load_large_s,save_s\nvgg16,43.5,63.5,10\n*,40,60,8\n").unwrap();
         let first = PhaseRow { model: "vgg16".to_owned(), load_ms: 43_500, load_large_ms: 63_500, save_ms: 10_000 };
         assert_eq!((read_ok.len(), &read_ok[0]), (2, &first));
-        for (text, said) in [
+        for (text, expected) in [
             ("model,load_s,load_large_s,save_s\nvgg16,-1,2,3\n", "phases.csv, row 2: column load_s"),
             ("model,load_s,load_large_s,save_s\na,1,86401,3\n", "row 2: column load_large_s: \"86401\" is not a"),
             ("model,load_s,load_large_s,save_s\na,1,2,3\na,1,2,4\n", "row 3: column model: a is row 2 already"),
             ("model,load_s,save_s\na,1,2\n", "row 1: column load_large_s is missing"),
-            ("model,load_s,load_large_s,save_s\n", "phases.csv: holds no rows"),
+            ("model,load_s,load_large_s,save_s\n", "phases.csv: no rows"),
         ] {
             let refused = read(text).unwrap_err();
-            assert!(refused.contains(said), "{refused}");
+            assert!(refused.contains(expected), "{refused}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What GPUs and the CPU draw: a table that a user writes.
+//! Power of GPUs and CPU: a table that a user writes.
 
 use super::names::Names;
 use super::table::{Extra, Row, Table};
@@ -14,7 +14,7 @@ pub struct PowerRow {
     pub full_w: u32,
 }
 
-/// What draws power.
+/// Consumer of power.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Powered {
     Gpu(GpuModel),
@@ -79,15 +79,18 @@ mod tests {
         let gpu = PowerRow { of: Powered::Gpu(GpuModel::parse("H800").unwrap()), idle_w: 60, full_w: 700 };
         assert_eq!(rows, [gpu, PowerRow { of: Powered::Cpu { cores: 32 }, idle_w: 20, full_w: 200 }]);
         assert_eq!(read("idle_w,model,full_w\n20,cpu,200\n").unwrap()[0].of, Powered::Cpu { cores: 16 });
-        for (row, said) in [
-            ("A,9,8,", "row 2: 9 W idle are more than 8 W at full load: swap them"),
-            ("A,1,8,4", "row 2: A is a GPU model and has no cores: leave them empty, or name the row cpu"),
+        for (row, expected) in [
+            ("A,9,8,", "row 2: 9 W idle exceed 8 W at full load: swap them"),
+            ("A,1,8,4", "row 2: A is a GPU model and has no cores: leave cores empty, or name the row cpu"),
             ("A,-1,8,", "row 2: column idle_w: \"-1\" is not a whole number from 0 to 100000"),
             ("cpu,1,8,0", "row 2: column cores: \"0\" is not a whole number from 1 to 4096"),
-            ("A,1,8,\nA,1,9,", "row 3: column model: A is row 2 already, with other fields: keep one of them"),
+            ("A,1,8,\nA,1,9,", "row 3: column model: A is already in row 2 with other fields: keep one of them"),
         ] {
-            assert_eq!(read(&format!("model,idle_w,full_w,cores\n{row}\n")).unwrap_err(), format!("power.csv, {said}"));
+            assert_eq!(
+                read(&format!("model,idle_w,full_w,cores\n{row}\n")).unwrap_err(),
+                format!("power.csv, {expected}")
+            );
         }
-        assert_eq!(read("model,idle_w,full_w\n").unwrap_err(), "power.csv: holds no rows");
+        assert_eq!(read("model,idle_w,full_w\n").unwrap_err(), "power.csv: no rows");
     }
 }

@@ -41,7 +41,10 @@ fn what_a_file_says_is_shown_on_one_line_whatever_it_holds() {
     let columns = read_as("a.csv", b"hour,A\x1b[31m\n0,1\n", alibaba).unwrap_err();
     assert!(columns.starts_with("a.csv, row 1: column A\\u{1b}[31m: "), "{columns}");
     let models = read_as("p.csv", b"model,idle_w,full_w,cores\nA\x1b,1,8,4\n", power).unwrap_err();
-    assert_eq!(models, "p.csv, row 2: A\\u{1b} is a GPU model and has no cores: leave them empty, or name the row cpu");
+    assert_eq!(
+        models,
+        "p.csv, row 2: A\\u{1b} is a GPU model and has no cores: leave cores empty, or name the row cpu"
+    );
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn every_bad_row_is_named_with_file_row_column_and_remedy() {
         ),
         (
             "2020-05-01T00:00:00Z,earth,V100,vc1,1e308",
-            "usage.csv, row 2: column demand_gpus: 1e308 GPUs is more than 1000000000 GPUs, the most that one amount may hold",
+            "usage.csv, row 2: column demand_gpus: 1e308 GPUs exceeds the limit of 1000000000 GPUs",
         ),
         (
             "2020-05-01T00:30:00Z,earth,V100,vc1,1",
@@ -73,13 +76,13 @@ fn every_bad_row_is_named_with_file_row_column_and_remedy() {
         ),
         (
             "1 May,earth,V100,vc1,1",
-            "usage.csv, row 2: column hour: \"1 May\" is no time: write 2024-03-01T00:00:00Z, or 2024-03-01 00:00:00 in \
+            "usage.csv, row 2: column hour: \"1 May\" is not a time: write 2024-03-01T00:00:00Z, or 2024-03-01 00:00:00 in \
              the cluster's time zone",
         ),
         ("2020-05-01T00:00:00Z,earth,V100,,1", "usage.csv, row 2: column organization: the organization is empty"),
         (
             "2020-05-01T00:00:00Z,earth,V100,vc1",
-            "usage.csv, row 2: it has 4 fields where the header has 5: quote fields that hold commas",
+            "usage.csv, row 2: 4 fields, but the header has 5: quote fields that contain commas",
         ),
     ] {
         assert_eq!(refused(row), expected);
@@ -100,10 +103,10 @@ fn a_second_value_for_the_same_hour_is_refused_and_an_equal_one_counted() {
 #[test]
 fn a_header_with_an_unknown_a_missing_or_a_repeated_column_is_refused() {
     let of = |header: &str| usage_rows(&format!("{header}\n")).unwrap_err();
-    assert!(of("hour,cluster,gpu_model,organization,demand_gpus,note").contains("column \"note\" is not known"));
+    assert!(of("hour,cluster,gpu_model,organization,demand_gpus,note").contains("column \"note\" is unknown"));
     assert!(of("hour,cluster,gpu_model,organization").contains("column demand_gpus is missing"));
     assert!(of("hour,hour,cluster,gpu_model,organization,demand_gpus").contains("column \"hour\" stands there twice"));
-    assert_eq!(of(HEADER.trim()), "usage.csv: holds no rows");
+    assert_eq!(of(HEADER.trim()), "usage.csv: no rows");
     assert!(of("").contains("is missing"), "an empty file has no header");
 }
 
@@ -123,7 +126,7 @@ fn bad_rows_that_may_be_skipped_are_listed_and_the_others_kept() {
 fn text_that_is_not_utf_8_is_refused_with_its_row() {
     let text = [HEADER.as_bytes(), b"2020-05-01T00:00:00Z,earth,V100,\xff,1\n"].concat();
     let fault = read_as("usage.csv", &text, |file| usage(file, &options())).unwrap_err();
-    assert_eq!(fault, "usage.csv, row 2: it is not UTF-8 text: save the file as UTF-8");
+    assert_eq!(fault, "usage.csv, row 2: not UTF-8 text: save the file as UTF-8");
 }
 
 const MINUTES: &str = "time,total_gpu_num,running_gpu_num,pending_gpu_num\n";
@@ -161,10 +164,10 @@ fn helios_minutes_become_hourly_peaks_of_each_tenant_and_of_their_sum() {
 }
 
 #[test]
-fn helios_minutes_out_of_order_are_refused_and_a_folder_without_tenants_is_told() {
+fn helios_minutes_out_of_order_are_refused_and_a_folder_without_tenants_is_refused() {
     let fault = helios_folder(&[("vc1.csv", "2020-05-01 00:01:00,8,3,1\n2020-05-01 00:01:00,8,1,0\n")]).unwrap_err();
     assert!(fault.contains("vc1.csv, row 3: its time \"2020-05-01 00:01:00\" does not come after"), "{fault}");
-    assert_eq!(helios_folder(&[]).unwrap_err(), ".: holds no file named vc*.csv");
+    assert_eq!(helios_folder(&[]).unwrap_err(), ".: no file named vc*.csv");
 }
 
 #[test]
@@ -217,11 +220,11 @@ fn the_four_published_rows_of_the_gfs_trace_are_read_unchanged() {
 fn a_job_with_an_unknown_type_or_no_workers_is_refused() {
     assert_eq!(
         jobs("j,o,A10,1,1,1,0,60,Batch\n").unwrap_err(),
-        "job_info_df.csv, row 2: column job_type: \"Batch\" is no job type: HP or Spot"
+        "job_info_df.csv, row 2: column job_type: \"Batch\" is not a job type: expected HP or Spot"
     );
     assert!(jobs("j,o,A10,1,1,0,0,60,HP\n").unwrap_err().contains("column worker_num: \"0\" is not a whole number"));
     assert!(jobs("j,o,A10,1,1,1,-5,60,HP\n").unwrap_err().contains("column submit_time"));
-    assert!(jobs("j,o,A10,1,999999999,9,0,60,HP\n").unwrap_err().contains("more than one task may ask for"));
+    assert!(jobs("j,o,A10,1,999999999,9,0,60,HP\n").unwrap_err().contains("exceeds the limit of one task"));
     assert!(jobs("j,o,A10,1,1,1,99999999999,60,HP\n").unwrap_err().contains("99999999999 seconds after the epoch lie"));
     assert!(jobs("j,o,A10,1,0.125,1,0.0,60.0,HP\n").is_ok(), "whole numbers written by a data frame");
 }
@@ -242,18 +245,18 @@ fn rows_are_counted_as_an_editor_shows_them_and_an_open_quote_swallows_nothing()
     assert!(refused(&format!("\n\n{good}\nx,earth,V100,vc1,1\n")).starts_with("usage.csv, row 6: column hour"));
     let open = format!("{HEADER}{good}2020-05-01T01:00:00Z,earth,V100,\"vc1,1\n{good}{good}");
     let lenient = ReadOptions { skip_bad_rows: true, ..options() };
-    let said = read_as("usage.csv", open.as_bytes(), |file| usage(file, &lenient)).unwrap_err();
-    assert_eq!(said, "usage.csv, row 3: a field runs on over 3 lines: close the quote that opens it");
+    let refused = read_as("usage.csv", open.as_bytes(), |file| usage(file, &lenient)).unwrap_err();
+    assert_eq!(refused, "usage.csv, row 3: a field spans 3 lines: close its quote");
 }
 
 #[test]
 fn an_hour_past_the_calendar_is_refused_and_not_taken_for_its_last() {
-    let said = read_as("hourly.csv", b"hour,A10\n99999999999999,1\n", |file| {
+    let refused = read_as("hourly.csv", b"hour,A10\n99999999999999,1\n", |file| {
         alibaba_hourly(file, HourStart::from_unix_s(0).unwrap(), &options())
     });
     let expected =
         "hourly.csv, row 2: column hour: 99999999999999 hours after the epoch lie beyond the years of the calendar";
-    assert_eq!(said.unwrap_err(), expected);
+    assert_eq!(refused.unwrap_err(), expected);
 }
 
 #[test]
@@ -264,7 +267,7 @@ fn a_job_or_a_node_that_stands_there_twice_is_one() {
     let other = jobs(&format!("{job}j,o,A10,1,3,1,0,60,HP\n")).unwrap_err();
     assert_eq!(
         other,
-        "job_info_df.csv, row 3: column job_name: j is row 2 already, with other fields: keep one of them"
+        "job_info_df.csv, row 3: column job_name: j is already in row 2 with other fields: keep one of them"
     );
     assert!(jobs("j,*,A10,1,2,1,0,60,HP\n").unwrap_err().contains("* stands for the pool as a whole: name the tenant"));
     let nodes = "node_name,gpu_model,gpu_capacity_num,cpu_num\nn1,A10,8,64\nn1,A10,8,64\n";

@@ -1,4 +1,4 @@
-//! Made-up clusters, seeded: for the demo, tests, benches and replays.
+//! Synthetic clusters from a seed: for the demo, tests, benches and replays.
 
 pub mod gfs;
 mod small;

@@ -8,7 +8,7 @@ use vocab::{
     UsageRow,
 };
 
-/// What to make up.
+/// Parameters of a small cluster.
 #[derive(Debug, Clone)]
 pub struct SmallCluster {
     pub cluster: ClusterName,

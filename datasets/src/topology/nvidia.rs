@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Result<Vec<GpuRow>, TopologyReadError> {
         }
         let mut linked = 0_u64;
         for (other, column) in columns.iter().enumerate() {
-            let cell = cells.get(*column).ok_or_else(|| refused(format!("GPU{gpu} says nothing of GPU{other}")))?;
+            let cell = cells.get(*column).ok_or_else(|| refused(format!("GPU{gpu} has no column for GPU{other}")))?;
             let is_link = cell.strip_prefix("NV").is_some_and(|links| links.parse::<u32>().is_ok());
             let bit = 1_u64.checked_shl(other as u32).ok_or_else(|| refused("more than 64 GPUs".to_owned()))?;
             linked |= if is_link { bit } else { 0 };

@@ -1,4 +1,4 @@
-//! What the kernel says below `/sys`.
+//! Topology of the kernel below `/sys`.
 
 use super::TopologyReadError;
 use std::fs;

@@ -96,21 +96,21 @@ fn bridges_make_islands_of_two_and_links_over_others_one_of_all() {
 #[test]
 fn what_is_no_machine_is_named() {
     let folder = sys(&[("0-3", 0), ("4-7", 1)], &[0, -1]);
-    let said = |smi: Option<&str>| of(folder.path(), smi).unwrap_err().to_string();
-    assert_eq!(said(None), "nobody says in which NUMA node GPU 1 is: neither nvidia-smi nor sysfs");
+    let refused = |smi: Option<&str>| of(folder.path(), smi).unwrap_err().to_string();
+    assert_eq!(refused(None), "the NUMA node of GPU 1 is unknown: neither nvidia-smi nor sysfs contains it");
     let eight = matrix(|_, _| "SYS", |_| "0-3\t0".to_owned());
-    assert!(said(Some(&eight)).starts_with("nvidia-smi shows 8 GPUs, sysfs 2"));
-    assert!(said(Some("no GPUs")).contains("write what nvidia-smi topo -m prints"));
+    assert!(refused(Some(&eight)).starts_with("nvidia-smi shows 8 GPUs, sysfs 2"));
+    assert!(refused(Some("no GPUs")).contains("expected the output of nvidia-smi topo -m"));
     let cut = eight.replace("GPU7\tSYS", "GPX7\tSYS");
-    assert!(said(Some(&cut)).contains("7 rows of GPUs, and 8 columns"), "{}", said(Some(&cut)));
+    assert!(refused(Some(&cut)).contains("7 rows of GPUs, and 8 columns"), "{}", refused(Some(&cut)));
     let short = "\tGPU0\tGPU1\nGPU0\t X \nGPU1\tSYS\t X \n";
     assert!(
-        said(Some(short)).contains("line 2 of nvidia-smi topo -m: GPU0 says nothing of GPU1"),
+        refused(Some(short)).contains("line 2 of nvidia-smi topo -m: GPU0 has no column for GPU1"),
         "{}",
-        said(Some(short))
+        refused(Some(short))
     );
     let far = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tSYS\t0\t9\nGPU1\tSYS\t X \t0\t0\n";
-    assert!(said(Some(far)).contains("GPU 0 is in NUMA node 9, which the machine does not have"));
-    let nowhere = of(&folder.path().join("nowhere"), None).unwrap_err().to_string();
-    assert!(nowhere.contains("devices/system/node"), "{nowhere}");
+    assert!(refused(Some(far)).contains("GPU 0 is in NUMA node 9, but the machine has no such node"));
+    let missing = of(&folder.path().join("missing"), None).unwrap_err().to_string();
+    assert!(missing.contains("devices/system/node"), "{missing}");
 }

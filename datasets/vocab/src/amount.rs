@@ -16,9 +16,9 @@ pub enum AmountError {
     NotANumber { text: String },
     #[error("{gpus} GPUs is negative")]
     Negative { gpus: f64 },
-    #[error("{gpus} GPUs is no whole number of thousandths: the nearest is {nearest}")]
+    #[error("{gpus} GPUs is not a whole number of thousandths: the nearest is {nearest}")]
     OffGrid { gpus: f64, nearest: MilliGpus },
-    #[error("{gpus:e} GPUs is more than {max} GPUs, the most that one amount may hold", max = MilliGpus::MAX_GPUS)]
+    #[error("{gpus:e} GPUs exceeds the limit of {max} GPUs", max = MilliGpus::MAX_GPUS)]
     TooLarge { gpus: f64 },
 }
 
@@ -133,13 +133,13 @@ impl MilliGpus {
         self.checked_add(more).unwrap_or(Self::MAX)
     }
 
-    /// `None` when `taken` exceeds what there is: the caller says what that means.
+    /// `None` when `taken` exceeds the amount: the caller decides what that means.
     #[must_use]
     pub fn checked_sub(self, taken: Self) -> Option<Self> {
         self.0.checked_sub(taken.0).map(Self)
     }
 
-    /// What is left after `taken`, zero where more is taken than there is.
+    /// The rest after `taken`, zero where `taken` is larger.
     #[must_use]
     pub fn left_after(self, taken: Self) -> Self {
         Self(self.0.saturating_sub(taken.0))
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_two_thousandths_is_refused_and_the_noise_of_floats_is_not() {
+    fn amounts_between_two_thousandths_are_refused_and_float_noise_is_not() {
         for gpus in [1e-9, 0.9999, 0.0005, 7.999_9, 1.000_000_1] {
             assert!(matches!(MilliGpus::exact(gpus), Err(AmountError::OffGrid { .. })), "{gpus}");
         }
@@ -190,11 +190,11 @@ mod tests {
             assert_eq!(MilliGpus::exact(MilliGpus(milli).as_gpus()), Ok(MilliGpus(milli)), "what is printed is read");
         }
         let fault = MilliGpus::exact(0.9999).unwrap_err().to_string();
-        assert_eq!(fault, "0.9999 GPUs is no whole number of thousandths: the nearest is 1.000");
+        assert_eq!(fault, "0.9999 GPUs is not a whole number of thousandths: the nearest is 1.000");
     }
 
     #[test]
-    fn what_is_no_amount_is_refused_with_its_text() {
+    fn an_invalid_amount_is_refused_with_its_text() {
         for text in ["", "1k", "NaN", "inf", "0x10", "1,5"] {
             assert_eq!(MilliGpus::parse(text), Err(AmountError::NotANumber { text: text.to_owned() }));
         }

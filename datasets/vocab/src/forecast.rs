@@ -42,7 +42,7 @@ pub struct StepForecast {
     pub quantiles_gpus: [f64; 3],
 }
 
-/// What one series will ask for in each of the next hours.
+/// Forecast demand of one series, for each of the next hours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DemandForecast {
     series: SeriesId,

@@ -21,11 +21,11 @@ pub enum NameError {
     Colon { name: String },
     #[error("the calendar {name:?} holds {found:?}: letters, digits, dots, dashes and underscores make a name")]
     Letter { name: String, found: char },
-    #[error("the name {name:?} holds U+{code_point:04X}, which cannot be seen: write it without")]
+    #[error("the name {name:?} contains the invisible character U+{code_point:04X}: remove it")]
     Invisible { name: String, code_point: u32 },
-    #[error("{name:?} has a meaning of its own in the path of a request: choose another name")]
+    #[error("{name:?} is reserved in request paths: choose another name")]
     Reserved { name: String },
-    #[error("{text:?} is no pool: write CLUSTER:GPU_MODEL")]
+    #[error("{text:?} is not a pool: write CLUSTER:GPU_MODEL")]
     NoPool { text: String },
 }
 

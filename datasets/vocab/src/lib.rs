@@ -1,4 +1,4 @@
-//! The words that every part of Headroom shares (DESIGN §2).
+//! Shared types of Headroom (DESIGN §2): ids, amounts, hours, usage, forecasts, tasks, nodes.
 //!
 //! Values here are parsed once, at the edge, and cannot be wrong afterwards: an [`HourStart`] is on the grid, a
 //! [`MilliGpus`] is never negative, a [`DemandForecast`] holds no NaN. The crate knows no I/O, no SQL, no serde.

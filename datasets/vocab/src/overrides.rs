@@ -1,8 +1,8 @@
-//! What people know of the hours ahead and no history does.
+//! Overrides: knowledge of people about the hours ahead, which no history has.
 
 use crate::{MilliGpus, PoolId, UnixSeconds};
 
-/// What an override does to the demand bound of its hours.
+/// Effect of an override on the demand bound of its hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OverrideKind {
     /// HP work will need so many GPUs beyond what is forecast: a launch.

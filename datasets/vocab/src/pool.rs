@@ -1,4 +1,4 @@
-//! What is known of a pool besides its demand.
+//! Capacity, state and outcomes of a pool.
 
 use crate::{EventId, HorizonHours, HourStart, MilliGpus, NodeId, PoolId, TaskId, UnixSeconds};
 use std::collections::BTreeMap;

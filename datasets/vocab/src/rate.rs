@@ -3,7 +3,7 @@ use std::fmt;
 /// Why a guarantee rate was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RateError {
-    #[error("{text:?} is no rate: write a decimal between 0 and 1 such as 0.9")]
+    #[error("{text:?} is not a rate: write a decimal between 0 and 1 such as 0.9")]
     NotANumber { text: String },
     #[error("a guarantee rate of {rate} is not between 0.000001 and 0.999999")]
     OutOfRange { rate: f64 },

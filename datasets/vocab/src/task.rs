@@ -32,7 +32,7 @@ impl TaskClass {
 pub enum TaskError {
     #[error("a task needs at least one pod")]
     NoPods,
-    #[error("{gpus_per_pod} GPUs × {pods} pods is more than one task may ask for")]
+    #[error("{gpus_per_pod} GPUs × {pods} pods exceeds the limit of one task")]
     TooLarge { gpus_per_pod: MilliGpus, pods: u32 },
 }
 
@@ -44,7 +44,7 @@ pub struct Task {
     pub gpu_model: GpuModel,
     pub class: TaskClass,
     pub submitted: UnixSeconds,
-    /// How long it runs; `None` where nobody knows.
+    /// Runtime; `None` where it is unknown.
     pub duration_s: Option<u64>,
     /// Thousandths of a virtual CPU that each pod asks for; zero where the source does not say.
     pub cpu_milli_per_pod: u64,

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_outside_the_calendar_is_told_and_none_overflows() {
+    fn an_instant_outside_the_calendar_is_refused_and_none_overflows() {
         for unix_s in [i64::MIN, -1, 253_402_304_399, i64::MAX] {
             let fault = Err(HourError::OutOfRange { unix_s });
             assert_eq!(UnixSeconds::new(unix_s).in_calendar(), fault);

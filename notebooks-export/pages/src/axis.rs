@@ -54,7 +54,7 @@ impl Axis {
         Self { label: label.to_owned(), from: 0.0, to: hours(to).max(1.0), ticks }
     }
 
-    /// Where a value lies: 0 at the beginning, 1 at the end, and nowhere outside.
+    /// Place of a value: 0 at the beginning, 1 at the end, `None` outside.
     #[must_use]
     pub fn share(&self, value: f64) -> f64 {
         ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0)

@@ -51,7 +51,7 @@ pub struct Chart {
     pub height: f64,
     pub x: Axis,
     pub y: Axis,
-    /// What the picture shows, for those who do not see it.
+    /// Description of the figure for screen readers.
     pub says: String,
 }
 
@@ -150,7 +150,7 @@ pub fn short(value: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// What the colours of a picture mean: class and name.
+/// Legend of a figure: class and name.
 #[must_use]
 pub fn legend(entries: &[(String, String)]) -> Markup {
     html! {

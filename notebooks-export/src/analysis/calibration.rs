@@ -1,4 +1,4 @@
-//! Whether a probability is what it says.
+//! Calibration: promised against observed probability.
 
 use super::mean;
 use crate::forecasts::{ForecastRow, ROUNDING_GPUS};

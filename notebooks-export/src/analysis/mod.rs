@@ -1,4 +1,4 @@
-//! What a report shows, as numbers: no text and no drawing here.
+//! Numbers of a report, without text and drawings.
 
 mod bands;
 mod calibration;
@@ -24,7 +24,7 @@ use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use chrono_tz::Tz;
 use vocab::HourStart;
 
-/// What is looked at, and how.
+/// Input of the analysis.
 pub struct Material<'a> {
     pub forecasts: &'a Forecasts,
     pub gaps: &'a RecordingGaps,

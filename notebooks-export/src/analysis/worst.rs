@@ -28,7 +28,7 @@ pub struct WorstHour {
     pub series: Vec<Share>,
 }
 
-/// What one series had to do with it.
+/// Part of one series in the error.
 pub struct Share {
     pub series: usize,
     pub error_gpus: f64,

@@ -1,4 +1,4 @@
-//! Whether probabilities are what they say: over all, and organization by organization.
+//! Calibration: overall, and by organization.
 
 use super::{View, figure, gpus, legend, line_class};
 use crate::analysis::{Coverage, Curve, PIT_BINS, coverage, curve, pit};
@@ -11,7 +11,7 @@ const ROW: f64 = 18.0;
 
 pub fn section(view: &View<'_>) -> Markup {
     let how =
-        "A bound at 0.9 should hold nine times out of ten: too seldom breaks promises, too often keeps GPUs idle.";
+        "A bound at 0.9 should hold nine times out of ten: less often breaks promises, more often keeps GPUs idle.";
     let models = view.models.iter().enumerate();
     let names: Vec<_> =
         models.map(|(place, model)| (line_class(place, model.is_baseline), model.name.clone())).collect();
@@ -22,14 +22,14 @@ pub fn section(view: &View<'_>) -> Markup {
         (legend(&names))
         div class="pair" {
             (figure("Promised level against the share of hours below it. Lines: the Gaussian; dots: the exported \
-                quantiles 0.5, 0.9 and 0.95. On the diagonal a promise is kept as stated; above it too much is reserved.",
+                quantiles 0.5, 0.9 and 0.95. On the diagonal a promise is kept exactly; above it the reserve is too large.",
                 &curve_chart(view, &curves)))
-            (figure(&format!("PIT of {}: where in its forecast distribution the demand came to lie. Flat at 1 is right; a hill means \
-                that the distribution is too wide, a bowl that it is too narrow.", view.subject()), &pit_chart(&pit(&rows))))
+            (figure(&format!("PIT of {}: place of the demand in its forecast distribution. Flat at 1 is correct; a hill is \
+                a distribution that is too wide, a bowl one that is too narrow.", view.subject()), &pit_chart(&pit(&rows))))
         }
         h3 { "Coverage by organization" }
         p class="how" { "Share of hours at or below the 0.9 quantile of " (view.subject()) ", with its 90 % interval over days. \
-            Right of the line is more careful than promised." }
+            Right of the line: safer than promised." }
         (figure("", &coverage_chart(view, &all)))
         @if all.len() > SHOWN {
             p class="how" { "The " (SHOWN) " with the lowest coverage; all " (all.len()) " are in metrics.csv." }

@@ -1,4 +1,4 @@
-//! Demand and what was forecast of it.
+//! Demand and its forecast.
 
 use super::{View, figure, gpus, legend};
 use crate::analysis::{Band, BandPoint, bands};
@@ -13,12 +13,12 @@ pub fn section(view: &View<'_>) -> Markup {
     let all = bands(view.material, step);
     let shown = &all[..all.len().min(SHOWN)];
     let how = format!(
-        "Each hour as it was forecast {step} hours before its end by {}. The line is what came; the bands reach from the \
-         quantile 0.1 over the median and 0.9 to 0.95. Where the line leaves the upper band, the forecast was too low.",
+        "Forecast {step} hours before the end of each hour by {}. The line is the measured demand; the bands reach from the \
+         quantile 0.1 over the median and 0.9 to 0.95. A line above the upper band is a forecast that was too low.",
         view.subject()
     );
     let names = [
-        ("line actual", "demand that came"),
+        ("line actual", "measured demand"),
         ("line median", "median"),
         ("swatch inner", "0.1 to 0.9"),
         ("swatch outer", "0.9 to 0.95"),

@@ -1,4 +1,4 @@
-//! When errors happen, and the hours that went worst.
+//! Errors by weekday and hour, and the worst hours.
 
 use super::{View, figure, gpus};
 use crate::analysis::{Share, WorstHour, hour_of_week};
@@ -7,7 +7,7 @@ use pages::{heat, signed_gpus};
 
 pub fn section(view: &View<'_>) -> Markup {
     let how = format!(
-        "Mean absolute error of {} in GPUs, by the hour that was forecast. The stronger the colour, the larger.",
+        "Mean absolute error of {} in GPUs, by target hour. Stronger colours are larger errors.",
         view.subject()
     );
     let week = hour_of_week(view.material);
@@ -18,19 +18,19 @@ pub fn section(view: &View<'_>) -> Markup {
     let scale = format!("The palest hour has {} GPUs, the strongest {}.", gpus(least), gpus(most));
     let content = html! {
         div class="narrow" { (figure(&scale, &map)) }
-        h3 { "The worst ten hours, and what happened" }
+        h3 { "The ten worst hours" }
         p class="how" { "Error: the sum over organizations of |median − demand|, averaged over the forecasts of that hour. Hours of \
-            the same event stand once." }
+            the same event are listed once." }
         div class="wide" { table class="worst" {
             thead { tr {
                 th scope="col" { "Hour" } th scope="col" { "Error" }
                 @if let Some(name) = view.reference() { th scope="col" { (name) } }
-                th scope="col" { "Demand" } th class="word" scope="col" { "What happened" }
+                th scope="col" { "Demand" } th class="word" scope="col" { "Cause" }
             } }
             tbody { @for hour in &view.worst { (row(view, hour)) } }
         } }
     };
-    super::section("hours", "When it goes wrong", &how, &content)
+    super::section("hours", "Errors over time", &how, &content)
 }
 
 fn row(view: &View<'_>, hour: &WorstHour) -> Markup {
@@ -46,28 +46,29 @@ fn row(view: &View<'_>, hour: &WorstHour) -> Markup {
 }
 
 fn happened(view: &View<'_>, hour: &WorstHour) -> String {
-    let mut told = Vec::new();
+    let mut sentences = Vec::new();
     if hour.after_gap {
-        told.push("First hour after a recording gap.".to_owned());
+        sentences.push("First hour after a recording gap.".to_owned());
     }
     if let Some(before) = hour.before_gpus {
         let change = hour.demand_gpus - before;
-        told.push(format!(
+        sentences.push(format!(
             "Demand went from {} to {} ({}).",
             gpus(before),
             gpus(hour.demand_gpus),
             signed_gpus(change)
         ));
     }
-    told.extend(hour.series.iter().filter(|one| one.error_gpus > 0.1 * hour.error_gpus).map(|one| share(view, one)));
+    sentences
+        .extend(hour.series.iter().filter(|one| one.error_gpus > 0.1 * hour.error_gpus).map(|one| share(view, one)));
     if hour.neighbours > 0 {
         let hours = if hour.neighbours == 1 { "hour" } else { "hours" };
-        told.push(format!("{} more {hours} beside it went wrong alike.", hour.neighbours));
+        sentences.push(format!("{} more neighbouring {hours} had similar errors.", hour.neighbours));
     }
-    told.join(" ")
+    sentences.join(" ")
 }
 
-/// What one organization did, and what had been expected of it.
+/// Demand of one organization, and its forecast.
 fn share(view: &View<'_>, one: &Share) -> String {
     let came = match one.before_gpus {
         Some(before) if (before - one.actual_gpus).abs() >= 0.5 => {

@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use pages::{gpus, legend};
 use vocab::{HourStart, SeriesId};
 
-/// What the page shows.
+/// Content of the page.
 struct View<'a> {
     material: &'a Material<'a>,
     models: Vec<ModelView>,
@@ -54,7 +54,7 @@ fn header(view: &View<'_>, title: &str) -> Markup {
                 }
                 (fact("Times in", view.material.zone.name()))
                 (fact("Organizations", &format!("{} series in {}", forecasts.series.len(), view.pool_names())))
-                (fact("Rows", &rows_told(forecasts.rows.len(), issues, in_gap)))
+                (fact("Rows", &row_count(forecasts.rows.len(), issues, in_gap)))
             }
         }
     }
@@ -64,9 +64,9 @@ fn fact(name: &str, value: &str) -> Markup {
     html! { div { dt { (name) } dd { (value) } } }
 }
 
-fn rows_told(rows: usize, issues: usize, in_gap: usize) -> String {
-    let told = format!("{rows}, from {issues} issue times");
-    if in_gap == 0 { told } else { format!("{told}; {in_gap} in recording gaps and not scored") }
+fn row_count(rows: usize, issues: usize, in_gap: usize) -> String {
+    let all = format!("{rows}, from {issues} issue times");
+    if in_gap == 0 { all } else { format!("{all}; {in_gap} in recording gaps and not scored") }
 }
 
 impl View<'_> {

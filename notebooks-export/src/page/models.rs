@@ -1,4 +1,4 @@
-//! The models beside each other, over everything and by step.
+//! Comparison of the models, overall and by step.
 
 use super::{View, figure, legend, line_class};
 use crate::analysis::ModelView;
@@ -29,7 +29,7 @@ pub fn section(view: &View<'_>) -> Markup {
     let how = "Errors and losses in GPUs, smaller is better, the best of each column in bold. Held: the share of hours at \
                or below the quantile; the promise is 90 % and 95 %. Terms are defined at the end.";
     let content = html! { (table(view)) (skills(view)) };
-    super::section("models", "Models beside each other", how, &content)
+    super::section("models", "Comparison of models", how, &content)
 }
 
 fn table(view: &View<'_>) -> Markup {
@@ -61,11 +61,11 @@ fn skills(view: &View<'_>) -> Markup {
     let baselines: Vec<&str> =
         view.models.iter().filter(|model| model.is_baseline).map(|model| model.name.as_str()).collect();
     if baselines.is_empty() {
-        return html! { p { "No baseline among the models: there is nothing to measure skill against." } };
+        return html! { p { "No baseline among the models: no skill can be computed." } };
     }
     html! {
-        h3 { "Skill: what is saved of a baseline's loss" }
-        p class="how" { "+20 % means a fifth less loss than the baseline, −20 % a fifth more. Three losses: MAE, pinball 0.9, CRPS." }
+        h3 { "Skill: loss saved against a baseline" }
+        p class="how" { "+20 % is a fifth less loss than the baseline, −20 % a fifth more. Three losses: MAE, pinball 0.9, CRPS." }
         div class="wide" { table class="tight" {
             thead {
                 tr { th scope="col" rowspan="2" { "Model" } @for name in &baselines { th scope="colgroup" colspan="3" { "against " (name) } } }
@@ -99,7 +99,7 @@ type Loss = fn(&Scores) -> f64;
 
 /// Errors by step.
 pub fn by_step(view: &View<'_>) -> Markup {
-    let how = "An error that grows with the step is as it should be: the further ahead, the less is known.";
+    let how = "The error normally grows with the step.";
     let losses: [(&str, Loss); 2] = [
         ("MAE of the median", |scores| scores.mae_median_gpus),
         ("pinball loss at 0.9", |scores| scores.pinball_gpus[0]),

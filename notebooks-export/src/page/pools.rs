@@ -1,4 +1,4 @@
-//! The bound that the quota uses against the peak that came.
+//! Bounds against the measured peaks.
 
 use super::{View, figure, gpus, legend};
 use crate::analysis::{BoundLine, PoolView};
@@ -11,18 +11,18 @@ const STRIP: f64 = 14.0;
 
 pub fn section(view: &View<'_>) -> Markup {
     let Some(bounds) = view.material.bounds else {
-        let how = "No bounds were given: train backtest --pool-out writes them, --pool-bounds takes them.";
+        let how = "No bounds: write them with train backtest --pool-out, and pass them with --pool-bounds.";
         return super::section("pools", "The pool's bound against its peak", how, &html! {});
     };
     let how = format!(
-        "At each issue time the bound says what high-priority work will need at most over the promised hours, with \
-         probability {}. What lies between bound and peak was kept back for nothing; a peak above the bound breaks promises.",
+        "At each issue time the bound is the upper limit of high-priority demand over the promised hours, with \
+         probability {}. The space between bound and peak is idle reserve; a peak above the bound breaks promises.",
         percent(bounds.rate.as_f64())
     );
     let content = html! {
         @for pool in view.pools.iter().take(SHOWN) { (of_pool(view, pool)) }
         @if view.pools.len() > SHOWN {
-            p class="how" { "Pictures of the first " (SHOWN) " of " (view.pools.len()) " pools; metrics.csv has all." }
+            p class="how" { "Figures of the first " (SHOWN) " of " (view.pools.len()) " pools; metrics.csv has all." }
         }
     };
     super::section("pools", "The pool's bound against its peak", &how, &content)
@@ -30,7 +30,7 @@ pub fn section(view: &View<'_>) -> Markup {
 
 fn of_pool(view: &View<'_>, pool: &PoolView) -> Markup {
     let lines: Vec<&BoundLine> = pool.of(view.subject()).collect();
-    let mut names = vec![("line actual".to_owned(), "peak that came".to_owned())];
+    let mut names = vec![("line actual".to_owned(), "measured peak".to_owned())];
     names.extend(lines.iter().enumerate().map(|(place, line)| (bound_class(place), line.aggregation.clone())));
     if pool.capacity_gpus.is_some() {
         names.push(("line capacity".to_owned(), "capacity".to_owned()));
@@ -38,10 +38,10 @@ fn of_pool(view: &View<'_>, pool: &PoolView) -> Markup {
     html! {
         h3 { (pool.pool) " " span class="aside" { "promise of " (pool.hours.get()) " h" } }
         @if lines.is_empty() {
-            p class="how" { "There are no bounds of " (view.subject()) "." }
+            p class="how" { "No bounds of " (view.subject()) "." }
         } @else {
             (legend(&names))
-            (figure("Marks below the picture: issue times whose peak broke the bound.", &picture(view, pool, &lines)))
+            (figure("Marks below the figure: issue times whose peak broke the bound.", &picture(view, pool, &lines)))
         }
         (table(view, pool))
     }
@@ -62,7 +62,7 @@ fn picture(view: &View<'_>, pool: &PoolView, lines: &[&BoundLine]) -> Markup {
         height: 300.0,
         x: Axis::days("", view.material.local(from), view.material.local(to.plus_hours(1))),
         y: Axis::between("GPUs", least, most, 5),
-        says: format!("Bounds of {} and the peaks that came", pool.pool),
+        says: format!("Bounds of {} and the measured peaks", pool.pool),
     };
     let at = |issue: vocab::HourStart| issue.hours_since(from) as f64;
     let peaks: Vec<_> = lines[0].pairs.iter().map(|pair| (at(pair.issue), Some(pair.peak_gpus))).collect();
@@ -104,9 +104,9 @@ fn table(view: &View<'_>, pool: &PoolView) -> Markup {
     html! {
         div class="wide" { table class="tight" {
             thead { tr {
-                th scope="col" { "Model" } th class="word" scope="col" { "Aggregation" } th scope="col" { "Promise held" }
-                th scope="col" { "90 % interval" } th scope="col" { "Kept back for nothing" }
-                th scope="col" { "Short by" } th scope="col" { "Pinball" }
+                th scope="col" { "Model" } th class="word" scope="col" { "Aggregation" } th scope="col" { "Kept rate" }
+                th scope="col" { "90 % interval" } th scope="col" { "Idle reserve" }
+                th scope="col" { "Shortfall" } th scope="col" { "Pinball" }
             } }
             tbody { @for line in pool.lines.iter().filter(is_shown) {
                 @let scores = &line.scores;

@@ -1,4 +1,4 @@
-//! When a certificate expires: the one field of it that is read here. Whether it is a good one, rustls says.
+//! End of a certificate: the only field that is read here. rustls checks the certificate.
 
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;

@@ -11,16 +11,16 @@ use hyper::{Request, Response, StatusCode, Version};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-/// What is wrong with the host of a request, RFC 9112 §3.2. HTTP/1.0 needs none.
+/// Fault of the `Host` header of a request, RFC 9112 §3.2. HTTP/1.0 needs none.
 #[must_use]
 pub fn fault<B>(request: &Request<B>) -> Option<&'static str> {
     let mut hosts = request.headers().get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) if request.version() < Version::HTTP_11 => None,
-        (None, _) => Some("the request has no header Host: send one"),
-        (Some(_), Some(_)) => Some("the request has more than one header Host: send one"),
+        (None, _) => Some("the request has no Host header: send one"),
+        (Some(_), Some(_)) => Some("the request has more than one Host header: send one"),
         (Some(host), None) if host.to_str().is_ok_and(|host| name(host).is_some()) => None,
-        (Some(_), None) => Some("the header Host is no host: send HOST or HOST:PORT"),
+        (Some(_), None) => Some("invalid Host header: send HOST or HOST:PORT"),
     }
 }
 

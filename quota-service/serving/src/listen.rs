@@ -3,7 +3,7 @@
 
 use crate::hosts;
 use crate::pace::Paced;
-use crate::said::Standing;
+use crate::standing::Standing;
 use crate::tls::Tls;
 use axum::Router;
 use axum::body::Body;
@@ -26,13 +26,13 @@ use tower::ServiceExt;
 /// Between two tries where the system has no more sockets: they come back when connections close.
 const NO_SOCKET_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a connection buffers of heads and of streams: 400 KiB, hyper's own, would be gigabytes for all streams together.
+/// Buffer of a connection for heads and streams: the 400 KiB of hyper would be gigabytes for all streams together.
 const BUFFER_BYTES: usize = 64 * 1_024;
 
-/// What connections may take.
+/// Limits of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// At once. Who comes beyond them waits in the queue of the system.
+    /// Connections at once; further ones wait in the queue of the system.
     pub connections: usize,
     /// Until the head of a request has come, counted also while a kept connection is quiet.
     pub header: Duration,
@@ -40,7 +40,7 @@ pub struct ConnectionLimits {
     pub write: Duration,
 }
 
-/// Answers connections until it is told to stop, and then until those that are open have ended. Dropped, it cuts them.
+/// Answers connections until `stop`, and then until the open ones have ended. Dropped, it cuts them.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
@@ -70,7 +70,7 @@ pub async fn serve(
                 }
                 Err(fault) => {
                     if refusing.begins("") {
-                        tracing::warn!(%fault, "connections are not accepted: told again once they are");
+                        tracing::warn!(%fault, "connections are not accepted; the next message reports the end of this fault");
                     }
                     tokio::time::sleep(NO_SOCKET_PAUSE).await;
                     continue;
@@ -93,7 +93,7 @@ pub async fn serve(
     graceful.shutdown().await;
 }
 
-/// What one connection is answered with.
+/// One connection and its limits.
 struct Connection {
     http: http1::Builder,
     tls: Option<Arc<Tls>>,
@@ -123,11 +123,11 @@ impl Connection {
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // A sender that has gone has nothing more to say.
+    // A dropped sender sends no more.
     let _ = stop.wait_for(|stopping| *stopping).await;
 }
 
-/// A client that goes, or sends what is no HTTP, concerns nobody else.
+/// A client that disconnects, or sends no HTTP, is logged for debugging only.
 fn ended(peer: SocketAddr, how: Result<(), hyper::Error>) {
     if let Err(fault) = how {
         tracing::debug!(%peer, %fault, "a connection broke off");

@@ -100,7 +100,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_millis(300);
 
     #[tokio::test]
-    async fn a_write_that_nobody_reads_ends_after_its_patience() {
+    async fn an_unread_write_ends_after_its_timeout() {
         let (ours, _theirs) = duplex(1_024);
         let (mut ours, began) = (Paced::new(ours, PATIENCE), Instant::now());
         let fault = ours.write_all(&[0; 4_096]).await.unwrap_err();

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whose bytes they are.
+/// Client of the bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Client {
     /// The id of a token.

@@ -1,30 +1,30 @@
-//! What the system tells a program: to stop, and to read its files again.
+//! Signals: stop (SIGINT, SIGTERM), and read files again (SIGHUP).
 
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Counts how often the process was told to read its files again (SIGHUP).
+/// Counts the SIGHUPs of the process: each asks it to read its files again.
 #[must_use]
 pub fn reloads() -> watch::Receiver<u64> {
-    let (told, reloads) = watch::channel(0);
+    let (sender, reloads) = watch::channel(0);
     tokio::spawn(async move {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { return std::future::pending().await };
         while hangup.recv().await.is_some() {
-            told.send_modify(|count| *count += 1);
+            sender.send_modify(|count| *count += 1);
         }
     });
     reloads
 }
 
-/// Becomes `true` when the process is told to stop (SIGINT or SIGTERM). If the process still runs after `grace`, it is ended, with
+/// Becomes `true` at SIGINT or SIGTERM. If the process still runs after `grace`, it is ended, with
 /// exit code 0. The signal and the time are watched on a thread of their own: a computation that holds every other thread
 /// delays neither.
 ///
 /// # Errors
 /// The system gives no thread, or no signals.
 pub fn stop_within(grace: Duration) -> std::io::Result<watch::Receiver<bool>> {
-    let (told, stop) = watch::channel(false);
+    let (sender, stop) = watch::channel(false);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut interrupt, mut terminate) = {
         let _inside = runtime.enter();
@@ -35,9 +35,9 @@ pub fn stop_within(grace: Duration) -> std::io::Result<watch::Receiver<bool>> {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        told.send_replace(true);
+        sender.send_replace(true);
         tokio::time::sleep(grace).await;
-        tracing::warn!(grace_s = grace.as_secs(), "the program had not ended within its grace period and is ended");
+        tracing::warn!(grace_s = grace.as_secs(), "the program did not stop within its grace period: exiting");
         std::process::exit(0);
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(watching))?;
@@ -54,7 +54,7 @@ mod tests {
     /// Set in the process whose threads are all held.
     const HELD: &str = "HEADROOM_TEST_HELD";
 
-    /// A program as ours are: all of its threads compute, and it was told to stop.
+    /// A program like ours: all of its threads compute when it receives SIGTERM.
     fn hold_every_thread() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let ended = runtime.block_on(async {
@@ -83,19 +83,19 @@ mod tests {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(lines.map_while(Result::ok).any(|line| line.ends_with("held")), "it begins");
-        let told = Instant::now();
+        let signalled = Instant::now();
         assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
         let ended = loop {
             match child.try_wait().unwrap() {
                 Some(status) => break status.code(),
-                None if told.elapsed() > Duration::from_secs(10) => {
+                None if signalled.elapsed() > Duration::from_secs(10) => {
                     child.kill().unwrap();
                     break None;
                 }
                 None => std::thread::sleep(Duration::from_millis(20)),
             }
         };
-        assert_eq!(ended, Some(0), "after {:?}", told.elapsed());
-        assert!(told.elapsed() >= Duration::from_millis(600), "it had its grace period");
+        assert_eq!(ended, Some(0), "after {:?}", signalled.elapsed());
+        assert!(signalled.elapsed() >= Duration::from_millis(600), "it had its grace period");
     }
 }

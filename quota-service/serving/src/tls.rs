@@ -1,7 +1,7 @@
-//! TLS 1.3 of the service, and of what it asks of other services: certificates are read again when their files change, so that
-//! they can be renewed without a restart.
+//! TLS 1.3 of the service, and of its requests to other services. Certificates are read again when their files change, so
+//! that they can be renewed without a restart.
 
-use crate::said::Standing;
+use crate::standing::Standing;
 use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
@@ -24,20 +24,20 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Where certificates lie, as PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The certificate of the service, and what leads to its authority.
+    /// The certificate of the service, with its chain.
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// Whose certificates clients must show; `None` where they need none.
+    /// Authority of client certificates; `None` where clients need none.
     pub client_ca: Option<PathBuf>,
 }
 
-/// What is made of the files.
+/// Configurations made of the files.
 struct Made {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
 }
 
-/// The certificates in force.
+/// The valid certificates.
 pub struct Tls {
     files: Files,
     made: ArcSwap<Made>,
@@ -59,7 +59,7 @@ impl Tls {
     /// Reads the files again. Answers whether they had changed; connections that are open go on as they are.
     ///
     /// # Errors
-    /// As [`read`](Self::read); what was in force stays.
+    /// As [`read`](Self::read); the previous certificates stay valid.
     pub fn reload(&self) -> Result<bool, String> {
         let bytes = Bytes::read(&self.files)?;
         let digest = bytes.digest();
@@ -162,22 +162,22 @@ fn client_config(
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let all = all.map_err(|fault| format!("{fault:?}"))?;
-    if all.is_empty() { Err("it holds no certificate (PEM)".to_owned()) } else { Ok(all) }
+    if all.is_empty() { Err("no certificate (PEM)".to_owned()) } else { Ok(all) }
 }
 
-/// Reads the files again when they change, and when `told`. Never returns.
-pub async fn watch(tls: Arc<Tls>, mut told: watch::Receiver<u64>) {
+/// Reads the files again when they change, and at each `reload`. Never returns.
+pub async fn watch(tls: Arc<Tls>, mut reload: watch::Receiver<u64>) {
     let standing = Standing::new();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
-            Ok(()) = told.changed() => {}
+            Ok(()) = reload.changed() => {}
         }
         match tls.reload() {
             Err(why) if standing.begins("") => {
-                tracing::error!(why, "the certificates were not read again: the ones before stay in force");
+                tracing::error!(why, "the certificates could not be read again: the previous ones stay valid");
             }
-            Err(why) => tracing::debug!(why, "the certificates were not read again"),
+            Err(why) => tracing::debug!(why, "the certificates could not be read again"),
             Ok(is_new) => {
                 if standing.is_over("").is_some() || is_new {
                     tracing::info!("the certificates were read again");

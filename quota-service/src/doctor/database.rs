@@ -112,9 +112,9 @@ mod tests {
     fn an_old_schema_is_brought_up_to_date_by_a_start_and_a_new_one_needs_a_new_program() {
         let of = |found, broken| schema(Schema { found, expected: 8, broken });
         assert_eq!(of(Some(8), None).status, Status::Ok);
-        assert_eq!(of(Some(7), None).mend.as_deref(), Some("start quota-service, it brings it up to date"));
+        assert_eq!(of(Some(7), None).fix.as_deref(), Some("start quota-service, it brings it up to date"));
         assert_eq!(of(None, None).status, Status::Fail);
-        assert_eq!(of(Some(9), None).mend.as_deref(), Some("install the newer program"));
+        assert_eq!(of(Some(9), None).fix.as_deref(), Some("install the newer program"));
         assert_eq!(of(Some(8), Some(3)).status, Status::Fail);
     }
 }

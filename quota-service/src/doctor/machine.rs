@@ -85,6 +85,6 @@ mod tests {
         assert_eq!([FREE_FAIL_BYTES, FREE_WARN_BYTES - 1].map(status), [Status::Warn; 2]);
         assert_eq!(status(FREE_WARN_BYTES), Status::Ok);
         let missing = folder("disk", Path::new("/nowhere/at/all/headroom.db"));
-        assert_eq!(missing.mend.as_deref(), Some("mkdir -p /nowhere/at/all"));
+        assert_eq!(missing.fix.as_deref(), Some("mkdir -p /nowhere/at/all"));
     }
 }

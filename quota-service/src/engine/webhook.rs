@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::Full;
 use hyper::{Method, Request, Uri, header};
 use hyper_util::rt::TokioIo;
-use serving::said::Standing;
+use serving::standing::Standing;
 use sha2::Sha256;
 use std::path::Path;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use super::tally::Tally;
 use super::think::{Looked, Thought};
 use super::turn::Draft;
 use crate::metrics;
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

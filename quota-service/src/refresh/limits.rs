@@ -5,7 +5,7 @@ use crate::engine::{Ask, EngineError};
 use crate::published::PublishedPool;
 use placement::Limit;
 use placement::staleness::{Stage, stage};
-use serving::said::Over;
+use serving::standing::Over;
 use vocab::PoolId;
 
 /// Gives every placed pool the quotas that were published last, and lets it take in the nodes of the store. What a limit

@@ -35,7 +35,7 @@ pub use follow::Follower;
 use heat::Heat;
 use history::History;
 use pace::{Haste, Pace};
-use serving::said::Standing;
+use serving::standing::Standing;
 use serving::tls::Tls;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,7 +3,7 @@
 use super::Service;
 use crate::metrics;
 use crate::published::PublishedPool;
-use serving::said::Over;
+use serving::standing::Over;
 use store::StoreError;
 use vocab::{ClusterName, MilliGpus};
 

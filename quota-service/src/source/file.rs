@@ -63,7 +63,7 @@ mod tests {
             (format!("[\"a:b\"]\n{good}"), "FILE, table a:b: the cluster \"a:b\" holds a colon"),
             (
                 format!("[earth]\n{good}time_zone = \"Mars\""),
-                "FILE, table earth, time_zone or calendar: \"Mars\" is no time zone",
+                "FILE, table earth, time_zone or calendar: \"Mars\" is not a time zone",
             ),
             (
                 "[earth]\nurl = \"http://me:hush@p\"".to_owned(),

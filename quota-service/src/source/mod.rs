@@ -116,7 +116,7 @@ impl Feed {
         let known = self.known(&led, &placed, asked.span.from).await?;
         let cluster = self.source.cluster.to_string();
         let count = |outcome| metrics::asked(&cluster, outcome);
-        let client = Client::new(&self.source)?.telling(&count);
+        let client = Client::new(&self.source)?.reporting(&count);
         let reading = prometheus::read(&client, &self.source, asked, &known, &|_| ()).await?;
         if reading.rows.is_empty() {
             return Err(prometheus::nothing_there(&self.source, asked.span).into());

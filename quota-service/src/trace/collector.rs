@@ -10,7 +10,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;

@@ -176,7 +176,7 @@ fn a_topology_is_named_or_told_part_by_part_and_what_is_wrong_with_it_is_said() 
     assert_eq!(again(&TopologyBody::from(&told)).parse(), Ok(told));
     assert_eq!(of(r#"{"preset": "a100-8"}"#), Ok(Topology::preset("a100-8").unwrap()));
     for (json, said) in [
-        (r#"{"preset": "dgx"}"#, "/topology/preset: there is no topology \"dgx\"; there are rtx4090-8, a100-8"),
+        (r#"{"preset": "dgx"}"#, "/topology/preset: unknown topology \"dgx\": expected one of rtx4090-8, a100-8"),
         (r#"{"preset": "a100-8", "nvlink_islands": [[0]]}"#, "/topology/preset: a preset says it all"),
         (r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [1]}]}"#, "/topology: GPU 0 is in no NUMA node"),
         (r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [64]}]}"#, "/topology/numa_nodes: GPU 64 is beyond"),

@@ -195,7 +195,7 @@ async fn a_body_that_is_too_large_or_no_json_is_refused(database: TestDatabase) 
 async fn numbers_that_are_no_amounts_are_refused(database: TestDatabase) {
     let service = serving(&database, 500).await;
     for (idle, said) in [
-        ("1e308", "1e308 GPUs is more than 1000000000 GPUs"),
+        ("1e308", "1e308 GPUs exceeds the limit of 1000000000 GPUs"),
         ("-1", "-1 GPUs is negative"),
         ("\"1k\"", "invalid type: string \"1k\", expected f64"),
         ("9223372036854775807", "more than 1000000000 GPUs"),

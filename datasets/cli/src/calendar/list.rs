@@ -13,7 +13,7 @@ use store::{Cluster, Store};
 #[derive(Serialize)]
 struct Listed {
     calendar: String,
-    /// None where all are known.
+    /// None: all years.
     years: Option<[i32; 2]>,
     days: usize,
     clusters: Vec<String>,

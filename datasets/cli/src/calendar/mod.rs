@@ -1,4 +1,4 @@
-//! The calendar that a user names: one that comes along, one that is stored, or a file.
+//! Calendars by name: built in, stored, or a file.
 
 mod list;
 mod set;
@@ -23,7 +23,7 @@ pub async fn run(command: &CalendarCommand, database: &str, json: bool) -> Resul
     }
 }
 
-/// What a user named.
+/// Calendar that a user named.
 pub struct Named {
     pub choice: CalendarChoice,
     /// The days of the file, where it is one.
@@ -46,7 +46,7 @@ pub fn named(text: &str) -> Result<Named, CliError> {
     Ok(Named { choice, file: Some(read::days(file)?) })
 }
 
-/// What has a separator or the ending of such a file is one, be it there or not; a bare name only if it is there.
+/// A text with a path separator or the extension of a calendar is a file, present or not; a bare name only if the file exists.
 fn is_file(text: &str) -> bool {
     let path = Path::new(text);
     let ending = path
@@ -56,7 +56,7 @@ fn is_file(text: &str) -> bool {
     separated || ending || (BuiltIn::parse(text).is_none() && path.is_file())
 }
 
-/// The calendar that was named, its own days from the file or from the database.
+/// Reads the named calendar; its own days come from the file or from the database.
 pub async fn resolve(store: &dyn Store, zone: &str, named: &Named) -> Result<Calendar, CliError> {
     let csv = match &named.file {
         Some(read) => Some(read.table.to_csv()),
@@ -75,7 +75,7 @@ async fn stored_days(store: &dyn Store, choice: &CalendarChoice) -> Result<Optio
     Err(CalendarError::unknown(name.as_str(), &own).into())
 }
 
-/// What became of a file of days.
+/// Result of storing a file of days.
 #[derive(Debug, Serialize)]
 pub struct StoredDays {
     pub name: String,
@@ -116,24 +116,24 @@ pub async fn store_days(
 }
 
 impl StoredDays {
-    /// What was left out, and who else is touched, on stderr.
+    /// Prints skipped events and other clusters with this calendar, on stderr.
     pub fn note(&self) {
         let Self { name, timed_events, cancelled_events, .. } = self;
         if *timed_events > 0 {
             eprintln!(
-                "note: calendar {name}: {timed_events} events with a time of day were left out; days off are all-day events"
+                "note: calendar {name}: skipped {timed_events} events with a time of day; days off are all-day events"
             );
         }
         if *cancelled_events > 0 {
-            eprintln!("note: calendar {name}: {cancelled_events} cancelled events were left out");
+            eprintln!("note: calendar {name}: skipped {cancelled_events} cancelled events");
         }
         if self.new_version.is_some_and(|version| version > 1) {
             let others = if self.other_clusters.is_empty() {
                 String::new()
             } else {
-                format!("; it is that of {}, too", self.other_clusters.join(", "))
+                format!("; it is also the calendar of {}", self.other_clusters.join(", "))
             };
-            eprintln!("note: calendar {name} has other days now than before{others}");
+            eprintln!("note: the days of calendar {name} changed{others}");
         }
     }
 }
@@ -150,12 +150,12 @@ pub fn in_words(calendar: &Calendar) -> String {
     }
 }
 
-/// What is not known of the hours from `first` to `last`, in words.
+/// Hours from `first` to `last` outside the years of the calendar, in words.
 pub fn warning(calendar: &Calendar, first: HourStart, last: HourStart) -> Option<String> {
     calendar.uncovered(first, last).map(|uncovered| uncovered.to_string())
 }
 
-/// Says it on stderr.
+/// Prints a warning on stderr.
 pub fn warn(cluster: &str, warning: Option<&str>) {
     if let Some(warning) = warning {
         eprintln!("warning: cluster {cluster}: {warning}");

@@ -43,7 +43,7 @@ pub async fn run(what: &SetCalendar, database: &str, json: bool) -> Result<(), C
         return Ok(());
     }
     say(format_args!("cluster {}: time zone {}, calendar {}", cluster.name, cluster.time_zone, in_words(&calendar)));
-    say(format_args!("it was {calendar_before}; a run goes on with what it learned, so train again:"));
+    say(format_args!("the calendar was {calendar_before}; runs keep the old calendar until they are trained again:"));
     say(format_args!("train --horizon 4h --cluster {}", cluster.name));
     Ok(())
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct Shown {
     calendar: String,
-    /// None where all are known.
+    /// None: all years.
     years: Option<[i32; 2]>,
     /// Whether `--year` is one of them.
     covered: bool,
@@ -34,7 +34,7 @@ pub async fn run(what: &ShowCalendar, database: &str, json: bool) -> Result<(), 
     if let Some(year) = what.year.filter(|_| !covered) {
         let known = in_words(&calendar);
         eprintln!(
-            "warning: {year} lies outside the years of calendar {known}: only Saturdays and Sundays count as days off"
+            "warning: {year} is outside the years of calendar {known}: only Saturdays and Sundays count as days off"
         );
     }
     let days: Vec<_> = calendar.days().into_iter().filter(|day| asked(day, what.year)).map(shown).collect();
@@ -42,7 +42,7 @@ pub async fn run(what: &ShowCalendar, database: &str, json: bool) -> Result<(), 
         print_json(&Shown { calendar: calendar.name(), years: years.as_ref().map(pair), covered, days });
         return Ok(());
     }
-    say(format_args!("calendar {}; Saturdays and Sundays are off, and besides:", in_words(&calendar)));
+    say(format_args!("calendar {}; Saturdays and Sundays are days off, and:", in_words(&calendar)));
     let row = |day: &ShownDay| vec![day.date.clone(), day.weekday.clone(), day.kind.to_owned(), day.name.clone()];
     print_text(&table(&["date", "weekday", "kind", "name"], &days.iter().map(row).collect::<Vec<_>>()));
     Ok(())

@@ -17,7 +17,7 @@ const DATABASE: &str = "database";
 /// Sections of the settings file, one a program; a key outside a section holds for all.
 const SECTIONS: [&str; 6] =
     ["datasets", "train", "quota-service", "headroom-kubernetes", "simulate", "notebooks-export"];
-/// A variable is taken for a misspelt one up to this share of wrong letters. Others with the prefix belong to someone else:
+/// A variable is taken for a misspelt one up to this share of wrong letters. Others with the prefix are not settings:
 /// Kubernetes sets `HEADROOM_PORT` beside a service of that name.
 const LETTERS_PER_MISTAKE: usize = 3;
 
@@ -34,7 +34,7 @@ impl Origin {
     const FILE: &str = "file ";
     const VARIABLE: &str = "variable ";
 
-    /// What [`Layer`] has told figment.
+    /// Origin that [`Layer`] gave to figment.
     pub fn of(metadata: &Metadata) -> Self {
         match (metadata.name.strip_prefix(Self::FILE), metadata.name.strip_prefix(Self::VARIABLE)) {
             (Some(path), _) => Self::File(path.to_owned()),

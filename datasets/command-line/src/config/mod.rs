@@ -25,9 +25,9 @@ pub enum ConfigError {
     NoFile { file: PathBuf },
     #[error("{place}: {detail}")]
     Invalid { place: String, detail: String },
-    #[error("{place}: key {key:?} is not known{}; there {}", suggestion(suggested.as_deref()), listed(known))]
+    #[error("{place}: key {key:?} is not known{}; known keys: {}", suggestion(suggested.as_deref()), listed(known))]
     UnknownKey { place: String, key: String, suggested: Option<String>, known: Vec<String> },
-    #[error("{variable} is no setting, did you mean {suggested}?")]
+    #[error("{variable} is not a setting, did you mean {suggested}?")]
     UnknownVariable { variable: String, suggested: String },
 }
 
@@ -36,7 +36,7 @@ fn suggestion(name: Option<&str>) -> String {
 }
 
 fn listed(known: &[String]) -> String {
-    if known.is_empty() { "are none".to_owned() } else { format!("are {}", known.join(", ")) }
+    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
 }
 
 impl From<ConfigError> for Failure {
@@ -58,7 +58,7 @@ impl BadValue {
     }
 }
 
-/// The settings of a program: their defaults, how they are read, and what they have to be.
+/// The settings of a program: defaults, types and checks.
 pub trait Config: Serialize + DeserializeOwned + Default {
     /// # Errors
     /// The first value that the program cannot work with.
@@ -76,7 +76,7 @@ pub struct Entry {
     pub variable: Option<String>,
 }
 
-/// Settings in force.
+/// Settings with their origins.
 #[derive(Debug)]
 pub struct Settings<T> {
     values: Result<T, ConfigError>,
@@ -86,7 +86,7 @@ pub struct Settings<T> {
 
 impl<T: Config> Settings<T> {
     /// Layers the settings of `program`. `flags` are what the command line gave; those it did not give are left out when
-    /// serialised. Values that are bad are told by [`Self::values`], so that they can be shown before.
+    /// serialised. [`Self::values`] returns the fault of a bad value, so that values can be shown before.
     ///
     /// # Errors
     /// The file named by `--config` does not exist or cannot be read, or a key or a variable is not known.
@@ -184,7 +184,7 @@ fn detail(fault: &figment::Error) -> String {
             format!("{} is not {}", written(found), kind(expected))
         }
         Kind::Message(text) if text.contains("socket address") => {
-            "it is no address: write ADDRESS:PORT, such as 127.0.0.1:8080".to_owned()
+            "not an address: write ADDRESS:PORT, such as 127.0.0.1:8080".to_owned()
         }
         other => other.to_string(),
     }
@@ -202,7 +202,7 @@ fn written(found: &Actual) -> String {
     }
 }
 
-/// What serde expects, in the words of a user.
+/// Type that serde expects, in the words of a user.
 fn kind(expected: &str) -> &str {
     match expected {
         "u64" | "u32" | "usize" => "a whole number of at least 0",

@@ -57,7 +57,7 @@ fn origin(settings: &Settings<Example>, key: &str) -> (String, Option<String>) {
     (entry.origin.clone(), entry.variable.clone())
 }
 
-/// What is wrong with a value, which is told only when it is asked for.
+/// Fault of a value; the program receives it only from `values`.
 fn bad_value(variables: &[(&str, &str)], text: &str, flags: &Flags) -> String {
     load_in(variables, text, flags).unwrap().values().unwrap_err().to_string()
 }
@@ -94,7 +94,7 @@ fn database_url_is_understood_unless_it_is_empty_and_the_prefixed_one_wins() {
 fn a_misspelt_key_or_section_is_refused_with_the_right_name() {
     assert_eq!(
         load("[quota-service]\nrefersh_s = 60\n").unwrap_err(),
-        "headroom.toml [quota-service]: key \"refersh_s\" is not known, did you mean \"refresh_s\"?; there are database, \
+        "headroom.toml [quota-service]: key \"refersh_s\" is not known, did you mean \"refresh_s\"?; known keys: database, \
          listen, refresh_s"
     );
     let fault = load("[quota_service]\n").unwrap_err();
@@ -105,7 +105,7 @@ fn a_misspelt_key_or_section_is_refused_with_the_right_name() {
 #[test]
 fn a_misspelt_variable_is_refused_and_one_of_someone_else_left_alone() {
     let fault = load_in(&[("HEADROOM_REFERSH_S", "60")], "", &NO_FLAGS).unwrap_err();
-    assert_eq!(fault, "HEADROOM_REFERSH_S is no setting, did you mean HEADROOM_REFRESH_S?");
+    assert_eq!(fault, "HEADROOM_REFERSH_S is not a setting, did you mean HEADROOM_REFRESH_S?");
     for foreign in ["HEADROOM_PORT", "HEADROOM_SERVICE_HOST", "HEADROOM_TEST_POSTGRES", "HEADROOM_SEED"] {
         assert!(load_in(&[(foreign, "1")], "", &NO_FLAGS).is_ok(), "{foreign}");
     }
@@ -134,7 +134,7 @@ fn a_value_that_the_program_cannot_work_with_names_its_place_and_is_shown_all_th
 #[test]
 fn a_file_that_is_none_or_not_there_is_refused() {
     assert!(load("refresh_s =").unwrap_err().starts_with("headroom.toml: "));
-    let missing = Settings::<Example>::load("train", Some(Path::new("/nowhere.toml")), &NO_FLAGS);
-    assert_eq!(missing.unwrap_err().to_string(), "settings file /nowhere.toml does not exist");
+    let missing = Settings::<Example>::load("train", Some(Path::new("/missing.toml")), &NO_FLAGS);
+    assert_eq!(missing.unwrap_err().to_string(), "settings file /missing.toml does not exist");
     assert!(Settings::<Example>::load("train", Some(Path::new("/")), &NO_FLAGS).is_err());
 }

@@ -47,7 +47,7 @@ async fn a_query_is_a_form_that_is_posted_with_the_token_of_the_file() {
     assert_eq!(request.form, form);
     std::fs::write(&file, "").unwrap();
     let refused = asked(&source, MAX_BYTES).await.unwrap_err();
-    assert!(refused.to_string().contains("it holds no token on one line") && refused.kind() == Kind::Settings);
+    assert!(refused.to_string().contains("expected one token on one line") && refused.kind() == Kind::Settings);
 }
 
 #[tokio::test]
@@ -74,8 +74,8 @@ async fn what_does_not_pass_is_given_up_with_place_query_and_number_of_attempts(
     let expected = "is not to be had: it answers 500, the disk is full, 4 times; asked for sum by (namespace) (gpus";
     assert!(fault.to_string().contains(expected) && fault.to_string().starts_with(&fake.url), "{fault}");
     assert_eq!((fault.kind(), fake.requests().len()), (Kind::Unavailable, 4));
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let fault = asked(&source(&format!("http://{nobody}"), |_| ()), MAX_BYTES).await.unwrap_err();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let fault = asked(&source(&format!("http://{closed}"), |_| ()), MAX_BYTES).await.unwrap_err();
     assert!(fault.to_string().contains("refused") && fault.kind() == Kind::Unavailable, "{fault}");
 }
 
@@ -89,7 +89,7 @@ async fn what_asking_again_does_not_change_is_refused_at_once() {
         (Turn::Answer(403, "", "no".to_owned()), Kind::Settings, "see token_file (--token-file)"),
         (Turn::Answer(404, "", "no".to_owned()), Kind::Settings, "does it need a path, such as /prometheus?"),
         (Turn::Answer(302, elsewhere, String::new()), Kind::Settings, "write that URL https://other/path"),
-        (Turn::Answer(418, "", String::new()), Kind::Settings, "nothing that says why"),
+        (Turn::Answer(418, "", String::new()), Kind::Settings, "no reason given"),
         (ok("<html>log in</html>"), Kind::Settings, "is not that of a Prometheus"),
         (error(200, "bad_data", "strange"), Kind::Data, "strange"),
     ] {
@@ -128,7 +128,7 @@ async fn what_is_too_large_or_too_slow_may_be_asked_for_in_parts() {
 }
 
 #[tokio::test]
-async fn warnings_are_told_with_the_answer_and_each_end_is_counted_once() {
+async fn warnings_come_with_the_answer_and_each_end_is_counted_once() {
     let fake = Fake::start(|number, _| match number {
         0 => ok(
             "{\"status\":\"success\",\"warnings\":[\"a store is down\"],\"data\":{\"resultType\":\"matrix\",\"result\":[]}}",
@@ -146,7 +146,7 @@ async fn warnings_are_told_with_the_answer_and_each_end_is_counted_once() {
 }
 
 #[tokio::test]
-async fn the_version_is_told_where_the_server_knows_it() {
+async fn the_version_is_reported_where_the_server_knows_it() {
     let fake = Fake::start(|_, _| ok("{\"status\":\"success\",\"data\":{\"version\":\"2.42.0\"}}"));
     let source_of = source(&fake.url, |_| ());
     assert_eq!(Client::new(&source_of).unwrap().version().await.unwrap(), "2.42.0");
@@ -166,9 +166,9 @@ fn a_pause_doubles_is_bounded_and_follows_the_server_up_to_half_a_minute() {
 }
 
 #[test]
-fn a_long_query_is_told_on_one_line_and_not_to_its_end() {
-    assert_eq!(told("sum(\n  a\n)"), "sum( a )");
-    assert_eq!(told(&"é".repeat(400)).chars().count(), 301);
+fn a_long_query_is_shortened_to_one_line() {
+    assert_eq!(shortened("sum(\n  a\n)"), "sum( a )");
+    assert_eq!(shortened(&"é".repeat(400)).chars().count(), 301);
 }
 
 #[test]

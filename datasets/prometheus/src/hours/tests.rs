@@ -141,7 +141,7 @@ fn a_time_without_any_series_is_a_gap_of_the_scraping_and_no_zero() {
 }
 
 #[test]
-fn hours_with_too_few_samples_are_told_together_with_the_fewest() {
+fn hours_with_too_few_samples_are_one_gap_with_the_fewest() {
     check(
         &[("vision", "2 . . . | . 1 . . | 1 1 . . | 1 . . .")],
         &[],
@@ -277,7 +277,7 @@ fn two_series_of_one_organization_are_refused_as_counted_twice() {
 }
 
 #[test]
-fn a_series_that_names_no_model_is_refused_where_none_is_said() {
+fn a_series_without_a_model_is_refused_without_a_default() {
     let cluster = ClusterName::parse("earth").unwrap();
     let labels = Labels { fixed_model: None, ..of_labels() };
     let mut collector = Collector::new(&cluster, &labels, Rhythm { step_s: STEP_S, least_share: 0.5 });

@@ -116,7 +116,7 @@ async fn one_part_that_is_not_answered_is_a_gap_and_two_in_a_row_are_no_source()
 }
 
 #[tokio::test]
-async fn data_of_no_use_are_told_with_place_and_query() {
+async fn bad_data_are_refused_with_place_and_query() {
     let fake = Fake::start(|_, request| ok(matrix(&[("vision", &[(request.number("start"), "-1")])])));
     let fault = read_hours(&fake, 1).await.unwrap_err();
     assert_eq!(fault.kind(), Kind::Data);

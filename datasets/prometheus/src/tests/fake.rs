@@ -1,11 +1,11 @@
-//! A server that answers as it was told, one connection after the other.
+//! A scripted server, one connection after the other.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What it does with one request.
+/// Action for one request.
 #[derive(Clone)]
 pub enum Turn {
     /// A status, more lines of the head, and a body.
@@ -72,7 +72,7 @@ impl Fake {
                     seen.len() - 1
                 };
                 let turn = turn(number, &request);
-                // One who waits keeps nobody else waiting, and one who has gone is nobody's concern.
+                // A slow client delays no other client, and a client that has gone is ignored.
                 std::thread::spawn(move || {
                     let _ = answer(&mut stream, &turn);
                 });

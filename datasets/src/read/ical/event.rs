@@ -19,7 +19,7 @@ pub struct Event {
     lines: Vec<Line>,
 }
 
-/// What an event is.
+/// Kind of an event.
 pub enum Seen {
     Days(Days),
     /// It has a time of day.

@@ -17,22 +17,22 @@ use event::{Event, Seen};
 use lines::{Line, content_lines};
 use std::path::Path;
 
-/// What is wrong with an event.
+/// Fault of an event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventFault {
-    #[error("iCal begins with BEGIN:VCALENDAR, and this does not: is it the file that was meant?")]
+    #[error("not an iCal file: it does not begin with BEGIN:VCALENDAR")]
     NoCalendar,
-    #[error("{text:?} is no line of iCal: NAME:VALUE")]
+    #[error("{text:?} is not a line of iCal: expected NAME:VALUE")]
     NoLine { text: String },
-    #[error("BEGIN:{} is never ended: the file is cut off", what.escape_debug())]
+    #[error("BEGIN:{} has no END: the file is cut off", what.escape_debug())]
     NotEnded { what: String },
     #[error("the event has no DTSTART")]
     NoStart,
-    #[error("{name}: {text:?} is no day of the years 1970 to 2199: write it as 20241231")]
+    #[error("{name}: {text:?} is not a day of the years 1970 to 2199: write it as 20241231")]
     Date { name: &'static str, text: String },
     #[error("DTEND {end} does not come after DTSTART {start}: it is the first day after the event")]
     NoLength { start: NaiveDate, end: NaiveDate },
-    #[error("DURATION: {text:?} is no number of whole days: write P3D")]
+    #[error("DURATION: {text:?} is not a number of whole days: write P3D")]
     Duration { text: String },
     #[error("the event lasts {days} days, more than a year: is DTEND right?")]
     TooLong { days: i64 },

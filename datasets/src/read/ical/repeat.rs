@@ -40,7 +40,7 @@ impl Repeat {
                     let until = value.split('T').next().unwrap_or_default();
                     repeat.end = End::Until(date(until, "%Y%m%d").ok_or_else(refused)?);
                 }
-                // The date of the start, said again.
+                // The date of the start, repeated.
                 "BYMONTH" if number()? == first.month() => {}
                 "BYMONTHDAY" if number()? == first.day() => {}
                 // On which day weeks begin is nothing to a date.

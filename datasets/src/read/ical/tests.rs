@@ -99,9 +99,9 @@ fn what_is_not_understood_is_refused_with_its_line_and_a_remedy() {
         ("DTSTART:20240101|RECURRENCE-ID:20240101", "line 4: RECURRENCE-ID changes one day"),
         ("DTSTART:20240101|DTEND:20240101", "line 4: DTEND 2024-01-01 does not come after"),
         ("DTSTART:20240101|DTEND:20260101", "line 4: the event lasts 731 days, more than a year"),
-        ("DTSTART:20240101|DURATION:PT8H", "line 4: DURATION: \"PT8H\" is no number of whole days"),
-        ("DTSTART:20230229", "line 3: DTSTART: \"20230229\" is no day"),
-        ("DTSTART:20240101|EXDATE:2024-01-01", "line 4: EXDATE: \"2024-01-01\" is no day"),
+        ("DTSTART:20240101|DURATION:PT8H", "line 4: DURATION: \"PT8H\" is not a number of whole days"),
+        ("DTSTART:20230229", "line 3: DTSTART: \"20230229\" is not a day"),
+        ("DTSTART:20240101|EXDATE:2024-01-01", "line 4: EXDATE: \"2024-01-01\" is not a day"),
         ("SUMMARY:x", "line 2: the event has no DTSTART"),
         ("DTSTART:20240101|no colon", "line 4: \"no colon\" is no line of iCal"),
         ("DTSTART:20240101|END:VJOURNAL", "line 4: \"END:VJOURNAL\" is no line of iCal"),
@@ -122,7 +122,7 @@ fn a_file_that_is_cut_off_is_refused() {
     let whole = calendar(&["DTSTART:20240101"]);
     let cut = &whole[..whole.len() - "END:VEVENT\r\nEND:VCALENDAR\r\n".len()];
     let fault = days("own.ics".as_ref(), cut).unwrap_err().to_string();
-    assert_eq!(fault, "own.ics, line 2: BEGIN:VEVENT is never ended: the file is cut off");
+    assert_eq!(fault, "own.ics, line 2: BEGIN:VEVENT has no END: the file is cut off");
     let page = days("own.ics".as_ref(), "<html>not found</html>").unwrap_err().to_string();
     assert!(page.starts_with("own.ics, line 1: iCal begins with BEGIN:VCALENDAR"), "{page}");
 }

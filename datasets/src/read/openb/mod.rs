@@ -12,7 +12,7 @@ mod tests;
 pub use nodes::{OpenbNode, nodes};
 pub use pods::{GpuAsk, OpenbPod, PodPhase, Qos, pods};
 
-/// What a file lists, in its order.
+/// Items of a file, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed<T> {
     pub items: Vec<T>,

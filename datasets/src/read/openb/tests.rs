@@ -42,10 +42,10 @@ fn a_node_or_a_pod_that_stands_there_twice_is_one_and_with_other_fields_refused(
     assert_eq!((listed.items.len(), listed.equal_duplicates), (1, 1));
     assert_eq!(
         listed_nodes("n0,1,1,0,\nn0,2,1,0,\n").unwrap_err(),
-        "nodes.csv, row 3: column sn: n0 is row 2 already, with other fields: keep one of them"
+        "nodes.csv, row 3: column sn: n0 is already in row 2 with other fields: keep one of them"
     );
     assert!(full("p,1,1,0,0,,,,,,\np,1,1,1,5,,,,,,\n").unwrap_err().contains("row 3: column name: p is row 2 already"));
-    assert_eq!(listed_nodes("").unwrap_err(), "nodes.csv: holds no rows");
+    assert_eq!(listed_nodes("").unwrap_err(), "nodes.csv: no rows");
 }
 
 #[test]
@@ -91,15 +91,15 @@ fn an_ask_that_no_gpu_can_meet_is_refused_with_what_to_write() {
 
 #[test]
 fn an_unknown_qos_phase_or_column_is_refused_with_those_that_there_are() {
-    assert_eq!(fault("p,1,1,0,0,,ls,,,,"), "column qos: \"ls\" is not known; there are LS, BE, Burstable, Guaranteed");
+    assert_eq!(fault("p,1,1,0,0,,ls,,,,"), "column qos: unknown value \"ls\": expected LS, BE, Burstable, Guaranteed");
     assert_eq!(
         fault("p,1,1,0,0,,,Done,,,"),
-        "column pod_phase: \"Done\" is not known; there are Pending, Running, Succeeded, Failed"
+        "column pod_phase: unknown value \"Done\": expected Pending, Running, Succeeded, Failed"
     );
     let misspelt = listed_pods("name,cpu_milli,num_gpu,gpu_milli,gpu_spce\n").unwrap_err();
     assert_eq!(
         misspelt,
-        "pods.csv, row 1: column \"gpu_spce\" is not known; the header must be name,cpu_milli,num_gpu,gpu_milli and may \
+        "pods.csv, row 1: column \"gpu_spce\" is unknown; the header must be name,cpu_milli,num_gpu,gpu_milli and may \
          hold memory_mib,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
     );
 }

@@ -1,4 +1,4 @@
-//! What elastic jobs need besides: the model that each trains, who waits for it, and how fast models are by GPUs.
+//! Further input of elastic jobs: the model of each job, its label, and the speed of models by GPUs.
 
 use crate::read::names::Names;
 use crate::read::table::Table;
@@ -27,7 +27,7 @@ pub fn job_labels(file: &Path) -> Result<BTreeMap<TaskId, bool>, ReadError> {
             "interactive" => true,
             "batch" => false,
             text => {
-                let known = "interactive and batch";
+                let known = "interactive or batch";
                 return Err(RowFault::Choice { column: "label", text: text.to_owned(), known });
             }
         };
@@ -72,9 +72,9 @@ mod tests {
         assert_eq!(read.values().copied().collect::<Vec<_>>(), [true, false]);
         assert_eq!(
             labels("# made by hand\njob_id,label\n7,urgent\n").unwrap_err(),
-            "labels.csv, row 3: column label: \"urgent\" is not known; there are interactive and batch"
+            "labels.csv, row 3: column label: unknown value \"urgent\": expected interactive or batch"
         );
-        assert_eq!(labels("# made by hand\njob_id,label\n").unwrap_err(), "labels.csv: holds no rows");
+        assert_eq!(labels("# made by hand\njob_id,label\n").unwrap_err(), "labels.csv: no rows");
         assert!(
             labels("job_id,label\n7,batch\n7,interactive\n").unwrap_err().contains("row 3: column job_id: 7 is row 2")
         );

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use vocab::{MilliGpus, Task, TaskClass, TaskId, UnixSeconds};
 
-/// What the demand is made of. The file has six more columns, about what each job trains and expects.
+/// Columns of the demand. The file has six more, about the training and the expectations of each job.
 const COLUMNS: [&str; 6] = ["job_id", "user", "num_gpu", "submit_time", "duration", "best_effort"];
 /// Times are minutes.
 const MINUTES: (&str, i64) = ("minutes", 60);
@@ -113,7 +113,7 @@ fn class(row: &Row<'_>) -> Result<TaskClass, RowFault> {
     }
 }
 
-/// A job and its task; a job without GPUs is none, and its row is checked all the same.
+/// A job and its task; a job without GPUs is none, and its row is checked anyway.
 fn parse(row: &Row<'_>, epoch: UnixSeconds, options: &ReadOptions) -> Result<(TaskId, Option<Task>), RowFault> {
     let class = class(row)?;
     let id = row.name("job_id", TaskId::parse)?;

@@ -83,7 +83,7 @@ fn a_list_in_quotes_is_one_field_and_without_them_a_fault() {
     assert_eq!(jobs(&row("\"[1105, 2210]\"")).unwrap().tasks.len(), 1);
     assert_eq!(
         jobs(&row("[1105, 2210]")).unwrap_err(),
-        "philly.csv, row 2: it has 13 fields where the header has 12: quote fields that hold commas"
+        "philly.csv, row 2: 13 fields, but the header has 12: quote fields that contain commas"
     );
 }
 
@@ -92,7 +92,7 @@ fn a_bad_job_is_named_with_file_row_column_and_remedy() {
     for (row, expected) in [
         (
             job("7", "1", "0", "60", "2"),
-            "column best_effort: \"2\" is not known; there are 0 (high priority) and 1 (spot)",
+            "column best_effort: unknown value \"2\": expected 0 (high priority) and 1 (spot)",
         ),
         (job("7", "0.5", "0", "60", "0"), "column num_gpu: \"0.5\" is not a whole number from 0 to 4294967295"),
         (job("7", "1", "-1", "60", "0"), "column submit_time: \"-1\" is not a whole number of at least 0"),
@@ -102,14 +102,14 @@ fn a_bad_job_is_named_with_file_row_column_and_remedy() {
             "column submit_time: 9999999999 minutes after the epoch lie beyond the years of the calendar",
         ),
         (job("", "1", "0", "60", "0"), "column job_id: the task is empty"),
-        (job("7", "2000000000", "0", "60", "0"), "8.000 GPUs × 250000000 pods is more than one task may ask for"),
+        (job("7", "2000000000", "0", "60", "0"), "8.000 GPUs × 250000000 pods exceeds the limit of one task"),
     ] {
         assert_eq!(jobs(&row).unwrap_err(), format!("philly.csv, row 2: {expected}"));
     }
     let twice = jobs(&(job("7", "1", "0", "60", "0") + &job("7", "0", "0", "60", "0"))).unwrap_err();
     assert!(
-        twice.ends_with("row 3: column job_id: 7 is row 2 already, with other fields: keep one of them"),
+        twice.ends_with("row 3: column job_id: 7 is already in row 2 with other fields: keep one of them"),
         "{twice}"
     );
-    assert_eq!(jobs("").unwrap_err(), "philly.csv: holds no rows");
+    assert_eq!(jobs("").unwrap_err(), "philly.csv: no rows");
 }

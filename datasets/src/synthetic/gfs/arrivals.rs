@@ -192,7 +192,7 @@ impl Project {
         let first = habit.first_day(window, rng);
         let mut sum = 0.0;
         let days = (0..length).map(|number| {
-            // What would last past the end of the window is found at its beginning.
+            // A job that would end after the window is found at its beginning.
             let day = (first + number) % window.days;
             sum += habit.weekday(window, day) * (0.5 * normal(rng)).exp();
             (day, sum)
@@ -223,7 +223,7 @@ impl Project {
         for job in jobs {
             let hours = habit.hours_of(job);
             let busiest = hours.iter().copied().fold(0.0, f64::max);
-            // Nobody is there at night to start the next one.
+            // People do not start the next one at night.
             for _ in 0..HOURS {
                 if rng.random::<f64>() * busiest < hours[window.hour(next)] {
                     break;

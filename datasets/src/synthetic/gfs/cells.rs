@@ -1,4 +1,4 @@
-//! What a job can be: sizes and lengths, the columns of the table.
+//! Sizes and lengths of jobs: the columns of the table.
 
 use super::published::{self, LONGEST_S};
 
@@ -114,7 +114,7 @@ const fn span(from_s: u32, to_s: u32, bucket: usize, share: usize) -> Span {
 }
 
 /// Buckets of durations, cut at the published quantiles, rounded up. The range from 5 to 65 days is cut once more, at 20 days, or
-/// nothing could be said of how work is spread over it.
+/// the spread of work over it would be unknown.
 pub const SPANS: [Span; 12] = [
     span(1, 60, 0, 0),
     span(60, 600, 1, 1),

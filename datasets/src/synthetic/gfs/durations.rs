@@ -14,7 +14,7 @@ const MOVED_HALF_GPUS: f64 = 2.0;
 pub struct Sums {
     /// Of each job.
     pub kind: Vec<usize>,
-    /// What a second of it counts.
+    /// Weight of one second.
     pub weight: Vec<f64>,
     /// How far it moves.
     pub power: Vec<f64>,

@@ -1,4 +1,4 @@
-//! What was made: jobs, nodes, and the usage that follows from the jobs.
+//! The generated cluster: jobs, nodes, and the usage that follows from the jobs.
 
 use super::GfsCluster;
 use super::published::{self, MODELS};

@@ -1,4 +1,4 @@
-//! A made-up cluster, calibrated to what is published of the trace that the GFS paper released.
+//! A synthetic cluster, calibrated to the published figures of the GFS trace.
 //!
 //! Nothing of the trace itself is here: `published` holds its summary tables. From them follow
 //!
@@ -57,7 +57,7 @@ pub enum Shares {
     A100,
 }
 
-/// What to make up.
+/// Parameters of a synthetic cluster.
 #[derive(Debug, Clone)]
 pub struct GfsCluster {
     pub shares: Shares,

@@ -1,4 +1,4 @@
-//! What is published of the GFS trace: counts and sums over its 466,867 jobs, and the paper's table 3.
+//! Published figures of the GFS trace: counts and sums over its 466,867 jobs, and the paper's table 3.
 //!
 //! Source of all but the last part: the summary tables of github.com/sultanul-ovi/GPU-Cluster-Spot-Resource-Dataset-Analysis
 //! on github.com/alibaba/clusterdata (cluster-trace-v2026-spot-gpu); the name of the file stands at each constant. Times are

@@ -23,7 +23,7 @@ impl Table {
     }
 }
 
-/// What is known of categories: the category of a cell is `row_kind[row] * column_kinds + column_kind[column]`.
+/// Known sums of categories: the category of a cell is `row_kind[row] * column_kinds + column_kind[column]`.
 #[derive(Debug, Clone)]
 pub struct Family {
     pub row_kind: Vec<usize>,

@@ -1,6 +1,6 @@
 //! Which jobs were running when the window begins.
 //!
-//! The trace begins with thousands of jobs at its second 0: the services that were running. So do made-up ones, since a
+//! The trace begins with thousands of jobs at its second 0: the services that were running. So do synthetic ones, since a
 //! window that begins empty would fill for weeks. How likely a job is to be among them follows from its duration: just so
 //! that, on average, as many GPUs of a model are asked for at the end of the window as at its beginning.
 
@@ -59,7 +59,7 @@ fn edges(bin: usize) -> (f64, f64) {
     (if bin == 0 { 0.0 } else { edge(bin) }, edge(bin + 1))
 }
 
-/// What ends of the jobs that stood at the beginning has to be made up for by jobs that have arrived and still run. A job
+/// Jobs that arrived and still run have to balance the ends of jobs that stood at the beginning. A job
 /// that arrives runs at time t with chance t / window if it is longer than t: so those that end at t, `chance × gpus`, are as
 /// many as the longer ones arriving meanwhile.
 fn chances(gpus: &[f64; BINS], of_longest: f64, window_s: f64) -> [f64; BINS] {

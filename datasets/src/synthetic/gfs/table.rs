@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Enough for every sum to be met to a few thousandths; the last of it is done to the durations of the jobs drawn.
 const SWEEPS: u32 = 120;
-/// Who has less of a model than this share of its GPU-seconds has none of it.
+/// An organization with less than this share of the GPU-seconds of a model has none of it.
 const LEAST_MIX: f64 = 1e-5;
 /// Organizations with fewer jobs than this show no spot jobs: nothing is published of theirs.
 const LEAST_JOBS_FOR_SPOT: f64 = 200.0;
@@ -25,7 +25,7 @@ const A100_GANG_GPUS: u32 = 64;
 /// Nor does one run longer: beside services of months, the mean durations of table 5 would leave seconds to all others.
 const A100_LONGEST_S: u32 = 20 * super::DAY_S;
 
-/// Whose jobs, on what.
+/// Organization and GPU model of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// Index of the organization.
@@ -177,7 +177,7 @@ pub fn fleets(shapes: &[Shape]) -> [u32; MODELS.len()] {
     gpus
 }
 
-/// What is not published and has to be put in: how often sizes are asked for before anything is raked.
+/// An unpublished input: how often sizes are asked for before anything is raked.
 fn size_weight(size: Size, model: usize) -> f64 {
     // A10 nodes have one GPU; most nodes of GPU-series-1, too.
     let many = cells::REQUESTS_MILLI[size.request] > 1_000;

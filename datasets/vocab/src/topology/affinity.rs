@@ -30,7 +30,7 @@ impl Domain {
     }
 }
 
-/// What becomes of a pod whose GPUs cannot lie as it asks.
+/// Handling of a pod whose GPUs cannot be aligned as requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strictness {
     /// It waits.

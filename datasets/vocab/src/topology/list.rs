@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Why a list is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no list of numbers: write such as 0-7,32-39")]
+#[error("{text:?} is not a list of numbers: write for example 0-7,32-39")]
 pub struct ListError {
     text: String,
 }

@@ -17,33 +17,33 @@ const MOST_SOCKETS: usize = 8;
 /// Why a topology is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
-    #[error("there is no topology {name:?}; there are {}", Topology::PRESETS.join(", "))]
+    #[error("unknown topology {name:?}: expected one of {}", Topology::PRESETS.join(", "))]
     NoPreset { name: String },
-    #[error("a topology has at least one GPU, and none was named or found")]
+    #[error("the topology has no GPU: name at least one")]
     NoGpus,
-    #[error("GPU {gpu} is beyond the {most} that a node may have", most = MOST_GPUS)]
+    #[error("GPU {gpu} exceeds the limit of {most} GPUs of a node", most = MOST_GPUS)]
     TooManyGpus { gpu: u32 },
-    #[error("GPU {gpu} is in no NUMA node, and GPU {last} is: GPUs are numbered from 0 without gaps")]
+    #[error("GPU {gpu} is in no NUMA node, but GPU {last} is: number GPUs from 0 without gaps")]
     Gap { gpu: u32, last: u32 },
     #[error("GPU {gpu} is in two NUMA nodes, {one} and {other}")]
     GpuTwice { gpu: u32, one: u16, other: u16 },
-    #[error("NUMA node {numa} is there twice")]
+    #[error("NUMA node {numa} occurs twice")]
     NumaTwice { numa: u16 },
     #[error("core {core} is in two NUMA nodes, {one} and {other}")]
     CoreTwice { core: u32, one: u16, other: u16 },
     #[error("there are {sockets} sockets, more than {most}", most = MOST_SOCKETS)]
     TooManySockets { sockets: usize },
-    #[error("an NVLink island has GPU {gpu}, which is in no NUMA node")]
+    #[error("GPU {gpu} of an NVLink island is in no NUMA node")]
     UnknownGpu { gpu: u32 },
     #[error("GPU {gpu} is in two NVLink islands")]
     IslandTwice { gpu: u32 },
-    #[error("an NVLink island has at least two GPUs")]
+    #[error("an NVLink island needs at least two GPUs")]
     LoneIsland,
     #[error("the topology has {have} GPUs, the node {gpus}")]
     OtherSize { have: u32, gpus: u32 },
     #[error(transparent)]
     List(#[from] ListError),
-    #[error("{text:?} is no part of a topology: write such as numa 0 socket 0 gpus 0-3 cores 0-31; nvlink 0-3")]
+    #[error("{text:?} is not part of a topology: write for example numa 0 socket 0 gpus 0-3 cores 0-31; nvlink 0-3")]
     Text { text: String },
 }
 

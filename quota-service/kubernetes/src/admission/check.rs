@@ -4,7 +4,7 @@ use crate::calls::{Calls, Fault};
 use crate::lead::Fence;
 use crate::names::{GUARANTEE_CONTROLLER, GUARANTEE_MANAGER};
 use serde_json::{Value, json};
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::time::{Duration, Instant};
 use vocab::UnixSeconds;
 

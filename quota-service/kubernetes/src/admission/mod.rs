@@ -20,7 +20,7 @@ use check::Check;
 use decide::{Answer, World, plan};
 use kube::Client;
 use serde_json::{Value, json};
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -17,7 +17,7 @@ use crate::workloads::{Store, WorkloadFacts, watch_into};
 use kube::Client;
 use level::{Change, Known, changes};
 use serde_json::json;
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

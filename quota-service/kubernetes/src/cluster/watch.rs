@@ -10,7 +10,7 @@ use futures_util::{Stream, StreamExt};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{WatchStreamExt, watcher::Error};
 use kube::{Api, Client};
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

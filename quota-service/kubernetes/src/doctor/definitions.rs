@@ -177,6 +177,6 @@ mod tests {
     fn only_an_old_version_fails_with_what_to_do() {
         let check = other("clusterqueues", &Ok(vec!["v1beta1".to_owned()]));
         assert_eq!(check.status, Status::Fail);
-        assert!(check.found.contains("v1beta1 alone") && check.mend.unwrap().contains("upgrade Kueue"));
+        assert!(check.found.contains("v1beta1 alone") && check.fix.unwrap().contains("upgrade Kueue"));
     }
 }

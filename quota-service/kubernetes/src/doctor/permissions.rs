@@ -251,7 +251,7 @@ mod tests {
         let missing: Vec<&Need> =
             needs.iter().filter(|need| need.resource == "leases" || need.verb == "watch").collect();
         let lines = lines(&missing);
-        let mends: Vec<&str> = lines.iter().filter_map(|line| line.mend.as_deref()).collect();
+        let mends: Vec<&str> = lines.iter().filter_map(|line| line.fix.as_deref()).collect();
         assert_eq!(mends.len(), 6, "{mends:?}");
         assert!(mends.contains(&r#"add to the ClusterRole: {apiGroups: [""], resources: [pods], verbs: [watch]}"#));
         let lease = r#"add to a Role in headroom-system: {apiGroups: ["coordination.k8s.io"], resources: [leases], resourceNames: [headroom-kubernetes-heartbeat], verbs: [get, update]}"#;

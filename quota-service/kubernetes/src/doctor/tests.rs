@@ -110,7 +110,7 @@ fn extend(object: &mut Value, rest: Value) {
 }
 
 fn line(check: &Check) -> String {
-    format!("{}: {} -> {}", check.name, check.found, check.mend.as_deref().unwrap_or_default())
+    format!("{}: {} -> {}", check.name, check.found, check.fix.as_deref().unwrap_or_default())
 }
 
 #[track_caller]
@@ -126,7 +126,7 @@ async fn where_all_is_as_it_should_be_headroom_alone_is_missing_and_nothing_is_w
     let failed: Vec<&Check> = checks.iter().filter(|check| check.status == Status::Fail).collect();
     assert_eq!(failed.len(), 1, "{failed:#?}");
     assert_eq!(failed[0].name, "headroom");
-    assert!(failed[0].mend.as_deref().unwrap().contains("headroom_url"), "{failed:?}");
+    assert!(failed[0].fix.as_deref().unwrap().contains("headroom_url"), "{failed:?}");
     let has_found = |name: &str| checks.iter().find(|check| check.name == name).unwrap().found.clone();
     assert_eq!(has_found("nodes"), "16 NVIDIA-A100-SXM4-80GB on 2 nodes, 16 NVIDIA-H800 on 2 nodes");
     assert_eq!(has_found("pods"), "HP: 6 run, 0 wait; spot: 2 run, 0 wait");

@@ -18,7 +18,7 @@ use crate::view::facts::{Life, PodFacts, Uid};
 use choose::{Claim, Held, choose};
 use kube::Client;
 use pods::{Cycles, Pods};
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::client::{Headroom, HeadroomError};
 use crate::cluster::watch::Shared;
 use placement::staleness::{Answered, answered, stage};
 use placement::{Limit, Stage};
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

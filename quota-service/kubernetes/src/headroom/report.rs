@@ -7,7 +7,7 @@ use super::offers::Offers;
 use crate::cluster::watch::Shared;
 use axum::http::Method;
 use serde_json::Value;
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use elector::{Answer, Deed, Elector, Times};
 use kube::Client;
 use metrics::gauge;
 use record::{Record, leases};
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;

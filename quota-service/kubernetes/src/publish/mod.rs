@@ -29,7 +29,7 @@ use crate::lead::{Epoch, Fence, stopped};
 use heartbeat::Heartbeat;
 use kube::Client;
 use pace::Pace;
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@ use crate::lead::{Fence, Fenced};
 use crate::names::QUOTA_MANAGER;
 use metrics::{counter, gauge};
 use serde_json::Value;
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 

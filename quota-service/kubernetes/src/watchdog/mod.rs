@@ -16,7 +16,7 @@ use crate::publish::{Content, Gpus, NoTarget, Target, heartbeat_of, held_of, kue
 use kube::Client;
 use metrics::{counter, gauge};
 use serde_json::Value;
-use serving::said::Standing;
+use serving::standing::Standing;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tracing::{info, warn};

@@ -173,7 +173,7 @@ fn median(mut values: Vec<u32>) -> f64 {
     values.get(values.len() / 2).copied().map_or(f64::NAN, f64::from)
 }
 
-/// What stands at the beginning, of jobs and of GPU-seconds.
+/// Jobs and GPU-seconds that stand at the beginning.
 pub fn standing(made: &Made) -> [Row; 2] {
     let work = |jobs: &mut dyn Iterator<Item = &Job>| jobs.map(Job::gpu_seconds).sum::<f64>();
     let standing = || made.jobs.iter().filter(|job| job.submit_s == 0);

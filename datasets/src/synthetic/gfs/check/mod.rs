@@ -1,4 +1,4 @@
-//! What was made against what is published: the table of `datasets generate --check`.
+//! Generated against published figures: the table of `datasets generate --check`.
 
 mod marginals;
 
@@ -24,7 +24,7 @@ const MEAN_OF_PUBLISHED: f64 = 0.02;
 /// Over fewer days a few jobs hold most GPU-seconds, and no calibration brings them near what is published of half a year.
 pub const LEAST_DAYS: u32 = 28;
 
-/// What a row counts.
+/// Measure of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// Share of all jobs.

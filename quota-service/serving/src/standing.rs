@@ -1,12 +1,12 @@
-//! A fault that stands is told twice: when it begins and when it is over. What fails every second or every renewal would
-//! otherwise fill the log with one sentence.
+//! Standing faults: logged when they begin and when they end. A fault of every second or every renewal would otherwise fill
+//! the log with one sentence.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// A fault that was there, and is no more.
+/// A fault that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Over {
     /// From the first failure to the first success.
@@ -36,17 +36,17 @@ impl Standing {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// Notes that it failed. Answers whether it begins with that, and is to be told.
+    /// Notes a failure. Returns whether the fault begins with it, and has to be logged.
     pub fn begins(&self, of: &str) -> bool {
         self.begins_at(of, Instant::now())
     }
 
-    /// Notes that it went well. Answers what is over with that, where anything is.
+    /// Notes a success. Returns the fault that ends with it, if any.
     pub fn is_over(&self, of: &str) -> Option<Over> {
         self.is_over_at(of, Instant::now())
     }
 
-    /// Notes how something went; tells what begins with that, or is over.
+    /// Notes an outcome; calls `begins` for a new fault, and `over` for one that ends.
     pub fn note<E>(&self, of: &str, went: &Result<(), E>, begins: impl FnOnce(&E), over: impl FnOnce(Over)) {
         match went {
             Ok(()) => {
@@ -81,13 +81,13 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_fault_is_told_when_it_begins_and_when_it_is_over_with_how_long_and_how_often() {
+    fn a_fault_is_reported_at_its_begin_and_at_its_end_with_duration_and_count() {
         let (standing, start) = (Standing::new(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(standing.is_over_at("a", at(0)), None, "nothing stood");
         assert_eq!([0, 300, 600].map(|seconds| standing.begins_at("a", at(seconds))), [true, false, false]);
         assert_eq!(standing.is_over_at("a", at(900)), Some(Over { lasted_s: 900, times: 3 }));
-        assert_eq!(standing.is_over_at("a", at(901)), None, "it is told once");
+        assert_eq!(standing.is_over_at("a", at(901)), None, "it is reported once");
         assert!(standing.begins_at("a", at(902)), "the next one is a new one");
     }
 
