@@ -29,6 +29,7 @@ pub struct Series {
 }
 
 impl Series {
+    /// Id of the series.
     #[must_use]
     pub const fn id(&self) -> &SeriesId {
         &self.id
@@ -97,21 +98,25 @@ pub struct Panel {
 }
 
 impl Panel {
+    /// Cluster of the panel.
     #[must_use]
     pub const fn cluster(&self) -> &ClusterName {
         &self.cluster
     }
 
+    /// Calendar of the cluster.
     #[must_use]
     pub const fn calendar(&self) -> &Calendar {
         &self.calendar
     }
 
+    /// First hour.
     #[must_use]
     pub const fn start(&self) -> HourStart {
         self.start
     }
 
+    /// Number of hours.
     #[must_use]
     pub const fn hours(&self) -> usize {
         self.hours
@@ -123,6 +128,7 @@ impl Panel {
         self.start.plus_hours(self.hours as i64)
     }
 
+    /// Series, by id.
     #[must_use]
     pub fn series(&self) -> &[Series] {
         &self.series
@@ -141,6 +147,7 @@ impl Panel {
         &self.series[self.places_of(pool)]
     }
 
+    /// Hourly peaks of the pools, by id.
     #[must_use]
     pub fn pool_peaks(&self) -> &[Series] {
         &self.pool_peaks
@@ -172,6 +179,7 @@ impl Panel {
         usize::try_from(hour.hours_since(self.start)).ok()
     }
 
+    /// Hour of an index.
     #[must_use]
     pub fn hour_at(&self, index: usize) -> HourStart {
         self.start.plus_hours(index as i64)

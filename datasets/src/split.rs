@@ -6,16 +6,20 @@ use vocab::{HorizonHours, HourStart};
 /// Issue times from `from` to before `to`, one an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HourRange {
+    /// First hour.
     pub from: HourStart,
+    /// The hour after the last one.
     pub to: HourStart,
 }
 
 impl HourRange {
+    /// Number of hours.
     #[must_use]
     pub fn hours(self) -> usize {
         usize::try_from(self.to.hours_since(self.from)).unwrap_or(0)
     }
 
+    /// Each hour, in order.
     #[must_use]
     pub fn iter(self) -> impl ExactSizeIterator<Item = HourStart> + Clone {
         (0..self.hours()).map(move |hour| self.from.plus_hours(hour as i64))
@@ -54,8 +58,11 @@ pub enum SplitError {
 /// after `until` is touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeSplit {
+    /// End of the history.
     pub until: HourStart,
+    /// Hours for training.
     pub train: HourRange,
+    /// Hours for validation.
     pub validation: HourRange,
 }
 

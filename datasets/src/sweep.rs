@@ -54,6 +54,7 @@ impl Sweep {
         Self { cluster, from, to, steps: BTreeMap::new() }
     }
 
+    /// Adds the demand of a task.
     pub fn add(&mut self, task: &Task) {
         if task.class != TaskClass::Hp {
             return;

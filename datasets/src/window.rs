@@ -16,6 +16,7 @@ pub enum WindowFault {
 /// The view of one series at one issue time: no value at or after `issue` is in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window<'a> {
+    /// Series of the window.
     pub series: &'a SeriesId,
     /// The first instant not seen.
     pub issue: HourStart,
@@ -38,11 +39,30 @@ impl Window<'_> {
 /// Demand after the issue time: for training and scoring only.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome<'a> {
+    /// GPUs in each hour, gaps filled forward.
     pub demand_gpus: &'a [f64],
+    /// Whether each of these hours was measured.
     pub measured: &'a [bool],
 }
 
 /// The window of series number `series` of the panel at `issue`.
+///
+/// ```
+/// use datasets::{Calendar, PanelBuilder, window};
+/// use vocab::{ClusterName, HorizonHours, HourStart, Organization, PoolId, SeriesId};
+///
+/// let start = HourStart::from_unix_s(0)?;
+/// let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS)?;
+/// let mut builder = PanelBuilder::new(ClusterName::parse("earth")?, calendar, start, start.plus_hours(3));
+/// let series = SeriesId { pool: PoolId::parse("earth:A100")?, organization: Organization::parse("vision")? };
+/// builder.push(&series, start, 4.0)?;
+/// builder.push(&series, start.plus_hours(2), 6.0)?;
+/// let panel = builder.finish()?;
+/// let seen = window::at(&panel, 0, panel.end(), 3, HorizonHours::ONE)?;
+/// assert_eq!(seen.last_gpus(), 6.0);
+/// assert_eq!(seen.demand_gpus.len(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// The series has fewer than `lookback_hours` hours since its first measured one, or `issue` is past the panel's end.

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sorted_by_candidate_and_cell_in_whatever_order_they_come() {
+    fn rows_are_sorted_by_candidate_and_cell_from_any_order() {
         assert_eq!(check("b2 a1 b1 a2"), Ok("a1 a2 b1 b2".to_owned()));
         assert_eq!(check(""), Ok(String::new()));
     }

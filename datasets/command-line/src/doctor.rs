@@ -43,6 +43,7 @@ impl Status {
 pub struct Check {
     /// Name of the check, in a few words.
     pub name: String,
+    /// Outcome of the check.
     pub status: Status,
     /// Result of the check, in words.
     pub found: String,

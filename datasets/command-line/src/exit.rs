@@ -40,11 +40,14 @@ impl Exit {
 /// A program's last words.
 #[derive(Debug)]
 pub struct Failure {
+    /// Exit code.
     pub exit: Exit,
+    /// Text on stderr.
     pub message: String,
 }
 
 impl Failure {
+    /// A failure with the text of `message`.
     pub fn new(exit: Exit, message: impl std::fmt::Display) -> Self {
         Self { exit, message: message.to_string() }
     }

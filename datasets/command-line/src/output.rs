@@ -91,11 +91,13 @@ impl Progress {
         Self(style.map_or(bar.clone(), |style| bar.with_style(style)))
     }
 
+    /// Shows the position and a message.
     pub fn step(&self, position: u64, message: String) {
         self.0.set_position(position);
         self.0.set_message(message);
     }
 
+    /// Removes the bar.
     pub fn done(&self) {
         self.0.finish_and_clear();
     }

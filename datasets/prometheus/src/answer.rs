@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 /// One value at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
+    /// Unix time in milliseconds.
     pub at_ms: i64,
     /// May be NaN or infinite.
     pub value: f64,
@@ -15,13 +16,16 @@ pub struct Sample {
 /// One set of labels, and its samples as they came.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
+    /// Labels and their values.
     pub labels: BTreeMap<String, String>,
+    /// Samples in the order of the answer.
     pub samples: Vec<Sample>,
 }
 
 /// A query's answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
+    /// All series of the answer.
     pub series: Vec<Series>,
     /// Where there are some, parts may be missing.
     pub warnings: Vec<String>,

@@ -31,6 +31,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Name in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -77,6 +77,7 @@ fn percent(share: f64) -> String {
 }
 
 impl SourceError {
+    /// Remedy of the fault.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {

@@ -9,11 +9,14 @@ const LISTED_GAPS: usize = 20;
 /// Hours from `from` on, before `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
+    /// First hour.
     pub from: HourStart,
+    /// The hour after the last one.
     pub until: HourStart,
 }
 
 impl Span {
+    /// Number of hours.
     #[must_use]
     pub fn hours(self) -> i64 {
         self.until.hours_since(self.from).max(0)
@@ -74,8 +77,11 @@ impl fmt::Display for Why {
 /// Hours in a row that are missing for the same reason: of one GPU model, or of all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
+    /// GPU model of the gap; `None` for all.
     pub gpu_model: Option<GpuModel>,
+    /// The missing hours.
     pub span: Span,
+    /// Reason.
     pub why: Why,
 }
 

@@ -20,7 +20,9 @@ const COUNTERS: [&str; 4] = ["_total", "_count", "_sum", "_bucket"];
 /// Rows and gaps of a span.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Hours {
+    /// Usage of the complete hours.
     pub rows: Vec<UsageRow>,
+    /// Missing hours.
     pub gaps: Vec<Gap>,
     /// First hour with data.
     pub begins: Option<HourStart>,
@@ -40,6 +42,7 @@ pub struct Rhythm {
 }
 
 impl Rhythm {
+    /// Samples of one hour.
     #[must_use]
     pub const fn per_hour(self) -> u32 {
         SECONDS_PER_HOUR as u32 / self.step_s
@@ -86,6 +89,7 @@ struct PoolPart {
 }
 
 impl<'a> Collector<'a> {
+    /// A collector without samples.
     #[must_use]
     pub fn new(cluster: &'a ClusterName, labels: &'a Labels, rhythm: Rhythm) -> Self {
         let (answered, bad, peaks, missed) = Default::default();

@@ -10,6 +10,7 @@ use vocab::{SECONDS_PER_HOUR, UnixSeconds};
 /// Result of a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probe {
+    /// URL of the source.
     pub url: String,
     /// The version, `unknown` of a server that tells none; or why it is not to be had.
     pub reachable: Result<String, String>,
@@ -22,19 +23,24 @@ pub struct Probe {
 pub struct ProbedQuery {
     /// `demand`, `presence` or `capacity`.
     pub name: &'static str,
+    /// PromQL of the query.
     pub query: String,
+    /// Answer, or reason of the failure.
     pub outcome: Result<Probed, String>,
 }
 
 /// An answer in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Probed {
+    /// Series of the answer.
     pub series: usize,
+    /// Samples of the answer.
     pub samples: usize,
     /// Times that were asked for.
     pub times: usize,
     /// Of these, those at which any series has a sample.
     pub answered_times: usize,
+    /// Warnings of the server.
     pub warnings: Vec<String>,
 }
 

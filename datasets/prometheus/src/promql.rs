@@ -6,6 +6,7 @@ use vocab::GpuModel;
 /// How series say whose they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {
+    /// Label of the organization.
     pub organization: String,
     /// The label that names the GPU model, if one does.
     pub gpu_model: Option<String>,
@@ -22,6 +23,7 @@ pub struct Queries {
     pub presence: Option<String>,
     /// GPUs, a series for each GPU model.
     pub capacity: Option<String>,
+    /// Labels of the demand series.
     pub labels: Labels,
 }
 

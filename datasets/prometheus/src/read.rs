@@ -33,8 +33,11 @@ pub struct Asked {
 /// Answer of a source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
+    /// Usage of the complete hours.
     pub rows: Vec<UsageRow>,
+    /// Capacity where it changes.
     pub capacity: Vec<CapacityRow>,
+    /// Missing hours.
     pub gaps: Vec<Gap>,
     /// First hour with data.
     pub begins: Option<HourStart>,

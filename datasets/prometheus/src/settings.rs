@@ -11,7 +11,9 @@ use vocab::{ClusterName, GpuModel, PoolId, SECONDS_PER_HOUR};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {why}")]
 pub struct BadSource {
+    /// Key of the setting.
     pub key: &'static str,
+    /// Fault and remedy.
     pub why: String,
 }
 
@@ -41,6 +43,7 @@ pub struct SourceSettings {
     /// GPUs for each GPU model: a query; empty for the one that is built in, or for none where the demand has a query of its
     /// own; `none` for none.
     pub capacity_query: String,
+    /// Label of the organization.
     pub organization_label: String,
     /// The label that names the GPU model; empty where there is one model.
     pub gpu_model_label: String,
@@ -84,17 +87,27 @@ impl Default for SourceSettings {
 /// A source whose settings were checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Source {
+    /// Cluster of the stored hours.
     pub cluster: ClusterName,
+    /// Address of the server.
     pub target: Target,
+    /// File with a bearer token, read before each request.
     pub token_file: Option<PathBuf>,
+    /// Authority certificates (PEM).
     pub ca_file: Option<PathBuf>,
+    /// Timeout of one answer.
     pub timeout: Duration,
+    /// Queries and labels.
     pub queries: Queries,
     /// Divides an hour.
     pub step_s: u32,
+    /// Smallest share of the samples of an hour.
     pub min_samples: f64,
+    /// First hour of a new source, in hours before the present.
     pub lookback_hours: u32,
+    /// IANA time zone of a new cluster.
     pub time_zone: String,
+    /// Calendar of a new cluster.
     pub calendar: String,
 }
 

@@ -17,6 +17,7 @@ pub enum BuiltIn {
 }
 
 impl BuiltIn {
+    /// All built-in calendars.
     pub const ALL: [Self; 7] =
         [Self::Weekdays, Self::China, Self::UnitedStates, Self::Germany, Self::UnitedKingdom, Self::Japan, Self::India];
 

@@ -39,6 +39,7 @@ impl CalendarChoice {
         Ok(Self { base, own: Some(CalendarName::parse(own)?) })
     }
 
+    /// The built-in calendar of the choice.
     #[must_use]
     pub const fn base(&self) -> Option<BuiltIn> {
         self.base

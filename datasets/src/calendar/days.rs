@@ -13,6 +13,7 @@ pub enum DayKind {
 }
 
 impl DayKind {
+    /// Text in files: `off` or `work`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -31,12 +32,16 @@ impl DayKind {
 /// A named day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Day {
+    /// The date.
     pub date: NaiveDate,
+    /// Day off or working day.
     pub kind: DayKind,
+    /// Name of the holiday.
     pub name: String,
 }
 
 impl Day {
+    /// Year of the date.
     #[must_use]
     pub fn year(&self) -> i32 {
         self.date.year()
@@ -64,6 +69,7 @@ impl DayTable {
         self.years.clone()
     }
 
+    /// The days, by date.
     #[must_use]
     pub fn days(&self) -> &[Day] {
         &self.days
@@ -90,6 +96,7 @@ pub(crate) const YEARS_LINE: &str = "# years:";
 /// Two rows or events make one date a day off and a working day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contradiction {
+    /// The date.
     pub date: NaiveDate,
     pub first_kind: DayKind,
     /// Row or line.

@@ -10,11 +10,13 @@ pub(super) const YEARS: RangeInclusive<i32> = 1970..=2199;
 /// Days read from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadDays {
+    /// The days, with the years that they cover.
     pub table: DayTable,
     /// Days that repeat an earlier one with the same kind.
     pub equal_duplicates: u64,
     /// Events of iCal that have a time of day: appointments, not days off.
     pub timed_events: u64,
+    /// Cancelled events of iCal.
     pub cancelled_events: u64,
 }
 

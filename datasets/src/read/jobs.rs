@@ -8,7 +8,9 @@ use vocab::Task;
 /// The jobs of a list, and their hourly HP demand.
 #[derive(Debug)]
 pub struct Jobs {
+    /// Tasks of the list.
     pub tasks: Vec<Task>,
+    /// Usage and faults.
     pub report: ReadReport,
 }
 

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_as_an_editor_counts_them_whatever_ends_them() {
+    fn lines_are_counted_as_an_editor_counts_them_for_any_line_ending() {
         for text in ["h,i\n1,2\n3,4\n", "h,i\r\n1,2\r\n3,4", "h,i\r1,2\r3,4\r", "\u{feff}h,i\r\n1,2\r\n3,4\r\n"] {
             assert_eq!(numbered(text), "1:h 2:1 3:3", "{text:?}");
         }

@@ -12,6 +12,7 @@ mod ledger;
 mod lines;
 mod names;
 mod nodes;
+/// The OpenB trace: nodes and pods.
 pub mod openb;
 mod options;
 mod phases;

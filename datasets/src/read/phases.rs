@@ -15,9 +15,11 @@ const MOST_MS: u64 = vocab::SECONDS_PER_DAY as u64 * 1_000;
 pub struct PhaseRow {
     /// `*` stands for every model that has no row of its own.
     pub model: String,
+    /// Loading time of the model.
     pub load_ms: u64,
     /// Above 8 GPUs.
     pub load_large_ms: u64,
+    /// Time of a checkpoint.
     pub save_ms: u64,
 }
 

@@ -9,8 +9,11 @@ use vocab::GpuModel;
 /// One row: a GPU of a model, or, under the name `cpu`, a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PowerRow {
+    /// GPU model or CPU.
     pub of: Powered,
+    /// Watts without load.
     pub idle_w: u32,
+    /// Watts at full load.
     pub full_w: u32,
 }
 

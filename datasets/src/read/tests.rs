@@ -35,7 +35,7 @@ fn summary(report: &ReadReport) -> Vec<String> {
 }
 
 #[test]
-fn what_a_file_says_is_shown_on_one_line_whatever_it_holds() {
+fn values_of_a_file_are_shown_on_one_line_with_any_content() {
     let epoch = HourStart::from_unix_s(0).unwrap();
     let alibaba = |file: &std::path::Path| alibaba_hourly(file, epoch, &options());
     let columns = read_as("a.csv", b"hour,A\x1b[31m\n0,1\n", alibaba).unwrap_err();

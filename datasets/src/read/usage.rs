@@ -12,6 +12,25 @@ const COLUMNS: [&str; 5] = ["hour", "cluster", "gpu_model", "organization", "dem
 /// Reads `hour,cluster,gpu_model,organization,demand_gpus`. Hours are RFC 3339, or naive in the zone of
 /// `options.calendar`; organization `*` is the pool's own hourly peak.
 ///
+/// ```
+/// use datasets::{Calendar, ReadOptions, read};
+/// use vocab::{ClusterName, GpuModel};
+///
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("usage.csv");
+/// let rows = "hour,cluster,gpu_model,organization,demand_gpus\n2024-03-01T00:00:00Z,earth,A100,vision,2.5\n";
+/// std::fs::write(&file, rows)?;
+/// let options = ReadOptions {
+///     cluster: ClusterName::parse("earth")?,
+///     gpu_model: GpuModel::parse("any")?,
+///     calendar: Calendar::parse("UTC", Calendar::WEEKDAYS)?,
+///     skip_bad_rows: false,
+/// };
+/// let report = read::usage(&file, &options)?;
+/// assert_eq!(report.rows[0].demand.milli(), 2_500);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// The file cannot be read, its header is another one, it has no rows, or (unless bad rows may be skipped) a row is bad.
 pub fn usage(file: &Path, options: &ReadOptions) -> Result<ReadReport, ReadError> {

@@ -11,11 +11,17 @@ use vocab::{
 /// Parameters of a small cluster.
 #[derive(Debug, Clone)]
 pub struct SmallCluster {
+    /// Name of the cluster.
     pub cluster: ClusterName,
+    /// GPU model of the pool.
     pub gpu_model: GpuModel,
+    /// First hour.
     pub start: HourStart,
+    /// Days of usage.
     pub days: u32,
+    /// Number of organizations.
     pub organizations: u32,
+    /// Seed: the same seed gives the same rows.
     pub seed: u64,
 }
 

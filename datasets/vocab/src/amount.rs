@@ -23,6 +23,16 @@ pub enum AmountError {
 }
 
 /// Thousandths of one GPU: a quarter of a card is the exact integer 250.
+///
+/// ```
+/// use vocab::MilliGpus;
+///
+/// let quarter = MilliGpus::parse("0.25")?;
+/// assert_eq!(quarter.milli(), 250);
+/// assert_eq!(MilliGpus::from_gpus(8).checked_sub(quarter).map(|left| left.to_string()), Some("7.750".to_owned()));
+/// assert!(MilliGpus::parse("0.0001").is_err(), "no whole number of thousandths");
+/// # Ok::<(), vocab::AmountError>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MilliGpus(u64);
 
@@ -32,7 +42,9 @@ impl MilliGpus {
     pub const MAX_GPUS: u64 = 1_000_000_000;
     /// Thousandths of one GPU: the grid on which GPUs are counted.
     pub const PER_GPU: u64 = 1_000;
+    /// No GPU.
     pub const ZERO: Self = Self(0);
+    /// [`Self::MAX_GPUS`] as an amount.
     pub const MAX: Self = Self(Self::MAX_MILLI);
     const MAX_MILLI: u64 = Self::MAX_GPUS * Self::PER_GPU;
 
@@ -105,6 +117,7 @@ impl MilliGpus {
         Ok(Self(milli as u64))
     }
 
+    /// Thousandths of one GPU.
     #[must_use]
     pub const fn milli(self) -> u64 {
         self.0
@@ -116,6 +129,7 @@ impl MilliGpus {
         self.0 as f64 / PER_GPU
     }
 
+    /// Whether this is no GPU at all.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0

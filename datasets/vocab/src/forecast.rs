@@ -35,6 +35,7 @@ pub enum ForecastOrigin {
 /// The distribution of one hour's demand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepForecast {
+    /// Mean of the demand.
     pub mean_gpus: f64,
     /// Of the Gaussian with `mean_gpus`; zero for a point forecast.
     pub stddev_gpus: f64,
@@ -71,21 +72,25 @@ impl DemandForecast {
         Ok(Self { series, issue, origin, steps })
     }
 
+    /// Series of the forecast.
     #[must_use]
     pub const fn series(&self) -> &SeriesId {
         &self.series
     }
 
+    /// Issue time: the start of the first forecast hour.
     #[must_use]
     pub const fn issue(&self) -> HourStart {
         self.issue
     }
 
+    /// Model or rule behind the forecast.
     #[must_use]
     pub const fn origin(&self) -> ForecastOrigin {
         self.origin
     }
 
+    /// One entry for each hour, in order.
     #[must_use]
     pub fn steps(&self) -> &[StepForecast] {
         &self.steps

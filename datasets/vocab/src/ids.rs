@@ -112,6 +112,7 @@ macro_rules! name {
                 checked($what, name).map(Self)
             }
 
+            /// The name as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -166,6 +167,7 @@ impl ClusterName {
         checked("cluster", name).map(Self)
     }
 
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -193,6 +195,7 @@ impl CalendarName {
         }
     }
 
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -215,16 +218,29 @@ impl Organization {
         Self(Arc::from(Self::POOL_PEAK))
     }
 
+    /// Whether this is `*`, the pool's own hourly peak.
     #[must_use]
     pub fn is_pool_peak(&self) -> bool {
         self.as_str() == Self::POOL_PEAK
     }
 }
 
-/// One cluster × one GPU model: what capacity, quota and placement are about.
+/// One cluster × one GPU model: capacity, quota and placement belong to a pool.
+///
+/// ```
+/// use vocab::PoolId;
+///
+/// let pool = PoolId::parse("earth:A100-SXM4-80GB")?;
+/// assert_eq!(pool.cluster.as_str(), "earth");
+/// assert_eq!(pool.to_string(), "earth:A100-SXM4-80GB");
+/// assert!(PoolId::parse("earth").is_err(), "no GPU model");
+/// # Ok::<(), vocab::NameError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId {
+    /// Cluster of the pool.
     pub cluster: ClusterName,
+    /// GPU model of the pool.
     pub gpu_model: GpuModel,
 }
 
@@ -248,7 +264,9 @@ impl fmt::Display for PoolId {
 /// One cluster × GPU model × organization: what demand is measured and forecast for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesId {
+    /// Pool of the series.
     pub pool: PoolId,
+    /// Organization, or `*` for the pool's own hourly peak.
     pub organization: Organization,
 }
 
@@ -259,6 +277,7 @@ impl SeriesId {
         Self { pool, organization: Organization::pool_peak() }
     }
 
+    /// Whether this is `*`, the pool's own hourly peak.
     #[must_use]
     pub fn is_pool_peak(&self) -> bool {
         self.organization.is_pool_peak()

@@ -4,8 +4,11 @@ use std::sync::Arc;
 /// A machine as placement sees it: the pool that it belongs to and what it offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
+    /// Name of the node.
     pub id: NodeId,
+    /// Cluster and GPU model.
     pub pool: PoolId,
+    /// Whole GPUs.
     pub gpus: u32,
     /// Thousandths of a virtual CPU; `None` where the source does not say.
     pub cpu_milli: Option<u64>,
@@ -18,6 +21,7 @@ pub struct Node {
 }
 
 impl Node {
+    /// GPUs of the node as an amount.
     #[must_use]
     pub const fn capacity(&self) -> MilliGpus {
         MilliGpus::from_gpus(self.gpus)

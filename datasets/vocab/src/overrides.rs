@@ -12,6 +12,7 @@ pub enum OverrideKind {
 }
 
 impl OverrideKind {
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Reserve, Self::Release];
 
     /// As it is written in requests and rows.
@@ -23,6 +24,7 @@ impl OverrideKind {
         }
     }
 
+    /// Reads the text of `as_str`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
@@ -36,9 +38,13 @@ pub struct OverrideId(pub u64);
 /// From `from` on and before `to`, `gpus` more or fewer are kept for the HP work of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
+    /// Pool of the override.
     pub pool: PoolId,
+    /// Effect on the demand bound.
     pub kind: OverrideKind,
+    /// GPUs that are reserved or released.
     pub gpus: MilliGpus,
+    /// Begin of the override.
     pub from: UnixSeconds,
     /// After `from`.
     pub to: UnixSeconds,

@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 /// A capacity that holds from `from` until the next row of the same pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapacityRow {
+    /// The pool.
     pub pool: PoolId,
+    /// First hour with this capacity.
     pub from: HourStart,
+    /// GPUs that work.
     pub capacity: MilliGpus,
 }
 
@@ -21,6 +24,7 @@ pub enum PlacedBy {
 }
 
 impl PlacedBy {
+    /// All values.
     pub const ALL: [Self; 2] = [Self::Headroom, Self::External];
 
     /// As it is written in settings and rows.
@@ -32,6 +36,7 @@ impl PlacedBy {
         }
     }
 
+    /// Reads the text of `as_str`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|side| side.as_str() == text)
@@ -41,7 +46,9 @@ impl PlacedBy {
 /// The view of a scheduler that places by itself (`PUT /v1/pools/{id}/state`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolState {
+    /// The pool.
     pub pool: PoolId,
+    /// GPUs that work.
     pub capacity: MilliGpus,
     /// S0.
     pub idle: MilliGpus,
@@ -50,6 +57,7 @@ pub struct PoolState {
     pub spot_by_guarantee: BTreeMap<HorizonHours, MilliGpus>,
     /// l: the longest that a spot task waits now because quota refused it, though it would fit.
     pub longest_quota_wait_s: u64,
+    /// Time of the report.
     pub as_of: UnixSeconds,
 }
 
@@ -85,6 +93,7 @@ pub enum OutcomeKind {
 }
 
 impl OutcomeKind {
+    /// All values.
     pub const ALL: [Self; 5] = [Self::Kept, Self::Broken, Self::NodeFailure, Self::Drain, Self::UserDeleted];
 
     /// As it is written in requests and rows.
@@ -99,6 +108,7 @@ impl OutcomeKind {
         }
     }
 
+    /// Reads the text of `as_str`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
@@ -108,15 +118,22 @@ impl OutcomeKind {
 /// One ended guarantee period. `event_id` is the reporter's own; the same id counts once however often it arrives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
+    /// Id of the report: a repeated id counts once.
     pub event_id: EventId,
+    /// The pool.
     pub pool: PoolId,
+    /// Guarantee hours that were promised.
     pub guarantee_hours: HorizonHours,
+    /// How the guarantee ended.
     pub kind: OutcomeKind,
+    /// End of the guarantee.
     pub ended_at: UnixSeconds,
     /// When the promise was given; `None` where the reporter did not say.
     pub began_at: Option<UnixSeconds>,
     /// GPUs that were promised, over all pods; `None` where the reporter did not say.
     pub gpus: Option<MilliGpus>,
+    /// Task with the guarantee, if known.
     pub task: Option<TaskId>,
+    /// Node of the task, if known.
     pub node: Option<NodeId>,
 }

@@ -16,6 +16,7 @@ pub struct GuaranteeRate(u32);
 impl GuaranteeRate {
     /// p = 0.9, the target guarantee rate of GFS (table 4).
     pub const GFS: Self = Self(900_000);
+    /// Millionths of a rate of 1.
     pub const MILLION: u32 = 1_000_000;
 
     /// # Errors
@@ -35,6 +36,7 @@ impl GuaranteeRate {
         Self::new(rate)
     }
 
+    /// The rate as a number between 0 and 1.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / f64::from(Self::MILLION)

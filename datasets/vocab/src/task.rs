@@ -21,6 +21,7 @@ impl TaskClass {
         }
     }
 
+    /// Reads the text of `as_str`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Hp, Self::Spot].into_iter().find(|class| class.as_str() == text)
@@ -39,10 +40,15 @@ pub enum TaskError {
 /// A request for `pods` pods with `gpus_per_pod` GPUs each, all or none (a gang where there is more than one).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
+    /// Id of the task.
     pub id: TaskId,
+    /// Organization of the task.
     pub organization: Organization,
+    /// Requested GPU model.
     pub gpu_model: GpuModel,
+    /// HP or spot.
     pub class: TaskClass,
+    /// Submission time.
     pub submitted: UnixSeconds,
     /// Runtime; `None` where it is unknown.
     pub duration_s: Option<u64>,
@@ -86,11 +92,13 @@ impl Task {
         })
     }
 
+    /// GPUs of each pod.
     #[must_use]
     pub const fn gpus_per_pod(&self) -> MilliGpus {
         self.gpus_per_pod
     }
 
+    /// Pods of the task.
     #[must_use]
     pub const fn pods(&self) -> u32 {
         self.pods

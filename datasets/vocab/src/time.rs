@@ -37,11 +37,13 @@ pub enum HorizonError {
 pub struct UnixSeconds(i64);
 
 impl UnixSeconds {
+    /// The instant of a Unix time in seconds.
     #[must_use]
     pub const fn new(unix_s: i64) -> Self {
         Self(unix_s)
     }
 
+    /// Unix time in seconds.
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0
@@ -107,7 +109,19 @@ const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The first instant of an hour, in UTC. Zones whose offset holds half an hour share this grid; their calendar does not
+/// The first instant of an hour, in UTC.
+///
+/// ```
+/// use vocab::{HourStart, UnixSeconds};
+///
+/// let hour = UnixSeconds::new(1_709_254_799).hour()?;
+/// assert_eq!(hour.to_string(), "2024-03-01T00:00:00Z");
+/// assert_eq!(hour.plus_hours(24).hours_since(hour), 24);
+/// assert!(HourStart::from_unix_s(1_709_254_799).is_err(), "not on the hour grid");
+/// # Ok::<(), vocab::HourError>(())
+/// ```
+///
+/// Zones whose offset holds half an hour share this grid; their calendar does not
 /// (see `datasets::calendar`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HourStart(i64);
@@ -125,11 +139,13 @@ impl HourStart {
         Ok(Self(unix_s / SECONDS_PER_HOUR))
     }
 
+    /// Unix time in seconds.
     #[must_use]
     pub const fn unix_s(self) -> i64 {
         self.0 * SECONDS_PER_HOUR
     }
 
+    /// The hour as an instant.
     #[must_use]
     pub const fn instant(self) -> UnixSeconds {
         UnixSeconds(self.unix_s())
@@ -154,13 +170,21 @@ impl fmt::Display for HourStart {
     }
 }
 
-/// How many hours a forecast or a guarantee reaches: 1 to 168.
+/// Hours of a forecast or a guarantee: 1 to 168.
+///
+/// ```
+/// use vocab::HorizonHours;
+///
+/// assert_eq!(HorizonHours::parse("4h").map(HorizonHours::seconds), Ok(14_400));
+/// assert!(HorizonHours::parse("169h").is_err(), "longer than a week");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HorizonHours(u8);
 
 impl HorizonHours {
     /// One week: past it, hourly demand is a matter of planning, not of quota.
     pub const MAX: u8 = HOURS_PER_WEEK as u8;
+    /// One hour.
     pub const ONE: Self = Self(1);
 
     /// # Errors
@@ -182,16 +206,19 @@ impl HorizonHours {
         Self::new(hours)
     }
 
+    /// Hours, 1 to 168.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
+    /// Number of hourly steps of a forecast.
     #[must_use]
     pub const fn steps(self) -> usize {
         self.0 as usize
     }
 
+    /// The horizon in seconds.
     #[must_use]
     pub const fn seconds(self) -> i64 {
         self.0 as i64 * SECONDS_PER_HOUR

@@ -1,11 +1,11 @@
 //! Pictures as SVG that takes its colours from the page, and the style of the page: no script, no font, no network.
 
 mod axis;
-mod heat;
+mod heatmap;
 mod number;
 
 pub use axis::Axis;
-pub use heat::heat;
+pub use heatmap::heatmap;
 pub use number::{gpus, percent, signed_gpus, signed_percent};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};

@@ -3,7 +3,7 @@
 use super::{View, figure, gpus};
 use crate::analysis::{Share, WorstHour, hour_of_week};
 use maud::{Markup, html};
-use pages::{heat, signed_gpus};
+use pages::{heatmap, signed_gpus};
 
 pub fn section(view: &View<'_>) -> Markup {
     let how = format!(
@@ -11,7 +11,7 @@ pub fn section(view: &View<'_>) -> Markup {
         view.subject()
     );
     let week = hour_of_week(view.material);
-    let map = heat(&week, "Mean absolute error by weekday and hour of the day");
+    let map = heatmap(&week, "Mean absolute error by weekday and hour of the day");
     let errors = week.iter().flatten().flatten();
     let (least, most) =
         errors.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), error| (least.min(*error), most.max(*error)));

@@ -21,6 +21,7 @@ pub struct Paced<S> {
 }
 
 impl<S> Paced<S> {
+    /// Wraps `inner`: a write without progress ends after `patience`.
     pub const fn new(inner: S, patience: Duration) -> Self {
         Self { inner, patience, blocked: Duration::ZERO, stall: None }
     }

@@ -47,6 +47,7 @@ pub struct Share {
 }
 
 impl Room {
+    /// Empty room with these limits.
     #[must_use]
     pub fn new(limits: RoomLimits) -> Arc<Self> {
         Arc::new(Self { limits, taken: Mutex::default() })

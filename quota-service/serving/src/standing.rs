@@ -31,6 +31,7 @@ impl fmt::Debug for Standing {
 }
 
 impl Standing {
+    /// No standing fault.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))

@@ -26,6 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 pub struct Files {
     /// The certificate of the service, with its chain.
     pub certificate: PathBuf,
+    /// Private key of the certificate.
     pub key: PathBuf,
     /// Authority of client certificates; `None` where clients need none.
     pub client_ca: Option<PathBuf>,

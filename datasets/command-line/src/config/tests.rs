@@ -103,7 +103,7 @@ fn a_misspelt_key_or_section_is_refused_with_the_right_name() {
 }
 
 #[test]
-fn a_misspelt_variable_is_refused_and_one_of_someone_else_left_alone() {
+fn a_misspelt_variable_is_refused_and_an_unrelated_one_is_ignored() {
     let fault = load_in(&[("HEADROOM_REFERSH_S", "60")], "", &NO_FLAGS).unwrap_err();
     assert_eq!(fault, "HEADROOM_REFERSH_S is not a setting, did you mean HEADROOM_REFRESH_S?");
     for foreign in ["HEADROOM_PORT", "HEADROOM_SERVICE_HOST", "HEADROOM_TEST_POSTGRES", "HEADROOM_SEED"] {

@@ -139,7 +139,7 @@ async fn warnings_come_with_the_answer_and_each_end_is_counted_once() {
     });
     let (source, ends) = (source(&fake.url, |_| ()), Mutex::new(Vec::new()));
     let tell = |outcome| ends.lock().unwrap().push(outcome);
-    let client = Client::new(&source).unwrap().bounded(QUICK, MAX_BYTES).telling(&tell);
+    let client = Client::new(&source).unwrap().bounded(QUICK, MAX_BYTES).reporting(&tell);
     assert_eq!(client.range("a", 0, 60).await.ok().unwrap().warnings, ["a store is down"]);
     assert!(client.range("a", 0, 60).await.is_ok() && client.range("a", 0, 60).await.is_err());
     assert_eq!(*ends.lock().unwrap(), [Outcome::Warned, Outcome::Answered, Outcome::Failed]);

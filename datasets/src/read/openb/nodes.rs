@@ -12,10 +12,13 @@ const COLUMNS: [&str; 5] = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
 /// A machine of the trace; some have no GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenbNode {
+    /// Name of the node.
     pub id: NodeId,
     /// Thousandths of a CPU.
     pub cpu_milli: u64,
+    /// Memory in MiB.
     pub memory_mib: u64,
+    /// Whole GPUs.
     pub gpus: u32,
     /// `None` exactly where there is no GPU.
     pub model: Option<GpuModel>,

@@ -109,18 +109,25 @@ impl PodPhase {
 /// A pod of the trace. What a variant does not have is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenbPod {
+    /// Name of the pod.
     pub id: TaskId,
     /// Thousandths of a CPU.
     pub cpu_milli: u64,
+    /// Requested memory in MiB.
     pub memory_mib: Option<u64>,
+    /// Requested GPUs.
     pub gpus: GpuAsk,
     /// GPU models that it may run on; empty: any. The files name some twice.
     pub models: BTreeSet<GpuModel>,
+    /// Quality of service, if stated.
     pub qos: Option<Qos>,
+    /// Last phase, if stated.
     pub phase: Option<PodPhase>,
     /// Seconds from the start of the trace.
     pub created_s: Option<u64>,
+    /// Time of scheduling, in seconds of the trace.
     pub scheduled_s: Option<u64>,
+    /// Time of deletion, in seconds of the trace.
     pub deleted_s: Option<u64>,
 }
 

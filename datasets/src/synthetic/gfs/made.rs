@@ -12,14 +12,17 @@ pub struct Job {
     pub organization: u32,
     /// Index in [`MODELS`].
     pub model: u8,
+    /// Spot or HP.
     pub spot: bool,
     /// Thousandths of a GPU that each worker asks for.
     pub request_milli: u16,
+    /// Pods of the job.
     pub workers: u16,
     /// vCPUs that each worker asks for.
     pub vcpus: u16,
     /// Seconds from the start.
     pub submit_s: u32,
+    /// Runtime in seconds.
     pub duration_s: u32,
 }
 
@@ -30,6 +33,7 @@ impl Job {
         u64::from(self.request_milli) * u64::from(self.workers)
     }
 
+    /// GPUs × runtime.
     #[must_use]
     pub fn gpu_seconds(&self) -> f64 {
         self.milli() as f64 / 1_000.0 * f64::from(self.duration_s)
@@ -41,6 +45,7 @@ impl Job {
         format!("org-{:02}", self.organization)
     }
 
+    /// Name of the GPU model.
     #[must_use]
     pub fn model_name(&self) -> &'static str {
         MODELS[usize::from(self.model)].name
@@ -50,6 +55,7 @@ impl Job {
 /// A cluster, made up.
 #[derive(Debug, Clone)]
 pub struct Made {
+    /// Parameters of the cluster.
     pub what: GfsCluster,
     /// By time of submission; a job's place here is its name.
     pub jobs: Vec<Job>,

@@ -24,11 +24,13 @@
 
 mod arrivals;
 mod cells;
+/// Comparison with the published figures.
 pub mod check;
 mod draw;
 mod durations;
 mod made;
 mod plan;
+/// Published figures.
 pub mod published;
 mod rake;
 mod standing;
@@ -60,13 +62,18 @@ pub enum Shares {
 /// Parameters of a synthetic cluster.
 #[derive(Debug, Clone)]
 pub struct GfsCluster {
+    /// Published shares to follow.
     pub shares: Shares,
+    /// Name of the cluster.
     pub cluster: ClusterName,
+    /// First hour.
     pub start: HourStart,
+    /// Days of jobs.
     pub days: u32,
     /// Those of the trace, largest first. Fewer: the smaller ones are left out, with their jobs. More: the
     /// smallest quarter comes again under new names. Neither changes the jobs of the others.
     pub organizations: u32,
+    /// Seed: the same seed gives the same jobs.
     pub seed: u64,
 }
 
@@ -97,6 +104,7 @@ impl GfsCluster {
         ((self.start.unix_s() + OFFSET_S).div_euclid(SECONDS_PER_DAY) + 3).rem_euclid(7) as u32
     }
 
+    /// Node shapes of the cluster.
     #[must_use]
     pub const fn fleet(&self) -> &'static [Shape] {
         match self.shares {

@@ -6,6 +6,7 @@
 
 /// Jobs of the trace, and the days over which they were submitted (`daily_summary.csv`, without its last half hour).
 pub const JOBS: u32 = 466_867;
+/// Days of the trace.
 pub const DAYS: f64 = 184.0;
 /// GPU-seconds of all jobs: the sum of `job_type_summary.csv`, column `gpu_seconds`.
 pub const GPU_SECONDS: f64 = 142_314_109_094.06;
@@ -15,8 +16,11 @@ pub const LONGEST_S: u32 = 15_897_599;
 /// Jobs and what they ask for.
 #[derive(Debug, Clone, Copy)]
 pub struct Sum<'a> {
+    /// Name of the category.
     pub name: &'a str,
+    /// Jobs.
     pub jobs: f64,
+    /// GPU-seconds of the jobs.
     pub gpu_seconds: f64,
 }
 
@@ -27,9 +31,13 @@ const fn sum(name: &'static str, jobs: f64, gpu_seconds: f64) -> Sum<'static> {
 /// A GPU model: `demand_by_model.csv` (jobs, sum of GPUs, GPU-seconds).
 #[derive(Debug, Clone, Copy)]
 pub struct Model {
+    /// Name of the category.
     pub name: &'static str,
+    /// Jobs.
     pub jobs: f64,
+    /// GPUs of the jobs.
     pub gpus: f64,
+    /// GPU-seconds of the jobs.
     pub gpu_seconds: f64,
 }
 
@@ -46,6 +54,7 @@ pub const MODELS: [Model; 6] = [
     model("GPU-series-2", 30_397.0, 442_571.0, 10_358_767_882.5),
     model("A800-SXM4-80GB", 8_799.0, 53_961.0, 1_894_100_572.0),
 ];
+/// Index of the A100 in [`MODELS`].
 pub const A100: usize = 1;
 
 /// `job_type_summary.csv`.
@@ -157,9 +166,13 @@ pub const GAP_QUANTILES: [(f64, f64); 4] = [(0.5, 16.0), (0.9, 86.0), (0.95, 126
 /// Nodes of one shape.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
+    /// Index in [`MODELS`].
     pub model: usize,
+    /// GPUs of one node.
     pub gpus: u32,
+    /// vCPUs of one node.
     pub vcpus: u32,
+    /// Number of nodes.
     pub nodes: u32,
 }
 
@@ -191,10 +204,15 @@ pub const LOAD: [[f64; 2]; 6] = [[1.39, 1.94], [0.77, 1.46], [0.71, 3.53], [0.74
 /// One organization: a row of `org_by_gpu_seconds.csv` with its row of `org_model_mix_share.csv`.
 #[derive(Debug, Clone, Copy)]
 pub struct Tenant {
+    /// Number of the organization.
     pub id: u32,
+    /// Jobs.
     pub jobs: f64,
+    /// GPU-seconds of the jobs.
     pub gpu_seconds: f64,
+    /// GPUs of the jobs.
     pub gpus: f64,
+    /// Median runtime in seconds.
     pub median_duration_s: f64,
     /// Shares of its GPU-seconds by [`MODELS`].
     pub mix: [f64; 6],
@@ -228,7 +246,9 @@ fn numbers(table: &str) -> Vec<Vec<f64>> {
 /// The paper's table 3 and its table 5 (a): one class of the tasks of April to June 2024 on the A100 cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Table3 {
+    /// Name of the category.
     pub name: &'static str,
+    /// Jobs.
     pub jobs: f64,
     /// Percent of tasks whose pods ask for less than 1, 1, 2, 4, 8 GPUs.
     pub by_request: [f64; 5],
@@ -238,6 +258,7 @@ pub struct Table3 {
     pub mean_duration_s: f64,
 }
 
+/// Both classes of the paper's table 3.
 pub const TABLE_3: [Table3; 2] = [
     Table3 {
         name: "HP",
@@ -256,4 +277,5 @@ pub const TABLE_3: [Table3; 2] = [
 ];
 /// April to June.
 pub const TABLE_3_DAYS: f64 = 91.0;
+/// GPUs per pod, as classes.
 pub const REQUESTS: [&str; 5] = ["<1", "1", "2", "4", "8"];

@@ -29,7 +29,7 @@ fn assert_demand_is_plausible(made: &Made) {
 }
 
 #[test]
-fn five_weeks_have_the_published_shares_and_a_plausible_demand_whatever_the_seed() {
+fn five_weeks_have_the_published_shares_and_a_plausible_demand_with_any_seed() {
     for shares in [Shares::Trace, Shares::A100] {
         for seed in 1..=3 {
             let made = cluster(shares, 35, seed).make();

@@ -12,6 +12,7 @@ pub enum Domain {
 }
 
 impl Domain {
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Numa, Self::Socket, Self::NvlinkIsland];
 
     /// As it is written in requests and rows.
@@ -24,6 +25,7 @@ impl Domain {
         }
     }
 
+    /// Reads the text of `as_str`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|domain| domain.as_str() == text)
@@ -40,6 +42,7 @@ pub enum Strictness {
 }
 
 impl Strictness {
+    /// All values.
     pub const ALL: [Self; 2] = [Self::Guaranteed, Self::BestEffort];
 
     /// As it is written in requests and rows.
@@ -51,6 +54,7 @@ impl Strictness {
         }
     }
 
+    /// Reads the text of `as_str`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|strictness| strictness.as_str() == text)
@@ -60,7 +64,9 @@ impl Strictness {
 /// Where the GPUs of a pod are to lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Affinity {
+    /// Part of the node that has to hold all GPUs.
     pub domain: Domain,
+    /// Handling of a pod that does not fit into one domain.
     pub strictness: Strictness,
 }
 

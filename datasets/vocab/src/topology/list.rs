@@ -63,10 +63,12 @@ impl List {
         &self.0
     }
 
+    /// The numbers, in ascending order.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         self.0.iter().flat_map(|(first, last)| *first..=*last)
     }
 
+    /// Whether the list has no number.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

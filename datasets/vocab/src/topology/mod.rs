@@ -50,7 +50,9 @@ pub enum TopologyError {
 /// A NUMA node: its cores and GPUs reach each other and its memory without a detour.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NumaNode {
+    /// Number of the NUMA node.
     pub number: u16,
+    /// Socket of the NUMA node.
     pub socket: u16,
     /// One bit for each GPU, the first one lowest.
     pub gpus: u64,

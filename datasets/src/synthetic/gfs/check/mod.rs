@@ -36,6 +36,7 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// Name in the table.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,6 +47,7 @@ impl Measure {
         }
     }
 
+    /// Whether the measure is a share of a total.
     #[must_use]
     pub const fn is_share(self) -> bool {
         matches!(self, Self::Jobs | Self::GpuSeconds)
@@ -55,17 +57,22 @@ impl Measure {
 /// One figure, made and published.
 #[derive(Debug, Clone)]
 pub struct Row {
+    /// Marginal distribution of the row.
     pub marginal: &'static str,
+    /// Category of the marginal.
     pub category: String,
+    /// Measure of the figures.
     pub measure: Measure,
     /// `None` where nothing is published.
     pub published: Option<f64>,
+    /// Figure of the generated cluster.
     pub generated: f64,
     /// How far apart they may be; `None` where the row is only for information.
     pub tolerance: Option<f64>,
 }
 
 impl Row {
+    /// Generated minus published, where both exist.
     #[must_use]
     pub fn difference(&self) -> Option<f64> {
         self.published.map(|published| self.generated - published)

@@ -10,7 +10,7 @@ const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 /// Values in GPUs, the stronger the colour the larger; what was not measured stays empty.
 #[must_use]
-pub fn heat(values: &[[Option<f64>; 24]; 7], says: &str) -> Markup {
+pub fn heatmap(values: &[[Option<f64>; 24]; 7], says: &str) -> Markup {
     let most = values.iter().flatten().flatten().fold(0.0, |most: f64, value| most.max(*value));
     let (width, height) = (LEFT + 24.0 * CELL, TOP + 7.0 * CELL);
     html! {
