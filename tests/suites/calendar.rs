@@ -100,7 +100,7 @@ async fn a_users_calendar_is_learned_with_and_served_without_its_file(database: 
     let file = made.file("acme.ics", ics);
     let named = format!("weekdays+{file}");
     let ingested = made.ingest(&database, &["--calendar", &named, "--json"]);
-    assert!(ingested.stderr.contains("1 events with a time of day were left out"), "{}", ingested.stderr);
+    assert!(ingested.stderr.contains("skipped 1 events with a time of day"), "{}", ingested.stderr);
     assert_eq!(ingested.json()["own_calendar"]["days"], 1);
     std::fs::remove_file(file).unwrap();
     let trained = run(&database, "train", &["--horizon", "4h", "--model", "last-value", "--json"]).json();

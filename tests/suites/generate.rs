@@ -53,9 +53,9 @@ fn the_check_prints_published_beside_generated_and_refuses_what_it_cannot_compar
     assert!((gang["published"].as_f64().unwrap() - 0.0866 * 0.8386).abs() < 1e-5, "{gang}");
     assert!(gang["ok"].as_bool().unwrap() && gang["tolerance"].as_f64().unwrap() < 0.006, "{gang}");
     for (refused, why) in [
-        (vec!["--preset", "small"], "needs a preset that is calibrated"),
+        (vec!["--preset", "small"], "needs a calibrated preset"),
         (vec!["--preset", "gfs", "--days", "27"], "needs --days 28 or more"),
-        (vec!["--preset", "gfs", "--organizations", "12"], "compares all 84 organizations"),
+        (vec!["--preset", "gfs", "--organizations", "12"], "needs all 84 organizations"),
     ] {
         let ran = check(&refused);
         assert_eq!(ran.code, 2, "{ran:?}");

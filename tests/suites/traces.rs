@@ -45,7 +45,7 @@ fn philly_jobs_need_an_epoch_and_nodes_of_their_model() {
     let folder = tempfile::tempdir().unwrap();
     let without = ingest(&folder, &[]);
     assert_eq!(without.code, 2, "{without:?}");
-    assert!(without.stderr.contains("--format philly needs --epoch, the time from which it counts"), "{without:?}");
+    assert!(without.stderr.contains("--format philly needs --epoch: its time zero"), "{without:?}");
     let nodes = folder.path().join("nodes.csv");
     let other = ingest(&folder, &["--epoch", "2017-10-02T00:00:00Z", "--nodes", nodes.to_str().unwrap()]);
     assert_eq!(other.code, 3, "{other:?}");

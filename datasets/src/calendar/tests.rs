@@ -113,7 +113,7 @@ fn unknown_names_are_refused_with_what_there_is() {
         ("germany", "did you mean DE?"),
     ] {
         let fault = Calendar::parse("UTC", given).unwrap_err().to_string();
-        assert!(fault.contains("there are weekdays, CN, US, DE, GB, JP, IN") && fault.ends_with(hint), "{fault}");
+        assert!(fault.contains("expected weekdays, CN, US, DE, GB, JP, IN") && fault.ends_with(hint), "{fault}");
     }
     assert!(CalendarError::unknown("amce", &["acme".to_owned()]).to_string().ends_with("did you mean acme?"));
 }

@@ -109,7 +109,7 @@ mod tests {
                 "row 3: column date: \"2024-02-30\" is not a day of the years 1970 to 2199: write it as 2024-12-31",
             ),
             ("2024-1-1,off,x", "row 3: column date: \"2024-1-1\" is not a day"),
-            ("1969-12-31,off,x", "row 3: column date: \"1969-12-31\" is no day of the years 1970 to 2199"),
+            ("1969-12-31,off,x", "row 3: column date: \"1969-12-31\" is not a day of the years 1970 to 2199"),
             (
                 "2024-01-02,holiday,x",
                 "row 3: column kind: \"holiday\" is not a kind of day: write off, or work for a make-up working day",

@@ -71,7 +71,7 @@ mod tests {
         for (text, expected) in [
             ("model,load_s,load_large_s,save_s\nvgg16,-1,2,3\n", "phases.csv, row 2: column load_s"),
             ("model,load_s,load_large_s,save_s\na,1,86401,3\n", "row 2: column load_large_s: \"86401\" is not a"),
-            ("model,load_s,load_large_s,save_s\na,1,2,3\na,1,2,4\n", "row 3: column model: a is row 2 already"),
+            ("model,load_s,load_large_s,save_s\na,1,2,3\na,1,2,4\n", "row 3: column model: a is already in row 2"),
             ("model,load_s,save_s\na,1,2\n", "row 1: column load_large_s is missing"),
             ("model,load_s,load_large_s,save_s\n", "phases.csv: no rows"),
         ] {

@@ -103,7 +103,7 @@ async fn hours_of_a_real_prometheus_are_what_was_asked_for_with_its_gaps_and_aga
     assert_eq!(store.usage_version(&earth()).await.unwrap(), version);
     drop(prometheus);
     let gone = ingest(&database, &url, &[&CLASSES[..], &span].concat());
-    assert!(gone.code == 5 && gone.stderr.contains("is not to be had"), "{gone:?}");
+    assert!(gone.code == 5 && gone.stderr.contains("is not available"), "{gone:?}");
 }
 
 fn refusals(database: &TestDatabase, url: &str, span: &[&str]) {
@@ -122,7 +122,7 @@ fn refusals(database: &TestDatabase, url: &str, span: &[&str]) {
         (url, vec!["--query", "absent_metric"], 3, "% of the hours are missing"),
         (url, vec!["--query", "sum by (namespace) (kube_pod_info) * NaN", "--max-missing", "1"], 3, "has no sample"),
         (url, vec![CLASSES[0], "nobody", "--max-missing", "1"], 3, "has no sample of the demand"),
-        (url, vec![], 4, "name the priority classes whose pods are HP"),
+        (url, vec![], 4, "name the priority classes of HP pods"),
         (&with_user, vec!["--query", "up"], 4, "the URL holds a user or a password"),
     ] {
         let ran = ingest(database, url, &[&more[..], span].concat());

@@ -71,7 +71,7 @@ async fn what_may_pass_is_asked_for_again() {
 async fn what_does_not_pass_is_given_up_with_place_query_and_number_of_attempts() {
     let fake = Fake::start(|_, _| error(500, "internal", "the disk is full"));
     let fault = asked(&source(&fake.url, |_| ()), MAX_BYTES).await.unwrap_err();
-    let expected = "is not to be had: it answers 500, the disk is full, 4 times; asked for sum by (namespace) (gpus";
+    let expected = "is not available: it answers 500, the disk is full, 4 times; query: sum by (namespace) (gpus";
     assert!(fault.to_string().contains(expected) && fault.to_string().starts_with(&fake.url), "{fault}");
     assert_eq!((fault.kind(), fake.requests().len()), (Kind::Unavailable, 4));
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -88,9 +88,9 @@ async fn what_asking_again_does_not_change_is_refused_at_once() {
         (Turn::Answer(401, "", "no".to_owned()), Kind::Settings, "see token_file (--token-file)"),
         (Turn::Answer(403, "", "no".to_owned()), Kind::Settings, "see token_file (--token-file)"),
         (Turn::Answer(404, "", "no".to_owned()), Kind::Settings, "does it need a path, such as /prometheus?"),
-        (Turn::Answer(302, elsewhere, String::new()), Kind::Settings, "write that URL https://other/path"),
+        (Turn::Answer(302, elsewhere, String::new()), Kind::Settings, "use the URL https://other/path"),
         (Turn::Answer(418, "", String::new()), Kind::Settings, "no reason given"),
-        (ok("<html>log in</html>"), Kind::Settings, "is not that of a Prometheus"),
+        (ok("<html>log in</html>"), Kind::Settings, "not an answer of Prometheus"),
         (error(200, "bad_data", "strange"), Kind::Data, "strange"),
     ] {
         let fake = Fake::start(move |_, _| turn.clone());

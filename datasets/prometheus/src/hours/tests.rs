@@ -166,7 +166,7 @@ fn a_value_that_is_no_number_makes_its_time_unmeasured_for_its_pool_alone() {
          speech@A100 1 - 1
          text@H800 5 5 5
          vision@A100 9 - 2
-         gap A100 1..2 values that are no numbers",
+         gap A100 1..2 values that are not numbers",
     );
 }
 
@@ -211,11 +211,11 @@ fn a_part_that_was_not_answered_is_a_gap_with_its_reason() {
     collector.missed(span(1, 2), &Why::Warned("a store is down".to_owned()));
     collector.missed(span(2, 3), &Why::Failed("it answers 500".to_owned()));
     let hours = collector.finish(asked, &BTreeSet::new(), false);
-    let expected = "*@A100 1 - -\nvision@A100 1 - -\ngap all 1..2 answered in part: a store is down\ngap all 2..3 not answered: it answers 500";
+    let expected = "*@A100 1 - -\nvision@A100 1 - -\ngap all 1..2 partial answer: a store is down\ngap all 2..3 no answer: it answers 500";
     assert_eq!(shown(&hours, asked), expected);
     assert_eq!(hours.missing_hours, 2);
     let gap = hours.gaps[0].to_string();
-    assert_eq!(gap, "2023-11-15T01:00:00Z to 2023-11-15T02:00:00Z (1 h, answered in part: a store is down)");
+    assert_eq!(gap, "2023-11-15T01:00:00Z to 2023-11-15T02:00:00Z (1 h, partial answer: a store is down)");
 }
 
 #[test]
@@ -247,19 +247,19 @@ fn what_no_rows_can_be_made_of_is_refused_with_series_and_remedy() {
             "series {pod=\"a\"} has no label namespace: name another one with organization_label",
         ),
         (refused(&[("namespace", "")], one()), "series {namespace=\"\"} has no label namespace"),
-        (refused(&[("namespace", "*")], one()), "the organization * stands for the pool's own peak"),
+        (refused(&[("namespace", "*")], one()), "the organization * is reserved for the pool's own peak"),
         (refused(&[("namespace", " a")], one()), "the organization \" a\" begins or ends with a space"),
         (
             refused(&[("__name__", "gpu_seconds_total"), ("namespace", "a")], one()),
-            "gpu_seconds_total counts up and is no demand",
+            "gpu_seconds_total is a counter, not demand",
         ),
         (refused(&[("namespace", "a")], samples(0, "1 -2 1 1")), "at 2023-11-15T00:15:00Z: -2 GPUs is negative"),
-        (refused(&[("namespace", "a")], samples(0, "1 1e10 1 1")), "more than 1000000000 GPUs"),
-        (refused(&[("namespace", "a")], at(-900)), "which was not asked for, or twice"),
-        (refused(&[("namespace", "a")], at(3_600)), "which was not asked for, or twice"),
-        (refused(&[("namespace", "a")], at(7)), "which was not asked for, or twice"),
-        (refused(&[("namespace", "a")], [at(900), at(900)].concat()), "which was not asked for, or twice"),
-        (refused(&[("namespace", "a")], [at(1_800), at(900)].concat()), "which was not asked for, or twice"),
+        (refused(&[("namespace", "a")], samples(0, "1 1e10 1 1")), "the limit of 1000000000 GPUs"),
+        (refused(&[("namespace", "a")], at(-900)), "unexpected or repeated sample"),
+        (refused(&[("namespace", "a")], at(3_600)), "unexpected or repeated sample"),
+        (refused(&[("namespace", "a")], at(7)), "unexpected or repeated sample"),
+        (refused(&[("namespace", "a")], [at(900), at(900)].concat()), "unexpected or repeated sample"),
+        (refused(&[("namespace", "a")], [at(1_800), at(900)].concat()), "unexpected or repeated sample"),
     ] {
         assert!(fault.contains(expected), "{fault}, expected {expected}");
     }
@@ -282,5 +282,5 @@ fn a_series_without_a_model_is_refused_without_a_default() {
     let labels = Labels { fixed_model: None, ..of_labels() };
     let mut collector = Collector::new(&cluster, &labels, Rhythm { step_s: STEP_S, least_share: 0.5 });
     let fault = collector.take(span(0, 1), &answer(0, &[("vision", "1 1 1 1")]), None).unwrap_err();
-    assert!(fault.to_string().contains("names no GPU model (model): gpu_model, --gpu-model"), "{fault}");
+    assert!(fault.to_string().contains("has no GPU model (model): name it with gpu_model (--gpu-model)"), "{fault}");
 }

@@ -75,7 +75,7 @@ async fn what_is_too_much_at_once_is_asked_for_in_halves() {
     assert_eq!(demand(&reading), (0..10).map(|hour| (hour, hour as f64)).collect::<Vec<_>>());
     let never = Fake::start(|_, _| ok(" ".repeat(2_000_000)));
     let fault = read_hours(&never, 10).await.unwrap_err();
-    assert!(fault.to_string().contains("cannot answer even an hour of demand"), "{fault}");
+    assert!(fault.to_string().contains("cannot answer one hour of demand"), "{fault}");
     assert_eq!(fault.kind(), Kind::Data);
 }
 
@@ -89,7 +89,7 @@ async fn a_warning_makes_gaps_of_the_least_part_that_has_it() {
     let expected: Vec<_> = (0..18).map(|hour| (hour, hour as f64)).collect();
     assert_eq!(demand(&reading), expected);
     assert_eq!((reading.missing_hours, reading.hours, reading.gaps.len()), (6, 24, 1));
-    assert!(reading.may_pass && reading.gaps[0].to_string().contains("6 h, answered in part: a store is down"));
+    assert!(reading.may_pass && reading.gaps[0].to_string().contains("6 h, partial answer: a store is down"));
     let fault = reading.clone().with_at_most_missing(0.2).unwrap_err();
     assert!(fault.to_string().starts_with("25.0 % of the hours are missing, more than 20.0 %"), "{fault}");
     assert_eq!(fault.kind(), Kind::Unavailable, "the store may come back");
@@ -107,7 +107,7 @@ async fn one_part_that_is_not_answered_is_a_gap_and_two_in_a_row_are_no_source()
     };
     let one = read_hours(&down(5_000, 5_001), 15_000).await.unwrap();
     assert_eq!((one.missing_hours, one.gaps.len(), one.rows.len()), (5_000, 1, 20_000));
-    assert!(one.gaps[0].to_string().contains("not answered: http://127.0.0.1:"), "{}", one.gaps[0]);
+    assert!(one.gaps[0].to_string().contains("no answer: http://127.0.0.1:"), "{}", one.gaps[0]);
     let two = read_hours(&down(5_000, 15_000), 20_000).await.unwrap_err();
     assert_eq!(two.kind(), Kind::Unavailable);
     let first_of_all = down(0, 5_000);
@@ -120,5 +120,5 @@ async fn bad_data_are_refused_with_place_and_query() {
     let fake = Fake::start(|_, request| ok(matrix(&[("vision", &[(request.number("start"), "-1")])])));
     let fault = read_hours(&fake, 1).await.unwrap_err();
     assert_eq!(fault.kind(), Kind::Data);
-    assert!(fault.to_string().contains("-1 GPUs is negative; asked for demand"), "{fault}");
+    assert!(fault.to_string().contains("-1 GPUs is negative; query: demand"), "{fault}");
 }

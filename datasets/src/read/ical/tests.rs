@@ -103,8 +103,8 @@ fn what_is_not_understood_is_refused_with_its_line_and_a_remedy() {
         ("DTSTART:20230229", "line 3: DTSTART: \"20230229\" is not a day"),
         ("DTSTART:20240101|EXDATE:2024-01-01", "line 4: EXDATE: \"2024-01-01\" is not a day"),
         ("SUMMARY:x", "line 2: the event has no DTSTART"),
-        ("DTSTART:20240101|no colon", "line 4: \"no colon\" is no line of iCal"),
-        ("DTSTART:20240101|END:VJOURNAL", "line 4: \"END:VJOURNAL\" is no line of iCal"),
+        ("DTSTART:20240101|no colon", "line 4: \"no colon\" is not a line of iCal"),
+        ("DTSTART:20240101|END:VJOURNAL", "line 4: \"END:VJOURNAL\" is not a line of iCal"),
     ] {
         let fault = read(&[event]).unwrap_err();
         assert!(fault.starts_with(&format!("own.ics, {expected}")), "{fault}");
@@ -124,5 +124,5 @@ fn a_file_that_is_cut_off_is_refused() {
     let fault = days("own.ics".as_ref(), cut).unwrap_err().to_string();
     assert_eq!(fault, "own.ics, line 2: BEGIN:VEVENT has no END: the file is cut off");
     let page = days("own.ics".as_ref(), "<html>not found</html>").unwrap_err().to_string();
-    assert!(page.starts_with("own.ics, line 1: iCal begins with BEGIN:VCALENDAR"), "{page}");
+    assert!(page.starts_with("own.ics, line 1: not an iCal file"), "{page}");
 }
