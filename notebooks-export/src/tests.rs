@@ -167,7 +167,7 @@ fn what_cannot_be_compared_is_refused_rather_than_averaged() {
     let first = TWO.lines().next().unwrap();
     let doubled = refusal(&format!("{TWO}{first}\n"), None);
     assert!(doubled.contains("row 6: model m: the forecast of earth:V100:a"), "{doubled}");
-    assert!(doubled.contains("a second time, first in row 2: keep one"), "{doubled}");
+    assert!(doubled.contains("occurs twice, first in row 2: keep one"), "{doubled}");
     let other = refusal(&format!("{TWO}{}\n", first.replace(",m,", ",n,")), None);
     assert!(other.contains("model m has 4 rows and model n 1: compare models over the same hours"), "{other}");
     let contradicted = TWO.replace(",m,", ",n,").replacen(",8,5\n", ",8,6\n", 1);
@@ -177,7 +177,7 @@ fn what_cannot_be_compared_is_refused_rather_than_averaged() {
         "{contradicted}"
     );
     let empty = refusal(&TWO.replace(",5\n", ",0\n").replace(",8\n", ",0\n"), None);
-    assert!(empty.contains("all 4 rows lie in recording gaps"), "{empty}");
+    assert!(empty.contains("all 4 rows are in recording gaps"), "{empty}");
 }
 
 #[test]
