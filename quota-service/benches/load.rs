@@ -6,8 +6,8 @@
 
 mod served;
 
+use quota_service::AppState;
 use quota_service::args::Config;
-use quota_service::refresh::Service;
 use serde_json::{Value, json};
 use served::{PATH, answer, bare, ours, pool};
 use serving::listen::{ConnectionLimits, serve};
@@ -199,7 +199,7 @@ fn memory_mib() -> f64 {
 }
 
 /// Opens streams, and tells all of them a new quota.
-async fn new_quota(service: &Service, address: &str) -> Value {
+async fn new_quota(service: &AppState, address: &str) -> Value {
     let before_mib = memory_mib();
     let order = json!({ "what": "streams", "address": address });
     let (opened, wait) = tokio::sync::oneshot::channel();
@@ -215,7 +215,7 @@ async fn new_quota(service: &Service, address: &str) -> Value {
     let _ = wait.await;
     let open_mib = memory_mib();
     let published_us = now_us();
-    service.publish(vec![pool(answer(&service.clock, 64.0))]);
+    service.quotas.publish(vec![pool(answer(&service.core.clock, 64.0))]);
     let told = streaming.await.expect("it is waited for");
     let after = |field: &str| (told[field].as_u64().unwrap_or(0).saturating_sub(published_us)) as f64 / 1_000.0;
     let (median_ms, last_ms) = (after("median_us"), after("last_us"));

@@ -7,7 +7,7 @@
 use quota_service::args::Config;
 use quota_service::clock::Clock;
 use quota_service::http::router;
-use quota_service::refresh::Service;
+use quota_service::{AppState, Options};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -61,9 +61,9 @@ async fn serve(url: &str) -> SocketAddr {
             Node { id, pool: pool.clone(), gpus: 8, cpu_milli: None, memory_mib: None, drains: false, topology: None };
         store.put_node(&node).await.expect("a node is put");
     }
-    let service = Service::new(store, Clock::real(), Config::default());
-    service.look_at_leases().await.expect("the database answers");
-    service.read_tokens().await.expect("the database answers");
+    let service = AppState::new(Options::new(store, Clock::real(), Config::default()));
+    service.renewals.update_leases().await.expect("the database answers");
+    service.access.read_tokens().await.expect("the database answers");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move { axum::serve(listener, router(service, String::new)).await });

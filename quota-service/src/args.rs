@@ -3,12 +3,14 @@
 pub use crate::config::Config;
 
 use crate::access::command::RoleFlag;
+use crate::config::StartAt;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use command_line::{Common, ConfigCommand, GLOBAL};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Serve spot quotas over HTTP, with their reasons
 #[derive(Debug, Parser)]
@@ -225,26 +227,11 @@ pub struct Flags {
     listen: Option<SocketAddr>,
     /// Virtual clock: starts after the newest usage (latest), or at a time. Marked in every answer; nothing of what is
     /// computed is stored
-    #[arg(long, global = true, help_heading = GLOBAL, value_name = "latest|TIME", value_parser = as_of)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "latest|TIME", value_parser = StartAt::from_str)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    as_of: Option<String>,
+    as_of: Option<StartAt>,
     /// Seconds between two computations of the quotas
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     #[serde(skip_serializing_if = "Option::is_none")]
     refresh_s: Option<u64>,
 }
-
-/// What `--as-of` takes: `latest`, or a time within the years of the calendar.
-///
-/// # Errors
-/// It is neither.
-pub fn as_of(text: &str) -> Result<String, String> {
-    if text != LATEST {
-        let start = command_line::instant(text).map_err(|fault| format!("{fault}; or write {LATEST}"))?;
-        start.hour().map_err(|fault| fault.to_string())?;
-    }
-    Ok(text.to_owned())
-}
-
-/// The clock starts after the newest usage.
-pub const LATEST: &str = "latest";

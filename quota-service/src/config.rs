@@ -1,29 +1,25 @@
 //! The settings of the service.
 
 mod files;
+mod values;
 
-use crate::args::as_of;
-use crate::http::Limits;
+pub use values::{ClusterNames, FilePath, HostNames, LogFilter, LogFormat, OptionalUrl, StartAt};
+
 use crate::retention;
 use crate::retrain::{self, Period};
 use crate::trace;
 use command_line::BadValue;
 use serde::{Deserialize, Serialize};
 use serving::listen::ConnectionLimits;
-use serving::room::RoomLimits;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Store, StoreError};
-use tracing_subscriber::EnvFilter;
-use vocab::{ClusterName, NameError};
+use vocab::ClusterName;
 
 const LAST_HOUR_OF_DAY: u64 = 23;
-/// The formats of the log.
-const TEXT: &str = "text";
-const JSON: &str = "json";
 
 /// Settings of this program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,7 +28,7 @@ pub struct Config {
     pub database: String,
     pub listen: SocketAddr,
     /// `latest`, a time, or empty for the real clock.
-    pub as_of: String,
+    pub as_of: StartAt,
     /// 300 s, GFS table 4.
     pub refresh_s: u64,
     /// Reports renew the quotas of a cluster at most once in so many seconds; what of them lowers a quota does so at once.
@@ -79,20 +75,20 @@ pub struct Config {
     pub max_requests_per_s: u32,
     /// Names under which the service is reached, comma between them, beside those of the loopback and `listen`. Without tokens, or
     /// where there are names, other hosts are refused.
-    pub allowed_hosts: String,
+    pub allowed_hosts: HostNames,
     /// Certificate of the service (PEM); with it and a key, HTTPS is spoken, TLS 1.3, and nothing else.
-    pub tls_certificate_file: String,
-    pub tls_key_file: String,
+    pub tls_certificate_file: FilePath,
+    pub tls_key_file: FilePath,
     /// Certificates (PEM) of the authority whose certificates clients, other services among them, have to show; empty where
     /// they need none.
-    pub tls_client_ca_file: String,
+    pub tls_client_ca_file: FilePath,
     /// File in which the last quotas are kept: they are answered, at their age, where the service starts and its database does
     /// not. Empty for none: then the service ends with exit code 5.
-    pub fallback_file: String,
+    pub fallback_file: FilePath,
     /// Name of this service among those on the same database, which no other one that runs has; empty for HOST:PORT.
     pub replica: String,
     /// Where other services on the same database reach this one, `http://HOST:PORT`; empty for the address that it listens on.
-    pub advertise: String,
+    pub advertise: OptionalUrl,
     /// Seconds after which the pools of a service that gives no sign of life are written for by another one.
     pub lease_s: u64,
     /// Reported states and outcomes from further ahead of the clock of this service are refused. 300 s: more is a clock that nobody
@@ -100,7 +96,7 @@ pub struct Config {
     pub clock_skew_s: u32,
     /// Clusters that this service writes for, comma between them; empty for all. Others are read, and what is decided about them is
     /// forwarded: services on one database may share the clusters among them.
-    pub own_clusters: String,
+    pub own_clusters: ClusterNames,
     /// After so long the service has ended once it was told to stop, whatever runs; at least 3 s, of which the last 2 are not
     /// for requests.
     pub shutdown_grace_s: u64,
@@ -114,42 +110,39 @@ pub struct Config {
     pub database_silence_ms: u64,
     /// How often each cluster is trained again: `never`, `daily` or `weekly`; with the last two also when its forecasts
     /// drift, at most once a day.
-    pub retrain: String,
+    pub retrain: Period,
     /// Hour of the cluster's local day at which training begins, 0 to 23.
     pub retrain_at: u64,
     /// A training that takes longer is ended.
     pub retrain_limit_s: u64,
     /// Path of the program `train`; empty for the one beside this program.
-    pub train_program: String,
+    pub train_program: FilePath,
     /// File that names the Prometheus of each cluster whose usage is read out of one; empty for none.
-    pub prometheus_file: String,
+    pub prometheus_file: FilePath,
     /// Facts of a pool after which its state is stored whole and its journal cut.
     pub snapshot_facts: u64,
     /// Where events of pools go, `http://HOST:PORT/PATH` or `https://HOST:PORT/PATH`; empty for nowhere.
-    pub webhook_url: String,
+    pub webhook_url: OptionalUrl,
     /// File with the secret that signs them.
-    pub webhook_secret_file: String,
+    pub webhook_secret_file: FilePath,
     /// Certificates (PEM) of the authority of an https webhook; empty for those that the machine trusts.
-    pub webhook_authorities_file: String,
+    pub webhook_authorities_file: FilePath,
     /// Table of what GPUs and sockets draw, `model,idle_w,full_w,cores`, beside the models that are known; empty for none.
-    pub power_file: String,
+    pub power_file: FilePath,
     /// Collector of traces (OTLP over HTTP), `http://HOST:PORT`; empty for none.
-    pub otlp_endpoint: String,
+    pub otlp_endpoint: OptionalUrl,
     /// Share of the requests without a trace of their caller's, and of the renewals and trainings, that are traced, 0 to 1.
     /// All: quotas, which are most of what is asked, have no spans.
     pub trace_sample_ratio: f64,
     /// How lines of the log are written: `text` or `json`.
-    pub log_format: String,
+    pub log_format: LogFormat,
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
-    pub log: String,
+    pub log: LogFilter,
 }
 
 impl command_line::Config for Config {
     fn check(&self) -> Result<(), BadValue> {
         store::check_url(&self.database).map_err(|fault| BadValue::new("database", fault))?;
-        if !self.as_of.is_empty() {
-            as_of(&self.as_of).map_err(|fault| BadValue::new("as_of", format!("{:?}: {fault}", self.as_of)))?;
-        }
         let positive = [
             ("refresh_s", self.refresh_s),
             ("report_refresh_s", self.report_refresh_s),
@@ -183,10 +176,7 @@ impl command_line::Config for Config {
         self.check_replica()?;
         self.check_retraining()?;
         self.check_webhook()?;
-        self.check_observed()?;
-        EnvFilter::try_new(&self.log)
-            .map(drop)
-            .map_err(|fault| BadValue::new("log", format!("{:?}: {fault}", self.log)))
+        self.check_observed()
     }
 }
 
@@ -215,11 +205,9 @@ impl Config {
     }
 
     /// The clusters that this service writes for; empty for all.
-    ///
-    /// # Errors
-    /// One of them is no name of a cluster.
-    pub fn own_clusters(&self) -> Result<BTreeSet<ClusterName>, NameError> {
-        self.own_clusters.split(',').map(str::trim).filter(|name| !name.is_empty()).map(ClusterName::parse).collect()
+    #[must_use]
+    pub fn own_clusters(&self) -> BTreeSet<ClusterName> {
+        self.own_clusters.0.clone()
     }
 
     /// The name of this service among those on its database: of a machine and a port there is one that runs.
@@ -241,23 +229,9 @@ impl Config {
     pub fn advertised(&self, address: SocketAddr) -> String {
         match (self.advertise.as_str(), address.ip().is_unspecified()) {
             ("", true) => String::new(),
-            ("", false) if self.tls_certificate_file.is_empty() => format!("http://{address}"),
+            ("", false) if self.tls_certificate_file.is_none() => format!("http://{address}"),
             ("", false) => format!("https://{address}"),
-            (told, _) => told.trim_end_matches('/').to_owned(),
-        }
-    }
-
-    /// What the HTTP interface takes on at once.
-    #[must_use]
-    pub const fn limits(&self) -> Limits {
-        Limits {
-            writes: self.max_writes,
-            reads: self.max_reads,
-            streams: self.max_streams,
-            request: Duration::from_secs(self.request_limit_s),
-            rate: self.max_requests_per_s,
-            room: RoomLimits { bytes: self.max_transit_bytes, bytes_of_client: self.max_transit_bytes_per_client },
-            body_bytes: self.max_body_bytes,
+            (set, _) => set.trim_end_matches('/').to_owned(),
         }
     }
 
@@ -266,7 +240,7 @@ impl Config {
     /// # Errors
     /// Its folder is missing.
     pub fn check_fallback(&self) -> Result<(), String> {
-        match Path::new(&self.fallback_file).parent() {
+        match self.fallback_file.get().and_then(Path::parent) {
             Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
                 Err(format!("{}: the folder {} is missing: make it", self.fallback_file, folder.display()))
             }
@@ -278,33 +252,26 @@ impl Config {
         if self.replica.chars().count() > 200 || self.replica.chars().any(char::is_control) {
             return Err(BadValue::new("replica", "write at most 200 characters on one line"));
         }
-        self.own_clusters().map_err(|fault| BadValue::new("own_clusters", fault))?;
-        if self.advertise.is_empty() {
-            return Ok(());
+        let Some(uri) = self.advertise.get() else { return Ok(()) };
+        let refused = |why: &str| Err(BadValue::new("advertise", format!("{:?}: {why}", self.advertise.as_str())));
+        if uri.host().is_none() || uri.path() != "/" {
+            return refused("write http://HOST:PORT");
         }
-        let refused = |why: &str| Err(BadValue::new("advertise", format!("{:?}: {why}", self.advertise)));
-        match self.advertise.parse::<axum::http::Uri>() {
-            Ok(uri) if uri.host().is_none() || uri.path() != "/" => refused("write http://HOST:PORT"),
-            Ok(uri) => match uri.scheme_str() {
-                Some("http") => Ok(()),
-                Some("https") if !self.tls_certificate_file.is_empty() => Ok(()),
-                Some("https") => refused("there is no tls_certificate_file: write http://HOST:PORT"),
-                _ => refused("write http://HOST:PORT"),
-            },
-            Err(fault) => refused(&fault.to_string()),
+        match uri.scheme_str() {
+            Some("http") => Ok(()),
+            Some("https") if !self.tls_certificate_file.is_none() => Ok(()),
+            Some("https") => refused("there is no tls_certificate_file: write http://HOST:PORT"),
+            _ => refused("write http://HOST:PORT"),
         }
     }
 
     fn check_observed(&self) -> Result<(), BadValue> {
-        if !self.otlp_endpoint.is_empty() {
-            trace::check_endpoint(&self.otlp_endpoint).map_err(|why| BadValue::new("otlp_endpoint", why))?;
+        if self.otlp_endpoint.get().is_some() {
+            trace::check_endpoint(self.otlp_endpoint.as_str()).map_err(|why| BadValue::new("otlp_endpoint", why))?;
         }
         let ratio = self.trace_sample_ratio;
         if !(0.0..=1.0).contains(&ratio) {
             return Err(BadValue::new("trace_sample_ratio", format!("{ratio} is no share: write 0 to 1")));
-        }
-        if ![TEXT, JSON].contains(&self.log_format.as_str()) {
-            return Err(BadValue::new("log_format", format!("{:?}: write {TEXT} or {JSON}", self.log_format)));
         }
         Ok(())
     }
@@ -312,20 +279,19 @@ impl Config {
     /// Whether each line of the log is an object of JSON.
     #[must_use]
     pub fn logs_json(&self) -> bool {
-        self.log_format == JSON
+        self.log_format == LogFormat::Json
     }
 
     /// The program is looked for only where it would be started.
     fn check_retraining(&self) -> Result<(), BadValue> {
-        let period = Period::parse(&self.retrain).map_err(|fault| BadValue::new("retrain", fault))?;
         if self.retrain_at > LAST_HOUR_OF_DAY {
             let why = format!("{} is no hour of a day: write 0 to {LAST_HOUR_OF_DAY}", self.retrain_at);
             return Err(BadValue::new("retrain_at", why));
         }
-        if period == Period::Never || !self.as_of.is_empty() {
+        if self.retrain == Period::Never || !self.as_of.is_real() {
             return Ok(());
         }
-        retrain::program(&self.train_program).map(drop).map_err(|why| BadValue::new("train_program", why))
+        retrain::program(self.train_program.get()).map(drop).map_err(|why| BadValue::new("train_program", why))
     }
 }
 
@@ -334,7 +300,7 @@ impl Default for Config {
         Self {
             database: "sqlite://headroom.db".to_owned(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8_080)),
-            as_of: String::new(),
+            as_of: StartAt::default(),
             refresh_s: 300,
             report_refresh_s: 30,
             explanation_s: 3_600,
@@ -357,34 +323,34 @@ impl Default for Config {
             max_transit_bytes_per_client: 64 * 1_024 * 1_024,
             write_timeout_s: 30,
             max_requests_per_s: 0,
-            allowed_hosts: String::new(),
-            tls_certificate_file: String::new(),
-            tls_key_file: String::new(),
-            tls_client_ca_file: String::new(),
-            fallback_file: String::new(),
+            allowed_hosts: HostNames::default(),
+            tls_certificate_file: FilePath::default(),
+            tls_key_file: FilePath::default(),
+            tls_client_ca_file: FilePath::default(),
+            fallback_file: FilePath::default(),
             replica: String::new(),
-            advertise: String::new(),
+            advertise: OptionalUrl::default(),
             lease_s: 5,
             clock_skew_s: 300,
-            own_clusters: String::new(),
+            own_clusters: ClusterNames::default(),
             shutdown_grace_s: 10,
             write_proof_s: 5,
             statement_timeout_s: 20,
             database_silence_ms: 1_200,
-            retrain: "never".to_owned(),
+            retrain: Period::Never,
             retrain_at: 3,
             retrain_limit_s: 6 * 3_600,
-            train_program: String::new(),
-            prometheus_file: String::new(),
+            train_program: FilePath::default(),
+            prometheus_file: FilePath::default(),
             snapshot_facts: 10_000,
-            webhook_url: String::new(),
-            webhook_secret_file: String::new(),
-            webhook_authorities_file: String::new(),
-            power_file: String::new(),
-            otlp_endpoint: String::new(),
+            webhook_url: OptionalUrl::default(),
+            webhook_secret_file: FilePath::default(),
+            webhook_authorities_file: FilePath::default(),
+            power_file: FilePath::default(),
+            otlp_endpoint: OptionalUrl::default(),
             trace_sample_ratio: 1.0,
-            log_format: TEXT.to_owned(),
-            log: "info".to_owned(),
+            log_format: LogFormat::Text,
+            log: LogFilter::default(),
         }
     }
 }

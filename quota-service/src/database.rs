@@ -4,8 +4,8 @@ use crate::access::command::failed;
 use crate::args::{DatabaseCommand, RetainFlags};
 use crate::clock::Clock;
 use crate::engine::rebuild;
-use crate::refresh::settings;
 use crate::retention::{self, Kind};
+use crate::settings;
 use command_line::{Exit, Failure, print_json, say};
 use serde_json::json;
 use std::path::Path;
@@ -91,7 +91,7 @@ async fn restore(database: &str, file: &Path, json: bool) -> Result<(), Failure>
     let placed = store.placed_pools().await.map_err(failed)?;
     for pool in &placed {
         let journal = store.open_journal(&pool.pool).await.map_err(failed)?;
-        let placement = settings(store.as_ref(), &pool.pool).await.map_err(failed)?.placement;
+        let placement = settings::load(store.as_ref(), &pool.pool).await.map_err(failed)?.placement;
         let (pool, ..) = rebuild(&journal, placement.policy(), placement.rules()).map_err(failed)?;
         tasks += pool.snapshot().running.len();
     }

@@ -1,8 +1,8 @@
 //! Whether the database is there and takes writes, as known from a moment ago: what `/readyz` answers, and why a request that
 //! waits for a database that is gone is answered at once.
 
+use crate::core::Core;
 use crate::metrics;
-use crate::refresh::Service;
 use arc_swap::ArcSwapOption;
 use serving::standing::Standing;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -105,16 +105,16 @@ impl Prover {
     ///
     /// # Errors
     /// [`StoreError::Lost`]: the file of the database is not the one that was opened, and the service has to end.
-    pub async fn prove(&mut self, service: &Service) -> Result<(), StoreError> {
+    pub async fn prove(&mut self, core: &Core, health: &Health) -> Result<(), StoreError> {
         let late = || StoreError::Busy { reason: format!("no write in {} s", PROVES_WITHIN.as_secs()) };
-        let proved = tokio::time::timeout(PROVES_WITHIN, self.proof(service)).await.unwrap_or_else(|_| Err(late()));
+        let proved = tokio::time::timeout(PROVES_WITHIN, self.proof(core)).await.unwrap_or_else(|_| Err(late()));
         if proved.is_ok() {
             self.proved_at = Instant::now();
         } else if matches!(proved, Err(StoreError::Busy { .. })) && self.proved_at.elapsed() < PROOF_STANDS {
             return Ok(());
         }
         metrics::database_takes_writes(proved.is_ok());
-        service.health.refuses.store(proved.as_ref().err().map(|fault| Arc::new(shown(fault))));
+        health.refuses.store(proved.as_ref().err().map(|fault| Arc::new(shown(fault))));
         self.standing.note(
             "",
             &proved,
@@ -128,15 +128,15 @@ impl Prover {
     }
 
     /// A service that follows takes the proofs of the others, as long as there are new ones: on SQLite each write locks the file.
-    async fn proof(&mut self, service: &Service) -> Result<(), StoreError> {
-        let follows = service.leases.follows() && service.leases.led_clusters().is_empty();
+    async fn proof(&mut self, core: &Core) -> Result<(), StoreError> {
+        let follows = core.leases.follows() && core.leases.led_clusters().is_empty();
         if follows {
-            let proofs = service.store.proved_writes().await?;
+            let proofs = core.store.proved_writes().await?;
             if self.seen.replace(proofs).is_some_and(|seen| seen != proofs) {
                 return Ok(());
             }
         }
-        self.seen = Some(service.store.prove_write().await?);
+        self.seen = Some(core.store.prove_write().await?);
         Ok(())
     }
 }
@@ -151,37 +151,37 @@ fn shown(fault: &StoreError) -> String {
 }
 
 /// Proves a write every `write_proof_s`. Returns once the service has to end: its database is lost.
-pub async fn prove(service: Arc<Service>) -> StoreError {
-    if service.clock.is_virtual() {
+pub async fn prove(core: Arc<Core>, health: Arc<Health>) -> StoreError {
+    if core.clock.is_virtual() {
         // Nothing is stored.
         std::future::pending::<()>().await;
     }
     let mut prover = Prover::default();
-    let mut regular = tokio::time::interval(Duration::from_secs(service.config.write_proof_s));
+    let mut regular = tokio::time::interval(Duration::from_secs(core.config.write_proof_s));
     regular.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         regular.tick().await;
-        if let Err(lost) = prover.prove(&service).await {
+        if let Err(lost) = prover.prove(&core, &health).await {
             return lost;
         }
     }
 }
 
 /// Asks the server of the database, on a connection of its own, whether it is there. Never returns. A file is always there.
-pub async fn pulse(service: Arc<Service>) {
-    if service.store.backend() == Backend::Sqlite {
+pub async fn pulse(core: Arc<Core>, health: Arc<Health>) {
+    if core.store.backend() == Backend::Sqlite {
         std::future::pending::<()>().await;
     }
-    let limit = Duration::from_millis(service.config.database_silence_ms);
+    let limit = Duration::from_millis(core.config.database_silence_ms);
     let silent = format!("it says nothing for {} ms", limit.as_millis());
     loop {
-        let gone = match tokio::time::timeout(limit, service.store.ping()).await {
+        let gone = match tokio::time::timeout(limit, core.store.ping()).await {
             Ok(Err(StoreError::Unavailable { reason })) => Some(reason),
             // It answers, if only to refuse.
             Ok(_) => None,
             Err(_) => Some(silent.clone()),
         };
-        service.health.note_gone(gone);
+        health.note_gone(gone);
         tokio::time::sleep(PULSE_EVERY).await;
     }
 }

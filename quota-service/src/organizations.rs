@@ -1,6 +1,6 @@
 //! How many organizations reports of usage may bring: every one of them is forecast, scored and kept at each issue hour.
 
-use crate::args::Config;
+use crate::config::Config;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Store, StoreError};
 use vocab::{ClusterName, SeriesId, UsageRow};

@@ -2,8 +2,8 @@
 //! does; the decision is stored with its audit record, and holds until an admin changes it.
 
 use crate::access::Caller;
-use crate::engine::{Ask, EngineError};
-use crate::refresh::Service;
+use crate::core::Core;
+use crate::engine::{Engine, EngineError, Order};
 use serde_json::{Value, json};
 use store::{AuditRecord, PoolPlacement};
 use vocab::{PlacedBy, PoolId, UnixSeconds};
@@ -56,14 +56,19 @@ pub fn by_journal(pool: &PoolId, now: UnixSeconds) -> AuditRecord {
 ///
 /// # Errors
 /// The database does not answer, or another service writes for the cluster.
-pub async fn decide(service: &Service, who: &Caller, decision: Decision<'_>) -> Result<PlacedBy, EngineError> {
-    let audit = decision.audit(&who.name, who.token_id.clone(), service.clock.now());
-    let placement = service.store.decide_placement(decision.pool, decision.after, &audit).await?;
+pub async fn decide(
+    core: &Core,
+    engine: &Engine,
+    who: &Caller,
+    decision: Decision<'_>,
+) -> Result<PlacedBy, EngineError> {
+    let audit = decision.audit(&who.name, who.token_id.clone(), core.clock.now());
+    let placement = core.store.decide_placement(decision.pool, decision.after, &audit).await?;
     let (side, pool) = (placement.placed_by, decision.pool);
     if side == decision.after {
         tracing::info!(%pool, placed_by = side.as_str(), reason = decision.reason, "placed_by of the pool is decided");
     }
-    service.engine.ask_if_running(pool, Ask::PlacedBy(Some(placement))).await?;
+    engine.ask_if_running(pool, Order::PlacedBy(Some(placement))).await?;
     Ok(side)
 }
 
@@ -71,8 +76,8 @@ pub async fn decide(service: &Service, who: &Caller, decision: Decision<'_>) -> 
 ///
 /// # Errors
 /// Tasks of the pool wait or run, or the database does not answer.
-pub async fn switch(service: &Service, pool: &PoolId, placement: Option<PoolPlacement>) -> Result<(), EngineError> {
-    match service.engine.ask(pool, Ask::PlacedBy(placement)).await {
+pub async fn switch(engine: &Engine, pool: &PoolId, placement: Option<PoolPlacement>) -> Result<(), EngineError> {
+    match engine.ask(pool, Order::PlacedBy(placement)).await {
         // No writer, no open task. Under a virtual clock there is none.
         Ok(_) | Err(EngineError::UnknownPool | EngineError::Virtual) => Ok(()),
         Err(fault) => Err(fault),

@@ -1,12 +1,12 @@
 //! What was promised, and what became of it: `GET /v1/promises`, `quota-service promises` and metrics.
 
-mod kept;
+pub mod kept;
 mod show;
 mod watch;
 
 pub use kept::Lately;
 pub use show::show;
-pub use watch::{KeptByPool, look, run};
+pub use watch::{look, run};
 
 use crate::published::PublishedPool;
 use forecaster::watched::{Extreme, Fared, Served};

@@ -1,7 +1,7 @@
 //! What is forgotten, and when: by the service that writes for the first cluster, each hour, and by `database retain`.
 
 use crate::config::Config;
-use crate::refresh::Service;
+use crate::core::Core;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AuditOf, Size, Store, StoreError};
@@ -92,14 +92,14 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// Looks each hour, and first when this service begins to write. Ends when the service is told to stop; at once under a virtual
 /// clock, which stores nothing.
-pub async fn run(service: Arc<Service>) {
-    if service.clock.is_virtual() {
+pub async fn run(core: Arc<Core>) {
+    if core.clock.is_virtual() {
         return;
     }
-    let mut stop = service.stopping.subscribe();
+    let mut stop = core.stopping.subscribe();
     loop {
         let looked = tokio::select! {
-            looked = look(&service) => looked,
+            looked = look(&core) => looked,
             _ = stop.wait_for(|stopped| *stopped) => return,
         };
         let rest = match looked {
@@ -122,11 +122,11 @@ pub async fn run(service: Arc<Service>) {
 ///
 /// # Errors
 /// The database does not answer.
-pub async fn look(service: &Service) -> Result<bool, StoreError> {
-    let clusters = service.store.clusters().await?;
-    let Some(led) = clusters.first().and_then(|cluster| service.leases.led(&cluster.name)) else { return Ok(false) };
-    let (held, now) = (led.store.as_ref(), service.clock.now());
-    for (kind, days) in of(&service.config) {
+pub async fn look(core: &Core) -> Result<bool, StoreError> {
+    let clusters = core.store.clusters().await?;
+    let Some(led) = clusters.first().and_then(|cluster| core.leases.led(&cluster.name)) else { return Ok(false) };
+    let (held, now) = (led.store.as_ref(), core.clock.now());
+    for (kind, days) in of(&core.config) {
         let rows = kind.forget(held, before(now, days)).await?;
         if rows > 0 {
             tracing::info!(kind = kind.as_str(), days, rows, "what is old was forgotten");

@@ -1,9 +1,11 @@
 //! Start, listen, stop.
 
-use crate::args::{Config, LATEST, as_of};
 use crate::clock::Clock;
+use crate::config::Config;
+use crate::config::StartAt;
 use crate::error::ServiceError;
-use crate::refresh::{self, Service};
+use crate::refresh;
+use crate::state::{AppState, Options};
 use crate::trace::{self, Traces};
 use crate::{health, http, metrics, promises, retention, retrain, source, wait};
 use command_line::{colours, say};
@@ -20,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, fmt};
+use tracing_subscriber::{Layer, fmt};
 use vocab::UnixSeconds;
 
 /// Runs the service until it is told to stop (SIGINT or SIGTERM). The programs that it starts read the same settings file.
@@ -42,21 +44,21 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         _ = told.wait_for(|stops| *stops) => return Ok(()),
     };
     // 2. Answer.
-    let service = started.service.clone();
-    let router = http::router(service.clone(), move || render.render());
-    let (mut stop, stopping) = (service.stopping.subscribe(), service.clone());
+    let state = started.state.clone();
+    let router = http::router(state.clone(), move || render.render());
+    let (mut stop, core) = (state.core.stopping.subscribe(), state.core.clone());
     tokio::spawn(async move {
         let _ = told.wait_for(|stops| *stops).await;
-        stopping.stopping.send_replace(true);
+        core.stopping.send_replace(true);
     });
-    let limits = service.config.connection_limits();
+    let limits = state.core.config.connection_limits();
     let server = listen::serve(started.listener, started.tls, router, limits, stop.clone());
     // 3. Stop: no new connections, open requests may end, then the rest is cut.
     tokio::select! {
         () = async {
             server.await;
             // Those too whose clients have hung up.
-            service.writes.ended().await;
+            state.access.writes.ended().await;
         } => {}
         () = async {
             let _ = stop.wait_for(|stopped| *stopped).await;
@@ -67,7 +69,7 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         // What it would go on to answer is in no file any more.
         lost = &mut started.working.proving => return Err(lost.map_or(ServiceError::NotRenewing, ServiceError::Store)),
     }
-    started.working.end(&service).await;
+    started.working.end(&state).await;
     if let Some(traces) = traces {
         traces.end().await;
     }
@@ -99,7 +101,7 @@ impl Grace {
 
 /// A service that listens.
 struct Started {
-    service: Arc<Service>,
+    state: AppState,
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
     working: Working,
@@ -119,24 +121,24 @@ async fn start(
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
     config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
-    let service = Service::with_webhook(store, clock, config, webhook);
+    let state = AppState::new(Options::new(store, clock, config).webhook(webhook));
     if let Some(tls) = &tls {
         tokio::spawn(tls::watch(tls.clone(), reloads()));
-        service.secured(tls.clone());
+        state.core.set_tls(tls.clone());
     }
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
-    refresh::restore(&service).await?;
+    refresh::restore(&state.quotas).await?;
     let is_told = bound.is_some();
     let listener = bound.map_or_else(|| bind(address), Ok)?;
     let listener = TcpListener::from_std(listener).map_err(|fault| ServiceError::Bind(address, fault))?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
-    let working = begin(&service, address, settings_file).await?;
+    let working = begin(&state, address, settings_file).await?;
     // 3. Listen.
     if !is_told {
-        let as_of = service.clock.is_virtual().then(|| service.clock.now().to_string());
+        let as_of = state.core.clock.is_virtual().then(|| state.core.clock.now().to_string());
         announce(address, as_of, tls.is_some(), json);
     }
-    Ok(Some(Started { service, listener, tls, working }))
+    Ok(Some(Started { state, listener, tls, working }))
 }
 
 /// Opens the database; where it is not there, the last quotas are answered until it is, if there is a file of them. With the
@@ -151,7 +153,7 @@ async fn open(
         Ok(store) => return Ok(Some((store, None))),
         Err(fault) => fault,
     };
-    if !fault.is_retryable() || config.fallback_file.is_empty() || !config.as_of.is_empty() {
+    if !fault.is_retryable() || config.fallback_file.is_none() || !config.as_of.is_real() {
         return Err(fault.into());
     }
     let listener = bind(config.listen)?;
@@ -178,37 +180,33 @@ struct Working {
 }
 
 /// Reads who may ask, takes the leases that are free, and begins to work.
-async fn begin(
-    service: &Arc<Service>,
-    address: SocketAddr,
-    settings_file: Option<PathBuf>,
-) -> Result<Working, ServiceError> {
-    if service.read_tokens().await? == 0 && !address.ip().is_loopback() {
+async fn begin(state: &AppState, address: SocketAddr, settings_file: Option<PathBuf>) -> Result<Working, ServiceError> {
+    if state.access.read_tokens().await? == 0 && !address.ip().is_loopback() {
         return Err(ServiceError::NoTokens(address));
     }
-    service.leases.reached_at(service.config.advertised(address));
-    service.look_at_leases().await?;
-    let sources = service.config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
-    let file = &service.config.fallback_file;
-    if !file.is_empty() && !service.clock.is_virtual() {
-        tokio::spawn(refresh::fallback::keep(service.clone(), PathBuf::from(file)));
+    state.core.leases.reached_at(state.core.config.advertised(address));
+    state.renewals.update_leases().await?;
+    let sources = state.core.config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
+    let file = state.core.config.fallback_file.get().filter(|_| !state.core.clock.is_virtual());
+    if let Some(file) = file {
+        tokio::spawn(refresh::fallback::keep(state.quotas.clone(), state.access.clone(), file.to_path_buf()));
     }
     Ok(Working {
-        watching: tokio::spawn(refresh::watch(service.clone())),
-        pulse: tokio::spawn(health::pulse(service.clone())),
-        proving: tokio::spawn(health::prove(service.clone())),
-        renewing: tokio::spawn(refresh::run(service.clone())),
-        retraining: tokio::spawn(retrain::run(service.clone(), settings_file)),
-        feeding: tokio::spawn(source::run(service.clone(), sources)),
-        retaining: tokio::spawn(retention::run(service.clone())),
-        keeping: tokio::spawn(promises::run(service.clone())),
+        watching: tokio::spawn(refresh::watch(state.renewals.clone(), state.access.clone())),
+        pulse: tokio::spawn(health::pulse(state.core.clone(), state.health.clone())),
+        proving: tokio::spawn(health::prove(state.core.clone(), state.health.clone())),
+        renewing: tokio::spawn(refresh::run(state.renewals.clone())),
+        retraining: tokio::spawn(retrain::run(state.renewals.clone(), settings_file)),
+        feeding: tokio::spawn(source::run(state.renewals.clone(), sources)),
+        retaining: tokio::spawn(retention::run(state.core.clone())),
+        keeping: tokio::spawn(promises::run(state.quotas.clone())),
     })
 }
 
 impl Working {
     /// Ends it, and leaves the clusters to other services. What does not end is left: its writes are refused once another
     /// service has taken over.
-    async fn end(self, service: &Service) {
+    async fn end(self, state: &AppState) {
         let part = ENDS_WITHIN / 4;
         let Self { watching, pulse, proving, renewing, retraining, feeding, retaining, keeping } = self;
         keeping.abort();
@@ -222,10 +220,10 @@ impl Working {
         ended("what renews, reads usage and deletes what is old", part, ending).await;
         giving_up.abort();
         giving_up_retention.abort();
-        ended("what places tasks", part, service.engine.stop()).await;
-        ended("giving leases back", part, service.leases.release(service.store.as_ref())).await;
+        ended("what places tasks", part, state.engine.stop()).await;
+        ended("giving leases back", part, state.core.leases.release(state.core.store.as_ref())).await;
         // A training that is under way ends with the service. One that broke off has nothing more to end.
-        let rest = async { (retraining.await, service.store.close().await) };
+        let rest = async { (retraining.await, state.core.store.close().await) };
         ended("the training and the database", part, rest).await;
     }
 }
@@ -239,7 +237,7 @@ async fn ended<T>(what: &str, within: Duration, end: impl Future<Output = T>) {
 
 fn start_log(config: &Config, traces: Option<&Traces>) -> Result<(), ServiceError> {
     let bad = |fault: &dyn std::fmt::Display| ServiceError::Log { detail: fault.to_string() };
-    let filter = EnvFilter::try_new(&config.log).map_err(|fault| bad(&fault))?;
+    let filter = config.log.filter();
     // Spans go to the collector, and make no line of the log longer.
     let no_spans = format!("{}=off", trace::TARGET).parse().map_err(|fault| bad(&fault))?;
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours() && !config.logs_json());
@@ -255,15 +253,11 @@ fn start_log(config: &Config, traces: Option<&Traces>) -> Result<(), ServiceErro
 
 /// The real clock, or the virtual one of `as_of`.
 pub(crate) async fn clock(config: &Config, store: &dyn Store) -> Result<Clock, ServiceError> {
-    match config.as_of.as_str() {
-        "" => Ok(Clock::real()),
-        LATEST => Ok(Clock::starting_at(after_newest_usage(store).await?)),
-        text => {
-            let refused = |detail| ServiceError::AsOf { detail };
-            let start = as_of(text).and_then(|text| command_line::instant(&text)).map_err(refused)?;
-            Ok(Clock::starting_at(start))
-        }
-    }
+    Ok(match config.as_of {
+        StartAt::Real => Clock::real(),
+        StartAt::Latest => Clock::starting_at(after_newest_usage(store).await?),
+        StartAt::Instant(start, _) => Clock::starting_at(start),
+    })
 }
 
 async fn after_newest_usage(store: &dyn Store) -> Result<UnixSeconds, ServiceError> {

@@ -3,7 +3,8 @@
 use forecaster::bound::Aggregation;
 use placement::pool::PoolRules;
 use placement::{Eta, Policy, PoolSettings, Promise};
-use vocab::{HorizonHours, PlacedBy};
+use store::{Store, StoreError};
+use vocab::{HorizonHours, PlacedBy, PoolId};
 use wire::{FieldFault, PolicyBody, ReservationsBody, SettingsBody};
 
 /// Let the run's validation choose.
@@ -178,6 +179,21 @@ impl ServedSettings {
             version: self.version,
         }
     }
+}
+
+/// The settings of a pool, or the defaults.
+///
+/// # Errors
+/// The database does not answer, or what it holds no longer parses.
+pub async fn load(store: &dyn Store, pool: &PoolId) -> Result<ServedSettings, StoreError> {
+    let placed_by = store.placement(pool).await?.map(|placement| placement.placed_by);
+    let Some(stored) = store.settings(pool).await? else {
+        return Ok(ServedSettings { placed_by, ..ServedSettings::default() });
+    };
+    let corrupt = |reason: String| StoreError::Corrupt { what: format!("the settings of {pool}"), reason };
+    let body = wire::from_json(&stored.settings_json).map_err(|fault| corrupt(fault.to_string()))?;
+    let settings = ServedSettings::parse(&body, None).map_err(|fault| corrupt(fault.to_string()))?;
+    Ok(ServedSettings { version: Some(stored.version), placed_by, ..settings })
 }
 
 fn promise(text: &str) -> Result<Promise, FieldFault> {

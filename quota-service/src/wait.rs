@@ -32,11 +32,14 @@ pub async fn for_database(
 ) -> Result<Option<Arc<dyn Store>>, ServiceError> {
     tracing::warn!(%fault, "the service starts without its database: the last quotas are answered at their age");
     let why = fault.to_string();
-    let file = Path::new(&config.fallback_file);
-    let (published, tokens) = fallback::read(file, &why).unwrap_or_else(|fault| {
-        tracing::error!(%fault, "the last quotas cannot be read from the file");
-        (Published::default(), Tokens::new())
-    });
+    let read = |file: &Path| fallback::read(file, &why);
+    let (published, tokens) =
+        config.fallback_file.get().map_or_else(|| Ok((Published::default(), Tokens::new())), read).unwrap_or_else(
+            |fault: String| {
+                tracing::error!(%fault, "the last quotas cannot be read from the file");
+                (Published::default(), Tokens::new())
+            },
+        );
     let is_open = tokens.are_open();
     let answers = router(Arc::new(Waiting { published, tokens, clock: Clock::real(), why }));
     let answers = if is_open { http::only_for(answers, config) } else { answers };

@@ -12,7 +12,8 @@ use quota_service::clock::{Clock, Source};
 use quota_service::engine::Webhook;
 use quota_service::http::router;
 use quota_service::leases::Leases;
-use quota_service::refresh::{Follower, Renewer, Service, restore};
+use quota_service::refresh::{Follower, Renewer, restore};
+use quota_service::{AppState, Options};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -41,7 +42,7 @@ impl Source for SetTime {
 
 /// A service without a port: requests go to its router.
 pub struct TestService {
-    pub service: Arc<Service>,
+    pub service: AppState,
     router: Router,
     renewer: Mutex<Renewer>,
     follower: Mutex<Follower>,
@@ -123,13 +124,10 @@ impl TestService {
         let time = SetTime { wall_unix_s: Arc::new(AtomicI64::new(now.get())), ran_s: Arc::default() };
         let config = Config { max_body_bytes: 64 * 1_024, snapshot_facts, ..Config::default() };
         let clock = Clock::real_from(Box::new(time.clone()));
-        let service = match leases {
-            Some(leases) => Service::with_leases(store, clock, config, webhook, leases),
-            None => Service::with_webhook(store, clock, config, webhook),
-        };
-        restore(&service).await?;
-        service.look_at_leases().await?;
-        service.read_tokens().await?;
+        let service = AppState::new(Options::new(store, clock, config).webhook(webhook).leases(leases));
+        restore(&service.quotas).await?;
+        service.renewals.update_leases().await?;
+        service.access.read_tokens().await?;
         let router = router(service.clone(), String::new);
         Ok(Self { service, router, renewer: Mutex::default(), follower: Mutex::default(), time })
     }
@@ -152,23 +150,23 @@ impl TestService {
 
     /// Renews the quotas, as the loop of the service does every 300 s.
     pub async fn renew(&self) {
-        self.renewer.lock().await.renew(&self.service).await;
+        self.renewer.lock().await.renew(&self.service.renewals).await;
     }
 
     /// Publishes what other services have computed, as the service does at every beat.
     pub async fn follow(&self) {
-        self.follower.lock().await.follow(&self.service).await;
+        self.follower.lock().await.follow(&self.service.quotas).await;
     }
 
     /// Leaves its pools to other services, as the service does when it is told to stop.
     pub async fn leave(&self) {
         self.service.engine.stop().await;
-        self.service.leases.release(self.service.store.as_ref()).await;
+        self.service.core.leases.release(self.service.core.store.as_ref()).await;
     }
 
     /// Whether the look for promoted runs, which the service takes every 10 s, would renew the quotas.
     pub async fn sees_news(&self) -> bool {
-        self.renewer.lock().await.sees_news(&self.service).await
+        self.renewer.lock().await.sees_news(&self.service.core).await
     }
 
     pub async fn get(&self, path: &str) -> Answer {

@@ -8,7 +8,7 @@ use quota_service::clock::Clock;
 use quota_service::http::router;
 use quota_service::plan::Held;
 use quota_service::published::{Answer, PublishedPool};
-use quota_service::refresh::Service;
+use quota_service::{AppState, Options};
 use std::sync::Arc;
 use store::Store;
 use vocab::{MilliGpus, PoolId};
@@ -54,14 +54,14 @@ pub fn pool(answer: Answer) -> PublishedPool {
 }
 
 /// Our service with one published pool, and what it answers.
-pub async fn ours() -> (Arc<Service>, Router, Answer) {
+pub async fn ours() -> (AppState, Router, Answer) {
     let folder = tempfile::tempdir().expect("a folder").keep();
     let url = format!("sqlite://{}", folder.join("bench.db").display());
     let store: Arc<dyn Store> = store::connect(&url).await.expect("a fresh database opens");
-    let service = Service::new(store, Clock::real(), Config::default());
-    service.read_tokens().await.expect("the database answers");
-    let answer = answer(&service.clock, 65.719);
-    service.publish(vec![pool(answer.clone())]);
+    let service = AppState::new(Options::new(store, Clock::real(), Config::default()));
+    service.access.read_tokens().await.expect("the database answers");
+    let answer = answer(&service.core.clock, 65.719);
+    service.quotas.publish(vec![pool(answer.clone())]);
     (service.clone(), router(service, String::new), answer)
 }
 

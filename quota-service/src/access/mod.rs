@@ -6,9 +6,11 @@
 
 pub mod command;
 mod rules;
+mod service;
 mod token;
 
 pub use rules::{Need, cluster_in_query, decoded, path_segment, pool_in_path, pool_in_query, queried};
+pub use service::Access;
 pub use token::{ID_BYTES, NewToken, SECRET_BYTES, digest, split};
 
 use arc_swap::ArcSwap;

@@ -2,7 +2,6 @@
 
 use super::Check;
 use crate::config::Config;
-use axum::http::Uri;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -11,7 +10,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// Where a collector is named.
 pub async fn of(config: &Config) -> Option<Check> {
     // That it is a URL with a host was checked with the settings.
-    let endpoint: Uri = config.otlp_endpoint.parse().ok()?;
+    let endpoint = config.otlp_endpoint.get()?;
     let host = endpoint.host()?.trim_start_matches('[').trim_end_matches(']');
     // Without its path and user, which may be secrets.
     let shown = format!("{host}:{}", endpoint.port_u16().unwrap_or(80));

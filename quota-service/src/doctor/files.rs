@@ -21,7 +21,7 @@ fn tls(config: &Config, now: UnixSeconds) -> Option<Check> {
         Err(why) => return Some(Check::fail("tls", why, mend)),
         Ok(Some(_)) => {}
     }
-    let file = &config.tls_certificate_file;
+    let file = &config.tls_certificate_file.to_string();
     let until = std::fs::read(file).ok().and_then(|pem| certificate::valid_until(&pem));
     let until = until.and_then(|until| command_line::instant(&until).ok());
     Some(until.map_or_else(
@@ -43,7 +43,7 @@ fn expiry(file: &str, until: UnixSeconds, now: UnixSeconds) -> Check {
 fn webhook(config: &Config) -> Option<Check> {
     match config.webhook() {
         Ok(None) => None,
-        Ok(Some(_)) => Some(Check::ok("webhook", format!("{}, signed", place(&config.webhook_url)))),
+        Ok(Some(_)) => Some(Check::ok("webhook", format!("{}, signed", place(config.webhook_url.as_str())))),
         Err(why) => Some(Check::fail(
             "webhook",
             why,
@@ -60,9 +60,7 @@ fn place(url: &str) -> String {
 }
 
 fn power(config: &Config) -> Option<Check> {
-    if config.power_file.is_empty() {
-        return None;
-    }
+    config.power_file.get()?;
     Some(match config.power() {
         Ok(_) => Check::ok("power_file", &config.power_file),
         Err(why) => Check::fail("power_file", why, "correct power_file"),
@@ -71,11 +69,10 @@ fn power(config: &Config) -> Option<Check> {
 
 /// Where it would be started and is missing, the settings were refused before.
 fn train(config: &Config) -> Check {
-    let period = Period::parse(&config.retrain).unwrap_or(Period::Never);
-    if period == Period::Never {
+    if config.retrain == Period::Never {
         return Check::ok("retraining", "retrain = \"never\": runs are trained by hand");
     }
-    match retrain::program(&config.train_program) {
+    match retrain::program(config.train_program.get()) {
         Ok(program) => Check::ok("retraining", format!("{} with {}", config.retrain, program.display())),
         Err(why) => Check::fail("retraining", why, "set train_program"),
     }

@@ -26,7 +26,7 @@ pub fn clock(wall: SystemTime) -> Check {
 
 /// The folders that the service writes into.
 pub fn folders(config: &Config) -> Vec<Check> {
-    let fallback = (!config.fallback_file.is_empty()).then(|| Path::new(&config.fallback_file));
+    let fallback = config.fallback_file.get();
     // That the URL is understood was checked with the settings.
     let database = store::sqlite_file(&config.database).ok().flatten();
     [("disk of database", database), ("disk of fallback_file", fallback)]

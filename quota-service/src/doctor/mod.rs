@@ -18,8 +18,9 @@ mod prometheus;
 
 pub use command_line::{Check, Status, span};
 
-use crate::args::{Config, DoctorFlags};
+use crate::args::DoctorFlags;
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::serve;
 use command_line::{ConfigError, Entry, Exit, Failure, Report, Settings};
 use std::time::SystemTime;

@@ -4,8 +4,8 @@ use super::clusters::FoundPool;
 use super::{Check, span};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::refresh;
-use crate::settings::ServedSettings;
+
+use crate::settings::{self, ServedSettings};
 use placement::staleness::{Stage, stage};
 use placement::{Eta, Known, Unknown, supply};
 use store::{Store, StoreError};
@@ -13,7 +13,7 @@ use vocab::{HorizonHours, MilliGpus, PlacedBy, PoolId, UnixSeconds};
 
 pub async fn of(store: &dyn Store, pool: &FoundPool, config: &Config, clock: &Clock) -> Result<Vec<Check>, StoreError> {
     let (id, now) = (&pool.id, clock.now());
-    let settings = match refresh::settings(store, id).await {
+    let settings = match settings::load(store, id).await {
         Ok(settings) => settings,
         Err(fault @ StoreError::Corrupt { .. }) => {
             return Ok(vec![Check::fail(format!("settings {id}"), fault, format!("PUT /v1/pools/{id}/settings"))]);

@@ -4,7 +4,6 @@ use super::Check;
 use crate::config::Config;
 use crate::source;
 use ::prometheus::{ProbedQuery, probe};
-use std::path::Path;
 use vocab::UnixSeconds;
 
 /// Hours of which each query is asked: as many as the service reads again.
@@ -14,10 +13,8 @@ const MISSING_SHARE: f64 = 0.1;
 
 /// Each source of `prometheus_file`, and each of its queries.
 pub async fn of(config: &Config, now: UnixSeconds) -> Vec<Check> {
-    if config.prometheus_file.is_empty() {
-        return Vec::new();
-    }
-    let sources = match source::read(Path::new(&config.prometheus_file)) {
+    let Some(file) = config.prometheus_file.get() else { return Vec::new() };
+    let sources = match source::read(file) {
         Ok(sources) => sources,
         Err(fault) => return vec![Check::fail("prometheus", fault, "correct prometheus_file")],
     };

@@ -1,10 +1,10 @@
 //! Record, score, forget, report.
 
 use super::explain::sentence;
-use super::{ClusterDrift, PoolReport};
+use super::{ClusterDrift, Drifts, PoolReport};
 use crate::metrics;
 use crate::plan::{ClusterPlan, PoolPlan, Run, Said};
-use crate::refresh::Service;
+use arc_swap::ArcSwap;
 use datasets::Panel;
 use forecaster::calibration::Calibrator;
 use forecaster::drift::{
@@ -123,7 +123,12 @@ impl Ledgers {
     ///
     /// # Errors
     /// The database does not answer: the ledger is read again next time.
-    pub async fn record(&mut self, service: &Service, held: &dyn Store, renewed: Renewed) -> Result<(), StoreError> {
+    pub async fn record(
+        &mut self,
+        drifts: &ArcSwap<Drifts>,
+        held: &dyn Store,
+        renewed: Renewed,
+    ) -> Result<(), StoreError> {
         let Some(mut ledger) = self.by_cluster.remove(&renewed.cluster) else { return Ok(()) };
         let Ok(hour) = renewed.now.hour() else { return Ok(()) };
         let (cluster, run, now) = (renewed.cluster.clone(), renewed.run, renewed.now);
@@ -133,7 +138,7 @@ impl Ledgers {
             let Some((pools, returned)) = ledger.report(run).await else { return Ok(()) };
             ledger = returned;
             ledger.reported = Some((run, hour, ledger.scored));
-            self.publish(service, &cluster, run, pools, now);
+            self.publish(drifts, &cluster, run, pools, now);
         }
         self.by_cluster.insert(cluster, ledger);
         Ok(())
@@ -141,16 +146,16 @@ impl Ledgers {
 
     fn publish(
         &mut self,
-        service: &Service,
+        drifts: &ArcSwap<Drifts>,
         cluster: &ClusterName,
         run: RunId,
         pools: Vec<PoolDrift>,
         now: UnixSeconds,
     ) {
         let pools = pools.into_iter().map(|drift| (drift.pool.clone(), self.judge(drift, now))).collect();
-        let mut drifts = BTreeMap::clone(&service.drift.load());
-        drifts.insert(cluster.clone(), Arc::new(ClusterDrift { run, pools }));
-        service.drift.store(Arc::new(drifts));
+        let mut all = BTreeMap::clone(&drifts.load());
+        all.insert(cluster.clone(), Arc::new(ClusterDrift { run, pools }));
+        drifts.store(Arc::new(all));
     }
 
     /// Judges a pool, and logs what has left its band or come back.

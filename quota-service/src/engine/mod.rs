@@ -1,42 +1,43 @@
 //! Decides for pools whose tasks the service places: one writer for each, which holds the pool in memory, writes what was
 //! decided, and only then answers.
 
-mod ask;
+mod call;
+mod decide;
+mod error;
 mod events;
-mod look;
 mod record;
 mod state;
 mod tally;
-mod think;
 mod turn;
+mod views;
 mod watched;
 mod webhook;
 mod writer;
 
-pub use ask::{Ask, Decided, EngineError, Placed, Reply};
+pub use call::{Call, Decided, Explain, ListNodes, ListTasks, Order, Placed, TakeSnapshot, TaskCall, TaskPage};
+pub use error::EngineError;
 pub use events::{Cursor, events_after};
-pub use look::{NodeLook, TaskCounts, Wanted};
 pub use record::answer;
 pub use state::rebuild;
+pub use views::{NodeUse, TaskCounts, TaskQuery};
 pub use webhook::Webhook;
 
-use crate::args::Config;
-use crate::clock::Clock;
-use crate::leases::Leases;
+use crate::core::Core;
 use crate::trace::span;
+use call::{Queued, ReadState, Reply};
 use placement::power::{NodePower, PowerError, PowerTable};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::{AuditRecord, PlacedPool, Store, StoreError};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, field};
 use vocab::{ClusterName, PoolId};
-use writer::{Asked, Writer};
+use writer::Writer;
 
-/// Requests that may wait for a writer; beyond, the next ones wait outside.
-const QUEUED_ASKS: usize = 4_096;
+/// Calls that may wait in the queue of a writer; further callers wait for a place.
+const QUEUED_CALLS: usize = 4_096;
 
 /// How often events are looked for that another service writes.
 const LOOKED_FOR_EVERY: Duration = Duration::from_secs(1);
@@ -44,21 +45,17 @@ const LOOKED_FOR_EVERY: Duration = Duration::from_secs(1);
 /// How long a turn may take when the service stops.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// What all writers share.
+/// Parts that all writers share.
 struct Shared {
-    store: Arc<dyn Store>,
-    leases: Arc<Leases>,
-    clock: Arc<Clock>,
-    /// Facts after which the state is stored and the journal cut.
-    snapshot_facts: u64,
+    core: Arc<Core>,
     webhook: Option<Webhook>,
     power: PowerTable,
 }
 
-/// The way to a writer.
+/// A handle of a writer.
 #[derive(Clone)]
 struct Handle {
-    asks: mpsc::Sender<Asked>,
+    queue: mpsc::Sender<Queued>,
     /// The last entry that was written.
     written: watch::Receiver<u64>,
 }
@@ -72,16 +69,10 @@ pub struct Engine {
 
 impl Engine {
     #[must_use]
-    pub fn new(
-        store: Arc<dyn Store>,
-        leases: Arc<Leases>,
-        clock: Arc<Clock>,
-        config: &Config,
-        webhook: Option<Webhook>,
-    ) -> Self {
-        // The program has read the table before; whoever has not goes on with what is known.
-        let power = config.power().unwrap_or_default();
-        let shared = Shared { store, leases, clock, snapshot_facts: config.snapshot_facts, webhook, power };
+    pub fn new(core: Arc<Core>, webhook: Option<Webhook>) -> Self {
+        // The program has read the table at its start; without that the built-in models count.
+        let power = core.config.power().unwrap_or_default();
+        let shared = Shared { core, webhook, power };
         Self { shared: Arc::new(shared), pools: Mutex::default(), writers: Mutex::default() }
     }
 
@@ -99,12 +90,12 @@ impl Engine {
     /// # Errors
     /// The database does not answer: each pool begins when it is first asked for.
     pub async fn lead(&self, clusters: &[ClusterName]) -> Result<(), StoreError> {
-        if clusters.is_empty() || self.shared.clock.is_virtual() {
+        if clusters.is_empty() || self.shared.core.clock.is_virtual() {
             return Ok(());
         }
-        for placed in self.shared.store.placed_pools().await? {
+        for placed in self.shared.core.store.placed_pools().await? {
             if clusters.contains(&placed.pool.cluster) {
-                // Who has lost the lease meanwhile hears so at the next look.
+                // A lease that is lost meanwhile shows at the next update.
                 let _ = self.spawn(&placed.pool);
             }
         }
@@ -119,7 +110,7 @@ impl Engine {
 
     /// Lets every writer end its turn, and ends it.
     pub async fn stop(&self) {
-        // Whoever has nobody left to hear from ends.
+        // A writer ends with its last sender.
         self.pools.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let writers = std::mem::take(&mut *self.writers.lock().unwrap_or_else(PoisonError::into_inner));
         for writer in writers {
@@ -127,21 +118,26 @@ impl Engine {
         }
     }
 
-    /// Asks the writer of a pool; begins one where the pool has nodes.
+    /// Calls the writer of a pool; starts it where the pool has nodes.
     ///
     /// # Errors
-    /// The pool has neither nodes nor a journal, what was asked does not fit its state, or the database does not answer:
-    /// then nothing was done, or it is as if the answer had been lost.
-    pub async fn ask(&self, pool: &PoolId, ask: Ask) -> Result<Reply, EngineError> {
-        self.order(pool, ask, None).await
+    /// The pool has neither nodes nor a journal, the call does not fit its state, or the database does not answer:
+    /// then nothing was done, or the answer is lost.
+    pub async fn ask<C: Call>(&self, pool: &PoolId, call: C) -> Result<C::Answer, EngineError> {
+        self.order(pool, call, None).await
     }
 
-    /// As [`ask`](Self::ask); what is done and its entry of the audit are one transaction.
+    /// As [`ask`](Self::ask); the change and its audit entry are one transaction.
     ///
     /// # Errors
     /// As there.
-    pub async fn order(&self, pool: &PoolId, ask: Ask, audit: Option<AuditRecord>) -> Result<Reply, EngineError> {
-        if self.shared.clock.is_virtual() {
+    pub async fn order<C: Call>(
+        &self,
+        pool: &PoolId,
+        call: C,
+        audit: Option<AuditRecord>,
+    ) -> Result<C::Answer, EngineError> {
+        if self.shared.core.clock.is_virtual() {
             return Err(EngineError::Virtual);
         }
         let handle = match self.running(pool) {
@@ -149,16 +145,16 @@ impl Engine {
             None if self.is_known(pool).await? => self.spawn(pool)?,
             None => return Err(EngineError::UnknownPool),
         };
-        decided(pool, &handle, ask, audit).await
+        decided(pool, &handle, call, audit).await
     }
 
     /// As [`ask`](Self::ask), where the pool has a writer already.
     ///
     /// # Errors
     /// As there.
-    pub async fn ask_if_running(&self, pool: &PoolId, ask: Ask) -> Result<Option<Reply>, EngineError> {
+    pub async fn ask_if_running<C: Call>(&self, pool: &PoolId, call: C) -> Result<Option<C::Answer>, EngineError> {
         match self.running(pool) {
-            Some(handle) => decided(pool, &handle, ask, None).await.map(Some),
+            Some(handle) => decided(pool, &handle, call, None).await.map(Some),
             None => Ok(None),
         }
     }
@@ -170,7 +166,7 @@ impl Engine {
     pub async fn pass(&self, cluster: &ClusterName) -> Result<(), EngineError> {
         let pools: Vec<PoolId> = self.pools.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
         for pool in pools.iter().filter(|pool| pool.cluster == *cluster) {
-            self.ask_if_running(pool, Ask::Pass).await?;
+            self.ask_if_running(pool, Order::Pass).await?;
         }
         Ok(())
     }
@@ -180,10 +176,7 @@ impl Engine {
     /// # Errors
     /// The database does not answer.
     pub async fn state(&self, pool: &PoolId) -> Result<Option<Box<Placed>>, EngineError> {
-        match self.ask_if_running(pool, Ask::State).await? {
-            Some(Reply::State(state)) => Ok(state),
-            _ => Ok(None),
-        }
+        Ok(self.ask_if_running(pool, ReadState).await?.flatten())
     }
 
     /// Waits until an entry after `seq` was written, here or by another service, and answers the last one.
@@ -195,9 +188,9 @@ impl Engine {
             {
                 return *last;
             }
-            // Nobody tells: the one who writes is elsewhere.
+            // Another service writes for the pool: the database is the only source.
             tokio::time::sleep(LOOKED_FOR_EVERY).await;
-            match placed(self.shared.store.as_ref(), pool).await {
+            match placed(self.shared.core.store.as_ref(), pool).await {
                 Ok(Some(placed)) if placed.seq > seq => return placed.seq,
                 Ok(_) => {}
                 Err(fault) => tracing::debug!(%pool, %fault, "events wait for the database"),
@@ -216,7 +209,7 @@ impl Engine {
     }
 
     async fn is_known(&self, pool: &PoolId) -> Result<bool, StoreError> {
-        let store = self.shared.store.as_ref();
+        let store = self.shared.core.store.as_ref();
         Ok(!store.pool_nodes(pool).await?.is_empty() || placed(store, pool).await?.is_some())
     }
 
@@ -227,31 +220,35 @@ impl Engine {
         if let Some(handle) = pools.get(pool) {
             return Ok(handle.clone());
         }
-        let store = self.shared.leases.led(&pool.cluster).map(|led| led.store);
-        let store = store.ok_or_else(|| EngineError::Elsewhere(self.shared.leases.leader(&pool.cluster)))?;
-        let ((asks, asked), (writes, written)) = (mpsc::channel(QUEUED_ASKS), watch::channel(0));
-        let writer = Writer::new(self.shared.clone(), store.clone(), pool.clone(), asked, writes);
+        let store = self.shared.core.leases.led(&pool.cluster).map(|led| led.store);
+        let store = store.ok_or_else(|| EngineError::Elsewhere(self.shared.core.leases.leader(&pool.cluster)))?;
+        let ((queue, queued), (writes, written)) = (mpsc::channel(QUEUED_CALLS), watch::channel(0));
+        let writer = Writer::new(self.shared.clone(), store.clone(), pool.clone(), queued, writes);
         let running = tokio::spawn(writer.run());
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).push(running);
         if let Some(webhook) = &self.shared.webhook {
             tokio::spawn(webhook::run(store, webhook.clone(), pool.clone(), written.clone()));
         }
-        let handle = Handle { asks, written };
+        let handle = Handle { queue, written };
         pools.insert(pool.clone(), handle.clone());
         Ok(handle)
     }
 }
 
-/// Has a pool decide, in a span of the current trace.
-async fn decided(pool: &PoolId, handle: &Handle, ask: Ask, audit: Option<AuditRecord>) -> Result<Reply, EngineError> {
-    let Some(asked) = ask.decides() else { return send(handle, ask, audit).await };
+/// The answer of a writer, in a span of the current trace.
+async fn decided<C: Call>(
+    pool: &PoolId,
+    handle: &Handle,
+    call: C,
+    audit: Option<AuditRecord>,
+) -> Result<C::Answer, EngineError> {
+    let Some(asked) = call.decides() else { return send(handle, call, audit).await };
     let span = span!("decide", pool = %pool, asked, outcome = field::Empty);
-    let answer = send(handle, ask, audit).instrument(span.clone()).await;
+    let answer = send(handle, call, audit).instrument(span.clone()).await;
     span.record(
         "outcome",
         match &answer {
-            Ok(Reply::Task(task)) => task.record.status.as_str(),
-            Ok(_) => "done",
+            Ok(answer) => C::outcome(answer),
             Err(EngineError::Unavailable { .. } | EngineError::Store(_)) => "unavailable",
             Err(_) => "refused",
         },
@@ -259,9 +256,9 @@ async fn decided(pool: &PoolId, handle: &Handle, ask: Ask, audit: Option<AuditRe
     answer
 }
 
-async fn send(handle: &Handle, ask: Ask, audit: Option<AuditRecord>) -> Result<Reply, EngineError> {
-    let (reply, answer) = oneshot::channel();
-    handle.asks.send(Asked { ask, audit, reply }).await.map_err(|_| EngineError::stopped())?;
+async fn send<C: Call>(handle: &Handle, call: C, audit: Option<AuditRecord>) -> Result<C::Answer, EngineError> {
+    let (reply, answer) = Reply::new();
+    handle.queue.send(Queued { message: call.message(reply), audit }).await.map_err(|_| EngineError::stopped())?;
     answer.await.map_err(|_| EngineError::stopped())?
 }
 

@@ -2,8 +2,7 @@
 
 use super::tally::{self, Queued};
 use super::watched::{Downtime, Measured, watched_until};
-use crate::refresh::settings;
-use crate::settings::PlacementSettings;
+use crate::settings::{self, PlacementSettings};
 use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
 use placement::power::NodePower;
 use placement::{Limit, Policy};
@@ -105,7 +104,7 @@ impl State {
         watched: Option<UnixSeconds>,
         now: UnixSeconds,
     ) -> Result<Self, StoreError> {
-        let (placement, placed_by) = (settings(store, id).await?.placement, store.placement(id).await?);
+        let (placement, placed_by) = (settings::load(store, id).await?.placement, store.placement(id).await?);
         let journal = store.open_journal(id).await?;
         let (pool, measured_from, facts) = rebuild(&journal, placement.policy(), rules(&placement, power))?;
         let placed = journal.placed;

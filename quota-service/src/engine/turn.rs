@@ -1,6 +1,6 @@
-//! What one turn of a writer leaves to write.
+//! The writes of one turn of a writer.
 
-use super::ask::Reply;
+use super::call::Decided;
 use super::record;
 use super::watched::Measured;
 use placement::pool::{Cut, CutReason, Ending, Fact, Pool, Report, Request, Resize, ResizeReason};
@@ -17,7 +17,7 @@ struct Open {
     events: Vec<EventBody>,
 }
 
-/// A turn while it is thought.
+/// A turn while it is decided.
 pub struct Draft<'a> {
     pool_id: &'a PoolId,
     after: u64,
@@ -209,12 +209,9 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Keeps who gave an order, with what became of it.
-    pub fn audit(&mut self, entry: AuditRecord, reply: &Reply) {
-        let detail_json = match reply {
-            Reply::Task(decided) => Some(record::audited(decided)),
-            _ => entry.detail_json,
-        };
+    /// Adds the audit entry of a change; that of a task has the decision as its detail.
+    pub fn audit(&mut self, entry: AuditRecord, decided: Option<&Decided>) {
+        let detail_json = decided.map(record::audited).or(entry.detail_json);
         self.audit.push(AuditRecord { detail_json, ..entry });
     }
 

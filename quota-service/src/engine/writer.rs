@@ -1,12 +1,13 @@
-//! The one writer of a pool: takes what waits, decides it all, writes it in one transaction, and only then answers.
+//! The one writer of a pool: takes the calls that wait, decides all of them, writes them in one transaction, and only then answers.
 
 use super::Shared;
-use super::ask::{Ask, EngineError, Reply};
-use super::look;
+use super::call::{Message, Queued, TaskCall};
+use super::decide::{TurnContext, TurnReads};
+use super::error::EngineError;
 use super::state::State;
 use super::tally::Tally;
-use super::think::{Looked, Thought};
 use super::turn::Draft;
+use super::views;
 use crate::metrics;
 use serving::standing::Standing;
 use std::any::Any;
@@ -14,42 +15,33 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{AuditRecord, StoreError, TaskRecord};
-use tokio::sync::{mpsc, oneshot, watch};
+use store::{StoreError, TaskRecord};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, timeout};
 use vocab::{PoolId, TaskId, UnixSeconds};
 
-/// What is decided in one turn at most: a turn that takes longer makes the first of them wait for the last.
-const ASKS_IN_A_TURN: usize = 256;
-/// Guarantees, rests and hours end by themselves, and are noticed so late at most.
+/// Most calls of one turn: the first of them waits for the last.
+const CALLS_IN_A_TURN: usize = 256;
+/// Guarantees, rests and hours end by themselves: the writer notices that within this time.
 const TICK: Duration = Duration::from_secs(1);
-/// A database that says nothing for so long is given up: whoever asked hears so, and what is stored is read again.
+/// Longest wait for the database. Beyond it the callers receive an error, and the writer reads the journal again.
 const WRITES_WITHIN: Duration = Duration::from_secs(30);
-/// Fragmentation is a look at every node: less often than any turn, as often as anybody scrapes.
+/// Fragmentation reads every node: less often than a turn, as often as a scrape.
 const DESCRIBED_EVERY_S: i64 = 10;
-
-/// A question with the way back.
-#[derive(Debug)]
-pub struct Asked {
-    pub ask: Ask,
-    /// Of an order: written with what is done.
-    pub audit: Option<AuditRecord>,
-    pub reply: oneshot::Sender<Result<Reply, EngineError>>,
-}
 
 pub struct Writer {
     shared: Arc<Shared>,
-    /// In the hands of whoever holds the lease.
+    /// Refuses writes once the lease is lost.
     store: Arc<dyn store::Store>,
     pool: PoolId,
-    asks: mpsc::Receiver<Asked>,
+    queue: mpsc::Receiver<Queued>,
     written: watch::Sender<u64>,
-    /// `None` before it was read, and after a write whose fate is not known.
+    /// `None` before the journal is read, and after a write with an unknown end.
     state: Option<State>,
-    /// When this writer decided last: what is read again after a fault was watched until then.
+    /// Last decision of this writer: a pool that is read again after a fault was watched until then.
     watched: Option<UnixSeconds>,
     described_at: Option<UnixSeconds>,
-    /// Nothing is decided: the database fails every tick.
+    /// Stands while the database fails at every tick.
     stands: Standing,
 }
 
@@ -58,14 +50,14 @@ impl Writer {
         shared: Arc<Shared>,
         store: Arc<dyn store::Store>,
         pool: PoolId,
-        asks: mpsc::Receiver<Asked>,
+        queue: mpsc::Receiver<Queued>,
         written: watch::Sender<u64>,
     ) -> Self {
         Self {
             shared,
             store,
             pool,
-            asks,
+            queue,
             written,
             state: None,
             watched: None,
@@ -74,92 +66,91 @@ impl Writer {
         }
     }
 
-    /// Ends when nobody can ask any more.
+    /// Ends when the last sender is gone.
     pub async fn run(mut self) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let mut asked = Vec::new();
+            let mut queued = Vec::new();
             tokio::select! {
-                taken = self.asks.recv_many(&mut asked, ASKS_IN_A_TURN) => {
+                taken = self.queue.recv_many(&mut queued, CALLS_IN_A_TURN) => {
                     if taken == 0 {
                         return;
                     }
                 }
-                _ = tick.tick() => asked.push(Asked { ask: Ask::Pass, audit: None, reply: oneshot::channel().0 }),
+                _ = tick.tick() => queued.push(Queued::pass()),
             }
-            self.turns(asked).await;
+            self.turns(queued).await;
             self.describe();
         }
     }
 
-    /// Tells Prometheus how the nodes stand.
+    /// Sets the metrics of the nodes.
     fn describe(&mut self) {
-        let now = self.shared.clock.now();
+        let now = self.shared.core.clock.now();
         let is_due = self.described_at.is_none_or(|at| now.since_s(at) >= DESCRIBED_EVERY_S);
         if let Some(state) = self.state.as_ref().filter(|_| is_due) {
             metrics::describe_nodes(&self.pool, &state.pool);
-            metrics::describe_tasks(&self.pool, look::counts(&state.pool));
+            metrics::describe_tasks(&self.pool, views::counts(&state.pool));
             self.described_at = Some(now);
         }
     }
 
-    /// One turn; where its content is refused, its halves, and so on: what is at fault is refused alone.
-    async fn turns(&mut self, asked: Vec<Asked>) {
-        let mut left = vec![asked];
-        while let Some(mut asked) = left.pop() {
+    /// One turn. Where its content is refused, its halves, and so on: only the call at fault is refused.
+    async fn turns(&mut self, queued: Vec<Queued>) {
+        let mut left = vec![queued];
+        while let Some(mut queued) = left.pop() {
             let begun = Instant::now();
-            let decided = timeout(WRITES_WITHIN, self.decide(&asked)).await;
+            let decided = timeout(WRITES_WITHIN, self.decide(&mut queued)).await;
             metrics::turned(begun.elapsed());
             let late =
                 |_| StoreError::Unavailable { reason: format!("no answer within {} s", WRITES_WITHIN.as_secs()) };
             match decided.unwrap_or_else(|silent| Err(late(silent).into())) {
-                Ok(answers) => self.answer(asked, answers),
-                // What is in memory may not be what is stored: only the latter counts.
-                Err(fault) if fault.is_of_content() && asked.len() > 1 => {
+                Ok(()) => self.acknowledge(queued),
+                // The state in memory may differ from the journal: only the journal counts.
+                Err(fault) if fault.is_of_content() && queued.len() > 1 => {
                     self.state = None;
-                    let second = asked.split_off(asked.len() / 2);
-                    tracing::debug!(pool = %self.pool, %fault, "a turn is tried again in halves");
-                    left.extend([second, asked]);
+                    let second = queued.split_off(queued.len() / 2);
+                    tracing::debug!(pool = %self.pool, %fault, "the turn is tried again in halves");
+                    left.extend([second, queued]);
                 }
                 Err(fault) => {
                     self.state = None;
-                    self.refuse(asked, &fault);
+                    self.refuse(queued, &fault);
                 }
             }
         }
     }
 
-    fn answer(&self, asked: Vec<Asked>, answers: Vec<Result<Reply, EngineError>>) {
+    fn acknowledge(&self, queued: Vec<Queued>) {
         if let Some(over) = self.stands.is_over("") {
             let (lasted_s, times) = (over.lasted_s, over.times);
             tracing::info!(pool = %self.pool, lasted_s, times, "the pool decides again");
         }
-        for (asked, answer) in asked.into_iter().zip(answers) {
-            // The client may have gone; it is done all the same.
-            let _ = asked.reply.send(answer);
+        for one in queued {
+            one.acknowledge();
         }
     }
 
-    fn refuse(&self, asked: Vec<Asked>, fault: &TurnFault) {
+    fn refuse(&self, queued: Vec<Queued>, fault: &TurnFault) {
         if fault.is_of_content() {
-            tracing::warn!(pool = %self.pool, %fault, ask = ?asked.first().map(|asked| &asked.ask), "an order is refused");
+            tracing::warn!(pool = %self.pool, %fault, call = ?queued.first().map(|one| &one.message), "a call is refused");
         } else if self.stands.begins("") {
-            tracing::warn!(pool = %self.pool, %fault, "nothing is decided until what is stored can be read again");
+            tracing::warn!(pool = %self.pool, %fault, "the pool decides nothing until its journal can be read again");
         } else {
-            tracing::debug!(pool = %self.pool, %fault, "nothing was decided");
+            tracing::debug!(pool = %self.pool, %fault, "the pool decided nothing in this turn");
         }
         if matches!(fault, TurnFault::Store(StoreError::NotAudited { .. })) {
             metrics::audit_failed();
         }
-        for asked in asked {
-            let _ = asked.reply.send(Err(fault.answer()));
+        for one in queued {
+            one.refuse(fault.answer());
         }
     }
 
-    /// Read, think, write. An error means that nothing may be acknowledged.
-    async fn decide(&mut self, asked: &[Asked]) -> Result<Vec<Result<Reply, EngineError>>, TurnFault> {
-        let (store, now) = (self.store.clone(), self.shared.clock.now());
+    /// Reads, decides, writes. On an error nothing may be acknowledged.
+    async fn decide(&mut self, queued: &mut [Queued]) -> Result<(), TurnFault> {
+        let (store, now) = (self.store.clone(), self.shared.core.clock.now());
         // 1. Read: the pool, where it is not in memory; tasks that it has no more; nodes, where they changed.
         let is_new = self.state.is_none();
         let state = match &mut self.state {
@@ -169,17 +160,16 @@ impl Writer {
                 none.insert(State::load(store.as_ref(), &self.pool, power, self.watched, now).await?)
             }
         };
-        let takes_in = is_new || asked.iter().any(|one| matches!(one.ask, Ask::TakeInNodes | Ask::RemoveNode(..)));
-        let looked = Looked {
-            records: known(state, store.as_ref(), asked).await?,
+        let takes_in = is_new || queued.iter().any(Queued::changes_nodes);
+        let reads = TurnReads {
+            records: known(state, store.as_ref(), queued).await?,
             nodes: if takes_in { Some(store.pool_nodes(&self.pool).await?) } else { None },
         };
-        // 2. Think.
-        let mut thought =
-            Thought { now, draft: Draft::new(&self.pool, state.seq), tally: Tally::default(), state, looked };
-        let answers =
-            catch_unwind(AssertUnwindSafe(|| thought.answers(asked))).map_err(|panic| TurnFault::of(panic.as_ref()))?;
-        let Thought { tally, draft, .. } = thought;
+        // 2. Decide.
+        let mut context =
+            TurnContext { now, draft: Draft::new(&self.pool, state.seq), tally: Tally::default(), state, reads };
+        catch_unwind(AssertUnwindSafe(|| context.answer_all(queued))).map_err(|panic| TurnFault::of(panic.as_ref()))?;
+        let TurnContext { tally, draft, .. } = context;
         let (turn, facts) = draft.finish();
         // 3. Write.
         if turn != store::Turn::default() {
@@ -194,17 +184,17 @@ impl Writer {
         state.end_downtime(store.as_ref()).await?;
         // Until the hours of a downtime are behind, a fault must not make watched ones of them.
         self.watched = if state.downtime.is_none() { Some(now) } else { self.watched };
-        if state.facts >= self.shared.snapshot_facts
+        if state.facts >= self.shared.core.config.snapshot_facts
             && let Err(fault) = state.save(store.as_ref()).await
         {
-            tracing::warn!(pool = %self.pool, %fault, "the journal was not cut");
+            tracing::warn!(pool = %self.pool, %fault, "the snapshot failed: the journal is not cut");
         }
         self.written.send_if_modified(|seq| std::mem::replace(seq, state.seq) != state.seq);
-        Ok(answers)
+        Ok(())
     }
 }
 
-/// Why nothing of a turn was done.
+/// Reason why a turn has done nothing.
 #[derive(Debug, thiserror::Error)]
 enum TurnFault {
     #[error(transparent)]
@@ -228,7 +218,7 @@ impl TurnFault {
         }
     }
 
-    /// What everybody hears who asked.
+    /// The answer to every caller of the turn.
     fn answer(&self) -> EngineError {
         let detail = self.to_string();
         match self {
@@ -239,22 +229,26 @@ impl TurnFault {
     }
 }
 
-/// Records of the tasks that are asked for and that the pool does not have.
+/// Records of the tasks of the calls that the pool does not have.
 async fn known(
     state: &State,
     store: &dyn store::Store,
-    asked: &[Asked],
+    queued: &[Queued],
 ) -> Result<BTreeMap<TaskId, TaskRecord>, StoreError> {
-    let of = |ask: &Ask| match ask {
-        Ask::Submit(request) => Some(request.gang.task.clone()),
-        Ask::Finish(task) | Ask::Delete(task) | Ask::Save(task) | Ask::Measure(task, ..) => Some(task.clone()),
-        _ => None,
+    let of = |call: &TaskCall| match call {
+        TaskCall::Submit(request) => Some(request.gang.task.clone()),
+        TaskCall::Finish(task) | TaskCall::Delete(task) | TaskCall::Checkpoint(task) | TaskCall::Speed(task, ..) => {
+            Some(task.clone())
+        }
+        TaskCall::DryRun(_) | TaskCall::Shadow(_) => None,
     };
     let gone = |task: &TaskId| state.pool.running(task).is_none() && state.pool.waiting_task(task).is_none();
-    let explained = |ask: &Ask| if let Ask::Explain(task) = ask { Some(task.clone()) } else { None };
-    let asks = || asked.iter().map(|one| &one.ask);
-    let mut tasks: Vec<TaskId> = asks().filter_map(of).filter(gone).collect();
-    tasks.extend(asks().filter_map(explained));
+    let needed = |one: &Queued| match &one.message {
+        Message::Task(call, _) => of(call).filter(&gone),
+        Message::Explain(task, _) => Some(task.clone()),
+        _ => None,
+    };
+    let mut tasks: Vec<TaskId> = queued.iter().filter_map(needed).collect();
     tasks.sort_unstable();
     tasks.dedup();
     if tasks.is_empty() {

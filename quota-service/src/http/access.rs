@@ -2,8 +2,10 @@
 
 use super::routes::{AuditRule, OrganizationRule, Route, Scope};
 use super::{ApiError, names};
-use crate::access::{Caller, Need, Refused, cluster_in_query, path_segment, pool_in_path, pool_in_query, queried};
-use crate::refresh::Service;
+use crate::access::{
+    Access, Caller, Need, Refused, cluster_in_query, path_segment, pool_in_path, pool_in_query, queried,
+};
+use crate::core::Core;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -17,10 +19,10 @@ use vocab::{Organization, PoolId, TaskId, UnixSeconds};
 /// Who asks.
 pub struct Who(pub Arc<Caller>);
 
-impl FromRequestParts<Arc<Service>> for Who {
+impl<S: Sync> FromRequestParts<S> for Who {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<Service>) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         // Every request passes `admitted` before it comes here.
         parts.extensions.get::<Arc<Caller>>().cloned().map(Self).ok_or(ApiError::NoToken(Refused::Missing))
     }
@@ -44,7 +46,7 @@ fn out_of_scope(what: &impl ToString) -> ApiError {
 
 /// Caller of a request, where its token allows the request. A request without a row in the table needs the role `admin`.
 pub async fn admitted(
-    service: &Service,
+    access: &Access,
     row: Option<&Route>,
     method: &Method,
     uri: &Uri,
@@ -54,21 +56,21 @@ pub async fn admitted(
     if need == Need::Nothing {
         return Ok(Arc::new(Caller::anyone()));
     }
-    let now = service.clock.now();
-    let caller = service.tokens.admit(headers.get(header::AUTHORIZATION), now).map_err(ApiError::NoToken)?;
+    let now = access.core.clock.now();
+    let caller = access.tokens.admit(headers.get(header::AUTHORIZATION), now).map_err(ApiError::NoToken)?;
     if !caller.may(need) {
         let detail =
             format!("{method} {} needs another role than the token has", row.map_or(uri.path(), |row| row.path));
         return Err(ApiError::Forbidden { detail });
     }
     if caller.is_scoped() {
-        in_scope(service, &caller, row, uri).await?;
+        in_scope(access, &caller, row, uri).await?;
     }
     Ok(caller)
 }
 
 /// Goes on where path and query are in the scope of the token; handlers check bodies.
-async fn in_scope(service: &Service, caller: &Caller, row: Option<&Route>, uri: &Uri) -> Result<(), ApiError> {
+async fn in_scope(access: &Access, caller: &Caller, row: Option<&Route>, uri: &Uri) -> Result<(), ApiError> {
     let scope = row.map_or(Scope::Everything, |row| row.scope);
     let malformed = || out_of_scope(&"what the request names");
     let pool = match scope {
@@ -91,7 +93,7 @@ async fn in_scope(service: &Service, caller: &Caller, row: Option<&Route>, uri: 
     let is_mine = match (row.map_or(OrganizationRule::Refused, |row| row.organization), pool) {
         (OrganizationRule::Any, _) => true,
         (OrganizationRule::Named, _) => queried(uri, "organization").is_some_and(|asked| asked == mine.as_str()),
-        (OrganizationRule::OwnTask, Some(pool)) => is_task_of(service, caller, &pool, uri, mine).await?,
+        (OrganizationRule::OwnTask, Some(pool)) => is_task_of(access, caller, &pool, uri, mine).await?,
         (OrganizationRule::OwnTask, None) | (OrganizationRule::Refused, _) => false,
     };
     if is_mine { Ok(()) } else { Err(out_of_scope(&"what other organizations have")) }
@@ -99,7 +101,7 @@ async fn in_scope(service: &Service, caller: &Caller, row: Option<&Route>, uri: 
 
 /// Whether a task is of an organization. One that is not there is of nobody.
 async fn is_task_of(
-    service: &Service,
+    access: &Access,
     caller: &Caller,
     pool: &PoolId,
     uri: &Uri,
@@ -107,8 +109,8 @@ async fn is_task_of(
 ) -> Result<bool, ApiError> {
     let id = path_segment(uri, 3).and_then(|id| TaskId::parse(&id).ok());
     let Some(id) = id else { return Ok(false) };
-    let Ok(id) = names::kept(service, caller, pool, id).await else { return Ok(false) };
-    let record = service.store.task_record(pool, &id).await?;
+    let Ok(id) = names::kept(&access.core, caller, pool, id).await else { return Ok(false) };
+    let record = access.core.store.task_record(pool, &id).await?;
     Ok(record.is_some_and(|record| record.organization == *mine))
 }
 
@@ -119,11 +121,11 @@ pub struct Write {
     target: String,
 }
 
-impl FromRequestParts<Arc<Service>> for Write {
+impl<S: Sync> FromRequestParts<S> for Write {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, ApiError> {
-        let who = Who::from_request_parts(parts, service).await?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let who = Who::from_request_parts(parts, state).await?;
         let row = parts.extensions.get::<&'static Route>().copied();
         debug_assert!(row.is_none_or(|row| row.audit == AuditRule::Entry), "the row of a handler that writes says so");
         let route = row.map_or("", |row| row.path);
@@ -158,8 +160,8 @@ impl Write {
 
     /// The store for one write, which is in the audit once it is done.
     #[must_use]
-    pub fn store(&self, service: &Service, status: StatusCode, detail: &Value) -> Arc<dyn Store> {
-        service.store.audited(self.entry(service.clock.now(), status, detail))
+    pub fn store(&self, core: &Core, status: StatusCode, detail: &Value) -> Arc<dyn Store> {
+        core.store.audited(self.entry(core.clock.now(), status, detail))
     }
 }
 

@@ -3,7 +3,8 @@
 use super::ApiError;
 use super::access::Write;
 use super::extract::{Json as Body, Query};
-use crate::refresh::Service;
+use crate::core::Core;
+use crate::refresh::Renewals;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -39,10 +40,7 @@ pub struct AuditQuery {
     (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn list(
-    State(service): State<Arc<Service>>,
-    Query(query): Query<AuditQuery>,
-) -> Result<Json<AuditList>, ApiError> {
+pub async fn list(State(core): State<Arc<Core>>, Query(query): Query<AuditQuery>) -> Result<Json<AuditList>, ApiError> {
     let time = |name: &str, text: Option<String>, default: UnixSeconds| match text {
         None => Ok(default),
         Some(text) => {
@@ -50,12 +48,12 @@ pub async fn list(
         }
     };
     let from = time("from", query.from, UnixSeconds::new(0))?;
-    let to = time("to", query.to, service.clock.now().plus_s(1))?;
+    let to = time("to", query.to, core.clock.now().plus_s(1))?;
     let limit = query.limit.unwrap_or(1_000);
     if limit > MOST_ENTRIES {
         return Err(ApiError::Query { detail: format!("limit: {limit} is more than {MOST_ENTRIES}") });
     }
-    let entries = service.store.audit(from, to, limit).await?;
+    let entries = core.store.audit(from, to, limit).await?;
     Ok(Json(AuditList { entries: entries.into_iter().map(entry).collect() }))
 }
 
@@ -84,14 +82,14 @@ fn entry(entry: store::AuditEntry) -> AuditEntryBody {
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn correct_usage(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     write: Write,
     Body(body): Body<UsageCorrections>,
 ) -> Result<Json<UsageCorrectionsReceipt>, ApiError> {
-    let now = service.clock.now();
+    let now = renewals.core.clock.now();
     let (reason, rows) = body.parse()?;
-    super::usage::check_over(&service, &rows)?;
-    super::usage::check_organizations(&service, &rows).await?;
+    super::usage::check_over(&renewals.core, &rows)?;
+    super::usage::check_organizations(&renewals.core, &rows).await?;
     for row in &rows {
         write.of_pool(&row.series.pool)?;
         write.of_organization(&row.series.organization)?;
@@ -104,8 +102,8 @@ pub async fn correct_usage(
         let detail = json!({ "reason": reason, "rows": corrected(before) });
         write.entry(now, StatusCode::OK, &detail)
     };
-    let before = service.store.correct_usage(&rows, &tell).await?;
-    service.request_refresh();
+    let before = renewals.core.store.correct_usage(&rows, &tell).await?;
+    renewals.request_refresh();
     Ok(Json(UsageCorrectionsReceipt { rows: corrected(&before) }))
 }
 
@@ -121,7 +119,7 @@ pub async fn correct_usage(
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn correct_outcomes(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     write: Write,
     Body(body): Body<OutcomeCorrections>,
 ) -> Result<Json<OutcomeCorrectionsReceipt>, ApiError> {
@@ -129,7 +127,7 @@ pub async fn correct_outcomes(
         let detail = "outcomes are put right with a token of every pool".to_owned();
         return Err(ApiError::Forbidden { detail });
     }
-    let now = service.clock.now();
+    let now = renewals.core.clock.now();
     let (reason, corrections) = body.parse()?;
     let corrected = |before: &[OutcomeBefore]| -> Vec<CorrectedOutcome> {
         let one = |(before, (_, after)): (&OutcomeBefore, &(vocab::EventId, vocab::OutcomeKind))| CorrectedOutcome {
@@ -144,7 +142,7 @@ pub async fn correct_outcomes(
         let detail = json!({ "reason": reason, "outcomes": corrected(before) });
         write.entry(now, StatusCode::OK, &detail)
     };
-    let before = service.store.correct_outcomes(&corrections, &tell).await?;
-    service.request_refresh();
+    let before = renewals.core.store.correct_outcomes(&corrections, &tell).await?;
+    renewals.request_refresh();
     Ok(Json(OutcomeCorrectionsReceipt { outcomes: corrected(&before) }))
 }

@@ -3,8 +3,9 @@
 use super::ApiError;
 use super::extract::Query;
 use super::tasks::PoolQuery;
-use crate::engine::{Cursor, events_after, placed};
-use crate::refresh::Service;
+use crate::core::Core;
+use crate::engine::{Cursor, Engine, events_after, placed};
+use crate::quotas::Quotas;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Sse;
@@ -20,7 +21,8 @@ use wire::{EventBody, Problem};
 
 /// Where a client is.
 struct Telling {
-    service: Arc<Service>,
+    core: Arc<Core>,
+    engine: Arc<Engine>,
     pool: PoolId,
     id: PlacedPoolId,
     cursor: Cursor,
@@ -40,13 +42,14 @@ struct Telling {
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn events(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
+    State(engine): State<Arc<Engine>>,
     Query(query): Query<PoolQuery>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let pool = query.pool()?;
-    let Some(PlacedPool { id, seq: last, .. }) = placed(service.store.as_ref(), &pool).await? else {
-        return Err(ApiError::UnknownPool { asked: pool.to_string(), known: service.published.load().ids() });
+    let Some(PlacedPool { id, seq: last, .. }) = placed(quotas.core.store.as_ref(), &pool).await? else {
+        return Err(ApiError::UnknownPool { asked: pool.to_string(), known: quotas.published.load().ids() });
     };
     let cursor = match headers.get("last-event-id") {
         None => Cursor::after(last),
@@ -56,7 +59,7 @@ pub async fn events(
             .and_then(Cursor::parse)
             .ok_or_else(|| ApiError::Query { detail: "Last-Event-ID: it is no id of an event".to_owned() })?,
     };
-    let telling = Telling { service, pool, id, cursor, seen: last, read: VecDeque::new() };
+    let telling = Telling { core: quotas.core.clone(), engine, pool, id, cursor, seen: last, read: VecDeque::new() };
     let stream = unfold(telling, |mut telling| async move { telling.next().await.map(|event| (Ok(event), telling)) });
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
@@ -65,14 +68,14 @@ impl Telling {
     /// The next event, once it is there. The stream ends when the service stops, or cannot read: the client comes back
     /// with the last id that it has seen.
     async fn next(&mut self) -> Option<Event> {
-        let mut stopping = self.service.stopping.subscribe();
+        let mut stopping = self.core.stopping.subscribe();
         loop {
             if let Some((at, body)) = self.read.pop_front() {
                 self.cursor = at;
                 let data = serde_json::to_string(&body).expect("an event has strings and numbers");
                 return Some(Event::default().id(body.id).event(body.kind).data(data));
             }
-            let read = events_after(self.service.store.as_ref(), self.id, self.cursor).await;
+            let read = events_after(self.core.store.as_ref(), self.id, self.cursor).await;
             self.read = read.inspect_err(|fault| tracing::warn!(%fault, "events were not read")).ok()?.into();
             if !self.read.is_empty() {
                 continue;
@@ -80,7 +83,7 @@ impl Telling {
             // Up to there no entry holds one: the next look begins behind.
             self.cursor = self.cursor.max(Cursor::after(self.seen));
             tokio::select! {
-                last = self.service.engine.written_after(&self.pool, self.seen) => self.seen = last,
+                last = self.engine.written_after(&self.pool, self.seen) => self.seen = last,
                 _ = stopping.wait_for(|stopping| *stopping) => return None,
             }
         }

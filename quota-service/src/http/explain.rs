@@ -6,7 +6,7 @@ use super::quota::nothing_for;
 use crate::drift;
 use crate::plan;
 use crate::published::{Answer, PublishedPool};
-use crate::refresh::Service;
+use crate::quotas::Quotas;
 use axum::Json;
 use axum::extract::State;
 use placement::staleness::stage;
@@ -32,14 +32,14 @@ pub struct ExplainQuery {
     (status = 503, description = "No quota was computed yet", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn explain(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<ExplainQuery>,
 ) -> Result<Json<Explanation>, ApiError> {
-    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let pool = published_pool(&quotas, &query.cluster, &query.gpu_model)?;
     let hours = u8::try_from(query.hours).ok();
     let found = hours.and_then(|hours| Some((hours, pool.answer(hours)?)));
     let (hours, answer) = found.ok_or_else(|| nothing_for(&pool, query.hours))?;
-    let answered = answered(&pool, answer, service.clock.now());
+    let answered = answered(&pool, answer, quotas.core.clock.now());
     let computed = pool.made_of.as_ref().and_then(|made_of| {
         let quota = made_of.quotas.iter().find(|quota| quota.hours.get() == hours)?;
         let mut explanation = plan::explanation(made_of, quota, answered.clone(), &pool.eta_moves);
@@ -49,7 +49,7 @@ pub async fn explain(
     let stored =
         || pool.stored_explanations.get(&hours).map(|one| Explanation { quota: answered.clone(), ..one.clone() });
     let mut explanation = computed.or_else(stored).ok_or_else(|| nothing_for(&pool, query.hours))?;
-    let drifts = service.drift.load();
+    let drifts = quotas.drift.load();
     let drift = drifts.get(&pool.id.cluster).and_then(|cluster| cluster.pools.get(&pool.id));
     explanation.drift = drift.map(drift::explanation);
     Ok(Json(explanation))
@@ -80,17 +80,17 @@ pub struct HistoryQuery {
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn history(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<HistoryQuery>,
 ) -> Result<Json<QuotaHistory>, ApiError> {
-    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let pool = published_pool(&quotas, &query.cluster, &query.gpu_model)?;
     let hours = HorizonHours::new(query.hours).map_err(|_| nothing_for(&pool, query.hours))?;
-    let (from, to) = (UnixSeconds::new(0), service.clock.now().plus_s(1));
+    let (from, to) = (UnixSeconds::new(0), quotas.core.clock.now().plus_s(1));
     let limit = query.limit.unwrap_or(288);
     if limit > MOST_QUOTAS {
         return Err(ApiError::Query { detail: format!("limit: {limit} is more than {MOST_QUOTAS}") });
     }
-    let stored = service.store.quota_history(&pool.id, hours, from, to, limit).await?;
+    let stored = quotas.core.store.quota_history(&pool.id, hours, from, to, limit).await?;
     // Hours that were offered once have a history still.
     if stored.is_empty() && pool.answer(hours.get()).is_none() {
         return Err(nothing_for(&pool, query.hours));
@@ -125,13 +125,13 @@ pub struct ForecastQuery {
     (status = 503, description = "No forecast was made yet", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn forecast(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<ForecastQuery>,
 ) -> Result<Json<ForecastAnswer>, ApiError> {
-    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let pool = published_pool(&quotas, &query.cluster, &query.gpu_model)?;
     if pool.made_of.is_none() {
         // They are in the memory of the one that computes.
-        written_here(&service, &pool.id.cluster)?;
+        written_here(&quotas.core, &pool.id.cluster)?;
     }
     let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is under way".to_owned());
     let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: why() })?;

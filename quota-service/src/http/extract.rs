@@ -1,11 +1,12 @@
 //! Queries and bodies, refused with the place of what is wrong.
 
 use super::{ApiError, missing};
+use crate::core::Core;
 use crate::published::PublishedPool;
-use crate::refresh::Service;
+use crate::quotas::Quotas;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRef, FromRequest, FromRequestParts, Request};
 use axum::http::header;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -18,10 +19,10 @@ use wire::{FieldFault, Strict};
 /// The query of a request.
 pub struct Query<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequestParts<Arc<Service>> for Query<T> {
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<Service>) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let query = axum::extract::Query::try_from_uri(&parts.uri);
         query.map(|query| Self(query.0)).map_err(|fault| ApiError::Query { detail: fault.body_text() })
     }
@@ -30,15 +31,20 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Service>> for Query<T> {
 /// A JSON body.
 pub struct Json<T>(pub T);
 
-impl<T: DeserializeOwned + ToSchema> FromRequest<Arc<Service>> for Json<T> {
+impl<S, T> FromRequest<S> for Json<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned + ToSchema,
+    Arc<Core>: FromRef<S>,
+{
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, service: &Arc<Service>) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         if !request.headers().get(header::CONTENT_TYPE).is_some_and(super::origin::is_json) {
             return Err(ApiError::NotJson);
         }
-        let max_bytes = service.config.max_body_bytes;
-        let body = Bytes::from_request(request, service).await.map_err(|fault| match fault {
+        let max_bytes = Arc::<Core>::from_ref(state).config.max_body_bytes;
+        let body = Bytes::from_request(request, state).await.map_err(|fault| match fault {
             BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
                 ApiError::TooLarge { max_bytes }
             }
@@ -80,9 +86,9 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
 }
 
 /// The pool of a path such as `/v1/pools/earth:V100/state`.
-pub fn pool_id(service: &Service, text: &str) -> Result<PoolId, ApiError> {
+pub fn pool_id(quotas: &Quotas, text: &str) -> Result<PoolId, ApiError> {
     PoolId::parse(text)
-        .map_err(|fault| ApiError::UnknownPool { asked: fault.to_string(), known: service.published.load().ids() })
+        .map_err(|fault| ApiError::UnknownPool { asked: fault.to_string(), known: quotas.published.load().ids() })
 }
 
 /// Refuses a time that is further ahead of the clock of the service than `skew_s`: one of the two clocks is wrong.
@@ -97,24 +103,24 @@ pub fn not_ahead(pointer: &str, time: UnixSeconds, now: UnixSeconds, skew_s: u32
 }
 
 /// Goes on where this service writes for a cluster, or nobody is known to.
-pub fn written_here(service: &Service, cluster: &ClusterName) -> Result<(), ApiError> {
-    match service.leases.leader(cluster) {
-        Some(leader) if service.leases.led(cluster).is_none() => Err(ApiError::Elsewhere(Some(leader))),
+pub fn written_here(core: &Core, cluster: &ClusterName) -> Result<(), ApiError> {
+    match core.leases.leader(cluster) {
+        Some(leader) if core.leases.led(cluster).is_none() => Err(ApiError::Elsewhere(Some(leader))),
         _ => Ok(()),
     }
 }
 
 /// The published pool of these names.
-pub fn published_pool(service: &Service, cluster: &str, gpu_model: &str) -> Result<Arc<PublishedPool>, ApiError> {
-    let published = service.published.load();
+pub fn published_pool(quotas: &Quotas, cluster: &str, gpu_model: &str) -> Result<Arc<PublishedPool>, ApiError> {
+    let published = quotas.published.load();
     if let Some(pool) = published.pool(cluster, gpu_model) {
         return Ok(pool.clone());
     }
     // Whether there is such a pool is not known yet, or known elsewhere.
-    if !service.has_looked() {
+    if !quotas.are_complete() {
         return Err(ApiError::NoQuotaYet { why: "the service has just started and reads the database".to_owned() });
     }
-    match ClusterName::parse(cluster).ok().and_then(|cluster| service.leases.leader(&cluster)) {
+    match ClusterName::parse(cluster).ok().and_then(|cluster| quotas.core.leases.leader(&cluster)) {
         Some(leader) => {
             let why = format!("{} computes the quotas of the cluster, and has stored none of this pool", leader.holder);
             Err(ApiError::NoQuotaYet { why })

@@ -2,7 +2,7 @@
 
 use super::guard::received;
 use crate::client;
-use crate::refresh::Service;
+use crate::core::Core;
 use crate::trace;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
@@ -26,19 +26,19 @@ pub struct Elsewhere(pub String);
 
 /// Answers a request here, or, where it turns out that another service decides, with what that one answers. Who cannot be
 /// reached has not been asked: then the answer is that of this service, which says when to come back.
-pub async fn answered(service: &Service, request: Request, next: Next) -> Response {
-    if !service.leases.follows() || request.headers().contains_key(FORWARDED) {
+pub async fn answered(core: &Core, request: Request, next: Next) -> Response {
+    if !core.leases.follows() || request.headers().contains_key(FORWARDED) {
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();
-    let bytes = match received(body, service.config.max_body_bytes).await {
+    let bytes = match received(body, core.config.max_body_bytes).await {
         Ok(bytes) => bytes,
         Err(fault) => return fault.into_response(),
     };
     let again = parts.clone();
     let response = next.run(Request::from_parts(parts, Body::from(bytes.clone()))).await;
     let Some(Elsewhere(address)) = response.extensions().get::<Elsewhere>() else { return response };
-    match ask(service, address, again, bytes).await {
+    match ask(core, address, again, bytes).await {
         Ok(theirs) => theirs,
         Err(why) => {
             tracing::info!(%address, %why, "the service that decides was not reached");
@@ -47,7 +47,7 @@ pub async fn answered(service: &Service, request: Request, next: Next) -> Respon
     }
 }
 
-async fn ask(service: &Service, address: &str, parts: Parts, body: Bytes) -> Result<Response, String> {
+async fn ask(core: &Core, address: &str, parts: Parts, body: Bytes) -> Result<Response, String> {
     let target: Uri = address.parse().map_err(|fault| format!("{fault}"))?;
     let authority = target.authority().ok_or("it names no host")?;
     let is_secure = target.scheme_str() == Some("https");
@@ -55,7 +55,7 @@ async fn ask(service: &Service, address: &str, parts: Parts, body: Bytes) -> Res
     let connected = tokio::time::timeout(CONNECTS_WITHIN, async {
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         let stream = TcpStream::connect((host, port)).await?;
-        match service.tls().filter(|_| is_secure) {
+        match core.tls().filter(|_| is_secure) {
             Some(tls) => tls.connect(host, stream).await.map(|stream| Either::Left(TokioIo::new(stream))),
             None => Ok(Either::Right(TokioIo::new(stream))),
         }

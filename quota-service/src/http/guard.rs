@@ -8,8 +8,9 @@
 use super::routes::{LimitClass, Route};
 use super::transit::{Asked, Transit, Unfit};
 use super::{ApiError, forward};
-use crate::access::{Caller, Refused};
-use crate::refresh::Service;
+use crate::access::{Access, Caller, Refused};
+use crate::config::Config;
+use crate::health::Health;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{Method, StatusCode};
@@ -43,6 +44,22 @@ pub struct Limits {
     pub room: RoomLimits,
     /// Of one request's body.
     pub body_bytes: usize,
+}
+
+impl Limits {
+    /// The limits of the settings.
+    #[must_use]
+    pub const fn of(config: &Config) -> Self {
+        Self {
+            writes: config.max_writes,
+            reads: config.max_reads,
+            streams: config.max_streams,
+            request: Duration::from_secs(config.request_limit_s),
+            rate: config.max_requests_per_s,
+            room: RoomLimits { bytes: config.max_transit_bytes, bytes_of_client: config.max_transit_bytes_per_client },
+            body_bytes: config.max_body_bytes,
+        }
+    }
 }
 
 /// Addresses that are remembered before those that were quiet are forgotten.
@@ -137,7 +154,8 @@ impl Guard {
 
 /// Lets a request through, or says when to come back.
 pub async fn guarded(
-    service: &Arc<Service>,
+    access: &Arc<Access>,
+    health: &Arc<Health>,
     guard: &Guard,
     class: LimitClass,
     request: Request,
@@ -149,7 +167,7 @@ pub async fn guarded(
     }
     if class == LimitClass::Stream {
         let Ok(place) = guard.streams.clone().try_acquire_owned() else { return guard.overloaded().await };
-        return streamed(service, request, next, place).await;
+        return streamed(access, request, next, place).await;
     }
     let has_written = class == LimitClass::Write;
     let places = if has_written { &guard.writes } else { &guard.reads };
@@ -163,9 +181,9 @@ pub async fn guarded(
         // The room of the request is given back once it is worked on.
         let (request, room) = guard.transit.received(request, &asked).await?;
         let (response, place) = if has_written {
-            written(service, (place, room), request, next).await?
+            written(access, health, (place, room), request, next).await?
         } else {
-            (forward::answered(service, request, next).await, place)
+            (forward::answered(&access.core, request, next).await, place)
         };
         Ok::<_, Unfit>((response, share, place, turn))
     };
@@ -178,7 +196,7 @@ pub async fn guarded(
         },
         () = tokio::time::sleep(limit) => Some(ApiError::TooSlow { seconds: limit.as_secs() }.into_response()),
         // What waits for a database that is gone is answered now, and not after the limits of its connections.
-        reason = service.health.gone() => Some(ApiError::Store(StoreError::Unavailable { reason }).into_response()),
+        reason = health.gone() => Some(ApiError::Store(StoreError::Unavailable { reason }).into_response()),
     };
     match sent {
         Some(response) => response,
@@ -189,20 +207,21 @@ pub async fn guarded(
 /// A write runs to its end in a task of its own, and holds its place until then: a client that hangs up, or waits no longer,
 /// leaves nothing half done.
 async fn written(
-    service: &Arc<Service>,
+    access: &Arc<Access>,
+    health: &Arc<Health>,
     (place, room): (OwnedSemaphorePermit, Option<Share>),
     request: Request,
     next: Next,
 ) -> Result<(Response, OwnedSemaphorePermit), Unfit> {
     // 1. Receive: where the body does not come whole, nothing was asked for.
     let (parts, body) = request.into_parts();
-    let body = received(body, service.config.max_body_bytes).await.map_err(Unfit::Other)?;
+    let body = received(body, access.core.config.max_body_bytes).await.map_err(Unfit::Other)?;
     let request = Request::from_parts(parts, Body::from(body));
     // 2. Write.
-    let (writing, under_way) = (service.clone(), service.writes.begin());
+    let (core, health, under_way) = (access.core.clone(), health.clone(), access.writes.begin());
     let write = async move {
-        let response = forward::answered(&writing, request, next).await;
-        note(&writing, &response);
+        let response = forward::answered(&core, request, next).await;
+        note(&health, &response);
         drop((room, under_way));
         (response, place)
     };
@@ -217,12 +236,12 @@ async fn written(
 }
 
 /// Notes whether the database took a write; what another service decides says nothing of it.
-fn note(service: &Service, response: &Response) {
+fn note(health: &Health, response: &Response) {
     let is_here = response.extensions().get::<forward::Elsewhere>().is_none();
     match response.status() {
-        status if status.is_success() => service.health.note_write(true),
+        status if status.is_success() => health.note_write(true),
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE if is_here => {
-            service.health.note_write(false);
+            health.note_write(false);
         }
         _ => {}
     }
@@ -252,11 +271,11 @@ pub async fn scraped(guard: &Guard, request: Request, next: Next) -> Response {
 
 /// Answers a stream or a long poll. It ends when its token is out of force; its place is free when the body has been sent, or
 /// its client has gone.
-async fn streamed(service: &Arc<Service>, request: Request, next: Next, place: OwnedSemaphorePermit) -> Response {
-    let (service, caller) = (service.clone(), request.extensions().get::<Arc<Caller>>().cloned());
+async fn streamed(access: &Arc<Access>, request: Request, next: Next, place: OwnedSemaphorePermit) -> Response {
+    let (access, caller) = (access.clone(), request.extensions().get::<Arc<Caller>>().cloned());
     let mut out_of_force = Box::pin(async move {
         match caller {
-            Some(caller) => service.tokens.out_of_force(&caller).await,
+            Some(caller) => access.tokens.out_of_force(&caller).await,
             None => std::future::pending().await,
         }
     });

@@ -1,7 +1,8 @@
 use super::ApiError;
 use super::extract::Query;
+use crate::health::Health;
 use crate::published::Published;
-use crate::refresh::Service;
+use crate::quotas::Quotas;
 use axum::extract::State;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -47,12 +48,13 @@ pub enum ReadyFor {
     (status = 503, description = "None was computed yet, or the database takes no writes; the detail says why", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn readyz(
-    State(service): State<Arc<Service>>,
+    State(health): State<Arc<Health>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<ReadyQuery>,
 ) -> Result<&'static str, ApiError> {
-    match service.health.problem().filter(|_| !query.is_reads()) {
+    match health.problem().filter(|_| !query.is_reads()) {
         Some(why) => Err(ApiError::NoWrites { why }),
-        None => answers_quotas(&service.published.load()),
+        None => answers_quotas(&quotas.published.load()),
     }
 }
 

@@ -3,11 +3,14 @@
 use super::ApiError;
 use super::extract::{Query, pool_id, published_pool, written_here};
 use super::quota::nothing_for;
-use crate::engine::{Ask, NodeLook, Reply};
+use crate::core::Core;
+use crate::engine::{ListNodes, NodeUse};
 use crate::plan::{self, Changes};
 use crate::promises::{self, Present};
+use crate::quotas::Quotas;
+use crate::refresh::Renewals;
 use crate::refresh::heat::{Peaks, peaks_of};
-use crate::refresh::{Service, settings};
+use crate::settings;
 use axum::Json;
 use axum::extract::{Path, State};
 use placement::Eta;
@@ -43,8 +46,8 @@ fn hours_of(asked: Option<u32>, default: u32, most: u32) -> Result<i64, ApiError
     }
 }
 
-fn present(service: &Service) -> Result<HourStart, ApiError> {
-    let now = service.clock.now();
+fn present(core: &Core) -> Result<HourStart, ApiError> {
+    let now = core.clock.now();
     now.hour().map_err(|fault| ApiError::Query { detail: format!("the clock shows {now}: {fault}") })
 }
 
@@ -56,12 +59,12 @@ fn present(service: &Service) -> Result<HourStart, ApiError> {
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn demand(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<DemandQuery>,
 ) -> Result<Json<DemandAnswer>, ApiError> {
-    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let pool = published_pool(&quotas, &query.cluster, &query.gpu_model)?;
     let hours = hours_of(query.hours, 72, MOST_DEMAND_HOURS)?;
-    let to = present(&service)?;
+    let to = present(&quotas.core)?;
     let from = to.plus_hours(-hours);
     let mut measured: BTreeMap<Organization, Vec<Option<MilliGpus>>> = BTreeMap::new();
     let mut take = |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
@@ -71,7 +74,7 @@ pub async fn demand(
             of[place] = Some(demand);
         }
     };
-    service.store.load_pool_usage(&pool.id, from, to, &mut take).await?;
+    quotas.core.store.load_pool_usage(&pool.id, from, to, &mut take).await?;
     let own = measured.remove(&Organization::pool_peak());
     let total = (0..hours as usize).map(|place| {
         let mut all = measured.values().filter_map(|of| of[place]);
@@ -111,18 +114,15 @@ pub struct NodesQuery {
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn nodes(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
     Query(query): Query<NodesQuery>,
 ) -> Result<Json<NodeViews>, ApiError> {
-    let pool = pool_id(&service, &id)?;
+    let pool = pool_id(&renewals.quotas, &id)?;
     let count = hours_of(query.hours, MOST_NODE_HOURS, MOST_NODE_HOURS)?;
-    let looks = match service.engine.ask(&pool, Ask::Nodes).await? {
-        Reply::Nodes(looks) => looks,
-        other => unreachable!("nodes are answered with nodes, not {other:?}"),
-    };
-    let from = present(&service)?.plus_hours(1 - count);
-    let stored = service.store.node_hours(&pool, from).await?;
+    let looks = renewals.engine.ask(&pool, ListNodes).await?;
+    let from = present(&renewals.core)?.plus_hours(1 - count);
+    let stored = renewals.core.store.node_hours(&pool, from).await?;
     let hours: Vec<HourStart> = (0..count).map(|hour| from.plus_hours(hour)).collect();
     // A week of thousands of nodes is megabytes to read: on a thread of its own, so that requests keep moving.
     let views = tokio::task::spawn_blocking(move || node_views(&pool, &looks, &hours, &stored)).await;
@@ -133,7 +133,7 @@ pub async fn nodes(
 
 fn node_views(
     pool: &PoolId,
-    looks: &[NodeLook],
+    looks: &[NodeUse],
     hours: &[HourStart],
     stored: &[NodeHour],
 ) -> Result<NodeViews, StoreError> {
@@ -146,7 +146,7 @@ fn node_views(
     })
 }
 
-fn node_view(look: &NodeLook, hours: &[HourStart], peaks: &BTreeMap<HourStart, Peaks>) -> NodeView {
+fn node_view(look: &NodeUse, hours: &[HourStart], peaks: &BTreeMap<HourStart, Peaks>) -> NodeView {
     let name = look.node.to_string();
     let peak = |hour: &HourStart| {
         let [hp, spot] = *peaks.get(hour)?.get(&name)?;
@@ -178,14 +178,11 @@ pub struct RunsQuery {
     (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn runs(
-    State(service): State<Arc<Service>>,
-    Query(query): Query<RunsQuery>,
-) -> Result<Json<RunList>, ApiError> {
-    let cluster = super::nodes::known_cluster(&service, &query.cluster).await?;
-    let promoted = service.store.promoted(&cluster).await?.map(|run| run.id);
-    let runs = service.store.runs(Some(&cluster)).await?;
-    let promotions = service.store.promotions(&cluster).await?;
+pub async fn runs(State(core): State<Arc<Core>>, Query(query): Query<RunsQuery>) -> Result<Json<RunList>, ApiError> {
+    let cluster = super::nodes::known_cluster(&core, &query.cluster).await?;
+    let promoted = core.store.promoted(&cluster).await?.map(|run| run.id);
+    let runs = core.store.runs(Some(&cluster)).await?;
+    let promotions = core.store.promotions(&cluster).await?;
     let promotion = |one: &store::Promotion| PromotionBody {
         run_id: one.run_id.to_string(),
         promoted_at: one.promoted_at.to_string(),
@@ -257,10 +254,10 @@ pub struct WhatIfQuery {
     (status = 503, description = "No quota was computed yet", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn what_if(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<WhatIfQuery>,
 ) -> Result<Json<WhatIfAnswer>, ApiError> {
-    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let pool = published_pool(&quotas, &query.cluster, &query.gpu_model)?;
     let refused = |name: &str, fault: String| ApiError::Query { detail: format!("{name}: {fault}") };
     let rate = query.guarantee_rate.map(GuaranteeRate::new).transpose();
     let changes = Changes {
@@ -272,7 +269,7 @@ pub async fn what_if(
     let hours = HorizonHours::new(query.hours).map_err(|_| nothing_for(&pool, query.hours))?;
     if pool.made_of.is_none() {
         // What the quota is made of is in the memory of the one that computes.
-        written_here(&service, &pool.id.cluster)?;
+        written_here(&quotas.core, &pool.id.cluster)?;
     }
     let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is under way".to_owned());
     let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: why() })?;
@@ -306,17 +303,17 @@ pub struct PromisesQuery {
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn promises(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<PromisesQuery>,
 ) -> Result<Json<wire::PromiseReport>, ApiError> {
-    let pool: PoolId = published_pool(&service, &query.cluster, &query.gpu_model)?.id.clone();
+    let pool: PoolId = published_pool(&quotas, &query.cluster, &query.gpu_model)?.id.clone();
     let days = query.days.unwrap_or(28);
     if !(1..=400).contains(&days) {
         return Err(ApiError::Query { detail: format!("days: {days} is none of 1 to 400") });
     }
-    let now: UnixSeconds = service.clock.now();
-    let rate = settings(service.store.as_ref(), &pool).await?.pool.guarantee_rate;
-    let published = service.published.load();
+    let now: UnixSeconds = quotas.core.clock.now();
+    let rate = settings::load(quotas.core.store.as_ref(), &pool).await?.pool.guarantee_rate;
+    let published = quotas.published.load();
     let present = published.pool(&query.cluster, &query.gpu_model).map(|pool| Present::of(pool)).unwrap_or_default();
-    Ok(Json(promises::report(service.store.as_ref(), &pool, rate, days, now, present).await?))
+    Ok(Json(promises::report(quotas.core.store.as_ref(), &pool, rate, days, now, present).await?))
 }

@@ -2,7 +2,7 @@
 
 use super::ApiError;
 use super::placing_fault::PlacingFault;
-use crate::refresh::Service;
+use crate::core::Core;
 use std::collections::BTreeMap;
 use vocab::{PlacedBy, PoolId, UnixSeconds};
 use wire::FieldFault;
@@ -26,11 +26,11 @@ impl<'a> Told<'a> {
 ///
 /// # Errors
 /// [`PlacingFault::MeasuredHere`] with each such part; the database does not answer.
-pub async fn check(service: &Service, told: &[Told<'_>], correct_at: &'static str) -> Result<(), ApiError> {
+pub async fn check(core: &Core, told: &[Told<'_>], correct_at: &'static str) -> Result<(), ApiError> {
     let mut since: BTreeMap<&PoolId, Option<UnixSeconds>> = BTreeMap::new();
     for Told { pool, .. } in told {
         if !since.contains_key(pool) {
-            let placement = service.store.placement(pool).await?.filter(|one| one.placed_by == PlacedBy::Headroom);
+            let placement = core.store.placement(pool).await?.filter(|one| one.placed_by == PlacedBy::Headroom);
             // Where a migration decided, nobody knows since when: always, then.
             let measured_from = placement.map(|placement| placement.since.unwrap_or(UnixSeconds::new(i64::MIN)));
             since.insert(pool, measured_from);

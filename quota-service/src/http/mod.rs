@@ -35,7 +35,8 @@ pub use guard::{Guard, Limits};
 pub use origin::only_for;
 
 use crate::metrics::{self, Answers};
-use crate::refresh::Service;
+use crate::quotas::Quotas;
+use crate::state::AppState;
 use crate::trace;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -65,7 +66,7 @@ use utoipa_axum::router::OpenApiRouter;
 struct Document;
 
 /// The routes and the document that describes them: both made of the table.
-fn documented() -> OpenApiRouter<Arc<Service>> {
+fn documented() -> OpenApiRouter<AppState> {
     let handlers = routes::ROUTES.iter().filter_map(|route| route.handler);
     handlers.fold(OpenApiRouter::with_openapi(Document::openapi()), |router, handler| router.routes(handler()))
 }
@@ -79,13 +80,13 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 }
 
 /// Everything that the service answers.
-pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+pub fn router(state: AppState, render_metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
     let passing = Passing {
-        service: service.clone(),
-        guard: Guard::new(service.config.limits()),
+        guard: Guard::new(Limits::of(&state.core.config)),
         answers: Answers::new(),
-        hosts: origin::hosts(&service.config),
+        hosts: origin::hosts(&state.core.config),
         refusals: Refusals::default(),
+        state: state.clone(),
     };
     let routes = documented().split_for_parts().0;
     let document = openapi().to_json().expect("the document is made of strings and numbers");
@@ -93,27 +94,24 @@ pub fn router(service: Arc<Service>, render_metrics: impl Fn() -> String + Clone
     routes
         .merge(dashboard::routes())
         .route("/openapi.json", get(move || async move { (json, document) }))
-        .route(
-            "/metrics",
-            get(move |State(service): State<Arc<Service>>| async move { scrape(&service, render_metrics) }),
-        )
+        .route("/metrics", get(move |State(quotas): State<Arc<Quotas>>| async move { scrape(&quotas, render_metrics) }))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(DefaultBodyLimit::max(service.config.max_body_bytes))
+        .layer(DefaultBodyLimit::max(state.core.config.max_body_bytes))
         .layer(from_fn_with_state(Arc::new(passing), pass))
-        .with_state(service)
+        .with_state(state)
 }
 
-fn scrape(service: &Service, render: impl Fn() -> String) -> String {
-    let published = service.published.load();
-    metrics::describe(published.pools().map(AsRef::as_ref), service.clock.now());
-    metrics::describe_drift(&service.drift.load());
-    metrics::describe_kept(published.pools().map(AsRef::as_ref), &service.kept.load());
-    metrics::describe_leads(published.pools().map(AsRef::as_ref), &service.leases);
+fn scrape(quotas: &Quotas, render: impl Fn() -> String) -> String {
+    let published = quotas.published.load();
+    metrics::describe(published.pools().map(AsRef::as_ref), quotas.core.clock.now());
+    metrics::describe_drift(&quotas.drift.load());
+    metrics::describe_kept(published.pools().map(AsRef::as_ref), &quotas.kept.load());
+    metrics::describe_leads(published.pools().map(AsRef::as_ref), &quotas.core.leases);
     render()
 }
 
-async fn not_found(State(_): State<Arc<Service>>, request: Request) -> ApiError {
+async fn not_found(request: Request) -> ApiError {
     ApiError::NoRoute { path: request.uri().path().to_owned() }
 }
 
@@ -123,7 +121,7 @@ async fn method_not_allowed(request: Request) -> ApiError {
 
 /// What every request passes.
 struct Passing {
-    service: Arc<Service>,
+    state: AppState,
     guard: Guard,
     answers: Answers,
     hosts: Hosts,
@@ -132,14 +130,14 @@ struct Passing {
 
 /// Lets in who may ask, guards requests, and counts answers by route and status: one layer, since each costs a quota a microsecond.
 async fn pass(State(passing): State<Arc<Passing>>, mut request: Request, next: Next) -> Response {
-    let Passing { service, guard, answers, hosts, refusals } = passing.as_ref();
+    let Passing { state, guard, answers, hosts, refusals } = passing.as_ref();
     let route = request.extensions().get::<axum::extract::MatchedPath>().cloned();
     let name = route.as_ref().map(axum::extract::MatchedPath::as_str);
     let row = routes::row(request.method(), name);
     let class = guard::class(row, &request);
-    let caller = access::admitted(service, row, request.method(), request.uri(), request.headers()).await;
+    let caller = access::admitted(&state.access, row, request.method(), request.uri(), request.headers()).await;
     let caller = caller.and_then(|caller| {
-        origin::check(service, hosts, &caller, row, &request)?;
+        origin::check(&state.access, hosts, &caller, row, &request)?;
         request.extensions_mut().insert(caller);
         row.map(|row| request.extensions_mut().insert(row));
         Ok(())
@@ -154,7 +152,9 @@ async fn pass(State(passing): State<Arc<Passing>>, mut request: Request, next: N
         (Ok(()), LimitClass::Metrics) => guard::scraped(guard, request, next).await,
         (Ok(()), class) => {
             let (span, begun, line) = (trace::request(&request, name), Instant::now(), Line::of(&request));
-            let response = guard::guarded(service, guard, class, request, next).instrument(span.clone()).await;
+            let response = guard::guarded(&state.access, &state.health, guard, class, request, next)
+                .instrument(span.clone())
+                .await;
             if class != LimitClass::Stream {
                 metrics::requested(name.unwrap_or("none"), begun.elapsed());
             }

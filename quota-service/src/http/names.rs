@@ -4,7 +4,7 @@
 
 use super::ApiError;
 use crate::access::Caller;
-use crate::refresh::Service;
+use crate::core::Core;
 use vocab::{NameError, Organization, PoolId, TaskId};
 use wire::{FieldFault, TaskAnswer};
 
@@ -23,9 +23,9 @@ fn qualified(of: &Organization, id: &TaskId) -> Result<TaskId, NameError> {
 ///
 /// # Errors
 /// With the organization the name is too long, or the database does not answer.
-pub async fn kept(service: &Service, caller: &Caller, pool: &PoolId, id: TaskId) -> Result<TaskId, ApiError> {
+pub async fn kept(core: &Core, caller: &Caller, pool: &PoolId, id: TaskId) -> Result<TaskId, ApiError> {
     let Some(mine) = caller.organization() else { return Ok(id) };
-    let known = service.store.task_record(pool, &id).await?;
+    let known = core.store.task_record(pool, &id).await?;
     if known.is_some_and(|record| record.organization == *mine) {
         return Ok(id);
     }

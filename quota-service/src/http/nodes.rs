@@ -1,8 +1,9 @@
 use super::ApiError;
 use super::access::Write;
 use super::extract::{Json as Body, Query, written_here};
-use crate::engine::Ask;
-use crate::refresh::Service;
+use crate::core::Core;
+use crate::engine::Order;
+use crate::refresh::Renewals;
 use crate::refresh::pace::Haste;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -29,8 +30,8 @@ pub struct RemovalQuery {
     cause: Option<String>,
 }
 
-async fn node_of(service: &Service, cluster: &ClusterName, id: &NodeId) -> Result<Option<Node>, ApiError> {
-    Ok(service.store.nodes(cluster).await?.into_iter().find(|node| node.id == *id))
+async fn node_of(core: &Core, cluster: &ClusterName, id: &NodeId) -> Result<Option<Node>, ApiError> {
+    Ok(core.store.nodes(cluster).await?.into_iter().find(|node| node.id == *id))
 }
 
 /// Placement keeps a bit for each GPU of a node.
@@ -50,10 +51,10 @@ fn node_id(text: &str) -> Result<NodeId, ApiError> {
 }
 
 /// A cluster that is there.
-pub async fn known_cluster(service: &Service, asked: &str) -> Result<ClusterName, ApiError> {
+pub async fn known_cluster(core: &Core, asked: &str) -> Result<ClusterName, ApiError> {
     let cluster = cluster_name(asked)?;
-    if service.store.cluster(&cluster).await?.is_none() {
-        let known = service.store.clusters().await?.iter().map(|one| one.name.to_string()).collect();
+    if core.store.cluster(&cluster).await?.is_none() {
+        let known = core.store.clusters().await?.iter().map(|one| one.name.to_string()).collect();
         return Err(ApiError::UnknownCluster { asked: asked.to_owned(), known });
     }
     Ok(cluster)
@@ -67,11 +68,11 @@ pub async fn known_cluster(service: &Service, asked: &str) -> Result<ClusterName
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn list(
-    State(service): State<Arc<Service>>,
+    State(core): State<Arc<Core>>,
     Query(query): Query<ClusterQuery>,
 ) -> Result<Json<NodeList>, ApiError> {
-    let cluster = known_cluster(&service, &query.cluster).await?;
-    let nodes = service.store.nodes(&cluster).await?;
+    let cluster = known_cluster(&core, &query.cluster).await?;
+    let nodes = core.store.nodes(&cluster).await?;
     Ok(Json(NodeList { nodes: nodes.iter().map(NodeBody::from).collect() }))
 }
 
@@ -83,7 +84,7 @@ pub async fn list(
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn put(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
     write: Write,
     Body(body): Body<NodeBody>,
@@ -93,21 +94,21 @@ pub async fn put(
     let node = body.parse(node_id(&id)?)?;
     check_size(&node)?;
     write.of_pool(&node.pool)?;
-    written_here(&service, &node.pool.cluster)?;
-    let before = node_of(&service, &node.pool.cluster, &node.id).await?;
+    written_here(&renewals.core, &node.pool.cluster)?;
+    let before = node_of(&renewals.core, &node.pool.cluster, &node.id).await?;
     if let Some(before) = &before {
         // Who moves a node takes it from another pool.
         write.of_pool(&before.pool)?;
     }
     let detail = json!({ "before": before.as_ref().map(NodeBody::from), "after": NodeBody::from(&node) });
-    write.store(&service, StatusCode::OK, &detail).put_node(&node).await?;
+    write.store(&renewals.core, StatusCode::OK, &detail).put_node(&node).await?;
     let before = before.map(|before| before.pool);
     // Of one that has moved, both pools have to know.
     for pool in before.iter().filter(|pool| **pool != node.pool).chain([&node.pool]) {
-        service.engine.ask_if_running(pool, Ask::TakeInNodes).await?;
+        renewals.engine.ask_if_running(pool, Order::TakeInNodes).await?;
     }
     for pool in before.iter().filter(|pool| pool.cluster != node.pool.cluster).chain([&node.pool]) {
-        service.request_renewal(&pool.cluster, Haste::Urgent);
+        renewals.request_renewal(&pool.cluster, Haste::Urgent);
     }
     Ok(Json(NodeBody::from(&node)))
 }
@@ -122,7 +123,7 @@ pub async fn put(
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn delete(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
     Query(query): Query<RemovalQuery>,
     write: Write,
@@ -131,13 +132,13 @@ pub async fn delete(
     let asked = query.cause.as_deref().unwrap_or("drained");
     let cause = node_loss(asked).map_err(refused)?;
     let (cluster, id) = (cluster_name(&query.cluster)?, node_id(&id)?);
-    written_here(&service, &cluster)?;
-    let before = node_of(&service, &cluster, &id).await?;
+    written_here(&renewals.core, &cluster)?;
+    let before = node_of(&renewals.core, &cluster, &id).await?;
     let detail = json!({ "before": before.as_ref().map(NodeBody::from), "cause": asked });
-    write.store(&service, StatusCode::NO_CONTENT, &detail).delete_node(&cluster, &id).await?;
+    write.store(&renewals.core, StatusCode::NO_CONTENT, &detail).delete_node(&cluster, &id).await?;
     if let Some(node) = before {
-        service.engine.ask_if_running(&node.pool, Ask::RemoveNode(id, cause)).await?;
+        renewals.engine.ask_if_running(&node.pool, Order::RemoveNode(id, cause)).await?;
     }
-    service.request_renewal(&cluster, Haste::Urgent);
+    renewals.request_renewal(&cluster, Haste::Urgent);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -6,14 +6,13 @@
 use super::ApiError;
 use super::forward::FORWARDED;
 use super::routes::Route;
-use crate::access::Caller;
-use crate::args::Config;
-use crate::refresh::Service;
+use crate::access::{Access, Caller};
+use crate::config::Config;
 use axum::Router;
 use axum::extract::Request;
+use axum::http::Method;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN, TRANSFER_ENCODING};
 use axum::http::uri::Authority;
-use axum::http::{Method, Uri};
 use serving::hosts::Hosts;
 
 const UNSAFE: [Method; 4] = [Method::POST, Method::PUT, Method::DELETE, Method::PATCH];
@@ -21,10 +20,8 @@ const UNSAFE: [Method; 4] = [Method::POST, Method::PUT, Method::DELETE, Method::
 /// The hosts under which the service is reached: those that are named, and where other services reach it.
 #[must_use]
 pub fn hosts(config: &Config) -> Hosts {
-    let advertised = config.advertise.parse::<Uri>().ok();
-    let advertised = advertised.and_then(|uri| uri.host().map(str::to_owned));
-    let named = config.allowed_hosts.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-    Hosts::new(config.listen.ip(), named.chain(advertised))
+    let advertised = config.advertise.get().and_then(|uri| uri.host().map(str::to_owned));
+    Hosts::new(config.listen.ip(), config.allowed_hosts.0.iter().cloned().chain(advertised))
 }
 
 /// Routes that answer requests for the hosts of the service alone.
@@ -37,7 +34,7 @@ pub fn only_for(router: Router, config: &Config) -> Router {
 /// # Errors
 /// Its host is foreign, its origin is, or its body is not JSON.
 pub fn check(
-    service: &Service,
+    access: &Access,
     hosts: &Hosts,
     caller: &Caller,
     row: Option<&Route>,
@@ -46,7 +43,7 @@ pub fn check(
     let headers = request.headers();
     let host = request.uri().authority().map(Authority::as_str);
     let host = host.or_else(|| headers.get(HOST).and_then(|host| host.to_str().ok()));
-    let is_checked = service.tokens.are_open() || !service.config.allowed_hosts.is_empty();
+    let is_checked = access.tokens.are_open() || !access.core.config.allowed_hosts.0.is_empty();
     if let Some(host) = host.filter(|host| is_checked && !hosts.is_ours(host))
         // Probes ask by the address of a pod.
         && !row.is_some_and(Route::is_probe)

@@ -3,7 +3,7 @@ use super::access::{Write, batch};
 use super::extract::{Json as Body, not_ahead, published_pool};
 use super::measured::{self, Told};
 use crate::metrics;
-use crate::refresh::Service;
+use crate::refresh::Renewals;
 use crate::refresh::pace::Haste;
 use axum::Json;
 use axum::extract::State;
@@ -29,15 +29,16 @@ use wire::{OutcomeBatch, OutcomeReceipt, OutcomeResult, Problem};
     (status = 507, description = "The database takes no more data; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn record(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     write: Write,
     Body(body): Body<OutcomeBatch>,
 ) -> Result<Json<OutcomeReceipt>, ApiError> {
     let asked = batch("outcomes", &body.outcomes);
     let outcomes: Vec<Outcome> = body.try_into()?;
-    let now = service.clock.now();
+    let now = renewals.core.clock.now();
     let ahead = |(index, outcome): (usize, &Outcome)| {
-        not_ahead(&format!("/outcomes/{index}/ended_at"), outcome.ended_at, now, service.config.clock_skew_s).err()
+        not_ahead(&format!("/outcomes/{index}/ended_at"), outcome.ended_at, now, renewals.core.config.clock_skew_s)
+            .err()
     };
     let faults: Vec<_> = outcomes.iter().enumerate().filter_map(ahead).collect();
     if !faults.is_empty() {
@@ -45,16 +46,16 @@ pub async fn record(
     }
     for outcome in &outcomes {
         write.of_pool(&outcome.pool)?;
-        published_pool(&service, outcome.pool.cluster.as_str(), outcome.pool.gpu_model.as_str())?;
+        published_pool(&renewals.quotas, outcome.pool.cluster.as_str(), outcome.pool.gpu_model.as_str())?;
     }
     let told = outcomes.iter().map(|outcome| (&outcome.pool, outcome.ended_at));
-    measured::check(&service, &Told::list("/outcomes", told), "/v1/outcomes/corrections").await?;
-    let recorded = write.store(&service, StatusCode::OK, &asked).record_outcomes(&outcomes, now).await?;
+    measured::check(&renewals.core, &Told::list("/outcomes", told), "/v1/outcomes/corrections").await?;
+    let recorded = write.store(&renewals.core, StatusCode::OK, &asked).record_outcomes(&outcomes, now).await?;
     for (outcome, _) in outcomes.iter().zip(&recorded).filter(|(_, recorded)| **recorded == Recorded::New) {
         metrics::outcome(outcome);
     }
     for cluster in outcomes.iter().map(|outcome| &outcome.pool.cluster).collect::<BTreeSet<_>>() {
-        service.request_renewal(cluster, Haste::Report);
+        renewals.request_renewal(cluster, Haste::Report);
     }
     let result = |(outcome, recorded): (&Outcome, &Recorded)| {
         let result = match recorded {

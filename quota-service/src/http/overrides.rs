@@ -3,8 +3,10 @@
 use super::ApiError;
 use super::access::Write;
 use super::extract::{Json as Body, Query, published_pool, written_here};
+use crate::core::Core;
 use crate::plan::override_body;
-use crate::refresh::Service;
+use crate::quotas::Quotas;
+use crate::refresh::Renewals;
 use crate::refresh::pace::Haste;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -34,14 +36,14 @@ pub struct OverridesQuery {
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn list(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<OverridesQuery>,
 ) -> Result<Json<OverrideList>, ApiError> {
-    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
-    let now = service.clock.now();
+    let pool = published_pool(&quotas, &query.cluster, &query.gpu_model)?;
+    let now = quotas.core.clock.now();
     let past = query.past.unwrap_or(false);
     let after = if past { UnixSeconds::new(0) } else { now };
-    let records = service.store.overrides(Some(&pool.id), after, past).await?;
+    let records = quotas.core.store.overrides(Some(&pool.id), after, past).await?;
     Ok(Json(OverrideList { overrides: records.iter().map(|one| override_body(one, now)).collect() }))
 }
 
@@ -57,31 +59,31 @@ pub async fn list(
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn create(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     write: Write,
     Body(body): Body<OverrideRequest>,
 ) -> Result<(StatusCode, Json<OverrideBody>), ApiError> {
     let (what, reason) = body.parse()?;
     let pool = what.pool.clone();
     write.of_pool(&pool)?;
-    real_time(&service)?;
-    if let Err(fault) = published_pool(&service, pool.cluster.as_str(), pool.gpu_model.as_str()) {
+    real_time(&renewals.core)?;
+    if let Err(fault) = published_pool(&renewals.quotas, pool.cluster.as_str(), pool.gpu_model.as_str()) {
         // A service that follows knows no pool without a quota: the one that it follows does.
         if matches!(fault, ApiError::NoQuotaYet { .. }) {
-            written_here(&service, &pool.cluster)?;
+            written_here(&renewals.core, &pool.cluster)?;
         }
         return Err(fault);
     }
-    written_here(&service, &pool.cluster)?;
-    let now = service.clock.now();
+    written_here(&renewals.core, &pool.cluster)?;
+    let now = renewals.core.clock.now();
     if what.to <= now {
         let detail = format!("{} is over at {now}: an override is for the hours ahead", what.to);
         return Err(FieldFault::new("/to", detail).into());
     }
     let asked = NewOverride { what, reason, by: write.0.name.clone(), at: now };
     let entry = write.entry(now, StatusCode::CREATED, &json!(body));
-    let (record, is_new) = service.store.put_override(&asked, &entry).await?;
-    service.request_renewal(&pool.cluster, Haste::Urgent);
+    let (record, is_new) = renewals.core.store.put_override(&asked, &entry).await?;
+    renewals.request_renewal(&pool.cluster, Haste::Urgent);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(override_body(&record, now))))
 }
@@ -96,14 +98,14 @@ pub async fn create(
     (status = 503, description = "The database does not answer; it stays", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn delete(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     write: Write,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
     // What the database could not even number is none.
     let number = id.parse::<u64>().ok().filter(|number| i64::try_from(*number).is_ok());
     let found = match number {
-        Some(number) => service.store.override_record(OverrideId(number)).await,
+        Some(number) => renewals.core.store.override_record(OverrideId(number)).await,
         None => Err(StoreError::NotFound { what: "override", id: id.clone() }),
     };
     let refused = || ApiError::Forbidden { detail: format!("override {id} is out of the scope of the token") };
@@ -116,16 +118,16 @@ pub async fn delete(
     };
     let pool: &PoolId = &record.asked.what.pool;
     write.of_pool(pool).map_err(|_| refused())?;
-    real_time(&service)?;
-    written_here(&service, &pool.cluster)?;
-    let now = service.clock.now();
-    let store = write.store(&service, StatusCode::NO_CONTENT, &json!({ "before": override_body(&record, now) }));
+    real_time(&renewals.core)?;
+    written_here(&renewals.core, &pool.cluster)?;
+    let now = renewals.core.clock.now();
+    let store = write.store(&renewals.core, StatusCode::NO_CONTENT, &json!({ "before": override_body(&record, now) }));
     store.withdraw_override(record.id, now, &write.0.name).await?;
-    service.request_renewal(&pool.cluster, Haste::Urgent);
+    renewals.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Under a virtual clock nothing that is decided is kept.
-fn real_time(service: &Service) -> Result<(), ApiError> {
-    if service.clock.is_virtual() { Err(ApiError::VirtualClock) } else { Ok(()) }
+fn real_time(core: &Core) -> Result<(), ApiError> {
+    if core.clock.is_virtual() { Err(ApiError::VirtualClock) } else { Ok(()) }
 }

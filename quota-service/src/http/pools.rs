@@ -5,11 +5,12 @@ use super::access::{Who, Write};
 use super::extract::{Json as Body, not_ahead, pool_id, written_here};
 use super::placing_fault::PlacingFault;
 use crate::access::Caller;
-use crate::engine::{Ask, Reply};
+use crate::engine::{Order, TakeSnapshot};
 use crate::placed_by::{self, Decision};
 use crate::plan;
 use crate::published::{Answer, PublishedPool};
-use crate::refresh::Service;
+use crate::quotas::Quotas;
+use crate::refresh::Renewals;
 use crate::refresh::pace::Haste;
 use crate::settings::ServedSettings;
 use axum::Json;
@@ -30,8 +31,8 @@ use wire::{
 #[utoipa::path(get, path = "/v1/pools", tag = "pools", responses(
     (status = 200, description = "Every pool that has usage, a capacity or nodes", body = PoolList),
 ))]
-pub async fn list(State(service): State<Arc<Service>>, Who(who): Who) -> Json<PoolList> {
-    let (now, published) = (service.clock.now(), service.published.load());
+pub async fn list(State(quotas): State<Arc<Quotas>>, Who(who): Who) -> Json<PoolList> {
+    let (now, published) = (quotas.core.clock.now(), quotas.published.load());
     let pools = published.pools().filter(|pool| who.may_pool(&pool.id));
     Json(PoolList { pools: pools.map(|pool| summary(pool, now)).collect() })
 }
@@ -79,11 +80,11 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn get_state(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Path(id): Path<String>,
 ) -> Result<Json<PoolStateBody>, ApiError> {
-    let pool = known(&service, &id)?;
-    let stored = service.store.pool_state(&pool).await?;
+    let pool = known(&quotas, &id)?;
+    let stored = quotas.core.store.pool_state(&pool).await?;
     stored.map(|received| Json(PoolStateBody::from(&received.state))).ok_or(ApiError::NoState { pool: id })
 }
 
@@ -101,37 +102,37 @@ pub async fn get_state(
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn put_state(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
     write: Write,
     Body(body): Body<PoolStateBody>,
 ) -> Result<Json<PoolStateReceipt>, ApiError> {
-    let state = body.parse(known(&service, &id)?)?;
-    let now = service.clock.now();
-    written_here(&service, &state.pool.cluster)?;
-    not_ahead("/as_of", state.as_of, now, service.config.clock_skew_s)?;
+    let state = body.parse(known(&renewals.quotas, &id)?)?;
+    let now = renewals.core.clock.now();
+    written_here(&renewals.core, &state.pool.cluster)?;
+    not_ahead("/as_of", state.as_of, now, renewals.core.config.clock_skew_s)?;
     // A clock that runs a little ahead must not make later reports look old.
     let state = PoolState { as_of: state.as_of.min(now), ..state };
-    listens_to_reports(&service, &write.0, &state.pool).await?;
-    let store = write.store(&service, StatusCode::OK, &json!({ "state": body }));
+    listens_to_reports(&renewals, &write.0, &state.pool).await?;
+    let store = write.store(&renewals.core, StatusCode::OK, &json!({ "state": body }));
     let taken = store.put_pool_state(&state, now).await?;
     if taken {
-        service.lower(&state);
+        renewals.quotas.lower(&state);
     }
-    service.request_renewal(&state.pool.cluster, Haste::Report);
+    renewals.request_renewal(&state.pool.cluster, Haste::Report);
     Ok(Json(PoolStateReceipt { taken }))
 }
 
 /// Refuses reports of a pool that Headroom places. The first report of an undecided pool makes it one of an external scheduler.
-async fn listens_to_reports(service: &Service, who: &Caller, pool: &PoolId) -> Result<(), ApiError> {
-    let known = service.store.placement(pool).await?.map(|placement| placement.placed_by);
+async fn listens_to_reports(renewals: &Renewals, who: &Caller, pool: &PoolId) -> Result<(), ApiError> {
+    let known = renewals.core.store.placement(pool).await?.map(|placement| placement.placed_by);
     let side = if let Some(side) = known {
         side
     } else {
         let (before, after, reason) = (None, PlacedBy::External, "first reported state");
         let target = format!("/v1/pools/{pool}/state");
         let decision = Decision { pool, before, after, reason, action: "PUT /v1/pools/{id}/state", target: &target };
-        placed_by::decide(service, who, decision).await?
+        placed_by::decide(&renewals.core, &renewals.engine, who, decision).await?
     };
     match side {
         PlacedBy::External => Ok(()),
@@ -149,16 +150,16 @@ async fn listens_to_reports(service: &Service, who: &Caller, pool: &PoolId) -> R
     (status = 503, description = "The database does not answer; nothing was deleted", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn delete_state(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
     write: Write,
 ) -> Result<StatusCode, ApiError> {
-    let pool = known(&service, &id)?;
-    written_here(&service, &pool.cluster)?;
-    let before = service.store.pool_state(&pool).await?;
+    let pool = known(&renewals.quotas, &id)?;
+    written_here(&renewals.core, &pool.cluster)?;
+    let before = renewals.core.store.pool_state(&pool).await?;
     let detail = json!({ "before": before.map(|received| PoolStateBody::from(&received.state)) });
-    write.store(&service, StatusCode::NO_CONTENT, &detail).delete_pool_state(&pool).await?;
-    service.request_renewal(&pool.cluster, Haste::Urgent);
+    write.store(&renewals.core, StatusCode::NO_CONTENT, &detail).delete_pool_state(&pool).await?;
+    renewals.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -169,11 +170,11 @@ pub async fn delete_state(
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn get_settings(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Path(id): Path<String>,
 ) -> Result<Json<SettingsBody>, ApiError> {
-    let pool = known(&service, &id)?;
-    Ok(Json(crate::refresh::settings(service.store.as_ref(), &pool).await?.body()))
+    let pool = known(&quotas, &id)?;
+    Ok(Json(crate::settings::load(quotas.core.store.as_ref(), &pool).await?.body()))
 }
 
 /// Change the settings
@@ -189,22 +190,22 @@ pub async fn get_settings(
     (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn put_settings(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
     write: Write,
     Body(body): Body<SettingsBody>,
 ) -> Result<Json<SettingsBody>, ApiError> {
-    let pool = known(&service, &id)?;
-    written_here(&service, &pool.cluster)?;
-    let settings = ServedSettings::parse(&body, horizon(&service, &pool))?;
+    let pool = known(&renewals.quotas, &id)?;
+    written_here(&renewals.core, &pool.cluster)?;
+    let settings = ServedSettings::parse(&body, horizon(&renewals.quotas, &pool))?;
     check_durations(&body)?;
     if settings.placement.policy().score.needs_power() {
-        service.engine.power(&pool).map_err(|fault| FieldFault::new("/policy", format!("{fault} (power_file)")))?;
+        renewals.engine.power(&pool).map_err(|fault| FieldFault::new("/policy", format!("{fault} (power_file)")))?;
     }
     let placement = Box::new(settings.placement.clone());
-    let body = put(&service, &write, &pool, settings).await?;
-    service.engine.ask_if_running(&pool, Ask::Settings(placement)).await?;
-    service.request_renewal(&pool.cluster, Haste::Urgent);
+    let body = put(&renewals, &write, &pool, settings).await?;
+    renewals.engine.ask_if_running(&pool, Order::Settings(placement)).await?;
+    renewals.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(Json(body))
 }
 
@@ -225,16 +226,16 @@ fn check_durations(body: &SettingsBody) -> Result<(), ApiError> {
 
 /// Stores settings, and the side of the pool where it changes; answers what is in force.
 async fn put(
-    service: &Service,
+    renewals: &Renewals,
     write: &Write,
     pool: &PoolId,
     settings: ServedSettings,
 ) -> Result<SettingsBody, ApiError> {
-    let known = service.store.placement(pool).await?;
+    let known = renewals.core.store.placement(pool).await?;
     let side = known.as_ref().map(|placement| placement.placed_by);
     let placement = settings.placed_by.filter(|after| Some(*after) != side).map(|placed_by| PoolPlacement {
         placed_by,
-        since: Some(service.clock.now()),
+        since: Some(renewals.core.clock.now()),
         set_by: write.0.name.clone(),
     });
     let stored = SettingsBody { version: None, placed_by: None, ..settings.body() };
@@ -242,13 +243,13 @@ async fn put(
     let in_force = settings.placed_by.or(side).map(|side| side.as_str().to_owned());
     let after = SettingsBody { placed_by: in_force, ..stored };
     // Those of the version that is replaced: where they are others meanwhile, the store refuses.
-    let before = crate::refresh::settings(service.store.as_ref(), pool).await?.body();
+    let before = crate::settings::load(renewals.core.store.as_ref(), pool).await?.body();
     let moved = placement.as_ref().map(|to| placed_by::change(side, to.placed_by, "setting"));
     let detail = json!({ "before": before, "after": after, "pool": pool.to_string(), "placed_by": moved });
     if let Some(placement) = &placement {
-        placed_by::switch(service, pool, Some(placement.clone())).await?;
+        placed_by::switch(&renewals.engine, pool, Some(placement.clone())).await?;
     }
-    let store = write.store(service, StatusCode::OK, &detail);
+    let store = write.store(&renewals.core, StatusCode::OK, &detail);
     match store.put_settings_and_placement(pool, &text, settings.version, placement.as_ref()).await {
         Ok(version) => {
             if let Some(PoolPlacement { placed_by, set_by, .. }) = &placement {
@@ -259,7 +260,7 @@ async fn put(
         }
         Err(fault) => {
             if placement.is_some() {
-                placed_by::switch(service, pool, known).await?;
+                placed_by::switch(&renewals.engine, pool, known).await?;
             }
             Err(fault.into())
         }
@@ -276,25 +277,23 @@ async fn put(
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn snapshot(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
 ) -> Result<Json<SnapshotRecord>, ApiError> {
-    let pool = pool_id(&service, &id)?;
-    match service.engine.ask(&pool, Ask::Snapshot).await? {
-        Reply::Snapshot(snapshot) => Ok(Json(SnapshotRecord::from(snapshot.as_ref()))),
-        other => unreachable!("a snapshot is answered with one, not {other:?}"),
-    }
+    let pool = pool_id(&renewals.quotas, &id)?;
+    let snapshot = renewals.engine.ask(&pool, TakeSnapshot).await?;
+    Ok(Json(SnapshotRecord::from(&snapshot)))
 }
 
-fn known(service: &Service, id: &str) -> Result<PoolId, ApiError> {
-    let pool = pool_id(service, id)?;
-    super::extract::published_pool(service, pool.cluster.as_str(), pool.gpu_model.as_str())?;
+fn known(quotas: &Quotas, id: &str) -> Result<PoolId, ApiError> {
+    let pool = pool_id(quotas, id)?;
+    super::extract::published_pool(quotas, pool.cluster.as_str(), pool.gpu_model.as_str())?;
     Ok(pool)
 }
 
 /// How far the run that serves the pool forecasts.
-fn horizon(service: &Service, pool: &PoolId) -> Option<HorizonHours> {
-    let published = service.published.load();
+fn horizon(quotas: &Quotas, pool: &PoolId) -> Option<HorizonHours> {
+    let published = quotas.published.load();
     let served = published.pool(pool.cluster.as_str(), pool.gpu_model.as_str())?;
     served.made_of.as_ref().map(|made_of| made_of.run.trained.horizon())
 }

@@ -3,7 +3,7 @@
 use super::ApiError;
 use super::extract::{Query, published_pool};
 use crate::published::{PublishedPool, Ready};
-use crate::refresh::Service;
+use crate::quotas::Quotas;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -41,11 +41,11 @@ pub struct QuotaQuery {
     (status = 503, description = "No quota was computed yet", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn quota(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<QuotaQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    answer(&service, &query, &headers).await
+    answer(&quotas, &query, &headers).await
 }
 
 /// The same as `/quota`
@@ -57,23 +57,23 @@ pub async fn quota(
     (status = 503, description = "No quota was computed yet", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn quota_v1(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<QuotaQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    answer(&service, &query, &headers).await
+    answer(&quotas, &query, &headers).await
 }
 
-async fn answer(service: &Service, query: &QuotaQuery, headers: &HeaderMap) -> Result<Response, ApiError> {
+async fn answer(quotas: &Quotas, query: &QuotaQuery, headers: &HeaderMap) -> Result<Response, ApiError> {
     let seen = headers.get(header::IF_NONE_MATCH);
     if let Some(text) = &query.wait {
         let longest = wait(text)?;
         if let Some(seen) = seen {
-            wait_for_another(service, query, seen, longest).await?;
+            wait_for_another(quotas, query, seen, longest).await?;
         }
     }
-    let pool = published_pool(service, &query.cluster, &query.gpu_model)?;
-    Ok(respond(ready(&pool, query.hours, service.clock.now())?, seen))
+    let pool = published_pool(quotas, &query.cluster, &query.gpu_model)?;
+    Ok(respond(ready(&pool, query.hours, quotas.core.clock.now())?, seen))
 }
 
 /// What is answered for these hours now.
@@ -120,18 +120,18 @@ fn wait(text: &str) -> Result<Duration, ApiError> {
 /// Returns when the answer is another one than `seen`, or after `wait`. A client that is slow sees the newest answer,
 /// never a queue of old ones.
 async fn wait_for_another(
-    service: &Service,
+    quotas: &Quotas,
     query: &QuotaQuery,
     seen: &HeaderValue,
     wait: Duration,
 ) -> Result<(), ApiError> {
     let until = Instant::now() + wait;
-    let mut publications = service.publications.subscribe();
-    let mut stopping = service.stopping.subscribe();
+    let mut publications = quotas.publications.subscribe();
+    let mut stopping = quotas.core.stopping.subscribe();
     loop {
         publications.mark_unchanged();
-        let now = service.clock.now();
-        let pool = published_pool(service, &query.cluster, &query.gpu_model)?;
+        let now = quotas.core.clock.now();
+        let pool = published_pool(quotas, &query.cluster, &query.gpu_model)?;
         if !matches_etag(seen, &ready(&pool, query.hours, now)?.etag) || Instant::now() >= until {
             return Ok(());
         }

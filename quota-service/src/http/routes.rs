@@ -7,10 +7,10 @@
 use super::{audit, events, explain, health, look, nodes, outcomes, overrides, pools, quota, stream, tasks, usage};
 use crate::access::Need;
 use crate::access::Need::{Admin, Nothing, Place, Read, Report};
-use crate::refresh::Service;
+use crate::state::AppState;
 use axum::http::Method;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
@@ -81,7 +81,7 @@ pub enum AuditRule {
 }
 
 /// Handler of a row, with its part of the OpenAPI document.
-pub type Handler = fn() -> UtoipaMethodRouter<Arc<Service>>;
+pub type Handler = fn() -> UtoipaMethodRouter<AppState>;
 
 /// A row.
 #[derive(Debug)]

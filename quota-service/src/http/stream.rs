@@ -4,7 +4,7 @@ use super::ApiError;
 use super::extract::{Query, published_pool};
 use super::quota::{nothing_for, until_next_stage};
 use crate::published::Ready;
-use crate::refresh::Service;
+use crate::quotas::Quotas;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -33,7 +33,7 @@ pub struct StreamQuery {
 
 /// A client that is told.
 struct Listening {
-    service: Arc<Service>,
+    quotas: Arc<Quotas>,
     query: StreamQuery,
     publications: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
@@ -51,19 +51,19 @@ struct Listening {
     (status = 503, description = "No quota was computed yet, or too many streams are open", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn stream(
-    State(service): State<Arc<Service>>,
+    State(quotas): State<Arc<Quotas>>,
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     // What is wrong is told as a problem, before there is a stream.
-    let pool = published_pool(&service, &query.cluster, &query.gpu_model)?;
+    let pool = published_pool(&quotas, &query.cluster, &query.gpu_model)?;
     u8::try_from(query.hours)
         .ok()
         .and_then(|hours| pool.answer(hours))
         .ok_or_else(|| nothing_for(&pool, query.hours))?;
-    let (publications, stopping) = (service.publications.subscribe(), service.stopping.subscribe());
+    let (publications, stopping) = (quotas.publications.subscribe(), quotas.core.stopping.subscribe());
     let told = headers.get("last-event-id").cloned();
-    let listening = Listening { service, query, publications, stopping, told };
+    let listening = Listening { quotas, query, publications, stopping, told };
     let events =
         unfold(listening, |mut listening| async move { listening.next().await.map(|event| (event, listening)) });
     let always = [
@@ -83,8 +83,8 @@ impl Listening {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             self.publications.mark_unchanged();
-            let now = self.service.clock.now();
-            let pool = published_pool(&self.service, &self.query.cluster, &self.query.gpu_model).ok()?;
+            let now = self.quotas.core.clock.now();
+            let pool = published_pool(&self.quotas, &self.query.cluster, &self.query.gpu_model).ok()?;
             let answer = u8::try_from(self.query.hours).ok().and_then(|hours| pool.answer(hours))?;
             let ready = answer.at(now);
             if self.told.as_ref() != Some(&ready.etag) {

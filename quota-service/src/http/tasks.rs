@@ -4,9 +4,11 @@ use super::access::{Who, Write};
 use super::extract::{Json as Body, Query};
 use super::{ApiError, names};
 use crate::access::Caller;
-use crate::engine::{Ask, Decided, EngineError, Reply, Wanted, answer};
+use crate::core::Core;
+use crate::engine::{Decided, EngineError, Explain, ListTasks, Order, TaskCall, TaskPage, TaskQuery, answer};
 use crate::placed_by::{self, Decision};
-use crate::refresh::{Service, limits};
+use crate::refresh::Renewals;
+use crate::refresh::limits;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -37,8 +39,8 @@ impl PoolQuery {
 }
 
 /// The request under the name that is kept.
-async fn named(service: &Service, caller: &Caller, pool: &PoolId, mut request: Request) -> Result<Request, ApiError> {
-    request.gang.task = names::kept(service, caller, pool, request.gang.task).await?;
+async fn named(core: &Core, caller: &Caller, pool: &PoolId, mut request: Request) -> Result<Request, ApiError> {
+    request.gang.task = names::kept(core, caller, pool, request.gang.task).await?;
     Ok(request)
 }
 
@@ -48,32 +50,30 @@ fn task_id(text: &str) -> Result<TaskId, ApiError> {
 
 /// Decides, and keeps in the audit what was done by whom, if it is a write.
 async fn decided(
-    service: &Service,
+    renewals: &Renewals,
     pool: &PoolId,
-    ask: Ask,
+    call: TaskCall,
     who: &Who,
     write: Option<&Write>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    Ok(asked(service, pool, ask, who, write).await?)
+    Ok(asked(renewals, pool, call, who, write).await?)
 }
 
 async fn asked(
-    service: &Service,
+    renewals: &Renewals,
     pool: &PoolId,
-    ask: Ask,
+    call: TaskCall,
     who: &Who,
     write: Option<&Write>,
 ) -> Result<Json<TaskAnswer>, EngineError> {
-    if !service.engine.is_running(pool) {
+    if !renewals.engine.is_running(pool) {
         // The first task of a pool meets the quotas that were computed before it came.
-        service.engine.ask(pool, Ask::Pass).await?;
-        limits::push_to(service, pool).await;
+        renewals.engine.ask(pool, Order::Pass).await?;
+        limits::push_to(renewals, pool).await;
     }
-    let entry = write.map(|write| write.entry(service.clock.now(), StatusCode::OK, &Value::Null));
-    match service.engine.order(pool, ask, entry).await? {
-        Reply::Task(decided) => Ok(Json(names::shown(&who.0, answer(pool, &decided)))),
-        other => unreachable!("a task is answered with one, not {other:?}"),
-    }
+    let entry = write.map(|write| write.entry(renewals.core.clock.now(), StatusCode::OK, &Value::Null));
+    let decided = renewals.engine.order(pool, call, entry).await?;
+    Ok(Json(names::shown(&who.0, answer(pool, &decided))))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -100,7 +100,7 @@ const MOST_LISTED: u32 = 1_000;
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn list(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Who(who): Who,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<TaskList>, ApiError> {
@@ -111,12 +111,9 @@ pub async fn list(
         return Err(ApiError::Query { detail: format!("limit: {limit} is more than {MOST_LISTED}") });
     }
     let known = TaskStatus::ALL.into_iter().find(|known| known.as_str() == status);
-    let wanted = known.and_then(|known| Wanted::of(known, who.organization().cloned(), limit as usize));
+    let wanted = known.and_then(|known| TaskQuery::of(known, who.organization().cloned(), limit as usize));
     let refused = || ApiError::Query { detail: format!("status: {status:?} is neither waiting nor running") };
-    let (records, total) = match service.engine.ask(&pool, Ask::Tasks(wanted.ok_or_else(refused)?)).await? {
-        Reply::Tasks(records, total) => (records, total),
-        other => unreachable!("tasks are answered with tasks, not {other:?}"),
-    };
+    let TaskPage { records, total } = renewals.engine.ask(&pool, ListTasks(wanted.ok_or_else(refused)?)).await?;
     let one = |record| names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }));
     Ok(Json(TaskList { tasks: records.into_iter().map(one).collect(), total }))
 }
@@ -133,23 +130,23 @@ pub async fn list(
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn submit(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     write: Write,
     Body(body): Body<TaskBody>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    let (pool, request) = body.parse(service.clock.now())?;
+    let (pool, request) = body.parse(renewals.core.clock.now())?;
     write.of_pool(&pool)?;
     write.of_organization(&request.organization)?;
-    let request = named(&service, &write.0, &pool, request).await?;
-    match asked(&service, &pool, Ask::Submit(request.clone()), &write, Some(&write)).await {
+    let request = named(&renewals.core, &write.0, &pool, request).await?;
+    match asked(&renewals, &pool, TaskCall::Submit(request.clone()), &write, Some(&write)).await {
         Err(EngineError::Undecided) => {
             // A task that is refused decides nothing.
-            let _ = decided(&service, &pool, Ask::Try(request.clone()), &write, None).await?;
+            let _ = decided(&renewals, &pool, TaskCall::DryRun(request.clone()), &write, None).await?;
             let (before, after, reason) = (None, PlacedBy::Headroom, "first task");
             let (action, target) = ("POST /v1/tasks", "/v1/tasks");
             let decision = Decision { pool: &pool, before, after, reason, action, target };
-            placed_by::decide(&service, &write.0, decision).await?;
-            decided(&service, &pool, Ask::Submit(request), &write, Some(&write)).await
+            placed_by::decide(&renewals.core, &renewals.engine, &write.0, decision).await?;
+            decided(&renewals, &pool, TaskCall::Submit(request), &write, Some(&write)).await
         }
         decision => Ok(decision?),
     }
@@ -167,15 +164,15 @@ pub async fn submit(
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn dry_run(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     who: Who,
     Body(body): Body<TaskBody>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
-    let (pool, request) = body.parse(service.clock.now())?;
+    let (pool, request) = body.parse(renewals.core.clock.now())?;
     who.of_pool(&pool)?;
     who.of_organization(&request.organization)?;
-    let request = named(&service, &who.0, &pool, request).await?;
-    decided(&service, &pool, Ask::Try(request), &who, None).await
+    let request = named(&renewals.core, &who.0, &pool, request).await?;
+    decided(&renewals, &pool, TaskCall::DryRun(request), &who, None).await
 }
 
 /// A task as it is, or was when it ended
@@ -186,19 +183,19 @@ pub async fn dry_run(
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn get(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Who(who): Who,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let pool = query.pool()?;
-    let id = names::kept(&service, &who, &pool, task_id(&id)?).await?;
-    if let Some(record) = service.store.task_record(&pool, &id).await? {
+    let id = names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
+    if let Some(record) = renewals.core.store.task_record(&pool, &id).await? {
         return Ok(Json(names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }))));
     }
-    match service.engine.ask_if_running(&pool, Ask::Shadow(id.clone())).await? {
-        Some(Reply::Task(decided)) => Ok(Json(answer(&pool, &decided))),
-        _ => Err(ApiError::UnknownTask { task: id.to_string() }),
+    match renewals.engine.ask_if_running(&pool, TaskCall::Shadow(id.clone())).await? {
+        Some(decided) => Ok(Json(answer(&pool, &decided))),
+        None => Err(ApiError::UnknownTask { task: id.to_string() }),
     }
 }
 
@@ -212,14 +209,14 @@ pub async fn get(
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn delete(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let pool = query.pool()?;
-    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
-    decided(&service, &pool, Ask::Delete(id), &write, Some(&write)).await
+    let id = names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
+    decided(&renewals, &pool, TaskCall::Delete(id), &write, Some(&write)).await
 }
 
 /// A running task came to its end
@@ -232,14 +229,14 @@ pub async fn delete(
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn finish(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let pool = query.pool()?;
-    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
-    decided(&service, &pool, Ask::Finish(id), &write, Some(&write)).await
+    let id = names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
+    decided(&renewals, &pool, TaskCall::Finish(id), &write, Some(&write)).await
 }
 
 /// A running task has saved its work
@@ -254,14 +251,14 @@ pub async fn finish(
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn checkpoint(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let pool = query.pool()?;
-    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
-    decided(&service, &pool, Ask::Save(id), &write, Some(&write)).await
+    let id = names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
+    decided(&renewals, &pool, TaskCall::Checkpoint(id), &write, Some(&write)).await
 }
 
 /// How fast an elastic task is on the pods that it has
@@ -277,7 +274,7 @@ pub async fn checkpoint(
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn speed(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
     write: Write,
@@ -285,8 +282,8 @@ pub async fn speed(
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let (pods, speed_thousandths) = body.parse()?;
     let pool = query.pool()?;
-    let id = names::kept(&service, &write.0, &pool, task_id(&id)?).await?;
-    decided(&service, &pool, Ask::Measure(id, pods, speed_thousandths), &write, Some(&write)).await
+    let id = names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
+    decided(&renewals, &pool, TaskCall::Speed(id, pods, speed_thousandths), &write, Some(&write)).await
 }
 
 /// Why a task waits, or stands as it does
@@ -298,15 +295,13 @@ pub async fn speed(
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn explain(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     Who(who): Who,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
 ) -> Result<Json<TaskExplanation>, ApiError> {
     let pool = query.pool()?;
-    let id = names::kept(&service, &who, &pool, task_id(&id)?).await?;
-    match service.engine.ask(&pool, Ask::Explain(id)).await? {
-        Reply::Explanation(told) => Ok(Json(TaskExplanation { task: names::shown(&who, told.task), ..*told })),
-        other => unreachable!("a task is explained, not {other:?}"),
-    }
+    let id = names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
+    let explanation = renewals.engine.ask(&pool, Explain(id)).await?;
+    Ok(Json(TaskExplanation { task: names::shown(&who, explanation.task), ..explanation }))
 }

@@ -2,8 +2,9 @@ use super::ApiError;
 use super::access::{Write, batch};
 use super::extract::Json as Body;
 use super::measured::{self, Told};
+use crate::core::Core;
 use crate::organizations;
-use crate::refresh::Service;
+use crate::refresh::Renewals;
 use crate::refresh::pace::Haste;
 use axum::Json;
 use axum::extract::State;
@@ -27,7 +28,7 @@ use wire::{FieldFault, Problem, UsageBatch, UsageReceipt};
     (status = 507, description = "The database takes no more data; nothing was taken", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn append(
-    State(service): State<Arc<Service>>,
+    State(renewals): State<Arc<Renewals>>,
     write: Write,
     Body(body): Body<UsageBatch>,
 ) -> Result<Json<UsageReceipt>, ApiError> {
@@ -37,27 +38,27 @@ pub async fn append(
         write.of_pool(&row.series.pool)?;
         write.of_organization(&row.series.organization)?;
     }
-    check_over(&service, &rows)?;
+    check_over(&renewals.core, &rows)?;
     let told = rows.iter().map(|row| (&row.series.pool, row.hour.instant()));
-    measured::check(&service, &Told::list("/rows", told), "/v1/usage/corrections").await?;
-    check_organizations(&service, &rows).await?;
-    let report = write.store(&service, StatusCode::OK, &asked).append(&rows, &[]).await?;
+    measured::check(&renewals.core, &Told::list("/rows", told), "/v1/usage/corrections").await?;
+    check_organizations(&renewals.core, &rows).await?;
+    let report = write.store(&renewals.core, StatusCode::OK, &asked).append(&rows, &[]).await?;
     for cluster in rows.iter().map(|row| &row.series.pool.cluster).collect::<BTreeSet<_>>() {
-        service.request_renewal(cluster, Haste::Report);
+        renewals.request_renewal(cluster, Haste::Report);
     }
     let usage = report.usage;
     Ok(Json(UsageReceipt { inserted: usage.inserted, changed: usage.changed, unchanged: usage.unchanged }))
 }
 
 /// A report may bring no more organizations than the settings say.
-pub async fn check_organizations(service: &Service, rows: &[UsageRow]) -> Result<(), ApiError> {
-    let fault = organizations::too_many(service.store.as_ref(), rows, &service.config).await?;
+pub async fn check_organizations(core: &Core, rows: &[UsageRow]) -> Result<(), ApiError> {
+    let fault = organizations::too_many(core.store.as_ref(), rows, &core.config).await?;
     fault.map_or(Ok(()), |fault| Err(vec![FieldFault::new("/rows", fault)].into()))
 }
 
 /// The peak of an hour is known when the hour is over.
-pub fn check_over(service: &Service, rows: &[UsageRow]) -> Result<(), ApiError> {
-    let now = service.clock.now();
+pub fn check_over(core: &Core, rows: &[UsageRow]) -> Result<(), ApiError> {
+    let now = core.clock.now();
     let is_over = |row: &UsageRow| row.hour.plus_hours(1).instant() <= now;
     let early = rows.iter().enumerate().filter(|(_, row)| !is_over(row));
     let faults: Vec<_> = early

@@ -2,7 +2,8 @@
 
 use super::{of_pool, of_pool_and};
 use crate::plan::PoolQuota;
-use crate::promises::{KeptByPool, Lately};
+use crate::promises::Lately;
+use crate::promises::kept::KeptByPool;
 use crate::published::PublishedPool;
 use metrics::gauge;
 use placement::kept::KeptRate;

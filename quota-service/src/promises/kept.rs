@@ -3,8 +3,9 @@
 use placement::evidence::Evidence;
 use placement::kept::{KeptRate, Period, Worst};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use store::EndedPeriod;
-use vocab::{GuaranteeRate, HorizonHours, OutcomeKind, UnixSeconds};
+use vocab::{GuaranteeRate, HorizonHours, OutcomeKind, PoolId, UnixSeconds};
 
 const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 /// Periods that kept rates are made of, the newest: those of a month at 7,000 a day.
@@ -12,6 +13,9 @@ pub const MOST_PERIODS: u32 = 200_000;
 /// How far back outcomes are read: four weeks, and two days for the blocks that wait for promises of up to 36 h. Of longer ones
 /// the oldest days are left out.
 pub const KNOWN_DAYS: i64 = 30;
+
+/// Kept and broken promises of the last days by pool, for the clusters that this service writes for.
+pub type KeptByPool = BTreeMap<PoolId, Arc<Vec<Lately>>>;
 
 /// Periods of one number of hours that have ended, in the order of the rows.
 pub struct HoursKept {

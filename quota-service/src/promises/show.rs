@@ -4,7 +4,7 @@ use super::{Present, report};
 use crate::access::command::failed;
 use crate::args::PromisesFlags;
 use crate::clock::Clock;
-use crate::refresh::settings;
+use crate::settings;
 use command_line::{Exit, Failure, print_json, print_text, say, table};
 use placement::evidence::Evidence;
 use serde_json::json;
@@ -21,7 +21,7 @@ pub async fn show(flags: &PromisesFlags, database: &str, json: bool) -> Result<(
     let now = Clock::real().now();
     let mut reports = Vec::new();
     for pool in pools(store.as_ref(), flags.pool.as_ref()).await? {
-        let rate = settings(store.as_ref(), &pool).await.map_err(failed)?.pool.guarantee_rate;
+        let rate = settings::load(store.as_ref(), &pool).await.map_err(failed)?.pool.guarantee_rate;
         let report = report(store.as_ref(), &pool, rate, flags.days, now, Present::default()).await.map_err(failed)?;
         if report.sold > 0 || flags.pool.is_some() {
             reports.push(report);

@@ -1,8 +1,10 @@
 //! Looks every quarter of an hour at how promises were kept, for the metrics: a month of outcomes is too much to read at each
 //! scrape, and no renewal waits for it.
 
-use super::kept::{KNOWN_DAYS, Lately, MOST_PERIODS};
-use crate::refresh::{Service, settings};
+use super::kept::{KNOWN_DAYS, KeptByPool, Lately, MOST_PERIODS};
+use crate::core::Core;
+use crate::quotas::Quotas;
+use crate::settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,51 +18,48 @@ const EVERY: Duration = Duration::from_mins(15);
 /// How often it is asked whether a pool is due: a new one is looked at soon.
 const BEAT: Duration = Duration::from_secs(10);
 
-/// How promises were kept lately, by pool; of clusters that this service writes for.
-pub type KeptByPool = BTreeMap<PoolId, Arc<Vec<Lately>>>;
-
 /// Never returns.
-pub async fn run(service: Arc<Service>) {
+pub async fn run(quotas: Arc<Quotas>) {
     let mut looked = BTreeMap::new();
     let mut beats = interval(BEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         beats.tick().await;
-        look(&service, &mut looked).await;
+        look(&quotas, &mut looked).await;
     }
 }
 
 /// Looks at the pools that are due, one after the other. `looked` is when each was looked at last; one that could not be read waits
 /// for its next turn.
-pub async fn look(service: &Service, looked: &mut BTreeMap<PoolId, Instant>) {
-    let pools: Vec<PoolId> = service.published.load().pools().map(|pool| pool.id.clone()).collect();
-    let led: Vec<PoolId> = pools.into_iter().filter(|pool| service.leases.led(&pool.cluster).is_some()).collect();
+pub async fn look(quotas: &Quotas, looked: &mut BTreeMap<PoolId, Instant>) {
+    let pools: Vec<PoolId> = quotas.published.load().pools().map(|pool| pool.id.clone()).collect();
+    let led: Vec<PoolId> = pools.into_iter().filter(|pool| quotas.core.leases.led(&pool.cluster).is_some()).collect();
     looked.retain(|pool, _| led.contains(pool));
-    if service.kept.load().keys().any(|pool| !led.contains(pool)) {
-        change(service, |kept| kept.retain(|pool, _| led.contains(pool)));
+    if quotas.kept.load().keys().any(|pool| !led.contains(pool)) {
+        change(quotas, |kept| kept.retain(|pool, _| led.contains(pool)));
     }
     for pool in led {
         if looked.get(&pool).is_some_and(|at| at.elapsed() < EVERY) {
             continue;
         }
         looked.insert(pool.clone(), Instant::now());
-        match lately(service, &pool, service.clock.now()).await {
-            Ok(found) => change(service, |kept| drop(kept.insert(pool, Arc::new(found)))),
+        match lately(&quotas.core, &pool, quotas.core.clock.now()).await {
+            Ok(found) => change(quotas, |kept| drop(kept.insert(pool, Arc::new(found)))),
             Err(fault) => tracing::debug!(%pool, %fault, "how promises were kept is not known at this moment"),
         }
     }
 }
 
 /// Nobody else changes it.
-fn change(service: &Service, by: impl FnOnce(&mut KeptByPool)) {
-    let mut kept = KeptByPool::clone(&service.kept.load());
+fn change(quotas: &Quotas, by: impl FnOnce(&mut KeptByPool)) {
+    let mut kept = KeptByPool::clone(&quotas.kept.load());
     by(&mut kept);
-    service.kept.store(Arc::new(kept));
+    quotas.kept.store(Arc::new(kept));
 }
 
-async fn lately(service: &Service, pool: &PoolId, now: UnixSeconds) -> Result<Vec<Lately>, StoreError> {
-    let store = service.store.as_ref();
-    let rate = settings(store, pool).await?.pool.guarantee_rate;
+async fn lately(core: &Core, pool: &PoolId, now: UnixSeconds) -> Result<Vec<Lately>, StoreError> {
+    let store = core.store.as_ref();
+    let rate = settings::load(store, pool).await?.pool.guarantee_rate;
     let from = now.plus_s(-KNOWN_DAYS * DAY_S);
     let ended = store.ended_periods(pool, from, MOST_PERIODS).await?;
     let found = tokio::task::spawn_blocking(move || Lately::of(&ended, rate, from, now));

@@ -1,7 +1,7 @@
 //! What need not be read again: panels of unchanged usage, models of unchanged runs.
 
-use super::Service;
 use super::pace::Haste;
+use crate::core::Core;
 use crate::plan::Run;
 use datasets::Panel;
 use forecaster::checkpoint;
@@ -45,11 +45,11 @@ impl Cache {
 
     /// The clusters that this service writes for which have another promoted run than the one that serves, or other usage than
     /// was read: other programs write it, too. A database that does not answer has no news.
-    pub async fn news(&self, service: &Service) -> Vec<(ClusterName, Haste)> {
-        let store = service.store.as_ref();
+    pub async fn news(&self, core: &Core) -> Vec<(ClusterName, Haste)> {
+        let store = core.store.as_ref();
         let mut news = Vec::new();
         let Ok(clusters) = store.clusters().await else { return news };
-        for cluster in clusters.iter().filter(|cluster| service.leases.led(&cluster.name).is_some()) {
+        for cluster in clusters.iter().filter(|cluster| core.leases.led(&cluster.name).is_some()) {
             let Ok(promoted) = store.promoted(&cluster.name).await else { continue };
             let promoted = promoted.map(|run| run.id);
             let cached = self.clusters.get(&cluster.name);

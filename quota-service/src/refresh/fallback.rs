@@ -1,10 +1,11 @@
 //! The last quotas in a file: what is answered where the service starts and its database does not.
 
-use super::Service;
-use crate::access::{KeptToken, Tokens};
+use crate::access::{Access, KeptToken, Tokens};
 use crate::plan::{self, Held};
 use crate::published::{Answer, Published, PublishedPool};
+use crate::quotas::Quotas;
 use serde::{Deserialize, Serialize};
+use serving::standing::Standing;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -37,20 +38,21 @@ struct KeptQuota {
 }
 
 /// Keeps what is answered in a file, as long as the service runs.
-pub async fn keep(service: Arc<Service>, file: PathBuf) {
-    let mut publications = service.publications.subscribe();
+pub async fn keep(quotas: Arc<Quotas>, access: Arc<Access>, file: PathBuf) {
+    let faults = Standing::new();
+    let mut publications = quotas.publications.subscribe();
     publications.mark_changed();
     while publications.changed().await.is_ok() {
-        let (closed, tokens) = service.tokens.kept();
-        let quotas = service.published.load().pools().flat_map(|pool| quotas(pool)).collect();
-        let (kept, path) = (Kept { closed, tokens, quotas }, file.clone());
+        let (closed, tokens) = access.tokens.kept();
+        let last = quotas.published.load().pools().flat_map(|pool| kept_quotas(pool)).collect();
+        let (kept, path) = (Kept { closed, tokens, quotas: last }, file.clone());
         let written = tokio::task::spawn_blocking(move || write(&path, &kept)).await;
         match written {
-            Ok(Err(fault)) if service.faults.begins("fallback") => {
+            Ok(Err(fault)) if faults.begins("") => {
                 tracing::warn!(file = %file.display(), %fault, "the last quotas are not kept in the file: told again once they are");
             }
             Ok(Ok(())) => {
-                if let Some(over) = service.faults.is_over("fallback") {
+                if let Some(over) = faults.is_over("") {
                     let (lasted_s, times) = (over.lasted_s, over.times);
                     tracing::info!(file = %file.display(), lasted_s, times, "the last quotas are kept in the file again");
                 }
@@ -61,7 +63,7 @@ pub async fn keep(service: Arc<Service>, file: PathBuf) {
     }
 }
 
-fn quotas(pool: &PublishedPool) -> Vec<KeptQuota> {
+fn kept_quotas(pool: &PublishedPool) -> Vec<KeptQuota> {
     let kept = |answer: &Answer| KeptQuota {
         computed_at_unix_s: answer.computed_at.get(),
         spot_gpus: answer.held.spot.as_gpus(),

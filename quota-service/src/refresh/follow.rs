@@ -1,8 +1,8 @@
 //! Quotas that another service computes, answered here.
 
-use super::{Service, write};
+use super::write;
+use crate::quotas::Quotas;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use vocab::ClusterName;
 
 /// Publishes what other services have stored, whenever it is new.
@@ -15,21 +15,21 @@ pub struct Follower {
 impl Follower {
     /// Looks for new quotas of clusters that this service does not write for. A database that does not answer has none: the
     /// last ones age.
-    pub async fn follow(&mut self, service: &Service) {
-        if !service.leases.follows() {
+    pub async fn follow(&mut self, quotas: &Quotas) {
+        if !quotas.core.leases.follows() {
             self.seen = None;
             return;
         }
-        let Ok(newest) = service.store.newest_quota().await else { return };
-        let now = (newest, service.leases.led_clusters());
+        let Ok(newest) = quotas.core.store.newest_quota().await else { return };
+        let now = (newest, quotas.core.leases.led_clusters());
         if self.seen.as_ref() == Some(&now) {
             return;
         }
-        match write::restored(service).await {
+        match write::restored(quotas).await {
             Ok(pools) => {
-                let others = pools.into_iter().filter(|pool| service.leases.led(&pool.id.cluster).is_none());
-                service.publish(others.collect());
-                service.looked.store(true, Ordering::Release);
+                let others = pools.into_iter().filter(|pool| quotas.core.leases.led(&pool.id.cluster).is_none());
+                quotas.publish(others.collect());
+                quotas.set_complete();
                 self.seen = Some(now);
             }
             Err(fault) => tracing::debug!(%fault, "the quotas of other services were not read"),

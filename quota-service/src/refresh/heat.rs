@@ -1,6 +1,6 @@
 //! How full each node was, hour by hour (GFS figure 8): the most of what the renewals of an hour saw.
 
-use crate::engine::NodeLook;
+use crate::engine::NodeUse;
 use std::collections::BTreeMap;
 use store::{NodeHour, NodeHourStore, Store, StoreError};
 use vocab::{HourStart, PoolId, UnixSeconds};
@@ -31,7 +31,7 @@ impl Heat {
         &mut self,
         held: &dyn Store,
         pool: &PoolId,
-        nodes: &[NodeLook],
+        nodes: &[NodeUse],
         now: UnixSeconds,
     ) -> Result<(), StoreError> {
         let Ok(hour) = now.hour() else { return Ok(()) };
@@ -53,7 +53,7 @@ impl Heat {
     }
 }
 
-fn raise(peaks: &mut Peaks, nodes: &[NodeLook]) {
+fn raise(peaks: &mut Peaks, nodes: &[NodeUse]) {
     for node in nodes {
         let [hp, spot] = peaks.entry(node.node.to_string()).or_default();
         // The hour in which most was allocated in all, not most of each.
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn an_hour_keeps_the_moment_in_which_most_was_allocated() {
-        let look = |hp, spot| NodeLook {
+        let look = |hp, spot| NodeUse {
             node: NodeId::parse("n1").unwrap(),
             gpus: 8,
             hp: MilliGpus::from_gpus(hp),

@@ -1,8 +1,8 @@
 //! Quotas become limits of the pools whose tasks are placed here.
 
-use super::Service;
-use crate::engine::{Ask, EngineError};
+use crate::engine::{EngineError, Order};
 use crate::published::PublishedPool;
+use crate::refresh::Renewals;
 use placement::Limit;
 use placement::staleness::{Stage, stage};
 use serving::standing::Over;
@@ -10,45 +10,45 @@ use vocab::PoolId;
 
 /// Gives every placed pool the quotas that were published last, and lets it take in the nodes of the store. What a limit
 /// holds is f · η: that promises fit into what is idle, placement sees for itself.
-pub async fn push(service: &Service) {
-    let published = service.published.load_full();
+pub async fn push(renewals: &Renewals) {
+    let published = renewals.quotas.published.load_full();
     for pool in published.pools() {
-        push_published(service, pool).await;
+        push_published(renewals, pool).await;
     }
 }
 
 /// As [`push`], to one pool.
-pub async fn push_to(service: &Service, pool: &PoolId) {
-    let published = service.published.load_full();
+pub async fn push_to(renewals: &Renewals, pool: &PoolId) {
+    let published = renewals.quotas.published.load_full();
     if let Some(pool) = published.pool(pool.cluster.as_str(), pool.gpu_model.as_str()) {
-        push_published(service, pool).await;
+        push_published(renewals, pool).await;
     }
 }
 
-async fn push_published(service: &Service, pool: &PublishedPool) {
+async fn push_published(renewals: &Renewals, pool: &PublishedPool) {
     let mut done = Ok(());
-    for ask in [Some(Ask::TakeInNodes), limits(service, pool)].into_iter().flatten() {
-        let asked = service.engine.ask_if_running(&pool.id, ask).await;
+    for order in [Some(Order::TakeInNodes), limits(renewals, pool)].into_iter().flatten() {
+        let asked = renewals.engine.ask_if_running(&pool.id, order).await;
         done = done.and(asked.map(drop));
     }
-    note(service, pool, &done);
+    note(renewals, pool, &done);
 }
 
-fn limits(service: &Service, pool: &PublishedPool) -> Option<Ask> {
+fn limits(renewals: &Renewals, pool: &PublishedPool) -> Option<Order> {
     let made_of = pool.made_of.as_ref().filter(|_| pool.problem.is_none());
     if let Some(made_of) = made_of {
         let limit = |quota: &placement::Quota| Limit { hours: quota.hours, quota: quota.scaled_inventory };
-        return Some(Ask::SetLimits(made_of.quotas.iter().map(limit).collect()));
+        return Some(Order::SetLimits(made_of.quotas.iter().map(limit).collect()));
     }
     let computed_at = pool.answers.first()?.computed_at;
-    (stage(computed_at, service.clock.now()).0 == Stage::Conservative).then_some(Ask::HoldLimits)
+    (stage(computed_at, renewals.core.clock.now()).0 == Stage::Conservative).then_some(Order::HoldLimits)
 }
 
-fn note(service: &Service, pool: &PublishedPool, done: &Result<(), EngineError>) {
+fn note(renewals: &Renewals, pool: &PublishedPool, done: &Result<(), EngineError>) {
     let begins = |fault: &EngineError| {
         tracing::warn!(pool = %pool.id, %fault, "the limits of the pool are not set: told again once they are");
     };
-    service.faults.note(&format!("limits of {}", pool.id), done, begins, |Over { lasted_s, times }| {
+    renewals.faults.note(&format!("limits of {}", pool.id), done, begins, |Over { lasted_s, times }| {
         tracing::info!(pool = %pool.id, lasted_s, times, "the limits of the pool are set again");
     });
 }

@@ -1,11 +1,12 @@
 //! Reads what a plan needs.
 
-use super::Service;
 use super::cache::{Cache, Cached, CachedPanel};
-use crate::engine::{Ask, EngineError, Placed};
+use crate::core::Core;
+use crate::engine::{EngineError, Order, Placed};
 use crate::placed_by;
 use crate::plan::{ClusterInputs, NoQuota, PoolInputs};
-use crate::settings::ServedSettings;
+use crate::refresh::Renewals;
+use crate::settings;
 use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
 use forecaster::Predict;
 use placement::eta::{Ended, EtaState};
@@ -28,14 +29,14 @@ pub enum ClusterKnown {
 }
 
 pub async fn cluster(
-    service: &Service,
+    renewals: &Renewals,
     cache: &mut Cache,
     cluster: &Cluster,
     now: UnixSeconds,
 ) -> Result<ClusterKnown, StoreError> {
     // First, since it may end an hour of which the panel is to know.
-    service.engine.pass(&cluster.name).await.map_err(store_fault)?;
-    let store = service.store.as_ref();
+    renewals.engine.pass(&cluster.name).await.map_err(store_fault)?;
+    let store = renewals.core.store.as_ref();
     let cached = cache.of(&cluster.name);
     cached.update_run(store, &cluster.name).await?;
     let nodes = store.nodes(&cluster.name).await?;
@@ -53,12 +54,18 @@ pub async fn cluster(
     let Some(panel) = panel else { return Ok(without(NoQuota::NoUsage.to_string())) };
     let (mut inputs, mut placed) = (Vec::with_capacity(pools.len()), BTreeMap::new());
     for pool in pools {
-        let here = placed_here(service, &pool, now).await?;
-        inputs.push(pool_inputs(service, pool.clone(), here.as_deref(), &nodes, now, present).await?);
+        let here = placed_here(renewals, &pool, now).await?;
+        inputs.push(pool_inputs(&renewals.core, pool.clone(), here.as_deref(), &nodes, now, present).await?);
         placed.extend(here.map(|here| (pool, *here)));
     }
-    let inputs =
-        ClusterInputs { panel, run, calibrator: None, pools: inputs, now, eta_frozen: service.clock.is_virtual() };
+    let inputs = ClusterInputs {
+        panel,
+        run,
+        calibrator: None,
+        pools: inputs,
+        now,
+        eta_frozen: renewals.core.clock.is_virtual(),
+    };
     Ok(ClusterKnown::Ready(inputs, placed))
 }
 
@@ -158,15 +165,15 @@ async fn load(
 }
 
 async fn pool_inputs(
-    service: &Service,
+    core: &Core,
     id: PoolId,
     placed: Option<&Placed>,
     nodes: &[Node],
     now: UnixSeconds,
     present: HourStart,
 ) -> Result<PoolInputs, StoreError> {
-    let store = service.store.as_ref();
-    let settings = settings(store, &id).await?;
+    let store = core.store.as_ref();
+    let settings = settings::load(store, &id).await?;
     let mine = nodes.iter().filter(|node| node.pool == id && !node.drains).map(Node::capacity);
     // As the pool is placed here, else as a scheduler has reported it. A pool of ours never listens to reports.
     let hp_demand = placed.map(|placed| placed.hp_demand);
@@ -179,7 +186,7 @@ async fn pool_inputs(
     // Beside old data a state is nobody's: under a virtual clock one that is not of its time counts as none.
     let of_its_time = |state: &PoolState| now.since_s(state.as_of).abs() <= settings.pool.state_fresh_s;
     let known = Known {
-        state: state.filter(|state| !service.clock.is_virtual() || of_its_time(state)),
+        state: state.filter(|state| !core.clock.is_virtual() || of_its_time(state)),
         node_capacity: mine.reduce(|sum, gpus| sum.checked_add(gpus).unwrap_or(sum)),
         table_capacity: store.capacity_at(&id, present).await?.map(|row| row.capacity),
         latest_demand: None,
@@ -187,10 +194,10 @@ async fn pool_inputs(
     let lately = now.plus_s(-settings.pool.outcome_window_s);
     let outcomes = store.eta_outcomes(&id, lately, settings.pool.min_outcomes).await?;
     let unspent = outcomes.unspent.iter().map(|one| (one.id, ended(one)));
-    let eta = store.eta(&id).await?.map_or(
-        EtaState { eta: settings.pool.eta_start, moved_at: service.started_at },
-        |record| EtaState { eta: Eta::from_micro(record.eta_micro), moved_at: record.moved_at },
-    );
+    let eta =
+        store.eta(&id).await?.map_or(EtaState { eta: settings.pool.eta_start, moved_at: core.started_at }, |record| {
+            EtaState { eta: Eta::from_micro(record.eta_micro), moved_at: record.moved_at }
+        });
     let (unspent, newest_outcome) = (unspent.collect(), outcomes.newest_ended_at);
     let overrides = store.overrides(Some(&id), now, false).await?;
     Ok(PoolInputs { settings, known, eta, unspent, newest_outcome, hp_demand, learned: None, overrides, id })
@@ -207,17 +214,17 @@ fn ended(one: &UnspentOutcome) -> Ended {
 }
 
 /// The pool as the writer has it, where Headroom places it.
-async fn placed_here(service: &Service, pool: &PoolId, now: UnixSeconds) -> Result<Option<Box<Placed>>, StoreError> {
-    let store = service.store.as_ref();
+async fn placed_here(renewals: &Renewals, pool: &PoolId, now: UnixSeconds) -> Result<Option<Box<Placed>>, StoreError> {
+    let store = renewals.core.store.as_ref();
     let placed_by = store.placement(pool).await?.map(|placement| placement.placed_by);
-    if placed_by == Some(PlacedBy::External) || service.clock.is_virtual() {
+    if placed_by == Some(PlacedBy::External) || renewals.core.clock.is_virtual() {
         return Ok(None);
     }
-    let begins = placed_by == Some(PlacedBy::Headroom) && !service.engine.is_running(pool);
-    if begins && let Err(fault) = service.engine.ask(pool, Ask::Pass).await {
+    let begins = placed_by == Some(PlacedBy::Headroom) && !renewals.engine.is_running(pool);
+    if begins && let Err(fault) = renewals.engine.ask(pool, Order::Pass).await {
         return if matches!(fault, EngineError::UnknownPool) { Ok(None) } else { Err(store_fault(fault)) };
     }
-    let here = service.engine.state(pool).await.map_err(store_fault)?;
+    let here = renewals.engine.state(pool).await.map_err(store_fault)?;
     if here.is_none() || placed_by.is_some() {
         return Ok(here);
     }
@@ -227,7 +234,7 @@ async fn placed_here(service: &Service, pool: &PoolId, now: UnixSeconds) -> Resu
     }
     let placement = store.decide_placement(pool, PlacedBy::Headroom, &placed_by::by_journal(pool, now)).await?;
     let is_ours = placement.placed_by == PlacedBy::Headroom;
-    service.engine.ask_if_running(pool, Ask::PlacedBy(Some(placement))).await.map_err(store_fault)?;
+    renewals.engine.ask_if_running(pool, Order::PlacedBy(Some(placement))).await.map_err(store_fault)?;
     Ok(here.filter(|_| is_ours))
 }
 
@@ -236,19 +243,4 @@ fn store_fault(fault: EngineError) -> StoreError {
         EngineError::Store(fault) => fault,
         other => StoreError::Unavailable { reason: other.to_string() },
     }
-}
-
-/// The settings of a pool, or the defaults.
-///
-/// # Errors
-/// The database does not answer, or what it holds no longer parses.
-pub async fn settings(store: &dyn Store, pool: &PoolId) -> Result<ServedSettings, StoreError> {
-    let placed_by = store.placement(pool).await?.map(|placement| placement.placed_by);
-    let Some(stored) = store.settings(pool).await? else {
-        return Ok(ServedSettings { placed_by, ..ServedSettings::default() });
-    };
-    let corrupt = |reason: String| StoreError::Corrupt { what: format!("the settings of {pool}"), reason };
-    let body = wire::from_json(&stored.settings_json).map_err(|fault| corrupt(fault.to_string()))?;
-    let settings = ServedSettings::parse(&body, None).map_err(|fault| corrupt(fault.to_string()))?;
-    Ok(ServedSettings { version: Some(stored.version), placed_by, ..settings })
 }

@@ -1,6 +1,8 @@
 //! When quotas are renewed, leases looked at, and answers of other services published.
 
-use super::{Follower, Of, Renewer, Service, told};
+use super::renewer::Of;
+use super::{Follower, Renewals, Renewer, told};
+use crate::access::Access;
 use crate::metrics;
 use crate::trace::span;
 use std::sync::Arc;
@@ -10,9 +12,9 @@ use tracing::Instrument;
 
 /// Renews the quotas every `refresh_s`, when a run is promoted, and when asked, reports at most once in `report_refresh_s`. Never
 /// returns.
-pub async fn run(service: Arc<Service>) {
+pub async fn run(renewals: Arc<Renewals>) {
     let mut renewer = Renewer::default();
-    let config = &service.config;
+    let config = &renewals.core.config;
     let mut regular = tokio::time::interval(Duration::from_secs(config.refresh_s));
     let mut promotions = tokio::time::interval(Duration::from_secs(config.promotion_check_s));
     regular.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -21,19 +23,19 @@ pub async fn run(service: Arc<Service>) {
         let mut of = Of::All;
         tokio::select! {
             _ = regular.tick() => {}
-            () = service.wanted.notified() => {}
-            () = service.pace.due() => of = Of::Due,
+            () = renewals.requested() => {}
+            () = renewals.pace.due() => of = Of::Due,
             _ = promotions.tick() => {
-                for (cluster, haste) in renewer.news(&service).await {
-                    service.request_renewal(&cluster, haste);
+                for (cluster, haste) in renewer.news(&renewals.core).await {
+                    renewals.request_renewal(&cluster, haste);
                 }
                 continue;
             }
         }
-        let renewing = renewer.renew_of(&service, of).instrument(span!("renewal"));
+        let renewing = renewer.renew_of(&renewals, of).instrument(span!("renewal"));
         if tokio::time::timeout(RENEWS_WITHIN, renewing).await.is_err() {
             let reason = format!("a renewal was given up after {} s", RENEWS_WITHIN.as_secs());
-            told::all(&service, &Err(StoreError::Unavailable { reason }));
+            told::all(&renewals, &Err(StoreError::Unavailable { reason }));
         }
     }
 }
@@ -42,15 +44,15 @@ pub async fn run(service: Arc<Service>) {
 const RENEWS_WITHIN: Duration = Duration::from_mins(10);
 
 /// Looks at the leases at every beat, and publishes what other services compute. Never returns.
-pub async fn watch(service: Arc<Service>) {
+pub async fn watch(renewals: Arc<Renewals>, access: Arc<Access>) {
     let mut follower = Follower::default();
-    let mut beats = tokio::time::interval(service.leases.beat_every());
+    let mut beats = tokio::time::interval(renewals.core.leases.beat_every());
     beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         beats.tick().await;
         // A database that says nothing holds up one beat, not all of them.
-        let patience = service.config.patience();
-        match tokio::time::timeout(patience, service.look_at_leases()).await {
+        let patience = renewals.core.config.patience();
+        match tokio::time::timeout(patience, renewals.update_leases()).await {
             Ok(Ok(())) => metrics::database_is(true),
             Ok(Err(fault)) => {
                 metrics::database_is(false);
@@ -61,8 +63,8 @@ pub async fn watch(service: Arc<Service>) {
                 tracing::debug!("the database says nothing");
             }
         }
-        let _ = tokio::time::timeout(patience, follower.follow(&service)).await;
-        if let Ok(Err(fault)) = tokio::time::timeout(patience, service.read_tokens()).await {
+        let _ = tokio::time::timeout(patience, follower.follow(&renewals.quotas)).await;
+        if let Ok(Err(fault)) = tokio::time::timeout(patience, access.read_tokens()).await {
             tracing::debug!(%fault, "the tokens were not read again");
         }
     }

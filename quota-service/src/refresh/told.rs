@@ -1,46 +1,46 @@
 //! What is said of renewals that fail: in the log when it begins and when it is over, in the answers for as long as it lasts.
 
-use super::Service;
 use crate::metrics;
 use crate::published::PublishedPool;
+use crate::refresh::Renewals;
 use serving::standing::Over;
 use store::StoreError;
 use vocab::{ClusterName, MilliGpus};
 
 /// Whether any quota could be renewed.
-pub fn all(service: &Service, went: &Result<(), StoreError>) {
+pub fn all(renewals: &Renewals, went: &Result<(), StoreError>) {
     let begins = |fault: &StoreError| tracing::warn!(%fault, "the quotas are not renewed: told again once they are");
-    service.faults.note("quotas", went, begins, |Over { lasted_s, times }| {
+    renewals.faults.note("quotas", went, begins, |Over { lasted_s, times }| {
         tracing::info!(lasted_s, times, "the quotas are renewed again");
     });
     if let Err(fault) = went {
         tracing::debug!(%fault, "the quotas were not renewed");
         metrics::refresh_failed();
-        keep(service, |_| true, &fault.to_string());
+        keep(renewals, |_| true, &fault.to_string());
     }
 }
 
 /// What became of the quotas of a cluster.
-pub fn cluster(service: &Service, name: &ClusterName, went: &Result<(), StoreError>) {
+pub fn cluster(renewals: &Renewals, name: &ClusterName, went: &Result<(), StoreError>) {
     let begins = |fault: &StoreError| {
         tracing::warn!(cluster = %name, %fault, "the quotas of the cluster are not renewed: told again once they are");
     };
-    service.faults.note(&format!("quotas of {name}"), went, begins, |Over { lasted_s, times }| {
+    renewals.faults.note(&format!("quotas of {name}"), went, begins, |Over { lasted_s, times }| {
         tracing::info!(cluster = %name, lasted_s, times, "the quotas of the cluster are renewed again");
     });
     if let Err(fault) = went {
         tracing::debug!(cluster = %name, %fault, "the quotas of the cluster were not renewed");
         metrics::refresh_failed();
-        keep(service, |pool| pool.id.cluster == *name, &fault.to_string());
+        keep(renewals, |pool| pool.id.cluster == *name, &fault.to_string());
     }
 }
 
 /// A ledger that cannot be kept, or read for its `part`, costs no quota: it is told, and that is all.
-pub fn ledger(service: &Service, name: &ClusterName, part: &str, went: &Result<(), StoreError>) {
+pub fn ledger(renewals: &Renewals, name: &ClusterName, part: &str, went: &Result<(), StoreError>) {
     let begins = |fault: &StoreError| {
         tracing::warn!(cluster = %name, part, %fault, "the ledger of forecasts is not kept: told again once it is");
     };
-    service.faults.note(&format!("{part} of {name}"), went, begins, |Over { lasted_s, times }| {
+    renewals.faults.note(&format!("{part} of {name}"), went, begins, |Over { lasted_s, times }| {
         tracing::info!(cluster = %name, part, lasted_s, times, "the ledger of forecasts is kept again");
     });
     if went.is_err() {
@@ -49,12 +49,12 @@ pub fn ledger(service: &Service, name: &ClusterName, part: &str, went: &Result<(
 }
 
 /// Publishes the last answers of some pools again, with the reason why they are not newer.
-pub fn keep(service: &Service, of: impl Fn(&PublishedPool) -> bool, problem: &str) {
+pub fn keep(renewals: &Renewals, of: impl Fn(&PublishedPool) -> bool, problem: &str) {
     let unchanged = &|_: u8| -> Option<MilliGpus> { None };
-    let published = service.published.load();
+    let published = renewals.quotas.published.load();
     let kept = published.pools().filter(|pool| of(pool) && pool.problem.as_deref() != Some(problem));
     let kept: Vec<_> = kept.map(|pool| pool.with_problem(Some(problem.to_owned()), unchanged)).collect();
     if !kept.is_empty() {
-        service.publish(kept);
+        renewals.quotas.publish(kept);
     }
 }

@@ -1,15 +1,16 @@
 //! Writes what was planned, and turns it into answers.
 
 use super::history::{History, news};
-use super::{Service, horizon};
+use crate::core::Core;
 use crate::engine::Placed;
 use crate::metrics;
 use crate::plan::{self, ClusterInputs, EtaMoved, Held, PoolPlan};
 use crate::published::{Answer, Glance, PublishedPool};
+use crate::quotas::Quotas;
 use placement::eta::EtaDecision;
 use std::collections::BTreeMap;
 use store::{EtaMove, NewLearned, Store, StoreError, StoredQuota};
-use vocab::{PlacedBy, PoolId, PoolState, UnixSeconds};
+use vocab::{HorizonHours, PlacedBy, PoolId, PoolState, UnixSeconds};
 use wire::{Explanation, QuotaAnswer};
 
 /// Moves of eta that an explanation shows.
@@ -18,7 +19,7 @@ const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 
 /// Writes moves, and quotas with what was learned when they were made, with what whoever holds the lease of the cluster writes through; gives the pools to publish. Under a virtual clock nothing is written.
 pub async fn write(
-    service: &Service,
+    quotas: &Quotas,
     held: &dyn Store,
     inputs: &ClusterInputs,
     placed: &BTreeMap<PoolId, Placed>,
@@ -35,21 +36,21 @@ pub async fn write(
                 {
                     continue;
                 }
-                let moves = service.store.eta_moves(&plan.id, MOVES_SHOWN).await?;
-                let mut glance = glance(service, &plan.id, placed.get(&plan.id), inputs.now).await?;
+                let moves = quotas.core.store.eta_moves(&plan.id, MOVES_SHOWN).await?;
+                let mut glance = glance(&quotas.core, &plan.id, placed.get(&plan.id), inputs.now).await?;
                 glance.placed_by = pool.settings.placed_by;
-                let ready = PublishedPool { glance, ..PublishedPool::of(quota, moves, service.clock.is_virtual()) };
-                stored.extend(to_store(&ready, history, service.config.explanation_s));
+                let ready = PublishedPool { glance, ..PublishedPool::of(quota, moves, quotas.core.clock.is_virtual()) };
+                stored.extend(to_store(&ready, history, quotas.core.config.explanation_s));
                 published.push(ready);
             }
             Err(why) => {
-                let mut kept = keep(service, plan.id, why.to_string(), pool.known.state.as_ref());
+                let mut kept = keep(quotas, plan.id, why.to_string(), pool.known.state.as_ref());
                 kept.glance.placed_by = pool.settings.placed_by;
                 published.push(kept);
             }
         }
     }
-    if !service.clock.is_virtual() {
+    if !quotas.core.clock.is_virtual() {
         let quotas: Vec<_> = stored.iter().map(|(quota, _)| quota.clone()).collect();
         held.insert_quotas(&quotas, learned).await?;
         history.note(&stored);
@@ -58,13 +59,8 @@ pub async fn write(
 }
 
 /// What a look at a pool shows beside its quotas.
-async fn glance(
-    service: &Service,
-    pool: &PoolId,
-    placed: Option<&Placed>,
-    now: UnixSeconds,
-) -> Result<Glance, StoreError> {
-    let outcomes_24h = service.store.count_outcomes(pool, now.plus_s(-DAY_S)).await?;
+async fn glance(core: &Core, pool: &PoolId, placed: Option<&Placed>, now: UnixSeconds) -> Result<Glance, StoreError> {
+    let outcomes_24h = core.store.count_outcomes(pool, now.plus_s(-DAY_S)).await?;
     Ok(Glance { outcomes_24h, tasks: placed.map(|placed| placed.tasks), placed_by: None })
 }
 
@@ -120,10 +116,15 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("answers have finite numbers under string keys")
 }
 
+/// Hours of a stored answer as a type.
+fn horizon(hours: u8) -> Option<HorizonHours> {
+    HorizonHours::new(u64::from(hours)).ok()
+}
+
 /// The last answers of a pool, with the reason why they are not newer and with what spot tasks hold by the last report.
-fn keep(service: &Service, id: PoolId, problem: String, state: Option<&PoolState>) -> PublishedPool {
+fn keep(quotas: &Quotas, id: PoolId, problem: String, state: Option<&PoolState>) -> PublishedPool {
     let held = |hours: u8| Some(state?.spot(horizon(hours)?));
-    let last = service.published.load();
+    let last = quotas.published.load();
     match last.pool(id.cluster.as_str(), id.gpu_model.as_str()) {
         Some(known) => known.with_problem(Some(problem), &held),
         None => PublishedPool::without_quota(id, problem),
@@ -131,11 +132,11 @@ fn keep(service: &Service, id: PoolId, problem: String, state: Option<&PoolState
 }
 
 /// As [`keep`], for the pools of a cluster for which nothing could be planned.
-pub async fn kept(service: &Service, pools: Vec<PoolId>, problem: &str) -> Result<Vec<PublishedPool>, StoreError> {
+pub async fn kept(quotas: &Quotas, pools: Vec<PoolId>, problem: &str) -> Result<Vec<PublishedPool>, StoreError> {
     let mut all = Vec::with_capacity(pools.len());
     for id in pools {
-        let placed_by = service.store.placement(&id).await?.map(|placement| placement.placed_by);
-        let mut one = keep(service, id, problem.to_owned(), None);
+        let placed_by = quotas.core.store.placement(&id).await?.map(|placement| placement.placed_by);
+        let mut one = keep(quotas, id, problem.to_owned(), None);
         one.glance.placed_by = placed_by;
         all.push(one);
     }
@@ -143,9 +144,9 @@ pub async fn kept(service: &Service, pools: Vec<PoolId>, problem: &str) -> Resul
 }
 
 /// The quotas that were stored last, as answers. One that no longer parses is left out and logged.
-pub async fn restored(service: &Service) -> Result<Vec<PublishedPool>, StoreError> {
+pub async fn restored(quotas: &Quotas) -> Result<Vec<PublishedPool>, StoreError> {
     let mut pools: BTreeMap<PoolId, PublishedPool> = BTreeMap::new();
-    for stored in service.store.latest_quotas(None).await? {
+    for stored in quotas.core.store.latest_quotas(None).await? {
         let fresh: Result<QuotaAnswer, _> = serde_json::from_str(&stored.answer_json);
         let explanation: Result<Explanation, _> = serde_json::from_str(&stored.explanation_json);
         let (fresh, explanation) = match (fresh, explanation) {
@@ -155,11 +156,11 @@ pub async fn restored(service: &Service) -> Result<Vec<PublishedPool>, StoreErro
                 continue;
             }
         };
-        let placed_by = service.store.placement(&stored.pool).await?.map(|placement| placement.placed_by);
+        let placed_by = quotas.core.store.placement(&stored.pool).await?.map(|placement| placement.placed_by);
         // What was reported before Headroom placed the pool says nothing of it.
         let state = match placed_by {
             Some(PlacedBy::Headroom) => None,
-            _ => service.store.pool_state(&stored.pool).await?,
+            _ => quotas.core.store.pool_state(&stored.pool).await?,
         };
         let spot = state.map_or(plan::amount(fresh.used_gpus), |received| received.state.spot(stored.hours));
         let held = Held { spot, available: plan::amount(fresh.available_gpus) };
@@ -174,4 +175,19 @@ pub async fn restored(service: &Service) -> Result<Vec<PublishedPool>, StoreErro
     }
     // Once more with all hours at hand, which hold each other's availability.
     Ok(pools.into_values().map(|pool| pool.with_problem(None, &|_| None)).collect())
+}
+
+/// Restores the quotas that were stored before a restart: they age from the time of their computation.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn restore(quotas: &Quotas) -> Result<(), StoreError> {
+    if quotas.core.clock.is_virtual() {
+        return Ok(());
+    }
+    let restored = restored(quotas).await?;
+    if !restored.is_empty() {
+        quotas.publish(restored);
+    }
+    Ok(())
 }

@@ -25,13 +25,13 @@ const LAST_WORDS_BYTES: usize = 2_000;
 ///
 /// # Errors
 /// There is no program.
-pub fn program(setting: &str) -> Result<PathBuf, String> {
-    let path = if setting.is_empty() {
+pub fn program(setting: Option<&Path>) -> Result<PathBuf, String> {
+    let path = if let Some(path) = setting {
+        path.to_path_buf()
+    } else {
         let here =
             std::env::current_exe().map_err(|fault| format!("this program does not know its folder: {fault}"))?;
         here.with_file_name(PROGRAM)
-    } else {
-        PathBuf::from(setting)
     };
     let remedy = "write the path of the program train, or retrain = \"never\"";
     match path.metadata() {

@@ -10,7 +10,7 @@ pub use child::program;
 pub use schedule::{Period, UnknownPeriod};
 
 use crate::metrics;
-use crate::refresh::Service;
+use crate::refresh::Renewals;
 use crate::trace::span;
 use child::{Outcome, Task};
 use datasets::Calendar;
@@ -54,23 +54,23 @@ impl Ended {
 
 /// Looks every `refresh_s` whether a cluster is to be trained again, one after the other. Ends when the service is told to
 /// stop, and with it the training that is under way; at once where nothing is to be retrained.
-pub async fn run(service: Arc<Service>, settings_file: Option<PathBuf>) {
-    let config = &service.config;
-    let period = Period::parse(&config.retrain).unwrap_or(Period::Never);
+pub async fn run(renewals: Arc<Renewals>, settings_file: Option<PathBuf>) {
+    let config = &renewals.core.config;
+    let period = config.retrain;
     if period == Period::Never {
         return;
     }
-    if service.clock.is_virtual() {
+    if renewals.core.clock.is_virtual() {
         tracing::info!("nothing is retrained under a virtual clock");
         return;
     }
-    let program = match program(&config.train_program) {
+    let program = match program(config.train_program.get()) {
         Ok(program) => program,
         Err(why) => return tracing::error!(why, "nothing is retrained"),
     };
     let mut retrainer =
-        Retrainer { service: service.clone(), period, program, settings_file, attempts: BTreeMap::new() };
-    let mut stop = service.stopping.subscribe();
+        Retrainer { renewals: renewals.clone(), period, program, settings_file, attempts: BTreeMap::new() };
+    let mut stop = renewals.core.stopping.subscribe();
     let mut regular = tokio::time::interval(Duration::from_secs(config.refresh_s));
     regular.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -85,7 +85,7 @@ pub async fn run(service: Arc<Service>, settings_file: Option<PathBuf>) {
 }
 
 struct Retrainer {
-    service: Arc<Service>,
+    renewals: Arc<Renewals>,
     period: Period,
     program: PathBuf,
     settings_file: Option<PathBuf>,
@@ -96,15 +96,15 @@ struct Retrainer {
 impl Retrainer {
     /// Trains every cluster again whose time has come.
     async fn look(&mut self) -> Result<(), StoreError> {
-        for cluster in self.service.store.clusters().await? {
-            if *self.service.stopping.borrow() {
+        for cluster in self.renewals.core.store.clusters().await? {
+            if *self.renewals.core.stopping.borrow() {
                 return Ok(());
             }
-            if self.service.leases.led(&cluster.name).is_none() {
+            if self.renewals.core.leases.led(&cluster.name).is_none() {
                 continue;
             }
             // Without a promoted run nobody has said yet what to train; the answers of the service say how.
-            let Some(promoted) = self.service.store.promoted(&cluster.name).await? else { continue };
+            let Some(promoted) = self.renewals.core.store.promoted(&cluster.name).await? else { continue };
             if let Some(why) = self.due(&cluster).await? {
                 tracing::info!(cluster = %cluster.name, %why, "retraining begins");
                 self.attempt(&cluster.name, &promoted).await;
@@ -114,19 +114,19 @@ impl Retrainer {
     }
 
     async fn due(&self, cluster: &Cluster) -> Result<Option<Why>, StoreError> {
-        let runs = self.service.store.runs(Some(&cluster.name)).await?;
+        let runs = self.renewals.core.store.runs(Some(&cluster.name)).await?;
         let Some(newest_run) = runs.iter().map(|run| run.facts.created_at).max() else { return Ok(None) };
         // The hour is that of the cluster's clocks; days off play no part.
         let Ok(calendar) = Calendar::parse(&cluster.time_zone, Calendar::WEEKDAYS) else { return Ok(None) };
-        let drifts = self.service.drift.load();
+        let drifts = self.renewals.quotas.drift.load();
         let outside = drifts.get(&cluster.name).and_then(|drift| drift.outside());
         let known = Known {
-            now: self.service.clock.now(),
+            now: self.renewals.core.clock.now(),
             newest_run,
             last_attempt: self.attempts.get(&cluster.name).copied(),
             drifting: outside.map(|report| report.drift.pool.to_string()),
         };
-        Ok(decide(&known, self.period, self.service.config.retrain_at as u8, &calendar))
+        Ok(decide(&known, self.period, self.renewals.core.config.retrain_at as u8, &calendar))
     }
 
     /// The model stays the one that serves, since that is what its operator has chosen.
@@ -137,7 +137,7 @@ impl Retrainer {
         if let Some(file) = &self.settings_file {
             arguments.extend(["--config".to_owned(), file.display().to_string()]);
         }
-        let config = &self.service.config;
+        let config = &self.renewals.core.config;
         let task = Task {
             program: &self.program,
             arguments: &arguments,
@@ -146,9 +146,9 @@ impl Retrainer {
         };
         metrics::retrain_began(cluster.as_str());
         let span = span!("training", %cluster, outcome = field::Empty);
-        let (outcome, said) = task.run(self.service.stopping.subscribe()).instrument(span.clone()).await;
+        let (outcome, said) = task.run(self.renewals.core.stopping.subscribe()).instrument(span.clone()).await;
         span.record("outcome", field::display(&outcome));
-        let now = self.service.clock.now();
+        let now = self.renewals.core.clock.now();
         self.attempts.insert(cluster.clone(), now);
         let ended = Ended::of(&outcome);
         if !matches!(outcome, Outcome::Stopped) {
@@ -158,7 +158,7 @@ impl Retrainer {
             (_, Outcome::Stopped) => tracing::info!(cluster = %cluster, "retraining was stopped with the service"),
             (Ended::Promoted, _) => {
                 tracing::info!(cluster = %cluster, "retraining has promoted a run");
-                self.service.request_refresh();
+                self.renewals.request_refresh();
             }
             (Ended::Kept, _) => {
                 tracing::info!(cluster = %cluster, said, "retraining gave a run that missed the gate; the one before serves");

@@ -2,6 +2,7 @@
 
 use datasets::Calendar;
 use std::fmt;
+use std::str::FromStr;
 use vocab::UnixSeconds;
 
 const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
@@ -31,10 +32,10 @@ pub enum Period {
     Weekly,
 }
 
-impl Period {
-    /// # Errors
-    /// The word is no period.
-    pub fn parse(text: &str) -> Result<Self, UnknownPeriod> {
+impl FromStr for Period {
+    type Err = UnknownPeriod;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPeriod> {
         match text {
             "never" => Ok(Self::Never),
             "daily" => Ok(Self::Daily),
@@ -42,7 +43,19 @@ impl Period {
             _ => Err(UnknownPeriod { text: text.to_owned() }),
         }
     }
+}
 
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Never => "never",
+            Self::Daily => "daily",
+            Self::Weekly => "weekly",
+        })
+    }
+}
+
+impl Period {
     const fn days(self) -> Option<i64> {
         match self {
             Self::Never => None,

@@ -9,10 +9,11 @@ mod schedule;
 
 pub use file::read;
 
-use crate::args::Config;
+use crate::config::Config;
+use crate::core::Core;
 use crate::leases::Led;
 use crate::organizations;
-use crate::refresh::Service;
+use crate::refresh::Renewals;
 use futures_util::future::join_all;
 use prometheus::{Client, KNOWN_HOURS, Reading, Source, SourceError, Why};
 use schedule::{AGAIN_HOURS, Schedule};
@@ -27,13 +28,13 @@ use vocab::{HourStart, MilliGpus, PoolId, SeriesId};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Reads every source of the settings until the service is told to stop; at once over where there is none.
-pub async fn run(service: Arc<Service>, sources: Vec<Source>) {
-    if !sources.is_empty() && service.clock.is_virtual() {
+pub async fn run(renewals: Arc<Renewals>, sources: Vec<Source>) {
+    if !sources.is_empty() && renewals.core.clock.is_virtual() {
         tracing::info!("no Prometheus is read under a virtual clock");
         return;
     }
-    let mut stop = service.stopping.subscribe();
-    let feeding = sources.into_iter().map(|source| feed(service.clone(), Feed::new(source)));
+    let mut stop = renewals.core.stopping.subscribe();
+    let feeding = sources.into_iter().map(|source| feed(renewals.clone(), Feed::new(source)));
     tokio::select! {
         _ = join_all(feeding) => {}
         // What is being read is given up: it is read again after the next start.
@@ -41,12 +42,12 @@ pub async fn run(service: Arc<Service>, sources: Vec<Source>) {
     }
 }
 
-async fn feed(service: Arc<Service>, mut feed: Feed) {
+async fn feed(renewals: Arc<Renewals>, mut feed: Feed) {
     let mut regular = tokio::time::interval(LOOK_EVERY);
     regular.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         regular.tick().await;
-        feed.look(&service).await;
+        feed.look(&renewals).await;
     }
 }
 
@@ -82,12 +83,12 @@ impl Feed {
     }
 
     /// Reads what is over and was not read, if this service writes for the cluster and it is time.
-    pub async fn look(&mut self, service: &Service) {
-        let now = service.clock.now();
+    pub async fn look(&mut self, renewals: &Renewals) {
+        let now = renewals.core.clock.now();
         if !self.schedule.may_try(now) {
             return;
         }
-        match self.try_look(service).await {
+        match self.try_look(renewals).await {
             Ok(()) => {}
             Err(fault) => {
                 self.schedule.failed(now);
@@ -100,17 +101,17 @@ impl Feed {
         }
     }
 
-    async fn try_look(&mut self, service: &Service) -> Result<(), FeedError> {
+    async fn try_look(&mut self, renewals: &Renewals) -> Result<(), FeedError> {
         if !self.has_cluster {
-            self.make_cluster(service).await?;
+            self.make_cluster(&renewals.core).await?;
         }
-        let Some(led) = service.leases.led(&self.source.cluster) else { return Ok(()) };
+        let Some(led) = renewals.core.leases.led(&self.source.cluster) else { return Ok(()) };
         let placed = led.store.placed_pools().await?.into_iter().map(|placed| placed.pool).collect();
         if self.epoch != Some(led.epoch) {
             self.schedule.begin(self.newest(&led, &placed).await?.map(|newest| newest.plus_hours(1)));
             self.epoch = Some(led.epoch);
         }
-        let now = service.clock.now();
+        let now = renewals.core.clock.now();
         let Some(asked) = self.schedule.due(now, self.source.lookback_hours) else { return Ok(()) };
         // 1. Read.
         let known = self.known(&led, &placed, asked.span.from).await?;
@@ -123,7 +124,7 @@ impl Feed {
         }
         // 2. Write.
         let new_from = self.schedule.next().unwrap_or(asked.span.from);
-        let written = self.write(&led, &placed, &reading, &service.config).await?;
+        let written = self.write(&led, &placed, &reading, &renewals.core.config).await?;
         // 3. Tell.
         match unanswered(&reading).filter(|_| reading.may_pass && self.schedule.may_repeat()) {
             // A server that was starting anew would cost more hours than are read again anyway.
@@ -131,19 +132,19 @@ impl Feed {
             _ => self.schedule.read_until(asked.span.until),
         }
         self.tell(&reading, new_from, &written);
-        metrics::read(&cluster, missing_since(&reading, new_from), service.clock.now());
+        metrics::read(&cluster, missing_since(&reading, new_from), renewals.core.clock.now());
         if written.usage.inserted + written.usage.changed + written.capacity.inserted + written.capacity.changed > 0 {
-            service.request_refresh();
+            renewals.request_refresh();
         }
         Ok(())
     }
 
     /// A source may be the first that is known of a cluster.
-    async fn make_cluster(&mut self, service: &Service) -> Result<(), StoreError> {
+    async fn make_cluster(&mut self, core: &Core) -> Result<(), StoreError> {
         let Source { cluster, time_zone, calendar, .. } = &self.source;
-        if service.store.cluster(cluster).await?.is_none() {
+        if core.store.cluster(cluster).await?.is_none() {
             let made = Cluster { name: cluster.clone(), time_zone: time_zone.clone(), calendar: calendar.clone() };
-            service.store.put_cluster(&made).await?;
+            core.store.put_cluster(&made).await?;
             tracing::info!(%cluster, time_zone, calendar, "the cluster of a Prometheus was made");
         }
         self.has_cluster = true;

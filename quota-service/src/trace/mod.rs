@@ -56,10 +56,10 @@ impl Traces {
     /// # Errors
     /// What the settings, or the variables `OTEL_*`, say of the collector does not fit.
     pub fn of(config: &Config) -> Result<Option<Self>, String> {
-        if config.otlp_endpoint.is_empty() {
+        if config.otlp_endpoint.get().is_none() {
             return Ok(None);
         }
-        let exporter = collector::exporter(&config.otlp_endpoint)?;
+        let exporter = collector::exporter(config.otlp_endpoint.as_str())?;
         let resource = Resource::builder()
             .with_service_name(SERVICE)
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))

@@ -30,12 +30,12 @@ async fn token(service: &TestService, number: u8, role: Role, organization: Opti
         organization: organization.map(|name| Organization::parse(name).unwrap()),
         pools: pools.iter().map(|pool| (*pool).to_owned()).collect(),
         secret_sha256: digest(&new.secret).to_vec(),
-        created_at: service.service.clock.now(),
-        expires_at: Some(service.service.clock.now().plus_s(1_000)),
+        created_at: service.service.core.clock.now(),
+        expires_at: Some(service.service.core.clock.now().plus_s(1_000)),
         revoked_at: None,
     };
-    service.service.store.insert_token(&record).await.unwrap();
-    service.service.read_tokens().await.unwrap();
+    service.service.core.store.insert_token(&record).await.unwrap();
+    service.service.access.read_tokens().await.unwrap();
     new.text()
 }
 
@@ -66,7 +66,7 @@ async fn without_tokens_everybody_may_and_with_one_nobody_without(database: Test
     }
     service.pass_s(1_000);
     assert_eq!(asked(&service, &admin, "get", "/v1/pools", None).await.expect(401)["code"], "bad-token", "expired");
-    service.service.read_tokens().await.unwrap();
+    service.service.access.read_tokens().await.unwrap();
     assert_eq!(service.get("/v1/pools").await.status, 401, "where there was one, nobody is let in without");
     let answer = service.send(Method::GET, "/nowhere", &[], None).await;
     assert_eq!(answer.status, 401, "who has none does not learn what there is");
@@ -289,7 +289,7 @@ async fn every_write_is_told_with_who_did_it(database: TestDatabase) {
         ],
         "writes that were done, newest first: {audit}"
     );
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     let later = asked(&service, &admin, "get", &format!("/v1/audit?from={}", now.plus_s(1)), None).await.expect(200);
     assert_eq!(later["entries"], json!([]));
     let one = asked(&service, &admin, "get", "/v1/audit?limit=1", None).await.expect(200);

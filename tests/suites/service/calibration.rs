@@ -60,7 +60,7 @@ async fn forecasts_that_were_too_low_are_corrected_and_the_explanation_shows_how
     assert_eq!(corrections.len(), 3);
     assert!(corrections.iter().all(|one| number(&one["q90_gpus"]) > 0.0 && number(&one["residuals"]) > 24.0));
     let issue = end().plus_s(40 * 3_600).hour().unwrap();
-    let stored = service.service.store.issued_forecasts(&cluster("demo"), issue).await.unwrap().unwrap();
+    let stored = service.service.core.store.issued_forecasts(&cluster("demo"), issue).await.unwrap().unwrap();
     let said = Issued::from_bytes(&stored.forecasts).unwrap();
     for (place, organization) in explained["forecast"]["organizations"].as_array().unwrap().iter().enumerate() {
         let (issued, raw) = (number(&organization["steps"][3]["q90_gpus"]), said.forecasts[place].steps()[3]);
@@ -138,7 +138,7 @@ async fn after_a_rollback_a_run_goes_on_with_what_it_had_learned(database: TestD
         pass_hour(&service, hour).await;
         service.renew().await;
     }
-    let store = service.service.store.clone();
+    let store = service.service.core.store.clone();
     let before = store.calibration(RUN).await.unwrap().unwrap();
     let other = promote(store.as_ref(), &cluster("demo"), ModelKind::Seasonal24h, end().hour().unwrap()).await;
     pass_hour(&service, 6).await;

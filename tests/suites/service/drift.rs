@@ -132,8 +132,8 @@ async fn a_restart_in_the_middle_counts_nothing_twice(database: TestDatabase) {
         );
         assert_eq!(restarted(hour + 1).await, expected);
         // Once to see that it has lost its lease, and once to take it again.
-        steady.service.look_at_leases().await.unwrap();
-        steady.service.look_at_leases().await.unwrap();
+        steady.service.renewals.update_leases().await.unwrap();
+        steady.service.renewals.update_leases().await.unwrap();
         steady.renew().await;
         assert_eq!(drift(&steady).await, expected);
     }
@@ -142,8 +142,8 @@ async fn a_restart_in_the_middle_counts_nothing_twice(database: TestDatabase) {
 
 async fn take_over(next: &TestService, last: &TestService) {
     last.leave().await;
-    next.service.look_at_leases().await.unwrap();
-    next.service.look_at_leases().await.unwrap();
+    next.service.renewals.update_leases().await.unwrap();
+    next.service.renewals.update_leases().await.unwrap();
 }
 
 async fn services_that_take_turns_count_each_hour_once(database: TestDatabase) {
@@ -229,7 +229,7 @@ async fn a_new_run_is_judged_by_what_it_says_itself(database: TestDatabase) {
     }
     let before = drift(&service).await;
     assert_eq!(before["coverage"]["standing"], "below");
-    let store = service.service.store.as_ref();
+    let store = service.service.core.store.as_ref();
     promote(store, &cluster("demo"), ModelKind::Seasonal24h, end().hour().unwrap()).await;
     service.renew().await;
     let after = drift(&service).await;

@@ -120,7 +120,7 @@ async fn usage_older_than_two_hours_is_a_missing_input(database: TestDatabase) {
 async fn a_model_of_another_version_is_refused_and_the_one_before_goes_on_serving(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let serves = quota(&service, 4).await["run_id"].clone();
-    let store = service.service.store.as_ref();
+    let store = service.service.core.store.as_ref();
     let good = store.checkpoint("run-1".parse().unwrap()).await.unwrap();
     let format = br#"\"format\":"#;
     let place = good.windows(format.len()).position(|window| window == format).unwrap() + format.len();
@@ -141,7 +141,7 @@ async fn a_model_of_another_version_is_refused_and_the_one_before_goes_on_servin
 
 async fn a_checkpoint_that_was_damaged_is_refused_and_the_one_before_goes_on_serving(database: TestDatabase) {
     let service = serving(&database, 500).await;
-    let store = service.service.store.as_ref();
+    let store = service.service.core.store.as_ref();
     let id = promote(store, &cluster("demo"), ModelKind::Seasonal24h, end().hour().unwrap()).await;
     let longer = match database.backend {
         tests::Backend::Postgres => "bytes || '\\x00'::bytea",
@@ -160,7 +160,7 @@ async fn a_checkpoint_that_was_damaged_is_refused_and_the_one_before_goes_on_ser
 async fn a_database_that_is_gone_stops_writes_and_renewals_but_no_reads(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let before = quota(&service, 4).await;
-    service.service.store.close().await;
+    service.service.core.store.close().await;
     service.renew().await;
     let after = quota(&service, 4).await;
     assert_eq!(after["quota_gpus"], before["quota_gpus"]);

@@ -78,7 +78,7 @@ async fn an_outcome_counts_once_however_often_it_arrives(database: TestDatabase)
     assert_eq!(results(&overlapping), ["repeated", "recorded"]);
     let contradicting = service.post("/v1/outcomes", &outcomes(0, 1, "broken", now)).await.expect(200);
     assert_eq!(results(&contradicting), ["conflicting"]);
-    let unspent = service.service.store.eta_outcomes(&pool(POOL), at(0), 0).await.unwrap().unspent;
+    let unspent = service.service.core.store.eta_outcomes(&pool(POOL), at(0), 0).await.unwrap().unspent;
     assert_eq!((unspent.len(), unspent.iter().any(|one| one.broken)), (3, false));
 }
 
@@ -107,7 +107,7 @@ async fn broken_promises_lower_eta_and_the_quota_once(database: TestDatabase) {
 async fn long_waits_raise_eta_only_where_that_gives_more_quota(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let report = async |idle: u32| {
-        let now = service.service.clock.now();
+        let now = service.service.core.clock.now();
         let mut body = state(500, idle, &json!({}), now);
         body["longest_quota_wait_s"] = 4_000.into();
         let _ = service.put("/v1/pools/demo:A100/state", &body).await.expect(200);

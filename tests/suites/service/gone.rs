@@ -20,7 +20,7 @@ async fn behind_a_network(database: &TestDatabase) -> (Proxy, TestService) {
     service.renew().await;
     let _ = quota(&service, 4).await;
     let _ = service.post("/v1/outcomes", &outcomes(0, 1, "kept", end().get())).await.expect(200);
-    tokio::spawn(health::pulse(service.service.clone()));
+    tokio::spawn(health::pulse(service.service.core.clone(), service.service.health.clone()));
     (network, service)
 }
 

@@ -37,7 +37,7 @@ fn month(until: UnixSeconds) -> Vec<Outcome> {
 
 async fn a_promise_that_fails_since_a_week_is_reported_with_its_beginning(database: TestDatabase) {
     let service = serving(&database, 500).await;
-    let store = &service.service.store;
+    let store = &service.service.core.store;
     let _ = store.record_outcomes(&month(end()), end()).await.unwrap();
     // Whichever days are asked for, the last weeks say how the promise stands.
     for days in [1, 28] {
@@ -58,8 +58,8 @@ async fn a_promise_that_fails_since_a_week_is_reported_with_its_beginning(databa
     let four = report["by_hours"].as_array().unwrap().iter().find(|one| one["hours"] == 4).unwrap();
     assert!(four["e_value"].is_null() && four["last_7_days"].is_null() && four["kept"] == 0, "{four}");
     // What metrics are made of says the same.
-    promises::look(&service.service, &mut BTreeMap::new()).await;
-    let kept = service.service.kept.load();
+    promises::look(&service.service.quotas, &mut BTreeMap::new()).await;
+    let kept = service.service.quotas.kept.load();
     let lately = &kept[&pool(POOL)][0];
     let found = lately.evidence.unwrap();
     assert!(found.is_alarm() && (lately.week.unwrap().rate - 0.6).abs() < 0.02, "{lately:?}");

@@ -35,7 +35,7 @@ async fn a_stream_tells_the_quota_and_each_new_one_and_no_old_ones(database: Tes
     for idle in [30, 20, 10] {
         let path = "/v1/pools/demo:A100/state";
         service.pass_s(1);
-        let now = service.service.clock.now();
+        let now = service.service.core.clock.now();
         let _ = service.put(path, &state(90, idle, &json!({}), now)).await.expect(200);
         service.renew().await;
     }

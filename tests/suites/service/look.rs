@@ -52,9 +52,9 @@ async fn what_if_moves_the_quota_as_the_plan_would(database: TestDatabase) {
 
 /// The quota of 4 h with another capacity.
 async fn with_capacity(service: &TestService, gpus: u32) -> Value {
-    let hour = service.service.clock.now().hour().unwrap();
+    let hour = service.service.core.clock.now().hour().unwrap();
     let row = CapacityRow { pool: pool(POOL), from: hour, capacity: MilliGpus::from_gpus(gpus) };
-    service.service.store.append(&[], &[row]).await.unwrap();
+    service.service.core.store.append(&[], &[row]).await.unwrap();
     service.renew().await;
     quota(service, 4).await
 }
@@ -200,7 +200,7 @@ async fn tasks_that_wait_are_listed_with_why_and_nodes_with_what_they_hold(datab
 
 async fn runs_are_listed_with_their_scores_and_who_promoted_them(database: TestDatabase) {
     let service = serving(&database, 500).await;
-    let store = service.service.store.clone();
+    let store = service.service.core.store.clone();
     promote(store.as_ref(), &cluster("demo"), ModelKind::PeakWeek, end().hour().unwrap()).await;
     let list = service.get("/v1/runs?cluster=demo").await.expect(200);
     let runs = list["runs"].as_array().unwrap();

@@ -42,7 +42,7 @@ async fn what_was_backed_up_is_there_after_a_restore_and_nobody_goes_on_as_befor
     let empty = fresh_database(database.backend).await;
     let restored = program("quota-service", &["database", "restore", file, "--json", "--database", &empty.url]).json();
     assert_eq!((&restored["placed_pools"], &restored["running_tasks"]), (&1.into(), &1.into()), "{restored}");
-    let again = TestService::start(empty.store().await, service.service.clock.now()).await;
+    let again = TestService::start(empty.store().await, service.service.core.clock.now()).await;
     let task = again.get("/v1/tasks/a?cluster=demo&gpu_model=A100").await.expect(200);
     assert_eq!(task["status"], "running");
     assert_eq!(quota(&again, 4).await, quota(&service, 4).await);
@@ -113,7 +113,7 @@ async fn what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays(dat
     assert_eq!(done["tasks"]["rows"], 1, "the one that has ended: {done}");
     assert!(done["usage"]["rows"].as_u64().unwrap() > 900 && done["audit"]["rows"].as_u64().unwrap() >= 3, "{done}");
     assert_eq!(database.numbers("SELECT count(*) FROM usage").await, [0]);
-    let again = TestService::start(database.store().await, service.service.clock.now()).await;
+    let again = TestService::start(database.store().await, service.service.core.clock.now()).await;
     assert_eq!(quota(&again, 4).await, before, "the last quotas stay");
     assert_eq!(again.get("/v1/tasks/a?cluster=demo&gpu_model=A100").await.expect(200)["status"], "running");
     let told = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 10).await.unwrap();
@@ -125,7 +125,7 @@ async fn reported_states_leave_the_audit_before_what_people_did(database: TestDa
     let service = serving(&database, 500).await;
     for seconds in 0..20 {
         service.pass_s(seconds);
-        let now = service.service.clock.now();
+        let now = service.service.core.clock.now();
         let _ = service.put("/v1/pools/demo:A100/state", &state(128, 5, &json!({}), now)).await.expect(200);
     }
     let refused = service.put("/v1/pools/demo:A100/settings", &json!({})).await.expect(400);

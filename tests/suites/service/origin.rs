@@ -79,7 +79,7 @@ async fn a_name_of_the_service_is_allowed_and_with_tokens_any_host_is(database: 
 
 async fn token(service: &TestService, number: u8, lasts_s: i64) -> (String, String) {
     let new = NewToken::of(&[number; 38]);
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     let record = TokenRecord {
         id: new.id.clone(),
         name: format!("token {number}"),
@@ -91,8 +91,8 @@ async fn token(service: &TestService, number: u8, lasts_s: i64) -> (String, Stri
         expires_at: Some(now.plus_s(lasts_s)),
         revoked_at: None,
     };
-    service.service.store.insert_token(&record).await.unwrap();
-    service.service.read_tokens().await.unwrap();
+    service.service.core.store.insert_token(&record).await.unwrap();
+    service.service.access.read_tokens().await.unwrap();
     (new.id.clone(), format!("Bearer {}", new.text()))
 }
 
@@ -118,11 +118,11 @@ async fn streams_and_long_polls_end_when_their_token_is_revoked_or_expires(datab
         async { tokio::join!(open(&waiting, Some(&first), Some(&etag)), open(&waiting, Some(&second), Some(&etag))) },
         async {
             tokio::time::sleep(Duration::from_millis(100)).await;
-            let now = service.service.clock.now();
-            service.service.store.revoke_token(&revoked, now).await.unwrap();
-            service.service.read_tokens().await.unwrap();
+            let now = service.service.core.clock.now();
+            service.service.core.store.revoke_token(&revoked, now).await.unwrap();
+            service.service.access.read_tokens().await.unwrap();
             service.pass_s(100);
-            service.service.read_tokens().await.unwrap();
+            service.service.access.read_tokens().await.unwrap();
         },
     );
     let ended = tokio::time::timeout(Duration::from_secs(10), async { tokio::join!(polls, revoking).0 }).await;

@@ -30,7 +30,7 @@ async fn bound(service: &TestService, hours: u8) -> f64 {
 
 async fn a_reservation_lowers_the_quotas_of_promises_that_reach_into_it_and_says_whose_it_is(database: TestDatabase) {
     let service = serving(&database, 500).await;
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     let before = [bound(&service, 1).await, bound(&service, 4).await];
     // In two hours, so that a promise of one hour is over by then.
     let launch = asked("reserve", 30.0, now.plus_s(7_200), now.plus_s(14_400));
@@ -61,7 +61,7 @@ async fn a_reservation_lowers_the_quotas_of_promises_that_reach_into_it_and_says
 
 async fn a_release_raises_the_quota_and_not_beyond_what_hp_holds(database: TestDatabase) {
     let service = serving(&database, 500).await;
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     let (before, explanation) = (bound(&service, 1).await, explained(&service, 1).await);
     let demand = number(&explanation["supply"]["latest_demand_gpus"]);
     // The made-up pool is so quiet that its bound lies a hair above its demand.
@@ -78,10 +78,10 @@ async fn a_release_raises_the_quota_and_not_beyond_what_hp_holds(database: TestD
 
 async fn an_override_is_there_after_a_restart_and_ends_by_itself(database: TestDatabase) {
     let service = serving(&database, 500).await;
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     let before = bound(&service, 1).await;
     let _ = service.post("/v1/overrides", &asked("reserve", 30.0, now, now.plus_s(1_800))).await.expect(201);
-    let store = service.service.store.clone();
+    let store = service.service.core.store.clone();
     service.leave().await;
     drop(service);
     let service = TestService::start(store, now.plus_s(60)).await;
@@ -96,7 +96,7 @@ async fn an_override_is_there_after_a_restart_and_ends_by_itself(database: TestD
 
 async fn what_is_no_override_is_refused_with_its_field(database: TestDatabase) {
     let service = serving(&database, 500).await;
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     for (field, value) in [("kind", json!("hold")), ("gpus", json!(0)), ("to", json!("soon")), ("reason", json!(" "))] {
         let mut body = asked("reserve", 1.0, now, now.plus_s(60));
         body[field] = value;

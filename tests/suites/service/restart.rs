@@ -54,7 +54,7 @@ async fn what_was_learned_of_a_pool_survives_a_restart(database: TestDatabase) {
     let before = bound(&service).await;
     assert!(number(&before["kept"]["lambda"]) < 0.7, "nothing broke: {before}");
     assert_eq!(number(&before["live"]["live_bound_gpus"]), 16.0, "{before}");
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     service.leave().await;
     let again = TestService::start(database.store().await, now.plus_s(120)).await;
     again.renew().await;
@@ -67,7 +67,7 @@ async fn what_was_learned_of_a_pool_survives_a_restart(database: TestDatabase) {
 
 async fn what_was_learned_and_can_no_longer_be_read_is_learned_anew(database: TestDatabase) {
     let service = watched(&database).await;
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     service.leave().await;
     let bytes = if database.backend == Backend::Postgres { "'\\x0102'" } else { "x'0102'" };
     database.execute(&format!("UPDATE learned SET risk = {bytes}")).await;
@@ -79,7 +79,7 @@ async fn what_was_learned_and_can_no_longer_be_read_is_learned_anew(database: Te
         (&Value::Null, &Value::Null),
         "as on its first day"
     );
-    assert!(again.service.store.learned(&pool(POOL)).await.unwrap().unwrap().risk.len() > 20, "written anew");
+    assert!(again.service.core.store.learned(&pool(POOL)).await.unwrap().unwrap().risk.len() > 20, "written anew");
 }
 
 async fn under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked(database: TestDatabase) {

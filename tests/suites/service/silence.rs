@@ -59,7 +59,7 @@ async fn a_pool_that_fell_silent_ages_beside_one_that_reports(database: TestData
 async fn while_nothing_is_renewed_what_was_admitted_is_not_available_again(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let report = async |idle: u32, spot: Value| {
-        let body = state(500, idle, &spot, service.service.clock.now());
+        let body = state(500, idle, &spot, service.service.core.clock.now());
         let _ = service.put("/v1/pools/demo:A100/state", &body).await.expect(200);
         service.renew().await;
         quota(&service, 4).await
@@ -122,14 +122,14 @@ async fn outcomes_from_the_future_are_refused(database: TestDatabase) {
     let unknown = service.post("/v1/outcomes", &json!({ "outcomes": [event(0, end().get()), elsewhere] })).await;
     assert_eq!(unknown.expect(404)["known"], json!([POOL]));
     assert!(
-        service.service.store.eta_outcomes(&pool(POOL), at(0), 0).await.unwrap().unspent.is_empty(),
+        service.service.core.store.eta_outcomes(&pool(POOL), at(0), 0).await.unwrap().unspent.is_empty(),
         "nothing was taken"
     );
 }
 
 async fn a_rollback_from_a_refused_run_ends_the_matter(database: TestDatabase) {
     let service = serving(&database, 500).await;
-    let store = service.service.store.as_ref();
+    let store = service.service.core.store.as_ref();
     let until = end().hour().unwrap();
     promote_bytes(store, &cluster("demo"), ModelKind::LastValue, until, b"no checkpoint".to_vec()).await;
     assert!(service.sees_news().await);

@@ -19,7 +19,7 @@ const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
 /// Usage of the pool since the made-up rows: hour number and GPUs of `*`.
 async fn measured(service: &TestService) -> Vec<(i64, String)> {
     let (first, last) = (end().to_string(), end().plus_s(48 * HOUR_S).to_string());
-    let rows = loaded(service.service.store.as_ref(), "demo", &first[..13], &last[..13]).await;
+    let rows = loaded(service.service.core.store.as_ref(), "demo", &first[..13], &last[..13]).await;
     let number = |hour: &str| (0..48).find(|number| end().plus_s(number * HOUR_S).to_string()[..13] == *hour);
     let row = |line: &str| {
         let mut parts = line.strip_prefix("demo:A100:* ")?.split(' ');
@@ -89,11 +89,11 @@ async fn a_pool_that_another_service_takes_over_was_watched_throughout(database:
     before.pass_s(15 * MINUTE_S);
     before.renew().await;
     let patience = Duration::from_millis(200);
-    let now = before.service.clock.now().plus_s(MINUTE_S);
+    let now = before.service.core.clock.now().plus_s(MINUTE_S);
     let other = TestService::start_as(database.store().await, now, "other", patience).await;
-    while other.service.leases.led(&cluster("demo")).is_none() {
+    while other.service.core.leases.led(&cluster("demo")).is_none() {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        other.service.look_at_leases().await.unwrap();
+        other.service.renewals.update_leases().await.unwrap();
     }
     other.renew().await;
     for _ in 0..7 {
@@ -125,7 +125,7 @@ async fn a_pool_without_any_organization_in_its_history_keeps_its_quota(database
     let hour = |number: i64| end().hour().unwrap().plus_hours(number);
     let zero = |number| UsageRow { series: of.clone(), hour: hour(number), demand: MilliGpus::ZERO };
     let rows: Vec<_> = (0..500).map(zero).collect();
-    let _ = service.service.store.append(&rows, &[]).await.unwrap();
+    let _ = service.service.core.store.append(&rows, &[]).await.unwrap();
     service.pass_s(500 * HOUR_S);
     service.renew().await;
     let answer = quota(&service, 4).await;

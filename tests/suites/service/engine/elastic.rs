@@ -53,7 +53,7 @@ async fn an_elastic_task_grows_on_what_nobody_has_and_shrinks_before_it_dies(dat
     assert_eq!(shrunk["places"].as_array().unwrap().len(), 8, "{shrunk}");
     // A restart knows what is lent, and goes on from there.
     let before = snapshot(&service).await;
-    let again = TestService::start(database.store().await, service.service.clock.now()).await;
+    let again = TestService::start(database.store().await, service.service.core.clock.now()).await;
     assert_eq!(snapshot(&again).await, before);
     again.pass_s(60);
     let _ = tell(&again, "urgent", "finish").await.expect(200);
@@ -95,7 +95,7 @@ async fn who_measured_that_pods_add_nothing_gives_them_first(database: TestDatab
     assert!(said["detail"].as_str().unwrap().starts_with("task urgent is not elastic"), "{said}");
     // What was learned is no part of the request, and outlives a restart.
     let before = snapshot(&service).await;
-    let again = TestService::start(database.store().await, service.service.clock.now()).await;
+    let again = TestService::start(database.store().await, service.service.core.clock.now()).await;
     assert_eq!(snapshot(&again).await, before);
     let body = elastic("flat", 2, None, json!({ "min_pods": 1, "max_pods": 4 }));
     assert_eq!(submit(&again, &body).await["status"], "running", "the same request again is answered as it stands");

@@ -109,7 +109,7 @@ async fn hook() -> (Taken, String) {
 async fn the_webhook_is_told_once_it_answers_and_every_event_is_signed(database: TestDatabase) {
     let (taken, url) = hook().await;
     let webhook = Webhook::new(&url, SECRET).unwrap();
-    let store = serving(&database, 500).await.service.store.clone();
+    let store = serving(&database, 500).await.service.core.store.clone();
     let service = TestService::start_with(store, end().plus_s(60), 10_000, Some(webhook.clone())).await;
     put_node(&service, "n0", false).await;
     let _ = submit(&service, &spot("spot", 8.0, 1, None)).await;
@@ -144,7 +144,7 @@ async fn a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise(database
         let told = events(&service, Some("0.0"), events_so_far).await;
         assert!(told.iter().any(|(_, event)| event["kind"] == "node_lost" && event["by"] == node), "{cause}: {told:?}");
     }
-    let counts = service.service.store.count_outcomes(&pool(POOL), at(0)).await.unwrap();
+    let counts = service.service.core.store.count_outcomes(&pool(POOL), at(0)).await.unwrap();
     let counts: Vec<u64> = counts.into_values().collect();
     assert_eq!(counts, [0, 0, 1, 1, 0], "kept, broken, node failure, drain, deleted");
     let path = "/v1/nodes/n9?cluster=demo&cause=bored";

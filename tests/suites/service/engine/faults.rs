@@ -44,7 +44,7 @@ async fn busy(service: &TestService) {
 }
 
 async fn a_restart_finds_the_same_state_from_snapshot_and_journal(database: TestDatabase) {
-    let store = placing(&database, 4).await.service.store.clone();
+    let store = placing(&database, 4).await.service.core.store.clone();
     let service = TestService::start_with(store.clone(), end().plus_s(60), 10, None).await;
     service.renew().await;
     busy(&service).await;
@@ -52,7 +52,7 @@ async fn a_restart_finds_the_same_state_from_snapshot_and_journal(database: Test
     assert!(before["running"].as_array().unwrap().len() > 3 && before["waiting"].as_array().unwrap().len() > 3);
     let cut = store.open_journal(&pool(POOL)).await.unwrap();
     assert!(cut.snapshot.is_some_and(|snapshot| snapshot.seq > 10) && cut.entries.len() < 20, "it was cut on the way");
-    let restarted = TestService::start_with(database.store().await, service.service.clock.now(), 10, None).await;
+    let restarted = TestService::start_with(database.store().await, service.service.core.clock.now(), 10, None).await;
     assert_eq!(snapshot(&restarted).await, before);
     busy_again(&restarted).await;
 }
@@ -79,8 +79,8 @@ async fn two_services_on_one_database_notice_each_other_and_agree(database: Test
     let refused = one.post("/v1/tasks", &hp("third", 8.0, 1)).await.expect(503);
     assert!(refused["detail"].as_str().unwrap().contains("another service writes for cluster demo"), "{refused}");
     other.leave().await;
-    one.service.look_at_leases().await.unwrap();
-    one.service.look_at_leases().await.unwrap();
+    one.service.renewals.update_leases().await.unwrap();
+    one.service.renewals.update_leases().await.unwrap();
     let third = submit(&one, &hp("third", 8.0, 1)).await;
     assert_eq!(third["status"], "waiting", "both nodes are taken: {third}");
     assert_eq!(snapshot(&one).await["running"].as_array().unwrap().len(), 2);
@@ -119,7 +119,7 @@ async fn the_policy_of_a_pool_is_a_setting(database: TestDatabase) {
     let _ = tell(&service, "first", "finish").await.expect(200);
     assert_eq!(task(&service, "over").await["status"], "running", "this policy asks for no quota");
     let urgent = submit(&service, &hp("urgent", 8.0, 1)).await;
-    assert_eq!(urgent["detail"]["run"]["starts"], service.service.clock.now().plus_s(5).to_string());
+    assert_eq!(urgent["detail"]["run"]["starts"], service.service.core.clock.now().plus_s(5).to_string());
     let mut settings = service.get(path).await.expect(200);
     settings.as_object_mut().unwrap().remove("policy");
     settings["policy_parts"] = json!({"name": "mine", "like": "lyra", "order": "fifo"});
@@ -128,7 +128,7 @@ async fn the_policy_of_a_pool_is_a_setting(database: TestDatabase) {
     settings["policy_parts"]["order"] = "arrival".into();
     let set = service.put(path, &settings).await.expect(200);
     assert_eq!((&set["policy"], &set["policy_parts"]["like"]), (&"mine".into(), &"lyra".into()));
-    let service = TestService::start(database.store().await, service.service.clock.now()).await;
+    let service = TestService::start(database.store().await, service.service.core.clock.now()).await;
     let explained = service.get(&format!("/v1/tasks/over/explain?{OF_POOL}")).await.expect(200);
     assert_eq!(explained["policy"], "mine", "it is kept with the settings");
 }

@@ -39,7 +39,7 @@ async fn a_client_that_hangs_up_cuts_no_write_in_half(database: TestDatabase) {
         let task = hp(&format!("t{number}"), 1.0, 1);
         hung_up(&service, LATER_EACH * number, Method::POST, "/v1/tasks", Some(&task)).await;
     }
-    service.service.writes.ended().await;
+    service.service.access.writes.ended().await;
     // The first task decides the side of the pool, which is an entry of its own.
     let audited = "SELECT count(*) FROM audit WHERE action = 'POST /v1/tasks' AND detail_json NOT LIKE '%placed_by%'";
     let (written, audited) = agreed(&database, "SELECT count(*) FROM tasks", audited).await;
@@ -54,7 +54,7 @@ async fn a_node_removed_by_a_client_that_hangs_up_leaves_the_pool(database: Test
         let path = format!("/v1/nodes/n{number}?cluster=demo");
         hung_up(&service, LATER_EACH * number, Method::DELETE, &path, None).await;
     }
-    service.service.writes.ended().await;
+    service.service.access.writes.ended().await;
     let stored = database.numbers("SELECT count(*) FROM nodes").await[0];
     let snapshot = snapshot(&service).await;
     let there = snapshot["nodes"].as_array().unwrap().iter().filter(|node| node["is_gone"] == false).count();

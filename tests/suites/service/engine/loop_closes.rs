@@ -78,7 +78,7 @@ async fn hours_that_are_over_become_usage_once_they_were_seen_whole(database: Te
     let _ = tell(&service, "short", "finish").await.expect(200);
     service.pass_s(3_600 - 600);
     service.renew().await;
-    let store = service.service.store.as_ref();
+    let store = service.service.core.store.as_ref();
     let (first, last) = (end().to_string(), end().plus_s(7_200).to_string());
     let rows = loaded(store, "demo", &first[..13], &last[..13]).await;
     let hour = &end().plus_s(3_600).to_string()[..13];
@@ -103,7 +103,7 @@ async fn broken_promises_of_its_own_lower_eta_and_the_limits(database: TestDatab
         let _ = submit(&service, &hp(&format!("base-{hour}"), 1.0, 1)).await;
         service.renew().await;
     }
-    let kinds = async || service.service.store.count_outcomes(&pool(POOL), at(0)).await.unwrap();
+    let kinds = async || service.service.core.store.count_outcomes(&pool(POOL), at(0)).await.unwrap();
     let kept = kinds().await[&OutcomeKind::Kept];
     assert!(kept >= 30, "ten tasks, renewed each hour: {kept}");
     let before = snapshot(&service).await["limits"].clone();
@@ -126,7 +126,7 @@ async fn broken_promises_of_its_own_lower_eta_and_the_limits(database: TestDatab
 
 async fn a_pool_without_tasks_believes_what_a_scheduler_reports(database: TestDatabase) {
     let service = placing(&database, 10).await;
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     let _ = service.put("/v1/pools/demo:A100/state", &state(70, 33, &json!({}), now)).await.expect(200);
     service.renew().await;
     assert_eq!(number(&quota(&service, 4).await["idle_gpus"]), 33.0);

@@ -49,9 +49,9 @@ fn seen(quotas: &[Quota]) -> Vec<Seen> {
 
 impl Simulated {
     async fn new(service: &TestService, settings: PoolSettings) -> Self {
-        let (now, id) = (service.service.clock.now(), pool(POOL));
-        let trained = tests::promoted(service.service.store.as_ref(), &id.cluster).await;
-        let panel = tests::panel(service.service.store.as_ref(), &id.cluster, now.hour().unwrap()).await;
+        let (now, id) = (service.service.core.clock.now(), pool(POOL));
+        let trained = tests::promoted(service.service.core.store.as_ref(), &id.cluster).await;
+        let panel = tests::panel(service.service.core.store.as_ref(), &id.cluster, now.hour().unwrap()).await;
         let (rate, offered) = (settings.guarantee_rate, settings.offered_hours.clone());
         let aggregation: Option<Aggregation> = None;
         let kind = ModelKind::LastValue;
@@ -66,7 +66,7 @@ impl Simulated {
         Self {
             id,
             pool: of_pool,
-            quota: QuotaLoop::begun(quota, offered, service.service.started_at),
+            quota: QuotaLoop::begun(quota, offered, service.service.core.started_at),
             forecasts: Forecasts::resumed(plan, panel, trained).unwrap(),
             closed: BTreeMap::new(),
         }
@@ -117,7 +117,7 @@ async fn begin(database: &TestDatabase, promise: Promise) -> (TestService, Simul
     for number in 0..NODES {
         put_node(&service, &format!("n{number}"), false).await;
     }
-    let first = service.service.clock.now();
+    let first = service.service.core.clock.now();
     for number in 0..3 {
         let mut body = hp(&format!("base-{number}"), 8.0, 1);
         body["organization"] = format!("org-00{number}").into();
@@ -136,7 +136,7 @@ async fn begin(database: &TestDatabase, promise: Promise) -> (TestService, Simul
         let organization = Organization::parse(&format!("org-00{number}")).unwrap();
         simulated.command(first, &Command::Submit(Request { organization, ..base }));
     }
-    simulated.renew(service.service.clock.now());
+    simulated.renew(service.service.core.clock.now());
     (service, simulated)
 }
 
@@ -157,7 +157,7 @@ async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize
     let mut draw = |below: u64| draws.below(below);
     let (mut bounds, mut etas) = (BTreeSet::new(), BTreeSet::new());
     for step in 0..steps {
-        let now = service.service.clock.now();
+        let now = service.service.core.clock.now();
         service.service.engine.pass(&cluster("demo")).await.unwrap();
         simulated.pass(now);
         let running = simulated.pool.fleet().tasks().keys().filter(|task| !task.as_str().starts_with("base"));
@@ -175,7 +175,7 @@ async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize
         simulated.command(now, &Command::Submit(request(&id, class, pods, hours, now)));
         service.renew().await;
         simulated.renew(now);
-        let published = service.service.published.load();
+        let published = service.service.quotas.published.load();
         let published = published.pool("demo", "A100").unwrap();
         assert_eq!(published.problem, None, "step {step}");
         let served = published.made_of.as_ref().unwrap();

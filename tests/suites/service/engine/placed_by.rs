@@ -22,7 +22,7 @@ const STATE: &str = "/v1/pools/demo:A100/state";
 const SETTINGS: &str = "/v1/pools/demo:A100/settings";
 
 async fn report(service: &TestService, idle: u32, spot: Value) -> Answer {
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     service.put(STATE, &state(128, idle, &spot, now)).await
 }
 
@@ -98,7 +98,7 @@ async fn the_first_use_decides_the_side_of_a_pool_and_an_admin_changes_it(databa
     let mut others = settings_of(&service).await;
     (others["placed_by"], others["min_outcomes"]) = (Value::Null, 50.into());
     assert_eq!(service.put(SETTINGS, &others).await.expect(200)["placed_by"], "external");
-    let again = TestService::start(database.store().await, service.service.clock.now()).await;
+    let again = TestService::start(database.store().await, service.service.core.clock.now()).await;
     assert_eq!(again.post("/v1/tasks", &hp("third", 8.0, 1)).await.expect(409)["code"], "placed-outside");
 }
 
@@ -126,7 +126,7 @@ async fn what_an_external_scheduler_places_is_never_measured_as_no_demand(databa
     let _ = submit(&service, &hp("stray", 8.0, 1)).await;
     let _ = delete(&service, "stray").await.expect(200);
     assert_eq!(set_side(&service, "external").await.expect(200)["placed_by"], "external");
-    let store = service.service.store.clone();
+    let store = service.service.core.store.clone();
     let (first, last) = (end().to_string(), end().plus_s(6 * 3_600).to_string());
     for _ in 0..4 {
         service.pass_s(3_600);
@@ -194,7 +194,7 @@ async fn what_headroom_measures_itself_is_taken_from_nobody_else(database: TestD
 /// The usage that is stored since the service began.
 async fn loaded_from_start(service: &TestService) -> String {
     let (first, last) = (end().to_string(), end().plus_s(4 * 3_600).to_string());
-    loaded(service.service.store.as_ref(), "demo", &first[..13], &last[..13]).await
+    loaded(service.service.core.store.as_ref(), "demo", &first[..13], &last[..13]).await
 }
 
 async fn hp_demand_that_is_withdrawn_within_seconds_is_no_usage(database: TestDatabase) {
@@ -256,7 +256,7 @@ async fn a_task_far_beyond_the_pool_is_refused_and_decides_nothing(database: Tes
 
 async fn a_state_from_a_fast_clock_does_not_block_correct_reports(database: TestDatabase) {
     let service = placing(&database, 16).await;
-    let now = service.service.clock.now();
+    let now = service.service.core.clock.now();
     let refused = service.put(STATE, &state(128, 9, &json!({}), now.plus_s(301))).await.expect(400);
     assert_eq!(refused["errors"][0]["pointer"], "/as_of");
     assert!(refused["errors"][0]["detail"].as_str().unwrap().contains("clock_skew_s"), "{refused}");
@@ -273,13 +273,13 @@ async fn a_clock_that_jumps_back_makes_no_quota_larger(database: TestDatabase) {
     let _ = report(&service, 5, json!({ "4": 80 })).await.expect(200);
     service.renew().await;
     let before = quota(&service, 4).await;
-    let again = TestService::start(database.store().await, service.service.clock.now().plus_s(-1_200)).await;
+    let again = TestService::start(database.store().await, service.service.core.clock.now().plus_s(-1_200)).await;
     again.renew().await;
     let after = quota(&again, 4).await;
     assert!(number(&after["quota_gpus"]) <= number(&before["quota_gpus"]), "{after}");
     assert!(!codes(&after).contains(&"estimated".to_owned()), "a state from the future is no ground to guess: {after}");
     assert_eq!(number(&after["used_gpus"]), 80.0);
-    let correct = state(128, 4, &json!({ "4": 81 }), again.service.clock.now());
+    let correct = state(128, 4, &json!({ "4": 81 }), again.service.core.clock.now());
     assert_eq!(again.put(STATE, &correct).await.expect(200)["taken"], true);
     again.renew().await;
     assert_eq!(number(&quota(&again, 4).await["used_gpus"]), 81.0, "the next report is taken at once");

@@ -3,7 +3,7 @@
 use super::*;
 use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::pool::Request;
-use quota_service::engine::{Ask, Reply};
+use quota_service::engine::TaskCall;
 use tests::on_both_databases;
 use vocab::{Organization, TaskClass, TaskId};
 
@@ -73,13 +73,12 @@ async fn one_bad_order_of_a_turn_is_refused_alone(database: TestDatabase) {
     let order = |number: usize| {
         let request = request(&format!("t{number}"), if bad.contains(&number) { u64::MAX } else { 0 });
         let service = service.service.clone();
-        tokio::spawn(async move { service.engine.ask(&pool(POOL), Ask::Submit(request)).await })
+        tokio::spawn(async move { service.engine.ask(&pool(POOL), TaskCall::Submit(request)).await })
     };
     let orders: Vec<_> = (0..40).map(order).collect();
     for (number, order) in orders.into_iter().enumerate() {
         match order.await.unwrap() {
-            Ok(Reply::Task(task)) => assert!(!bad.contains(&number), "{task:?}"),
-            Ok(other) => panic!("order {number}: {other:?}"),
+            Ok(task) => assert!(!bad.contains(&number), "{task:?}"),
             Err(fault) => {
                 let fault = fault.to_string();
                 assert!(bad.contains(&number), "order {number}: {fault}");
@@ -89,6 +88,6 @@ async fn one_bad_order_of_a_turn_is_refused_alone(database: TestDatabase) {
     }
     assert_eq!(database.numbers("SELECT count(*) FROM tasks").await, [38], "one before, and all but three");
     let state = snapshot(&service).await;
-    let restarted = TestService::start(database.store().await, service.service.clock.now()).await;
+    let restarted = TestService::start(database.store().await, service.service.core.clock.now()).await;
     assert_eq!(snapshot(&restarted).await, state, "what is in memory is what is stored");
 }

@@ -81,14 +81,14 @@ async fn who_has_lost_its_lease_decides_nothing_and_follows(database: TestDataba
     let (one, other) = two(&database).await;
     let _ = one.post("/v1/tasks", &hp("a", 4.0, 1)).await.expect(200);
     for _ in 0..10 {
-        one.service.look_at_leases().await.unwrap();
-        other.service.look_at_leases().await.unwrap();
+        one.service.renewals.update_leases().await.unwrap();
+        other.service.renewals.update_leases().await.unwrap();
         tokio::time::sleep(Duration::from_millis(PATIENCE_MS / 5)).await;
     }
-    assert!(other.service.leases.led(&cluster("demo")).is_none(), "its beats come");
+    assert!(other.service.core.leases.led(&cluster("demo")).is_none(), "its beats come");
     // It stands still: beats do not come.
-    while other.service.leases.led(&cluster("demo")).is_none() {
-        other.service.look_at_leases().await.unwrap();
+    while other.service.core.leases.led(&cluster("demo")).is_none() {
+        other.service.renewals.update_leases().await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // It goes on, and knows nothing of it.
@@ -100,9 +100,9 @@ async fn who_has_lost_its_lease_decides_nothing_and_follows(database: TestDataba
     assert_eq!(quota(&one, 1).await["computed_at"], kept["computed_at"], "it cannot store what it computes");
     let _ = other.post("/v1/tasks", &hp("b", 4.0, 1)).await.expect(200);
     assert_eq!(other.post("/v1/tasks", &hp("c", 1.0, 1)).await.expect(200)["status"], "waiting", "a holds the rest");
-    one.service.look_at_leases().await.unwrap();
+    one.service.renewals.update_leases().await.unwrap();
     assert_eq!(one.post("/v1/tasks", &hp("d", 1.0, 1)).await.expect(503)["code"], "not-the-writer");
-    assert_eq!(one.service.leases.leader(&cluster("demo")).unwrap().holder, "other");
+    assert_eq!(one.service.core.leases.leader(&cluster("demo")).unwrap().holder, "other");
     // The journal is one line, of rising epochs.
     let epochs = database.numbers("SELECT epoch FROM journal ORDER BY seq").await;
     assert!(epochs.is_sorted() && epochs.first() == Some(&1) && epochs.last() == Some(&2), "{epochs:?}");
@@ -112,8 +112,8 @@ async fn a_service_that_was_told_to_stop_leaves_at_once(database: TestDatabase) 
     let (one, other) = two(&database).await;
     let _ = one.post("/v1/tasks", &spot("a", 4.0, 1, None)).await.expect(200);
     one.leave().await;
-    other.service.look_at_leases().await.unwrap();
-    assert!(other.service.leases.led(&cluster("demo")).is_some());
+    other.service.renewals.update_leases().await.unwrap();
+    assert!(other.service.core.leases.led(&cluster("demo")).is_some());
     let _ = other.post("/v1/tasks/a/finish?cluster=demo&gpu_model=A100", &json!({})).await.expect(200);
 }
 

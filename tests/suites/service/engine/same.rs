@@ -26,7 +26,7 @@ fn request(id: &str, class: TaskClass, gpus: f64, pods: u32, service: &TestServi
     let gpus = GpuRequest::of(MilliGpus::nearest(gpus).unwrap()).unwrap();
     let pod = PodRequest::new(gpus, 0, 0);
     let gang = Gang { task: TaskId::parse(id).unwrap(), class, pod, pods };
-    let (organization, submitted) = (Organization::parse("org-000").unwrap(), service.service.clock.now());
+    let (organization, submitted) = (Organization::parse("org-000").unwrap(), service.service.core.clock.now());
     Request { gang, organization, submitted, hours: None, elastic: None }
 }
 
@@ -37,7 +37,7 @@ async fn service_and_simulator_decide_the_same_on_the_same_history(database: Tes
     for number in 0..6 {
         let node = NodeId::parse(&format!("n{number}")).unwrap();
         let add = Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None, topology: None };
-        pool.handle(service.service.clock.now(), &add).1.unwrap();
+        pool.handle(service.service.core.clock.now(), &add).1.unwrap();
     }
     let mut seed = 11_u64;
     let mut draw = |below: u64| {
@@ -48,7 +48,7 @@ async fn service_and_simulator_decide_the_same_on_the_same_history(database: Tes
     let mut evictions = 0;
     for number in 0..150 {
         service.pass_s(draw(400) as i64);
-        let now = service.service.clock.now();
+        let now = service.service.core.clock.now();
         service.service.engine.pass(&cluster).await.unwrap();
         pool.pass(now);
         let running: Vec<TaskId> = pool.fleet().tasks().keys().cloned().collect();

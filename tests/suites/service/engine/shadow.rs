@@ -13,7 +13,7 @@ async fn in_the_shadow_tasks_are_decided_and_nothing_is_written_or_told(database
     settings["shadow"] = true.into();
     let settings = service.put(path, &settings).await.expect(200);
     let before = snapshot(&service).await;
-    let written = service.service.store.open_journal(&pool(POOL)).await.unwrap();
+    let written = service.service.core.store.open_journal(&pool(POOL)).await.unwrap();
     let first = submit(&service, &spot("first", 7.0, 1, None)).await;
     assert_eq!((&first["status"], &first["shadow"]), (&"running".into(), &true.into()), "{first}");
     let second = submit(&service, &hp("second", 7.0, 1)).await;
@@ -23,7 +23,7 @@ async fn in_the_shadow_tasks_are_decided_and_nothing_is_written_or_told(database
     assert_eq!((&explained["reason"]["code"], &explained["task"]["shadow"]), (&"rests".into(), &true.into()));
     assert_eq!(tell(&service, "second", "finish").await.expect(200)["status"], "finished");
     assert_eq!(snapshot(&service).await, before, "the pool itself has not changed");
-    assert_eq!(service.service.store.open_journal(&pool(POOL)).await.unwrap(), written);
+    assert_eq!(service.service.core.store.open_journal(&pool(POOL)).await.unwrap(), written);
     assert_eq!(submit(&service, &hp("whole", 8.0, 1)).await["status"], "waiting", "a real task has one of the GPUs");
     assert_eq!(tell(&service, "real", "finish").await.expect(200)["shadow"], false, "a real task is a real one still");
     assert_eq!(task(&service, "whole").await["status"], "running", "the shadow knows that it has ended");

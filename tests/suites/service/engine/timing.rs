@@ -27,7 +27,7 @@ async fn hp_waits_for_what_falls_idle_where_the_policy_puts_evictions_off(databa
     let before = snapshot(&service).await;
     let deferral = |snapshot: &Value| snapshot["waiting"][0]["deferral"].clone();
     assert_eq!(deferral(&before)["holds"], json!(["two"]), "{before}");
-    let again = TestService::start(database.store().await, service.service.clock.now()).await;
+    let again = TestService::start(database.store().await, service.service.core.clock.now()).await;
     assert_eq!(snapshot(&again).await, before);
     again.pass_s(100);
     again.renew().await;

@@ -60,7 +60,7 @@ async fn an_hp_task_evicts_who_holds_gpus_that_lie_together_and_a_restart_change
     assert!(explained["reason"]["detail"].as_str().unwrap().contains("share an NVLink island"), "{explained}");
     let before = (snapshot(&service).await, task(&service, "four").await);
     assert_eq!(before.0["nodes"][0]["topology"]["numa_nodes"].as_array().unwrap().len(), 8);
-    let service = TestService::start(database.store().await, service.service.clock.now()).await;
+    let service = TestService::start(database.store().await, service.service.core.clock.now()).await;
     assert_eq!((snapshot(&service).await, task(&service, "four").await), before, "after the restart");
     let again = submit(&service, &with(hp("four", 4.0, 1), "numa", "guaranteed")).await;
     assert_eq!(again["detail"]["run"], four["detail"]["run"], "the same task again");

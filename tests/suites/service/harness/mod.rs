@@ -87,7 +87,7 @@ impl World<'_> {
     async fn live(&mut self) {
         for replica in self.replicas.iter().filter(|replica| replica.still_until <= self.step) {
             let service = &replica.service;
-            let _ = timeout(GOES_ON, service.service.look_at_leases()).await;
+            let _ = timeout(GOES_ON, service.service.renewals.update_leases()).await;
             let _ = timeout(GOES_ON, service.follow()).await;
             if self.random.below(4) == 0 {
                 let _ = timeout(GOES_ON, service.renew()).await;
@@ -103,7 +103,7 @@ impl World<'_> {
         }
         for replica in &self.replicas {
             let answer = replica.service.get(&quota_path(1)).await;
-            let now = replica.service.service.clock.now();
+            let now = replica.service.service.core.clock.now();
             self.seen.quota(&replica.name, now, &answer);
         }
     }
@@ -177,7 +177,7 @@ impl World<'_> {
 
     /// A service is lost from one moment to the next, and another one starts, under its name or a new one.
     async fn lose(&mut self, victim: usize) {
-        let now = self.replicas[1 - victim].service.service.clock.now();
+        let now = self.replicas[1 - victim].service.service.core.clock.now();
         let name = match self.random.below(2) {
             0 => self.replicas[victim].name.clone(),
             _ => format!("s{}", self.step),
@@ -205,7 +205,7 @@ impl World<'_> {
         loop {
             let mut decides = 0;
             for replica in &self.replicas {
-                let _ = timeout(GOES_ON, replica.service.service.look_at_leases()).await;
+                let _ = timeout(GOES_ON, replica.service.service.renewals.update_leases()).await;
                 let answer = timeout(GOES_ON, replica.service.get(&path)).await;
                 decides += usize::from(answer.is_ok_and(|answer| answer.status == 200));
             }

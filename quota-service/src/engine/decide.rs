@@ -1,106 +1,128 @@
-//! One turn of a writer, thought through: pure but for the log.
+//! The decisions of one turn of a writer: pure but for the log.
 
-use super::ask::{Ask, Decided, EngineError, Placed, Reply};
-use super::look;
+use super::call::{Decided, Message, Order, Placed, Queued, TaskCall};
+use super::error::EngineError;
 use super::record;
 use super::state::{State, first_whole_hour};
 use super::tally::Tally;
 use super::turn::{Before, Draft};
-use super::writer::Asked;
+use super::views;
 use placement::Decision;
 use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{PoolPlacement, TaskRecord, TaskStatus};
+use store::{AuditRecord, PoolPlacement, TaskRecord, TaskStatus};
 use vocab::{Node, NodeId, PlacedBy, PoolId, TaskId, UnixSeconds};
 use wire::{PromiseBody, ReasonBody, TaskDetail, TaskExplanation, TaskRun};
 
-/// What a turn has to know of the store before it thinks.
+/// Rows of the store that a turn needs for its decisions.
 #[derive(Default)]
-pub struct Looked {
-    /// Tasks that the pool has no more.
+pub struct TurnReads {
+    /// Tasks that the pool no longer has.
     pub records: BTreeMap<TaskId, TaskRecord>,
-    /// Where nodes are to be taken in.
+    /// Nodes of the pool, where they have changed.
     pub nodes: Option<Vec<Node>>,
 }
 
-/// A turn while it is thought.
-pub struct Thought<'a> {
+/// One turn: the pool, the rows that were read for it, and the writes that it leads to.
+pub struct TurnContext<'a> {
     pub now: UnixSeconds,
     pub state: &'a mut State,
     pub draft: Draft<'a>,
     pub tally: Tally,
-    pub looked: Looked,
+    pub reads: TurnReads,
 }
 
-impl Thought<'_> {
-    /// Answers one by one, each as the ones before have left the pool.
-    pub fn answers(&mut self, asked: &[Asked]) -> Vec<Result<Reply, EngineError>> {
-        self.take_in_nodes(asked);
-        let answer = |one: &Asked| {
-            let answer = self.answer(one.ask.clone());
-            if let (Ok(reply), Some(entry)) = (&answer, &one.audit) {
-                self.draft.audit(entry.clone(), reply);
-            }
-            answer
-        };
-        asked.iter().map(answer).collect()
-    }
-
-    fn answer(&mut self, ask: Ask) -> Result<Reply, EngineError> {
-        match ask {
-            Ask::Submit(request) => self.submit(request).map(task),
-            Ask::Finish(id) => self.change(&id, &Command::Finish { task: id.clone() }, TaskStatus::Finished).map(task),
-            Ask::Delete(id) => self.change(&id, &Command::Delete { task: id.clone() }, TaskStatus::Deleted).map(task),
-            Ask::Save(id) => self.change(&id, &Command::Save { task: id.clone() }, TaskStatus::Running).map(task),
-            Ask::Measure(id, pods, speed_thousandths) => {
-                let measure = Command::Measure { task: id.clone(), pods, speed_thousandths };
-                self.change(&id, &measure, TaskStatus::Running).map(task)
-            }
-            Ask::Try(request) => {
-                self.admit(&request)?;
-                Ok(task(self.try_out(&request)))
-            }
-            Ask::Explain(id) => self.explain(&id).map(|one| Reply::Explanation(Box::new(one))),
-            Ask::Shadow(id) => {
-                let shadow = self.state.shadow.as_mut();
-                let record = shadow.and_then(|pool| record::of_pool(pool, &id, None, Vec::new()));
-                let record = record.ok_or(EngineError::UnknownTask { task: id })?;
-                Ok(task(Decided { record, is_shadow: true }))
-            }
-            Ask::Snapshot => Ok(Reply::Snapshot(Box::new(self.state.pool.snapshot()))),
-            Ask::Tasks(wanted) => {
-                let (tasks, total) = look::tasks(self.state, &wanted);
-                Ok(Reply::Tasks(tasks, total))
-            }
-            Ask::Nodes => Ok(Reply::Nodes(look::nodes(&self.state.pool))),
-            Ask::State => {
-                let _ = self.command(&Command::Pass);
-                let id = self.state.placed.pool.clone();
-                let places = match self.state.side() {
-                    Some(side) => side == PlacedBy::Headroom,
-                    None => self.state.pool.has_had_tasks(),
-                };
-                let pool = &mut self.state.pool;
-                let (hp_demand, tasks, nodes) = (pool.hp_demand(), look::counts(pool), look::nodes(pool));
-                Ok(Reply::State(places.then(|| Box::new(Placed { state: pool.state(id), hp_demand, tasks, nodes }))))
-            }
-            Ask::SetLimits(limits) => Ok(self.done(&Command::SetLimits(limits))?),
-            Ask::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),
-            Ask::Settings(settings) => {
-                self.state.set(*settings);
-                Ok(Reply::Done)
-            }
-            Ask::PlacedBy(placement) => self.place_by(placement),
-            // They were taken in, or away, before everything else.
-            Ask::TakeInNodes | Ask::RemoveNode(..) => Ok(Reply::Done),
-            Ask::Pass => Ok(self.done(&Command::Pass)?),
+impl TurnContext<'_> {
+    /// Answers call by call, each on the pool as the calls before have left it.
+    pub fn answer_all(&mut self, queued: &mut [Queued]) {
+        self.take_in_nodes(queued);
+        for Queued { message, audit } in queued {
+            self.answer(message, audit.as_ref());
         }
     }
 
-    fn done(&mut self, command: &Command) -> Result<Reply, placement::pool::Fault> {
+    fn answer(&mut self, message: &mut Message, audit: Option<&AuditRecord>) {
+        match message {
+            Message::Task(call, reply) => {
+                let answer = self.task(call.clone());
+                if let (Ok(decided), Some(entry)) = (&answer, audit) {
+                    self.draft.audit(entry.clone(), Some(decided));
+                }
+                reply.keep(answer);
+            }
+            Message::Order(order, reply) => {
+                let answer = self.order(order.clone());
+                self.note(answer.is_ok(), audit);
+                reply.keep(answer);
+            }
+            Message::State(reply) => reply.keep(Ok(self.placed())),
+            Message::Explain(id, reply) => reply.keep(self.explain(id)),
+            Message::Snapshot(reply) => reply.keep(Ok(self.state.pool.snapshot())),
+            Message::Tasks(query, reply) => reply.keep(Ok(views::tasks(self.state, query))),
+            Message::Nodes(reply) => reply.keep(Ok(views::nodes(&self.state.pool))),
+        }
+    }
+
+    fn note(&mut self, is_done: bool, audit: Option<&AuditRecord>) {
+        if let Some(entry) = audit.filter(|_| is_done) {
+            self.draft.audit(entry.clone(), None);
+        }
+    }
+
+    fn task(&mut self, call: TaskCall) -> Result<Decided, EngineError> {
+        match call {
+            TaskCall::Submit(request) => self.submit(request),
+            TaskCall::Finish(id) => self.change(&id, &Command::Finish { task: id.clone() }, TaskStatus::Finished),
+            TaskCall::Delete(id) => self.change(&id, &Command::Delete { task: id.clone() }, TaskStatus::Deleted),
+            TaskCall::Checkpoint(id) => self.change(&id, &Command::Save { task: id.clone() }, TaskStatus::Running),
+            TaskCall::Speed(id, pods, speed_thousandths) => {
+                let measure = Command::Measure { task: id.clone(), pods, speed_thousandths };
+                self.change(&id, &measure, TaskStatus::Running)
+            }
+            TaskCall::DryRun(request) => {
+                self.admit(&request)?;
+                Ok(self.dry_run(&request))
+            }
+            TaskCall::Shadow(id) => {
+                let shadow = self.state.shadow.as_mut();
+                let record = shadow.and_then(|pool| record::of_pool(pool, &id, None, Vec::new()));
+                let record = record.ok_or(EngineError::UnknownTask { task: id })?;
+                Ok(Decided { record, is_shadow: true })
+            }
+        }
+    }
+
+    fn order(&mut self, order: Order) -> Result<(), EngineError> {
+        match order {
+            Order::SetLimits(limits) => Ok(self.done(&Command::SetLimits(limits))?),
+            Order::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),
+            Order::Settings(settings) => {
+                self.state.set(*settings);
+                Ok(())
+            }
+            Order::PlacedBy(placement) => self.place_by(placement),
+            // The nodes were taken in, or removed, before the first call.
+            Order::TakeInNodes | Order::RemoveNode(..) => Ok(()),
+            Order::Pass => Ok(self.done(&Command::Pass)?),
+        }
+    }
+
+    /// The pool to cut quota from, now.
+    fn placed(&mut self) -> Option<Box<Placed>> {
+        let _ = self.command(&Command::Pass);
+        let id = self.state.placed.pool.clone();
+        let places = match self.state.side() {
+            Some(side) => side == PlacedBy::Headroom,
+            None => self.state.pool.has_had_tasks(),
+        };
+        let pool = &mut self.state.pool;
+        let (hp_demand, tasks, nodes) = (pool.hp_demand(), views::counts(pool), views::nodes(pool));
+        places.then(|| Box::new(Placed { state: pool.state(id), hp_demand, tasks, nodes }))
+    }
+
+    fn done(&mut self, command: &Command) -> Result<(), placement::pool::Fault> {
         self.state.follow(self.now, command);
-        self.command(command)?;
-        Ok(Reply::Done)
+        self.command(command).map(drop)
     }
 
     /// Lets the pool decide, and keeps what followed: also from time, where the command itself is refused.
@@ -122,7 +144,7 @@ impl Thought<'_> {
 
     fn submit(&mut self, request: Request) -> Result<Decided, EngineError> {
         let id = request.gang.task.clone();
-        if let Some(record) = self.present(&id).or_else(|| self.looked.records.get(&id).cloned()) {
+        if let Some(record) = self.present(&id).or_else(|| self.reads.records.get(&id).cloned()) {
             return if record::is_of(&record, &request) {
                 Ok(Decided { record, is_shadow: false })
             } else {
@@ -154,7 +176,7 @@ impl Thought<'_> {
         Ok(())
     }
 
-    fn place_by(&mut self, placement: Option<PoolPlacement>) -> Result<Reply, EngineError> {
+    fn place_by(&mut self, placement: Option<PoolPlacement>) -> Result<(), EngineError> {
         let pool = &self.state.pool;
         let tasks = pool.waiting().count() + pool.fleet().tasks().len();
         let leaves = placement.as_ref().is_some_and(|placement| placement.placed_by == PlacedBy::External);
@@ -162,7 +184,7 @@ impl Thought<'_> {
             return Err(EngineError::OpenTasks { tasks: tasks as u64 });
         }
         self.state.placed_by = placement;
-        Ok(Reply::Done)
+        Ok(())
     }
 
     /// A task as this turn or an earlier one has left it.
@@ -179,7 +201,7 @@ impl Thought<'_> {
             self.state.follow(self.now, command);
             return self.present(id).map(real).ok_or_else(|| EngineError::UnknownTask { task: id.clone() });
         }
-        match self.present(id).or_else(|| self.looked.records.get(id).cloned()) {
+        match self.present(id).or_else(|| self.reads.records.get(id).cloned()) {
             Some(record) if record.status == wanted => Ok(real(record)),
             Some(record) => Err(EngineError::HasEnded { task: id.clone(), status: record.status }),
             None if self.state.shadow.is_some() => self.in_shadow(id, command),
@@ -206,8 +228,8 @@ impl Thought<'_> {
         Ok(Decided { record, is_shadow: true })
     }
 
-    /// What would become of a task now. Changes nothing.
-    fn try_out(&mut self, request: &Request) -> Decided {
+    /// The decision on a task now. Changes nothing.
+    fn dry_run(&mut self, request: &Request) -> Decided {
         let pool = self.state.shadow.as_mut().unwrap_or(&mut self.state.pool);
         let mut trial = pool.clone();
         let (report, done) = trial.handle(self.now, &Command::Submit(request.clone()));
@@ -217,7 +239,7 @@ impl Thought<'_> {
         {
             return Decided { record, is_shadow: true };
         }
-        // One of its name is there already: what would become of another one like it.
+        // A task of this name exists: the decision on another one like it.
         let (status, detail) = match pool.decide(&request.core(), request.hours) {
             Decision::Start { plan, guarantee } => {
                 let at = self.now.to_string();
@@ -243,7 +265,7 @@ impl Thought<'_> {
 
     fn explain(&mut self, id: &TaskId) -> Result<TaskExplanation, EngineError> {
         let drafted = self.draft.tasks.get(id).cloned();
-        let present = drafted.or_else(|| self.looked.records.get(id).cloned());
+        let present = drafted.or_else(|| self.reads.records.get(id).cloned());
         let shadow = self.state.shadow.as_mut().filter(|_| present.is_none());
         let is_shadow = shadow.is_some();
         let pool = shadow.unwrap_or(&mut self.state.pool);
@@ -270,8 +292,8 @@ impl Thought<'_> {
     }
 
     /// The nodes of the store become those of the pool, in whatever order the orders about them come.
-    fn take_in_nodes(&mut self, asked: &[Asked]) {
-        let Some(nodes) = self.looked.nodes.take() else { return };
+    fn take_in_nodes(&mut self, queued: &[Queued]) {
+        let Some(nodes) = self.reads.nodes.take() else { return };
         for node in &nodes {
             for command in differences(&self.state.pool, node) {
                 if let Err(fault) = self.done(&command) {
@@ -284,13 +306,13 @@ impl Thought<'_> {
         let gone = fleet.filter(|node| !node.is_gone && !stays.contains(&node.id));
         let gone: Vec<NodeId> = gone.map(|node| node.id.clone()).collect();
         let cause_of = |node: &NodeId| {
-            asked.iter().find_map(|one| match &one.ask {
-                Ask::RemoveNode(of, cause) if of == node => Some(*cause),
+            queued.iter().find_map(|one| match &one.message {
+                Message::Order(Order::RemoveNode(of, cause), _) if of == node => Some(*cause),
                 _ => None,
             })
         };
         for node in gone {
-            // Where nobody says why, it is lost.
+            // A node that disappears without a cause has failed.
             let cause = cause_of(&node).unwrap_or(NodeLoss::Failed);
             let _ = self.done(&Command::RemoveNode { node, cause });
         }
@@ -324,10 +346,6 @@ fn differences(pool: &Pool, node: &Node) -> Vec<Command> {
         commands.push(open(!node.drains));
     }
     commands
-}
-
-fn task(decided: Decided) -> Reply {
-    Reply::Task(Box::new(decided))
 }
 
 const fn real(record: TaskRecord) -> Decided {

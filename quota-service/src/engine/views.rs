@@ -1,19 +1,20 @@
-//! What people see of a pool: its tasks, its nodes, and how many there are. Looks change nothing.
+//! Views of a pool: its tasks, its nodes, and their numbers. A view changes nothing.
 
+use super::call::TaskPage;
 use super::record;
 use super::state::State;
 use placement::fleet::NodeState;
 use placement::pool::Pool;
 use std::cmp::Reverse;
-use store::{TaskRecord, TaskStatus};
+use store::TaskStatus;
 use vocab::{MilliGpus, NodeId, Organization, TaskClass, TaskId};
 
 /// Thousandths of a whole GPU.
 const WHOLE_MILLI: u64 = MilliGpus::PER_GPU;
 
-/// Which tasks to list.
+/// Tasks to list.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct TaskQuery {
     pub is_running: bool,
     /// Of this organization alone.
     pub organization: Option<Organization>,
@@ -33,7 +34,7 @@ pub struct TaskCounts {
 
 /// A node and what is allocated on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeLook {
+pub struct NodeUse {
     pub node: NodeId,
     pub gpus: u32,
     pub hp: MilliGpus,
@@ -44,7 +45,7 @@ pub struct NodeLook {
     pub evictions: u64,
 }
 
-impl NodeLook {
+impl NodeUse {
     /// GPUs on which nothing runs, shares of them apart.
     #[must_use]
     pub fn idle(&self) -> MilliGpus {
@@ -52,7 +53,7 @@ impl NodeLook {
     }
 }
 
-/// How many tasks there are.
+/// Number of tasks by class and state.
 #[must_use]
 pub fn counts(pool: &Pool) -> TaskCounts {
     let mut counts = TaskCounts::default();
@@ -72,11 +73,11 @@ pub fn counts(pool: &Pool) -> TaskCounts {
     counts
 }
 
-/// The nodes that are there, in their order.
+/// The nodes of the pool, in their order.
 #[must_use]
-pub fn nodes(pool: &Pool) -> Vec<NodeLook> {
+pub fn nodes(pool: &Pool) -> Vec<NodeUse> {
     let amount = |milli: u64| MilliGpus::from_milli(milli).unwrap_or(MilliGpus::ZERO);
-    let look = |node: &NodeState| NodeLook {
+    let view = |node: &NodeState| NodeUse {
         node: node.id.clone(),
         gpus: u32::try_from(node.gpus.len()).unwrap_or(u32::MAX),
         hp: amount(u64::from(node.hp_milli)),
@@ -84,13 +85,13 @@ pub fn nodes(pool: &Pool) -> Vec<NodeLook> {
         drains: !node.is_open,
         evictions: u64::from(node.evictions[1]),
     };
-    let mut looks: Vec<_> = pool.fleet().nodes().iter().filter(|node| !node.is_gone).map(look).collect();
-    looks.sort_by(|one, other| one.node.cmp(&other.node));
-    looks
+    let mut nodes: Vec<_> = pool.fleet().nodes().iter().filter(|node| !node.is_gone).map(view).collect();
+    nodes.sort_by(|one, other| one.node.cmp(&other.node));
+    nodes
 }
 
-/// Tasks that wait, in the order of the default policy's queue, or that run, by name; and how many there are of them.
-pub fn tasks(state: &mut State, wanted: &Wanted) -> (Vec<TaskRecord>, u64) {
+/// Waiting tasks in the order of the default policy's queue, or running tasks by name.
+pub fn tasks(state: &mut State, wanted: &TaskQuery) -> TaskPage {
     let pool = &state.pool;
     let is_wanted = |of: &Organization| wanted.organization.as_ref().is_none_or(|wanted| wanted == of);
     let mut found: Vec<TaskId> = if wanted.is_running {
@@ -107,13 +108,13 @@ pub fn tasks(state: &mut State, wanted: &Wanted) -> (Vec<TaskRecord>, u64) {
     };
     let total = found.len() as u64;
     found.truncate(wanted.limit);
-    // Why each of them waits is asked of the pool: for those that are shown alone.
+    // The pool computes the reason of each wait: only for the tasks of the answer.
     let shown = found.iter().filter_map(|task| record::of_pool(&mut state.pool, task, None, Vec::new()));
-    (shown.collect(), total)
+    TaskPage { records: shown.collect(), total }
 }
 
-impl Wanted {
-    /// As it is asked for by status; `None` of a status that is not listed.
+impl TaskQuery {
+    /// A query by status; `None` for a status that is not listed.
     #[must_use]
     pub fn of(status: TaskStatus, organization: Option<Organization>, limit: usize) -> Option<Self> {
         let is_running = match status {

@@ -1,0 +1,281 @@
+//! Types of settings that are written as text. Each is parsed once, when the settings are read.
+
+use crate::retrain::Period;
+use axum::http::Uri;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use tracing_subscriber::EnvFilter;
+use vocab::{ClusterName, NameError, UnixSeconds};
+
+/// Serializes as text, and deserializes from it.
+macro_rules! text {
+    ($($type:ty),* $(,)?) => {
+        $(impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        })*
+    };
+}
+
+text! { Period, FilePath, OptionalUrl, StartAt, LogFormat, LogFilter, ClusterNames, HostNames }
+
+/// Path of a file; empty for none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FilePath(Option<PathBuf>);
+
+impl FilePath {
+    #[must_use]
+    pub fn get(&self) -> Option<&Path> {
+        self.0.as_deref()
+    }
+
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl FromStr for FilePath {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self((!text.is_empty()).then(|| text.into())))
+    }
+}
+
+impl fmt::Display for FilePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |path| path.display().fmt(f))
+    }
+}
+
+/// A URL; empty for none. Each setting has its own rule for scheme, host and path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OptionalUrl(Option<(Uri, String)>);
+
+impl OptionalUrl {
+    #[must_use]
+    pub fn get(&self) -> Option<&Uri> {
+        self.0.as_ref().map(|(uri, _)| uri)
+    }
+
+    /// The URL as it was written; empty for none.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_ref().map_or("", |(_, text)| text)
+    }
+}
+
+impl FromStr for OptionalUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self(None));
+        }
+        let uri = text.parse().map_err(|fault| format!("{text:?} is no URL: {fault}; write http://HOST:PORT"))?;
+        Ok(Self(Some((uri, text.to_owned()))))
+    }
+}
+
+impl fmt::Display for OptionalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Start of the clock.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum StartAt {
+    /// The real clock.
+    #[default]
+    Real,
+    /// A virtual clock, from the newest usage.
+    Latest,
+    /// A virtual clock, from an instant; with its text.
+    Instant(UnixSeconds, String),
+}
+
+impl StartAt {
+    const LATEST: &str = "latest";
+
+    #[must_use]
+    pub fn is_real(&self) -> bool {
+        *self == Self::Real
+    }
+}
+
+impl FromStr for StartAt {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Ok(Self::Real),
+            Self::LATEST => Ok(Self::Latest),
+            _ => {
+                let refused = |fault: &dyn fmt::Display| format!("{fault}; or write {}", Self::LATEST);
+                let start = command_line::instant(text).map_err(|fault| refused(&fault))?;
+                start.hour().map_err(|fault| fault.to_string())?;
+                Ok(Self::Instant(start, text.to_owned()))
+            }
+        }
+    }
+}
+
+impl fmt::Display for StartAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Real => "",
+            Self::Latest => Self::LATEST,
+            Self::Instant(_, text) => text,
+        })
+    }
+}
+
+/// Format of the lines of the log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+impl FromStr for LogFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(format!("{text:?}: write text or json")),
+        }
+    }
+}
+
+impl fmt::Display for LogFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        })
+    }
+}
+
+/// A filter of the log that parses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFilter(String);
+
+impl LogFilter {
+    /// # Panics
+    /// Never: the text was parsed before.
+    #[must_use]
+    pub fn filter(&self) -> EnvFilter {
+        EnvFilter::try_new(&self.0).expect("the text was parsed with the settings")
+    }
+}
+
+impl Default for LogFilter {
+    fn default() -> Self {
+        Self("info".to_owned())
+    }
+}
+
+impl FromStr for LogFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        EnvFilter::try_new(text).map_err(|fault| format!("{text:?}: {fault}"))?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for LogFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The names of a list with commas; empty ones do not count.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// Names of clusters, a comma between them; empty for all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterNames(pub BTreeSet<ClusterName>);
+
+impl FromStr for ClusterNames {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        names(text).map(ClusterName::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for ClusterNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.0.iter().map(ClusterName::as_str).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+/// Names of hosts, a comma between them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostNames(pub Vec<String>);
+
+impl FromStr for HostNames {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(names(text).map(str::to_owned).collect()))
+    }
+}
+
+impl fmt::Display for HostNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text of a value after it is read, or the reason of its refusal.
+    fn read<T: FromStr<Err: fmt::Display> + fmt::Display>(text: &str) -> String {
+        text.parse::<T>().map_or_else(|fault| format!("refused: {fault}"), |value| value.to_string())
+    }
+
+    #[test]
+    fn a_setting_that_is_text_reads_back_as_it_was_written() {
+        assert_eq!(["", "/etc/x.pem"].map(read::<FilePath>), ["", "/etc/x.pem"]);
+        assert_eq!(["", "http://a:1/b"].map(read::<OptionalUrl>), ["", "http://a:1/b"]);
+        assert_eq!(["", "latest"].map(read::<StartAt>), ["", "latest"]);
+        assert_eq!(read::<StartAt>("2024-03-10T06:30:00Z"), "2024-03-10T06:30:00Z");
+        assert_eq!(["text", "json"].map(read::<LogFormat>), ["text", "json"]);
+        assert_eq!(read::<LogFilter>("quota_service=debug"), "quota_service=debug");
+        assert_eq!(
+            (read::<ClusterNames>("b, a,"), read::<HostNames>("x.example, y")),
+            ("a,b".into(), "x.example,y".into())
+        );
+    }
+
+    #[test]
+    fn a_wrong_setting_is_refused_and_never_replaced_by_a_default() {
+        assert!(read::<OptionalUrl>("http://a b").starts_with("refused: \"http://a b\" is no URL"));
+        assert!(read::<StartAt>("yesterday").contains("write a time with its offset"));
+        assert_eq!(read::<LogFormat>("xml"), "refused: \"xml\": write text or json");
+        assert!(read::<ClusterNames>("a:b").contains("a colon"));
+    }
+}

@@ -1,0 +1,43 @@
+//! The database, the clock, the settings and the leases of the service: what every other part stands on.
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::leases::Leases;
+use serving::tls::Tls;
+use std::sync::{Arc, OnceLock};
+use store::Store;
+use tokio::sync::watch;
+use vocab::UnixSeconds;
+
+pub struct Core {
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    pub config: Config,
+    /// Clusters that this service writes for.
+    pub leases: Leases,
+    /// Start of the service: the age of an eta that has never moved.
+    pub started_at: UnixSeconds,
+    /// Whether the service is stopping: long polls and streams end at once.
+    pub stopping: watch::Sender<bool>,
+    /// Certificate of this service, towards clients and other services.
+    tls: OnceLock<Arc<Tls>>,
+}
+
+impl Core {
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Clock, config: Config, leases: Leases) -> Self {
+        let started_at = clock.now();
+        Self { store, clock, config, leases, started_at, stopping: watch::Sender::new(false), tls: OnceLock::new() }
+    }
+
+    /// Sets the certificate; only the first call counts.
+    pub fn set_tls(&self, tls: Arc<Tls>) {
+        let _ = self.tls.set(tls);
+    }
+
+    /// The certificate of this service; `None` without HTTPS.
+    #[must_use]
+    pub fn tls(&self) -> Option<&Arc<Tls>> {
+        self.tls.get()
+    }
+}

@@ -1,0 +1,65 @@
+//! Reasons why the writer of a pool refuses a call.
+
+use crate::leases::Leader;
+use placement::pool::Fault;
+use store::{StoreError, TaskStatus};
+use vocab::TaskId;
+
+/// Reason why a writer refuses a call.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("the pool has no nodes")]
+    UnknownPool,
+    #[error("a virtual clock runs: tasks are placed in real time only")]
+    Virtual,
+    /// Another service decides for the pool, or nobody does at this moment.
+    #[error("{}", .0.as_ref().map_or_else(|| "nobody writes for the cluster at this moment".to_owned(), |leader| format!("{} writes for the cluster", leader.holder)))]
+    Elsewhere(Option<Leader>),
+    #[error("there is no task {task}")]
+    UnknownTask { task: TaskId },
+    #[error("task {task} is there already, and asks for something else")]
+    Differs { task: TaskId },
+    #[error("task {task} is {status}", status = status.as_str())]
+    HasEnded { task: TaskId, status: TaskStatus },
+    #[error("an external scheduler places the pool")]
+    PlacedOutside,
+    /// The pool has not been placed by either side.
+    #[error("placed_by of the pool is undecided")]
+    Undecided,
+    /// Thousandths of a GPU.
+    #[error(
+        "it asks for {} GPUs, and the pool has {}: at most {multiple} times as many are taken", gpus(*asked_milli),
+        gpus(*registered_milli)
+    )]
+    TooLarge { asked_milli: u64, registered_milli: u64, multiple: u32 },
+    #[error("{tasks} tasks of the pool wait or run")]
+    OpenTasks { tasks: u64 },
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The order itself cannot be written: the same again is refused again.
+    #[error("{detail}")]
+    Refused { detail: String },
+    /// A bug: the decision on the order broke off, and nothing of it was done.
+    #[error("{detail}")]
+    Broken { detail: String },
+    /// Nothing was acknowledged; what is stored is read again before the next decision.
+    #[error("{detail}")]
+    Unavailable { detail: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl EngineError {
+    pub(super) fn stopped() -> Self {
+        Self::Unavailable { detail: "the service is stopping".to_owned() }
+    }
+}
+
+/// As it is written: whole, or to a thousandth.
+fn gpus(milli: u64) -> String {
+    if milli.is_multiple_of(1_000) {
+        (milli / 1_000).to_string()
+    } else {
+        format!("{}.{:03}", milli / 1_000, milli % 1_000)
+    }
+}

@@ -1,0 +1,76 @@
+//! Requests for renewals of the quotas, and the parts that a renewal works on.
+
+use super::pace::{Haste, Pace};
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::quotas::Quotas;
+use serving::standing::Standing;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use store::StoreError;
+use tokio::sync::Notify;
+use vocab::ClusterName;
+
+pub struct Renewals {
+    pub core: Arc<Core>,
+    pub quotas: Arc<Quotas>,
+    pub engine: Arc<Engine>,
+    /// Faults that last, each logged at its beginning and its end.
+    pub(super) faults: Standing,
+    /// Start of the renewals that reports ask for.
+    pub(super) pace: Pace,
+    requests: Notify,
+    /// Clusters that this service has gained, and whose pools have not begun yet.
+    gained: Mutex<Vec<ClusterName>>,
+}
+
+impl Renewals {
+    #[must_use]
+    pub fn new(core: Arc<Core>, quotas: Arc<Quotas>, engine: Arc<Engine>) -> Self {
+        let pace = Pace::new(Duration::from_secs(core.config.report_refresh_s));
+        let (faults, requests, gained) = (Standing::new(), Notify::new(), Mutex::default());
+        Self { core, quotas, engine, faults, pace, requests, gained }
+    }
+
+    /// Requests a renewal of every cluster; several requests become one.
+    pub fn request_refresh(&self) {
+        self.requests.notify_one();
+    }
+
+    /// Requests a renewal of a cluster, after the least interval of its haste.
+    pub fn request_renewal(&self, cluster: &ClusterName, haste: Haste) {
+        self.pace.want(cluster, haste);
+    }
+
+    /// Returns once a renewal of every cluster is requested.
+    pub(super) async fn requested(&self) {
+        self.requests.notified().await;
+    }
+
+    /// Renews and takes leases. The engine begins with the pools of gained clusters and leaves those of lost ones.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn update_leases(&self) -> Result<(), StoreError> {
+        let changes = self.core.leases.look(&self.core.store).await?;
+        for cluster in &changes.lost {
+            tracing::warn!(%cluster, "lost the lease: another service writes for the cluster now");
+        }
+        self.engine.leave(&changes.lost);
+        for cluster in &changes.gained {
+            tracing::info!(%cluster, "took the lease: this service writes for the cluster now");
+        }
+        if !changes.gained.is_empty() {
+            self.request_refresh();
+        }
+        // Where the database fails now, or this call is dropped, the next call begins what this one has not.
+        let gained = {
+            let mut gained = self.gained.lock().unwrap_or_else(PoisonError::into_inner);
+            gained.extend(changes.gained);
+            gained.clone()
+        };
+        self.engine.lead(&gained).await?;
+        self.gained.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Ok(())
+    }
+}
