@@ -102,8 +102,8 @@ async fn a_restarted_service_has_learned_the_same_bytes_as_one_that_never_stoppe
         pass_hour(&fresh, hour).await;
         fresh.renew().await;
         fresh.renew().await;
-        let ours = steady.service.store.calibration(RUN).await.unwrap();
-        assert_eq!(fresh.service.store.calibration(RUN).await.unwrap(), ours, "after hour {hour}");
+        let ours = steady.service.core.store.calibration(RUN).await.unwrap();
+        assert_eq!(fresh.service.core.store.calibration(RUN).await.unwrap(), ours, "after hour {hour}");
         assert_eq!(fresh.get(FORECAST).await.expect(200), steady.get(FORECAST).await.expect(200));
         learned.push(ours);
     }
@@ -122,7 +122,7 @@ async fn a_damaged_calibration_is_told_and_that_of_the_training_serves(database:
     database.execute(&format!("UPDATE calibrations SET state = {state}")).await;
     let fresh = TestService::start(database.store().await, end().plus_s(60 + 6 * 3_600)).await;
     fresh.renew().await;
-    let trained = checkpoint::load(&fresh.service.store.checkpoint(RUN).await.unwrap()).unwrap();
+    let trained = checkpoint::load(&fresh.service.core.store.checkpoint(RUN).await.unwrap()).unwrap();
     let newest =
         || async { fresh.get(EXPLAIN).await.expect(200)["forecast"]["calibration"]["newest_issue_time"].clone() };
     assert_eq!(newest().await, trained.calibrator.newest_issue().map_or(Value::Null, |at| at.to_string().into()));
