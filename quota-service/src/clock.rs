@@ -25,7 +25,7 @@ impl Source for System {
     }
 }
 
-/// Says what time it is. A real clock never goes back with the wall clock, which an operator or a time server may set:
+/// The present time. A real clock never goes back with the wall clock, which an operator or a time server may set:
 /// quotas must not grow younger. It does go forward with it, since a monotonic clock stands still while a machine
 /// sleeps. A virtual clock starts at a given time and runs as fast as the real one.
 pub struct Clock {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_follow_a_wall_clock_that_jumps_back_an_hour() {
+    fn the_clock_does_not_follow_a_wall_clock_that_jumps_back_an_hour() {
         let (wall, ran_s) = (Arc::new(AtomicI64::new(1_000_000)), Arc::new(AtomicI64::new(50)));
         let clock = Clock::real_from(Box::new(Set { wall: wall.clone(), ran_s: ran_s.clone() }));
         assert_eq!(clock.now().get(), 1_000_000);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_clock_starts_where_it_is_told() {
+    fn a_virtual_clock_starts_at_the_given_time() {
         let clock = Clock::starting_at(UnixSeconds::new(5));
         assert!((5..10).contains(&clock.now().get()));
     }

@@ -43,7 +43,7 @@ pub struct Config {
     pub retain_tasks_days: u32,
     /// The audit.
     pub retain_audit_days: u32,
-    /// What the audit keeps of reported states of pools: each is outdated by the next.
+    /// Reported states of pools in the audit: each is outdated by the next.
     pub retain_reports_days: u32,
     /// How often promoted runs are looked for. 10 s, DESIGN §5.
     pub promotion_check_s: u64,
@@ -55,9 +55,9 @@ pub struct Config {
     pub max_cluster_organizations: u64,
     /// Connections at once; more wait until one is closed.
     pub max_connections: usize,
-    /// Tasks, reports and settings that are taken at once; more are told to come back.
+    /// Tasks, reports and settings that are taken at once; more are refused, with a time to try again.
     pub max_writes: usize,
-    /// Explanations, histories and other reads, quotas apart, that are worked on at once; more are told to come back.
+    /// Explanations, histories and other reads, quotas apart, that are worked on at once; more are refused, with a time to try again.
     pub max_reads: usize,
     /// Streams and long polls that are open at once.
     pub max_streams: usize,
@@ -91,13 +91,13 @@ pub struct Config {
     pub advertise: OptionalUrl,
     /// Seconds after which the pools of a service that gives no sign of life are written for by another one.
     pub lease_s: u64,
-    /// Reported states and outcomes from further ahead of the clock of this service are refused. 300 s: more is a clock that nobody
-    /// sets.
+    /// Reported states and outcomes from further ahead of the clock of this service are refused. 300 s: more is a clock that is not
+    /// set.
     pub clock_skew_s: u32,
     /// Clusters that this service writes for, comma between them; empty for all. Others are read, and what is decided about them is
     /// forwarded: services on one database may share the clusters among them.
     pub own_clusters: ClusterNames,
-    /// After so long the service has ended once it was told to stop, whatever runs; at least 3 s, of which the last 2 are not
+    /// Longest time of a stop, from the signal on; at least 3 s, of which the last 2 are not
     /// for requests.
     pub shutdown_grace_s: u64,
     /// How often a write is proved, one row; `/readyz` answers 503 while writes fail.
@@ -121,7 +121,7 @@ pub struct Config {
     pub prometheus_file: FilePath,
     /// Facts of a pool after which its state is stored whole and its journal cut.
     pub snapshot_facts: u64,
-    /// Where events of pools go, `http://HOST:PORT/PATH` or `https://HOST:PORT/PATH`; empty for nowhere.
+    /// Where events of pools go, `http://HOST:PORT/PATH` or `https://HOST:PORT/PATH`; empty for none.
     pub webhook_url: OptionalUrl,
     /// File with the secret that signs them.
     pub webhook_secret_file: FilePath,
@@ -136,7 +136,7 @@ pub struct Config {
     pub trace_sample_ratio: f64,
     /// How lines of the log are written: `text` or `json`.
     pub log_format: LogFormat,
-    /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
+    /// Filter of the log: `error`, `warn`, `info`, `debug`, or a filter such as `quota_service=debug`.
     pub log: LogFilter,
 }
 
@@ -224,7 +224,7 @@ impl Config {
         }
     }
 
-    /// Where other services reach this one, which listens at `address`; empty where that is nowhere.
+    /// Where other services reach this one, which listens at `address`; empty where no address is known.
     #[must_use]
     pub fn advertised(&self, address: SocketAddr) -> String {
         match (self.advertise.as_str(), address.ip().is_unspecified()) {

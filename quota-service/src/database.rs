@@ -125,8 +125,8 @@ async fn migrate(database: &str, json: bool) -> Result<(), Failure> {
         print_json(&json!({ "database": backend.to_string(), "schema_before": before, "schema_after": after }));
         return Ok(());
     }
-    let told = |version: Option<i64>| version.map_or_else(|| "none".to_owned(), |version| version.to_string());
-    say(format_args!("{backend}: schema version {} before, {} now", told(before), told(after)));
+    let shown = |version: Option<i64>| version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+    say(format_args!("{backend}: schema version {} before, {} now", shown(before), shown(after)));
     Ok(())
 }
 
@@ -202,8 +202,8 @@ fn postgres(program: &str, arguments: &[String], database: &str) -> Result<(), F
     if ran.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&ran.stderr);
-    Err(Failure::new(Exit::Failure, format!("{program} failed: {}", said.trim())))
+    let output = String::from_utf8_lossy(&ran.stderr);
+    Err(Failure::new(Exit::Failure, format!("{program} failed: {}", output.trim())))
 }
 
 /// A URL without its password, and the password, decoded.

@@ -10,9 +10,7 @@ pub enum ServiceError {
     Store(#[from] StoreError),
     #[error("{0} cannot be listened on: {1}")]
     Bind(SocketAddr, std::io::Error),
-    #[error(
-        "the quotas are not renewed any more, which is a bug: see the log; stopping, so that a restart can mend it"
-    )]
+    #[error("the renewal of the quotas has ended, which is a bug: see the log; the service stops, restart it")]
     NotRenewing,
     #[error(
         "listen: {0} is reachable from other machines, and there is no token: make one first with `quota-service token create \
@@ -31,7 +29,7 @@ pub enum ServiceError {
     Power { detail: String },
     #[error("prometheus_file: {detail}")]
     Prometheus { detail: String },
-    #[error("signals of the system cannot be received: {0}")]
+    #[error("cannot receive signals of the system: {0}")]
     Signals(std::io::Error),
     #[error("log: {detail}")]
     Log { detail: String },

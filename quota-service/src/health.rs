@@ -16,7 +16,7 @@ const PROVES_WITHIN: Duration = Duration::from_secs(3);
 const PROOF_STANDS: Duration = Duration::from_mins(1);
 /// Between two questions whether the server of the database is there.
 const PULSE_EVERY: Duration = Duration::from_millis(250);
-/// What is answered from memory is answered by then, whether the database is there or not.
+/// Answers from memory are sent by then, with the database or without it.
 const FROM_MEMORY_WITHIN: Duration = Duration::from_millis(200);
 
 /// So many writes of clients in a row that the database refuses are no chance.
@@ -24,7 +24,7 @@ const FAILING_WRITES: u32 = 3;
 /// How long after the last of them: without another one the proof decides again.
 const FAILING_FOR: Duration = Duration::from_secs(10);
 
-/// What is known of the database.
+/// State of the database.
 #[derive(Debug)]
 pub struct Health {
     /// Why it takes no writes; `None` while it does.
@@ -141,12 +141,12 @@ impl Prover {
     }
 }
 
-/// What anybody may read: `/readyz` needs no token, and paths and users are no business of a stranger.
+/// Reason that every caller may read: `/readyz` needs no token, and must not show paths and users.
 fn shown(fault: &StoreError) -> String {
     match fault {
         StoreError::Unavailable { .. } | StoreError::Busy { .. } | StoreError::Full { .. } => fault.to_string(),
         StoreError::Lost { reason, .. } => format!("the database file is not the one that was opened: {reason}"),
-        _ => "the database refuses a write: the log of the service says why".to_owned(),
+        _ => "the database refuses a write: see the log of the service".to_owned(),
     }
 }
 
@@ -173,7 +173,7 @@ pub async fn pulse(core: Arc<Core>, health: Arc<Health>) {
         std::future::pending::<()>().await;
     }
     let limit = Duration::from_millis(core.config.database_silence_ms);
-    let silent = format!("it says nothing for {} ms", limit.as_millis());
+    let silent = format!("no answer for {} ms", limit.as_millis());
     loop {
         let gone = match tokio::time::timeout(limit, core.store.ping()).await {
             Ok(Err(StoreError::Unavailable { reason })) => Some(reason),

@@ -1,8 +1,8 @@
 //! Which clusters this service writes for. Several services on one database share the work of answering; for each cluster one
 //! of them decides, and every write of it proves that it is still the one ([`Store::held`]).
 //!
-//! Whoever holds a lease counts its beat up. A beat that stands still for as long as the patience of whoever watches it, by
-//! the watch of the one who waits, has no holder any more. So no clock has to agree with another one.
+//! The holder of a lease counts its beat up. A beat that stands still for the patience of an observer, by the observer's own
+//! clock, has no holder any more. So clocks need not agree.
 
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ pub struct Led {
     pub store: Arc<dyn Store>,
 }
 
-/// Who writes for a cluster, where it is another service.
+/// Leader of a cluster that is another service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leader {
     pub holder: String,
@@ -30,7 +30,7 @@ pub struct Leader {
     pub address: String,
 }
 
-/// What one look has changed.
+/// Changes of one update.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     pub gained: Vec<ClusterName>,
@@ -46,7 +46,7 @@ struct Seen {
 #[derive(Default)]
 struct Watch {
     seen: BTreeMap<ClusterName, Seen>,
-    /// Whether the leases were looked at once: what stands there under the name of this service is from before its start.
+    /// Whether the leases were read once: before, a lease under the name of this service is from before its start.
     has_looked: bool,
 }
 
@@ -91,7 +91,7 @@ impl Leases {
         self.only.is_empty() || self.only.contains(cluster)
     }
 
-    /// Of a service that writes nothing, and waits for nobody.
+    /// Of a service that writes nothing, and waits for no other one.
     #[must_use]
     pub fn alone(store: Arc<dyn Store>) -> Self {
         Self { alone: Some(store), ..Self::new(String::new(), Duration::ZERO) }
@@ -108,7 +108,7 @@ impl Leases {
         (self.patience / BEATS).max(Duration::from_millis(10))
     }
 
-    /// What is written through for a cluster, where this service writes for it.
+    /// Lease of a cluster, where this service holds it.
     #[must_use]
     pub fn led(&self, cluster: &ClusterName) -> Option<Led> {
         match &self.alone {
@@ -117,7 +117,7 @@ impl Leases {
         }
     }
 
-    /// Who writes for a cluster; `None` where it is this service, or nobody is known to.
+    /// Leader of a cluster; `None` where it is this service, or none is known.
     #[must_use]
     pub fn leader(&self, cluster: &ClusterName) -> Option<Leader> {
         self.others.load().get(cluster).cloned()
@@ -177,7 +177,7 @@ impl Leases {
                 }
                 Ok(None) => {}
                 // A write of the holder before is under way, or the cluster is new: it is tried again.
-                Err(fault) => tracing::info!(cluster = %cluster.name, %fault, "the lease was not taken yet"),
+                Err(fault) => tracing::info!(cluster = %cluster.name, %fault, "cannot take the lease yet"),
             }
         }
         // 3. Who holds the rest.
@@ -204,12 +204,12 @@ impl Leases {
             }
             match store.release_lease(lease).await {
                 Ok(()) => *released = true,
-                Err(fault) => tracing::info!(cluster = %lease.cluster, %fault, "the lease was not given back"),
+                Err(fault) => tracing::info!(cluster = %lease.cluster, %fault, "cannot release the lease"),
             }
         }
     }
 
-    /// Whether a lease may be taken: nobody ever did, it was given back, it is from before the start of this service, or its
+    /// Whether a lease may be taken: it is new, it was given back, it is from before the start of this service, or its
     /// beat stands still.
     fn is_free(&self, record: Option<&LeaseRecord>) -> bool {
         let Some(record) = record else { return true };
@@ -230,13 +230,13 @@ impl Leases {
         }
     }
 
-    /// Gives everything back: nobody has to wait until it is missed. What cannot be given back is missed.
+    /// Releases all leases: no service has to wait for their expiry. A lease that cannot be released expires.
     pub async fn release(&self, store: &dyn Store) {
         let led = self.led.swap(Arc::default());
         for (cluster, led) in led.iter() {
             let lease = Lease { cluster: cluster.clone(), epoch: led.epoch };
             if let Err(fault) = store.release_lease(&lease).await {
-                tracing::info!(%cluster, %fault, "the lease was not given back: others take it when they miss it");
+                tracing::info!(%cluster, %fault, "cannot release the lease: it expires");
             }
         }
     }
@@ -279,14 +279,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_service_that_is_given_fewer_clusters_gives_the_others_back_at_its_start() {
+    async fn a_service_with_fewer_clusters_releases_the_others_at_its_start() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(&folder).await;
         assert_eq!(shard("one", &[]).look(&store).await.unwrap().gained.len(), 3);
         let again = shard("one", &["earth"]);
         assert_eq!(again.look(&store).await.unwrap().gained, names(&["earth"]));
-        assert_eq!(again.leader(&names(&["mars"])[0]), None, "nobody, and least of all itself");
+        assert_eq!(again.leader(&names(&["mars"])[0]), None, "no leader is known");
         let two = shard("two", &["mars", "venus"]);
-        assert_eq!(two.look(&store).await.unwrap().gained, names(&["mars", "venus"]), "nobody waits for an hour");
+        assert_eq!(two.look(&store).await.unwrap().gained, names(&["mars", "venus"]), "no service waits for an hour");
     }
 }

@@ -1,6 +1,6 @@
 //! The service: reads usage and state, forecasts, cuts quotas, publishes them over HTTP.
 //!
-//! [`refresh`] reads the database, [`plan`] thinks (pure), [`published`] holds ready answers in memory, [`http`] hands
+//! [`refresh`] reads the database, [`plan`] computes (pure), [`published`] holds ready answers in memory, [`http`] hands
 //! them out; [`drift`] looks back at what was
 //! forecast; [`retrain`] has models trained again; [`source`] reads usage
 //! out of Prometheus; [`engine`] places
@@ -36,7 +36,7 @@ pub mod source;
 pub mod state;
 pub mod topology;
 pub mod trace;
-mod wait;
+mod without_database;
 pub mod writes;
 
 pub use error::ServiceError;

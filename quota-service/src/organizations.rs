@@ -107,24 +107,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = earth(&folder).await;
         let config = Config { max_request_organizations: 4, max_cluster_organizations: 5, ..Config::default() };
-        let said = async |names| {
+        let fault_of = async |names| {
             let fault = too_many(store.as_ref(), &rows(names), &config).await.unwrap();
             fault.map(|fault| fault.to_string()).unwrap_or_default()
         };
-        assert_eq!(said(0..4).await, "", "the pool's own peak is no organization");
+        assert_eq!(fault_of(0..4).await, "", "the pool's own peak is no organization");
         assert!(
-            said(0..5)
+            fault_of(0..5)
                 .await
                 .starts_with("5 organizations in one request: expected at most 4 (max_request_organizations)")
         );
         store.append(&rows(0..4), &[]).await.unwrap();
-        assert_eq!(said(3..5).await, "", "one of them is known");
-        let full = said(3..6).await;
+        assert_eq!(fault_of(3..5).await, "", "one of them is known");
+        let full = fault_of(3..6).await;
         assert!(
             full.starts_with("2 new organizations beside the 4 of cluster earth: expected at most 5 in all"),
             "{full}"
         );
-        assert_eq!(said(0..4).await, "", "those that are there may always report");
+        assert_eq!(fault_of(0..4).await, "", "known organizations may always report");
         let (kept, fault) =
             within(store.as_ref(), &rows(0..1)[0].series.pool.cluster, rows(3..6), &config).await.unwrap();
         assert_eq!((kept.len(), fault.is_some()), (2, true), "a known one and the pool's own peak");

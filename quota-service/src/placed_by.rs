@@ -14,7 +14,7 @@ pub struct Decision<'a> {
     pub pool: &'a PoolId,
     pub before: Option<PlacedBy>,
     pub after: PlacedBy,
-    /// What decided it: `first task`, `first reported state`, `tasks in the journal`.
+    /// Reason of the decision: `first task`, `first reported state`, `tasks in the journal`.
     pub reason: &'static str,
     /// `PUT /v1/pools/{id}/settings`, say.
     pub action: &'static str,
@@ -52,7 +52,7 @@ pub fn by_journal(pool: &PoolId, now: UnixSeconds) -> AuditRecord {
     decision.audit("quota-service", None, now)
 }
 
-/// Decides the side of an undecided pool, and lets its writer know. Answers the side in force.
+/// Decides the side of an undecided pool, and lets its writer know. Returns the present side.
 ///
 /// # Errors
 /// The database does not answer, or another service writes for the cluster.
@@ -66,7 +66,7 @@ pub async fn decide(
     let placement = core.store.decide_placement(decision.pool, decision.after, &audit).await?;
     let (side, pool) = (placement.placed_by, decision.pool);
     if side == decision.after {
-        tracing::info!(%pool, placed_by = side.as_str(), reason = decision.reason, "placed_by of the pool is decided");
+        tracing::info!(%pool, placed_by = side.as_str(), reason = decision.reason, "the side that places the pool is decided");
     }
     engine.ask_if_running(pool, Order::PlacedBy(Some(placement))).await?;
     Ok(side)

@@ -1,4 +1,4 @@
-//! What was promised, and what became of it: `GET /v1/promises`, `quota-service promises` and metrics.
+//! Promises and their outcomes: `GET /v1/promises`, `quota-service promises` and metrics.
 
 pub mod kept;
 mod show;
@@ -22,10 +22,10 @@ use wire::{
 };
 
 const DAY_S: i64 = vocab::SECONDS_PER_DAY;
-/// Broken promises that are told one by one.
-const TOLD: u32 = 50;
+/// Most broken promises in a report.
+const LISTED: u32 = 50;
 
-/// What a service knows of a pool's promises beside how those fared that have ended.
+/// Present promises of a pool, beside the ended ones.
 #[derive(Debug, Default)]
 pub struct Present {
     /// How many run now.
@@ -65,7 +65,7 @@ pub async fn report(
     let today = UnixSeconds::new(now.get().div_euclid(DAY_S) * DAY_S);
     let from = today.plus_s(-DAY_S * (i64::from(days) - 1));
     let counts = store.outcomes_by_day(pool, from).await?;
-    // What the last weeks say of the promise is said whichever days are asked for.
+    // The evidence covers the last weeks for every number of days.
     let known_from = from.min(now.plus_s(-KNOWN_DAYS * DAY_S));
     let ended = store.ended_periods(pool, known_from, MOST_PERIODS).await?;
     let open = present.open;
@@ -76,10 +76,10 @@ pub async fn report(
         known.by_hours(&present)
     });
     let by_hours = by_hours.await.map_err(|fault| StoreError::Unavailable { reason: fault.to_string() })?;
-    let broken = store.outcomes_of_kind(pool, OutcomeKind::Broken, from, TOLD).await?;
+    let broken = store.outcomes_of_kind(pool, OutcomeKind::Broken, from, LISTED).await?;
     let mut broken_ones = Vec::with_capacity(broken.len());
     for outcome in &broken {
-        broken_ones.push(told(outcome, why(store, outcome).await?));
+        broken_ones.push(broken_promise(outcome, why(store, outcome).await?));
     }
     let sum =
         |is: &dyn Fn(&OutcomeCount) -> bool| counts.iter().filter(|one| is(one)).map(|one| one.count).sum::<u64>();
@@ -179,18 +179,18 @@ fn served_of(served: &Served) -> PromiseServed {
 fn one_day(counts: &[OutcomeCount], day: UnixSeconds) -> PromiseDay {
     let text = day.to_string();
     let date = text.split_once('T').map_or(text.as_str(), |(date, _)| date).to_owned();
-    let mut told = PromiseDay { day: date, kept: 0, broken: 0, other: 0 };
+    let mut day = PromiseDay { day: date, kept: 0, broken: 0, other: 0 };
     for one in counts.iter().filter(|one| one.day == day) {
         match one.kind {
-            OutcomeKind::Kept => told.kept += one.count,
-            OutcomeKind::Broken => told.broken += one.count,
-            OutcomeKind::NodeFailure | OutcomeKind::Drain | OutcomeKind::UserDeleted => told.other += one.count,
+            OutcomeKind::Kept => day.kept += one.count,
+            OutcomeKind::Broken => day.broken += one.count,
+            OutcomeKind::NodeFailure | OutcomeKind::Drain | OutcomeKind::UserDeleted => day.other += one.count,
         }
     }
-    told
+    day
 }
 
-fn told(outcome: &Outcome, why: String) -> BrokenPromise {
+fn broken_promise(outcome: &Outcome, why: String) -> BrokenPromise {
     BrokenPromise {
         event_id: outcome.event_id.to_string(),
         ended_at: outcome.ended_at.to_string(),
@@ -201,7 +201,7 @@ fn told(outcome: &Outcome, why: String) -> BrokenPromise {
     }
 }
 
-/// Who took its GPUs, as long as the task remembers: until its next run.
+/// Task that took its GPUs, as long as the record has it: until its next run.
 async fn why(store: &dyn Store, outcome: &Outcome) -> Result<String, StoreError> {
     let record = match &outcome.task {
         Some(task) => store.task_record(&outcome.pool, task).await?,

@@ -23,7 +23,7 @@ pub struct PublishedPool {
     pub id: PoolId,
     /// By hours, rising; empty where no quota was ever computed.
     pub answers: Vec<Answer>,
-    /// What the newest quotas were made of; `None` after a restart, until they are renewed.
+    /// Inputs of the newest quotas; `None` after a restart, until they are renewed.
     pub made_of: Option<Arc<PoolQuota>>,
     pub eta_moves: Vec<EtaMove>,
     /// Explanations of the quotas that were stored before a restart, by hours.
@@ -33,7 +33,7 @@ pub struct PublishedPool {
     pub glance: Glance,
 }
 
-/// What a look at a pool shows beside its quotas, as of the last renewal.
+/// Figures of a pool beside its quotas, as of the last renewal.
 #[derive(Debug, Clone, Default)]
 pub struct Glance {
     /// How guarantees ended in the last 24 hours.
@@ -91,7 +91,7 @@ impl Answer {
         answered(stage(self.computed_at, now).0, last, self.held.spot).quota
     }
 
-    /// What to send at `now`.
+    /// The bytes to send at `now`.
     #[must_use]
     pub fn at(&self, now: UnixSeconds) -> &Ready {
         let (stage, _) = stage(self.computed_at, now);

@@ -1,4 +1,4 @@
-//! What is forgotten, and when: by the service that writes for the first cluster, each hour, and by `database retain`.
+//! Retention: the leader of the first cluster deletes old rows each hour, and `database retain` does.
 
 use crate::config::Config;
 use crate::core::Core;
@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_hours(1);
 /// Notes of the size are kept for two weeks: growth is measured over them.
 const SIZES_KEPT_S: i64 = 14 * DAY_S;
 
-/// What is forgotten by its age.
+/// Kinds of rows that are deleted by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Usage,
@@ -24,7 +24,7 @@ pub enum Kind {
     /// Tasks that have ended.
     Tasks,
     Audit,
-    /// What the audit keeps of reported states of pools.
+    /// Reported states of pools in the audit.
     Reports,
 }
 
@@ -74,7 +74,7 @@ pub fn refused(usage_days: u32) -> Option<String> {
         .then(|| format!("{usage_days} is below {LEAST_USAGE_DAYS}: models look back 35 days; 0 keeps it for ever"))
 }
 
-/// What the settings let go, by kind and days.
+/// Kinds and days of the settings.
 #[must_use]
 pub fn of(config: &Config) -> Vec<(Kind, u32)> {
     let all = [
@@ -90,7 +90,7 @@ pub fn of(config: &Config) -> Vec<(Kind, u32)> {
 /// After so long, it is looked again whether this service writes for the first cluster.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Looks each hour, and first when this service begins to write. Ends when the service is told to stop; at once under a virtual
+/// Looks each hour, and first when this service begins to write. Ends when the service stops; at once under a virtual
 /// clock, which stores nothing.
 pub async fn run(core: Arc<Core>) {
     if core.clock.is_virtual() {
@@ -106,7 +106,7 @@ pub async fn run(core: Arc<Core>) {
             Ok(true) => EVERY,
             Ok(false) => AGAIN,
             Err(fault) => {
-                tracing::warn!(%fault, "what is old was not forgotten, and is tried again in an hour");
+                tracing::warn!(%fault, "cannot delete old rows: tried again in an hour");
                 EVERY
             }
         };
@@ -129,7 +129,7 @@ pub async fn look(core: &Core) -> Result<bool, StoreError> {
     for (kind, days) in of(&core.config) {
         let rows = kind.forget(held, before(now, days)).await?;
         if rows > 0 {
-            tracing::info!(kind = kind.as_str(), days, rows, "what is old was forgotten");
+            tracing::info!(kind = kind.as_str(), days, rows, "old rows are deleted");
         }
     }
     let size = Size { at: now, bytes: held.size_bytes().await? };

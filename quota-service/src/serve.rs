@@ -7,7 +7,7 @@ use crate::error::ServiceError;
 use crate::refresh;
 use crate::state::{AppState, Options};
 use crate::trace::{self, Traces};
-use crate::{health, http, metrics, promises, retention, retrain, source, wait};
+use crate::{health, http, metrics, promises, retention, retrain, source, without_database};
 use command_line::{colours, say};
 use serving::signals::{reloads, stop_within};
 use serving::tls::Tls;
@@ -25,7 +25,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 use vocab::UnixSeconds;
 
-/// Runs the service until it is told to stop (SIGINT or SIGTERM). The programs that it starts read the same settings file.
+/// Runs the service until SIGINT or SIGTERM. The programs that it starts read the same settings file.
 ///
 /// # Errors
 /// The address cannot be listened on, or the database cannot be opened.
@@ -34,21 +34,21 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     start_log(&config, traces.as_ref())?;
     config.check_fallback().map_err(|detail| ServiceError::Fallback { detail })?;
     let (grace, render) = (Grace::of(&config), metrics::install());
-    let mut told = stop_within(grace.all).map_err(ServiceError::Signals)?;
-    // 1. Start. Nothing is open yet: told to stop, the service ends at once.
+    let mut stops = stop_within(grace.all).map_err(ServiceError::Signals)?;
+    // 1. Start. Nothing is open yet: a signal ends the service at once.
     let mut started = tokio::select! {
-        started = start(config, settings_file, json, told.clone()) => match started? {
+        started = start(config, settings_file, json, stops.clone()) => match started? {
             Some(started) => started,
             None => return Ok(()),
         },
-        _ = told.wait_for(|stops| *stops) => return Ok(()),
+        _ = stops.wait_for(|stopped| *stopped) => return Ok(()),
     };
     // 2. Answer.
     let state = started.state.clone();
     let router = http::router(state.clone(), move || render.render());
     let (mut stop, core) = (state.core.stopping.subscribe(), state.core.clone());
     tokio::spawn(async move {
-        let _ = told.wait_for(|stops| *stops).await;
+        let _ = stops.wait_for(|stopped| *stopped).await;
         core.stopping.send_replace(true);
     });
     let limits = state.core.config.connection_limits();
@@ -63,10 +63,10 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
         () = async {
             let _ = stop.wait_for(|stopped| *stopped).await;
             tokio::time::sleep(grace.requests).await;
-        } => tracing::warn!("requests were still open after the grace period and are cut"),
+        } => tracing::warn!("requests are still open after the grace period: they are cut"),
         // It never returns; a service that renews nothing any more must not go on as if it did.
         _ = &mut started.working.renewing => return Err(ServiceError::NotRenewing),
-        // What it would go on to answer is in no file any more.
+        // The database file is gone: no answer would be stored any more.
         lost = &mut started.working.proving => return Err(lost.map_or(ServiceError::NotRenewing, ServiceError::Store)),
     }
     started.working.end(&state).await;
@@ -77,17 +77,17 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     Ok(())
 }
 
-/// What is kept of the grace period for the work beside requests, the leases and the database.
+/// Part of the grace period for background work, the leases and the database.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// The shortest grace period: a second for what is left of requests.
 const SHORTEST_GRACE: Duration = Duration::from_secs(3);
 
-/// How long the service may take once it was told to stop.
+/// Time for a stop, from the signal on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Grace {
     /// For open requests.
     requests: Duration,
-    /// For everything: whatever runs then is cut.
+    /// For everything: the rest is cut.
     all: Duration,
 }
 
@@ -107,16 +107,16 @@ struct Started {
     working: Working,
 }
 
-/// Opens the database, restores what was answered, listens, and begins to work. `None` where the service was told to stop before.
+/// Opens the database, restores what was answered, listens, and begins to work. `None` after a signal to stop.
 async fn start(
     config: Config,
     settings_file: Option<PathBuf>,
     json: bool,
-    told: watch::Receiver<bool>,
+    stops: watch::Receiver<bool>,
 ) -> Result<Option<Started>, ServiceError> {
     // 1. The store and the clock.
     let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
-    let Some((store, bound)) = open(&config, tls.as_ref(), json, told).await? else { return Ok(None) };
+    let Some((store, bound)) = open(&config, tls.as_ref(), json, stops).await? else { return Ok(None) };
     let (clock, address) = (clock(&config, store.as_ref()).await?, config.listen);
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
@@ -128,13 +128,13 @@ async fn start(
     }
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
     refresh::restore(&state.quotas).await?;
-    let is_told = bound.is_some();
+    let is_announced = bound.is_some();
     let listener = bound.map_or_else(|| bind(address), Ok)?;
     let listener = TcpListener::from_std(listener).map_err(|fault| ServiceError::Bind(address, fault))?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
     let working = begin(&state, address, settings_file).await?;
     // 3. Listen.
-    if !is_told {
+    if !is_announced {
         let as_of = state.core.clock.is_virtual().then(|| state.core.clock.now().to_string());
         announce(address, as_of, tls.is_some(), json);
     }
@@ -142,12 +142,12 @@ async fn start(
 }
 
 /// Opens the database; where it is not there, the last quotas are answered until it is, if there is a file of them. With the
-/// listener that was bound meanwhile. `None` where the service was told to stop before.
+/// listener that was bound meanwhile. `None` after a signal to stop.
 async fn open(
     config: &Config,
     tls: Option<&Arc<Tls>>,
     json: bool,
-    told: watch::Receiver<bool>,
+    stops: watch::Receiver<bool>,
 ) -> Result<Option<Opened>, ServiceError> {
     let fault = match config.open_database().await {
         Ok(store) => return Ok(Some((store, None))),
@@ -159,13 +159,13 @@ async fn open(
     let listener = bind(config.listen)?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(config.listen, fault))?;
     announce(address, None, tls.is_some(), json);
-    let waited = wait::for_database(config, tls.cloned(), &listener, &fault, told).await?;
+    let waited = without_database::serve(config, tls.cloned(), &listener, &fault, stops).await?;
     Ok(waited.map(|store| (store, Some(listener))))
 }
 
 type Opened = (Arc<dyn Store>, Option<std::net::TcpListener>);
 
-/// What the service does beside answering.
+/// Background work of the service.
 struct Working {
     watching: JoinHandle<()>,
     pulse: JoinHandle<()>,
@@ -217,11 +217,11 @@ impl Working {
         let giving_up = feeding.abort_handle();
         let giving_up_retention = retaining.abort_handle();
         let ending = async { (renewing.await, watching.await, feeding.await, retaining.await) };
-        ended("what renews, reads usage and deletes what is old", part, ending).await;
+        ended("renewals, feeds and retention", part, ending).await;
         giving_up.abort();
         giving_up_retention.abort();
-        ended("what places tasks", part, state.engine.stop()).await;
-        ended("giving leases back", part, state.core.leases.release(state.core.store.as_ref())).await;
+        ended("writers of pools", part, state.engine.stop()).await;
+        ended("the release of leases", part, state.core.leases.release(state.core.store.as_ref())).await;
         // A training that is under way ends with the service. One that broke off has nothing more to end.
         let rest = async { (retraining.await, state.core.store.close().await) };
         ended("the training and the database", part, rest).await;
@@ -231,7 +231,7 @@ impl Working {
 /// Waits for an end, but not for ever.
 async fn ended<T>(what: &str, within: Duration, end: impl Future<Output = T>) {
     if tokio::time::timeout(within, end).await.is_err() {
-        tracing::warn!(what, "it did not end in time and is cut");
+        tracing::warn!(what, "it has not ended in time: it is cut");
     }
 }
 
@@ -265,7 +265,9 @@ async fn after_newest_usage(store: &dyn Store) -> Result<UnixSeconds, ServiceErr
     for cluster in store.clusters().await? {
         newest = newest.max(store.usage_range(&cluster.name).await?.map(|(_, last)| last));
     }
-    let none = || ServiceError::AsOf { detail: "latest needs usage, and there is none: datasets ingest".to_owned() };
+    let none = || ServiceError::AsOf {
+        detail: "latest needs usage, and the database has none: run datasets ingest".to_owned(),
+    };
     newest.map(|hour| hour.plus_hours(1).instant()).ok_or_else(none)
 }
 
@@ -285,7 +287,7 @@ fn announce(address: SocketAddr, as_of: Option<String>, is_secure: bool, json: b
         let scheme = if is_secure { "https" } else { "http" };
         say(format_args!("listening on {scheme}://{address}"));
         if let Some(now) = as_of {
-            say(format_args!("virtual clock, starting at {now}: nothing that is computed is stored"));
+            say(format_args!("virtual clock, starting at {now}: no result is stored"));
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct PlacementSettings {
     pub grace_s: u32,
     /// How long an elastic task whose pods have changed gets no more.
     pub resize_rest_s: u32,
-    /// What a task loads before it works, for the timing of evictions.
+    /// Seconds that a task loads before it works, for the timing of evictions.
     pub load_s: u32,
     /// A task that asks for more than so many times the GPUs of the pool is refused. 10: a pool that is about to grow takes its
     /// tasks, and a slip of the keyboard does not become demand.
@@ -106,7 +106,7 @@ impl PlacementSettings {
     }
 }
 
-/// What an operator has set for a pool.
+/// Settings of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServedSettings {
     pub pool: PoolSettings,

@@ -30,7 +30,7 @@ pub struct Parts {
     pub health: Arc<Health>,
 }
 
-/// A handle to the parts: a clone costs one counter, whatever the number of parts.
+/// A handle to the parts: a clone costs one counter for all parts.
 #[derive(Clone)]
 pub struct AppState(Arc<Parts>);
 

@@ -1,4 +1,4 @@
-//! What settings name: certificates, secrets, and tables in files.
+//! Files of the settings: certificates, secrets and tables.
 
 use super::Config;
 use crate::engine::Webhook;
@@ -59,7 +59,7 @@ impl Config {
         self.prometheus_file.get().map_or_else(|| Ok(Vec::new()), source::read)
     }
 
-    /// What nodes draw: the models that are known, and those of the file.
+    /// Power of nodes: the built-in models, and those of the file.
     ///
     /// # Errors
     /// The file cannot be read, or a row is bad.

@@ -13,7 +13,7 @@ use vocab::{ClusterName, HorizonHours, HourStart, MilliGpus, PoolId, SeriesId, U
 const LOOKED_AT_HOURS: i64 = vocab::HOURS_PER_WEEK;
 /// Time to bring along a calendar, or to install a newer program.
 const CALENDAR_WARN_DAYS: i64 = 60;
-/// What an organization does changes within weeks.
+/// Demand of an organization changes within weeks.
 const RUN_WARN_DAYS: i64 = 30;
 /// Gaps that are named.
 const GAPS_SHOWN: usize = 3;

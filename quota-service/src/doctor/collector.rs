@@ -1,4 +1,4 @@
-//! Whether anybody takes the traces.
+//! Check of the collector of traces.
 
 use super::Check;
 use crate::config::Config;
@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Where a collector is named.
+/// The check, if the settings name a collector.
 pub async fn of(config: &Config) -> Option<Check> {
     // That it is a URL with a host was checked with the settings.
     let endpoint = config.otlp_endpoint.get()?;

@@ -1,4 +1,4 @@
-//! Whether the database is there, of this program's schema, and of its time.
+//! Checks of the database: it answers, has the schema of this program, and its clock agrees.
 
 use super::{Check, span};
 use command_line::Entry;
@@ -10,21 +10,21 @@ use store::{Backend, Inspected, Schema, StoreError};
 const SLOW_MS: u128 = 100;
 /// Guarantees are counted in seconds, and each service judges their ends by its own clock.
 const SKEW_WARN_MS: i64 = 2_000;
-/// By then a quota of 600 s is told a tenth too young or too old.
+/// Beyond it the age of a quota of 600 s is wrong by a tenth.
 const SKEW_FAIL_MS: i64 = 60_000;
 
-/// What the URL names, without its password.
+/// URL of the database, without its password.
 fn url(entries: &[Entry]) -> &str {
     entries.iter().find(|entry| entry.key == "database").map_or("", |entry| entry.value.as_str())
 }
 
-/// How to mend what the database answers.
-pub fn mend(fault: &StoreError) -> &'static str {
+/// Fix of a fault of the database.
+pub fn fix(fault: &StoreError) -> &'static str {
     match fault {
         StoreError::NotFound { what: "database file", .. } => {
-            "datasets ingest makes it, as quota-service does; or set database, or run this where the file lies"
+            "start quota-service or run datasets ingest to create it, set database, or run this in the folder of the file"
         }
-        StoreError::Denied { .. } => "correct database (DATABASE_URL), or grant this user what it needs",
+        StoreError::Denied { .. } => "correct database (DATABASE_URL), or grant the rights to this user",
         StoreError::Tls { .. } => "correct sslmode, sslrootcert and the host in database (DATABASE_URL)",
         StoreError::Corrupt { .. } => "quota-service database restore FILE, into a new database",
         StoreError::Full { .. } => "free space on the disk of the database",
@@ -34,7 +34,7 @@ pub fn mend(fault: &StoreError) -> &'static str {
 
 /// The one check of a database that is not there.
 pub fn unreachable(entries: &[Entry], fault: &StoreError) -> Check {
-    Check::fail("database", format!("{}: {fault}", url(entries)), mend(fault))
+    Check::fail("database", format!("{}: {fault}", url(entries)), fix(fault))
 }
 
 /// The checks of one that answers.
@@ -62,25 +62,25 @@ fn reached(inspected: &Inspected, entries: &[Entry]) -> Check {
 fn schema(schema: Schema) -> Check {
     let Schema { found, expected, broken } = schema;
     if let Some(version) = broken {
-        let found = format!("migration {version} was applied with another text, or not to its end");
+        let found = format!("migration {version} was applied with another text, or only in part");
         return Check::fail("schema", found, "run the program that applied it, or quota-service database restore");
     }
     let has = found.map_or_else(|| "the database is empty".to_owned(), |version| format!("version {version}"));
     match schema.age() {
         Ordering::Equal => Check::ok("schema", has),
         Ordering::Less => {
-            let found = format!("{has}, and this program needs {expected}: the content was not looked at");
-            Check::fail("schema", found, "start quota-service, it brings it up to date")
+            let found = format!("{has}, and this program needs {expected}: the content was not checked");
+            Check::fail("schema", found, "start quota-service: it migrates the database")
         }
         Ordering::Greater => {
-            let found = format!("{has}, and this program knows {expected}: the content was not looked at");
+            let found = format!("{has}, and this program knows {expected}: the content was not checked");
             Check::fail("schema", found, "install the newer program")
         }
     }
 }
 
 fn skew(ahead_ms: i64) -> Check {
-    let (by, mend) = (ahead_ms.abs(), "timedatectl set-ntp true, on this machine and that of the database");
+    let (by, fix) = (ahead_ms.abs(), "timedatectl set-ntp true, on this machine and that of the database");
     let way = if ahead_ms > 0 { "ahead of" } else { "behind" };
     let found = if by < SKEW_WARN_MS {
         format!("that of the database is {by} ms {way} that of this machine")
@@ -88,8 +88,8 @@ fn skew(ahead_ms: i64) -> Check {
         format!("that of the database is {} {way} that of this machine", span(by / 1_000))
     };
     match by {
-        _ if by > SKEW_FAIL_MS => Check::fail("clock skew", found, mend),
-        _ if by > SKEW_WARN_MS => Check::warn("clock skew", found, mend),
+        _ if by > SKEW_FAIL_MS => Check::fail("clock skew", found, fix),
+        _ if by > SKEW_WARN_MS => Check::warn("clock skew", found, fix),
         _ => Check::ok("clock skew", found),
     }
 }
@@ -109,10 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn an_old_schema_is_brought_up_to_date_by_a_start_and_a_new_one_needs_a_new_program() {
+    fn a_start_migrates_an_old_schema_and_a_new_schema_needs_a_new_program() {
         let of = |found, broken| schema(Schema { found, expected: 8, broken });
         assert_eq!(of(Some(8), None).status, Status::Ok);
-        assert_eq!(of(Some(7), None).fix.as_deref(), Some("start quota-service, it brings it up to date"));
+        assert_eq!(of(Some(7), None).fix.as_deref(), Some("start quota-service: it migrates the database"));
         assert_eq!(of(None, None).status, Status::Fail);
         assert_eq!(of(Some(9), None).fix.as_deref(), Some("install the newer program"));
         assert_eq!(of(Some(8), Some(3)).status, Status::Fail);

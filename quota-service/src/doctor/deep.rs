@@ -3,7 +3,7 @@
 use super::Check;
 use store::{Integrity, Store, StoreError};
 
-const RESTORE: &str = "quota-service database restore FILE, into a new database, and look at the disk";
+const RESTORE: &str = "quota-service database restore FILE, into a new database, and check the disk";
 
 /// The integrity checks of the database, every run's checksum, and every snapshot's.
 pub async fn checks(store: &dyn Store) -> Result<Vec<Check>, StoreError> {
@@ -43,7 +43,7 @@ fn note(read: Result<(), StoreError>, damaged: &mut Vec<String>) -> Result<(), S
 fn database(found: &Integrity) -> Check {
     let Integrity { check, faults, unchecked } = found;
     match (faults.as_slice(), unchecked) {
-        ([], None) => Check::ok(check, "the whole database was read, and is sound"),
+        ([], None) => Check::ok(check, "the whole database is sound"),
         ([], Some(why)) => Check::ok(check, format!("not checked: {why}")),
         _ => Check::fail(check, faults.join("; "), RESTORE),
     }

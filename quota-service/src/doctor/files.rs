@@ -6,37 +6,37 @@ use crate::retrain::{self, Period};
 use serving::certificate;
 use vocab::UnixSeconds;
 
-/// Time to have a certificate renewed by people.
+/// Time for a renewal by hand.
 const CERTIFICATE_WARN_S: i64 = 30 * SECONDS_PER_DAY;
 
-/// The files that the settings name, where they name any.
+/// Checks of the files that the settings name.
 pub fn of(config: &Config, now: UnixSeconds) -> Vec<Check> {
     [tls(config, now), webhook(config), power(config), Some(train(config))].into_iter().flatten().collect()
 }
 
 fn tls(config: &Config, now: UnixSeconds) -> Option<Check> {
-    let mend = "correct tls_certificate_file, tls_key_file and tls_client_ca_file";
+    let fix = "correct tls_certificate_file, tls_key_file and tls_client_ca_file";
     match config.tls() {
         Ok(None) => return None,
-        Err(why) => return Some(Check::fail("tls", why, mend)),
+        Err(why) => return Some(Check::fail("tls", why, fix)),
         Ok(Some(_)) => {}
     }
     let file = &config.tls_certificate_file.to_string();
     let until = std::fs::read(file).ok().and_then(|pem| certificate::valid_until(&pem));
     let until = until.and_then(|until| command_line::instant(&until).ok());
     Some(until.map_or_else(
-        || Check::warn("tls", format!("{file}: when it expires cannot be read"), mend),
+        || Check::warn("tls", format!("{file}: cannot read its expiry"), fix),
         |until| expiry(file, until, now),
     ))
 }
 
 fn expiry(file: &str, until: UnixSeconds, now: UnixSeconds) -> Check {
     let left_s = until.since_s(now);
-    let mend = format!("renew {file}: a service that runs reads it again by itself");
+    let fix = format!("renew {file}: a running service reads it again");
     match left_s {
-        ..=0 => Check::fail("tls", format!("{file} has expired at {until}"), mend),
-        1..CERTIFICATE_WARN_S => Check::warn("tls", format!("{file} expires in {}, at {until}", span(left_s)), mend),
-        _ => Check::ok("tls", format!("{file} is good until {until}")),
+        ..=0 => Check::fail("tls", format!("{file} has expired at {until}"), fix),
+        1..CERTIFICATE_WARN_S => Check::warn("tls", format!("{file} expires in {}, at {until}", span(left_s)), fix),
+        _ => Check::ok("tls", format!("{file} is valid until {until}")),
     }
 }
 
@@ -67,10 +67,10 @@ fn power(config: &Config) -> Option<Check> {
     })
 }
 
-/// Where it would be started and is missing, the settings were refused before.
+/// Settings with a missing program are refused before.
 fn train(config: &Config) -> Check {
     if config.retrain == Period::Never {
-        return Check::ok("retraining", "retrain = \"never\": runs are trained by hand");
+        return Check::ok("retraining", "retrain = \"never\": an operator trains by hand");
     }
     match retrain::program(config.train_program.get()) {
         Ok(program) => Check::ok("retraining", format!("{} with {}", config.retrain, program.display())),

@@ -1,4 +1,4 @@
-//! How long the disk of the database lasts, by how fast the database grew.
+//! Check of the days until the disk of the database is full.
 
 use super::Check;
 use crate::retention::growth_bytes_a_day;
@@ -30,18 +30,18 @@ fn of(sizes: &[Size], bytes: u64, free: Option<u64>) -> Check {
         return Check::ok(name, format!("{held}; growth is known once a service has run for six hours"));
     };
     let grows = format!("{held}, {:+.1} MiB a day", growth as f64 / MIB as f64);
-    let mend = "keep less: retain_history_days, retain_audit_days, retain_reports_days, retain_usage_days, a larger report_refresh_s; or a larger disk";
+    let fix = "keep less: retain_history_days, retain_audit_days, retain_reports_days, retain_usage_days, a larger report_refresh_s; or a larger disk";
     match (u64::try_from(growth), free) {
-        (Err(_) | Ok(0), _) => Check::ok(name, format!("{grows}: it does not grow")),
+        (Err(_) | Ok(0), _) => Check::ok(name, format!("{grows}: no growth")),
         (Ok(_), None) => {
-            Check::ok(name, format!("{grows}; how much is free is known to the server alone: df on its machine"))
+            Check::ok(name, format!("{grows}; the free space is known only to the server: run df on its machine"))
         }
         (Ok(growth), Some(free)) => {
             let days = free / growth;
             let found = format!("{grows}: {days} days until the {} MiB that are free are full", free / MIB);
             match days {
-                0..FAIL_DAYS => Check::fail(name, found, mend),
-                FAIL_DAYS..WARN_DAYS => Check::warn(name, found, mend),
+                0..FAIL_DAYS => Check::fail(name, found, fix),
+                FAIL_DAYS..WARN_DAYS => Check::warn(name, found, fix),
                 _ => Check::ok(name, found),
             }
         }
@@ -63,8 +63,8 @@ mod tests {
         assert!(known.found.contains("1100 MiB, +100.0 MiB a day: 20 days until the 2000 MiB"), "{}", known.found);
         assert_eq!(of(&day, MIB, Some(200 * MIB)).status, Status::Fail);
         assert_eq!(of(&day, MIB, Some(9_000 * MIB)).status, Status::Ok);
-        assert!(of(&day, MIB, None).found.contains("known to the server alone"));
+        assert!(of(&day, MIB, None).found.contains("known only to the server"));
         assert!(of(&day[..1], MIB, Some(MIB)).found.contains("once a service has run for six hours"));
-        assert!(of(&[size(0, 9), size(24, 9)], MIB, Some(0)).found.contains("it does not grow"));
+        assert!(of(&[size(0, 9), size(24, 9)], MIB, Some(0)).found.contains("no growth"));
     }
 }

@@ -1,4 +1,4 @@
-//! Who writes for each cluster, and whether it lives.
+//! Checks of the leader of each cluster, and whether it lives.
 
 use super::Check;
 use crate::config::Config;
@@ -35,7 +35,7 @@ fn stands_still(first: &Leases, last: &Leases) -> bool {
 
 fn lease(cluster: &ClusterName, first: Option<&LeaseRecord>, last: Option<&LeaseRecord>) -> Check {
     let name = format!("leader {cluster}");
-    let Some(record) = last else { return Check::warn(name, "no service ever wrote for it", START) };
+    let Some(record) = last else { return Check::warn(name, "no service has held its lease", START) };
     let LeaseRecord { holder, address, lease, .. } = record;
     let at = if address.is_empty() { String::new() } else { format!(" at {address}") };
     if record.released {

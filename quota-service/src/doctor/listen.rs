@@ -1,4 +1,4 @@
-//! Whether the service can listen, or who does in its place.
+//! Checks whether the service can listen, or which program has its port.
 
 use super::{Check, holder};
 use crate::client;
@@ -19,18 +19,18 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 pub async fn check(config: &Config) -> Check {
     let address = config.listen;
     if address.port() == 0 {
-        return Check::ok("listen", format!("{address}: a free port is taken"));
+        return Check::ok("listen", format!("{address}: the service takes a free port"));
     }
     match std::net::TcpListener::bind(address) {
         Ok(_) => Check::ok("listen", format!("{address} is free")),
         Err(fault) if fault.kind() == ErrorKind::AddrInUse => taken(config, address).await,
         Err(fault) if fault.kind() == ErrorKind::PermissionDenied => {
-            let mend = "set listen to a port from 1024 on, or give the program CAP_NET_BIND_SERVICE";
-            Check::fail("listen", format!("{address} may not be listened on: {fault}"), mend)
+            let fix = "set listen to a port from 1024 on, or give the program CAP_NET_BIND_SERVICE";
+            Check::fail("listen", format!("no permission to listen on {address}: {fault}"), fix)
         }
         Err(fault) => Check::fail(
             "listen",
-            format!("{address} cannot be listened on: {fault}"),
+            format!("cannot listen on {address}: {fault}"),
             "set listen to an address of this machine",
         ),
     }
@@ -39,12 +39,12 @@ pub async fn check(config: &Config) -> Check {
 async fn taken(config: &Config, address: SocketAddr) -> Check {
     let tls = config.tls().ok().flatten();
     let asked = tokio::time::timeout(ANSWERS_WITHIN, version(address, tls.as_ref())).await;
-    match asked.unwrap_or_else(|_| Err("it says nothing".to_owned())) {
+    match asked.unwrap_or_else(|_| Err("no answer".to_owned())) {
         Ok(version) => Check::ok("listen", format!("{address}: Headroom {version} answers there")),
         Err(why) => {
             let by = holder::of(address.port()).unwrap_or_else(|| "another program".to_owned());
-            let mend = format!("end it, or set listen to another port; ss -ltnp 'sport = :{}'", address.port());
-            Check::fail("listen", format!("{address} is taken by {by}, which is no Headroom service: {why}"), mend)
+            let fix = format!("end it, or set listen to another port; ss -ltnp 'sport = :{}'", address.port());
+            Check::fail("listen", format!("{address} is taken by {by}, which is not a Headroom service: {why}"), fix)
         }
     }
 }
@@ -53,14 +53,14 @@ async fn taken(config: &Config, address: SocketAddr) -> Check {
 async fn version(address: SocketAddr, tls: Option<&Tls>) -> Result<String, String> {
     let health = get(address, tls, "/healthz").await?;
     if health.as_ref() != b"ok\n" {
-        return Err("/healthz answers otherwise".to_owned());
+        return Err("/healthz has another answer".to_owned());
     }
     let document = get(address, tls, "/openapi.json").await?;
     let document: Value = serde_json::from_slice(&document).map_err(|fault| format!("/openapi.json: {fault}"))?;
-    let told = (document["info"]["title"].as_str(), document["info"]["version"].as_str());
-    match told {
+    let named = (document["info"]["title"].as_str(), document["info"]["version"].as_str());
+    match named {
         (Some("Headroom"), Some(version)) => Ok(version.to_owned()),
-        _ => Err("/openapi.json is that of another program".to_owned()),
+        _ => Err("/openapi.json belongs to another program".to_owned()),
     }
 }
 
@@ -81,7 +81,7 @@ async fn get(address: SocketAddr, tls: Option<&Tls>, path: &str) -> Result<Bytes
     if answer.status().is_success() { Ok(answer.into_body()) } else { Err(format!("{path}: {}", answer.status())) }
 }
 
-/// Where whoever listens everywhere is reached from here.
+/// Address that reaches a listener on all addresses from this machine.
 const fn reached(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -21,7 +21,7 @@ pub fn clock(wall: SystemTime) -> Check {
     if SANE_UNIX_S.contains(&unix_s) {
         return Check::ok("clock", shown);
     }
-    Check::fail("clock", format!("it shows {shown}, which cannot be"), "timedatectl set-ntp true")
+    Check::fail("clock", format!("the clock shows {shown}, which is impossible"), "timedatectl set-ntp true")
 }
 
 /// The folders that the service writes into.
@@ -48,7 +48,7 @@ fn folder(name: &str, file: &Path) -> Check {
     let written = [(folder, Access::WRITE_OK | Access::EXEC_OK), (file, Access::WRITE_OK)];
     for (path, mode) in written.into_iter().filter(|(path, _)| path.exists()) {
         if let Err(fault) = access(path, mode) {
-            let found = format!("{} cannot be written: {fault}", path.display());
+            let found = format!("no permission to write {}: {fault}", path.display());
             return Check::fail(name, found, format!("chown it to the user of the service: {}", path.display()));
         }
     }
@@ -57,10 +57,10 @@ fn folder(name: &str, file: &Path) -> Check {
 
 fn space(name: &str, folder: &str, free: u64) -> Check {
     let found = format!("{folder}: {} MiB are free", free / MIB);
-    let mend = "free space there, or forget what is old: quota-service database retain";
+    let fix = "free space there, or delete old rows: quota-service database retain";
     match free {
-        0..FREE_FAIL_BYTES => Check::fail(name, found, mend),
-        FREE_FAIL_BYTES..FREE_WARN_BYTES => Check::warn(name, found, mend),
+        0..FREE_FAIL_BYTES => Check::fail(name, found, fix),
+        FREE_FAIL_BYTES..FREE_WARN_BYTES => Check::warn(name, found, fix),
         _ => Check::ok(name, found),
     }
 }
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!([0, FREE_FAIL_BYTES - 1].map(status), [Status::Fail; 2]);
         assert_eq!([FREE_FAIL_BYTES, FREE_WARN_BYTES - 1].map(status), [Status::Warn; 2]);
         assert_eq!(status(FREE_WARN_BYTES), Status::Ok);
-        let missing = folder("disk", Path::new("/nowhere/at/all/headroom.db"));
-        assert_eq!(missing.fix.as_deref(), Some("mkdir -p /nowhere/at/all"));
+        let missing = folder("disk", Path::new("/missing/folder/headroom.db"));
+        assert_eq!(missing.fix.as_deref(), Some("mkdir -p /missing/folder"));
     }
 }

@@ -1,4 +1,4 @@
-//! `quota-service doctor`: what is well and what is not, with the command or the setting that mends it. It changes nothing.
+//! `quota-service doctor`: checks of the installation, each with its finding and a fix. It changes nothing.
 //!
 //! Each part answers a list of [`Check`]s; [`examine`] puts them in order. A new source of checks is one more line there.
 
@@ -43,8 +43,8 @@ pub async fn run(
     let (report, exit) = match known {
         Ok((config, entries)) => examine(&config, &entries, flags.deep).await,
         Err(fault) => {
-            let mend = "correct it; quota-service config show --origin says where each setting comes from";
-            (Report::of(vec![Check::fail("settings", fault, mend)]), Exit::ConfigInvalid)
+            let fix = "correct it; quota-service config show --origin prints the origin of each setting";
+            (Report::of(vec![Check::fail("settings", fault, fix)]), Exit::ConfigInvalid)
         }
     };
     report.print(json);
@@ -80,7 +80,7 @@ async fn examine(config: &Config, entries: &[Entry], is_deep: bool) -> (Report, 
             found = deep::checks(store).await.map(|deep| checks.extend(deep));
         }
         if let Err(fault) = found {
-            checks.push(Check::fail("database content", &fault, database::mend(&fault)));
+            checks.push(Check::fail("database content", &fault, database::fix(&fault)));
         }
     }
     inspected.store.close().await;
@@ -99,8 +99,8 @@ async fn stored(store: &dyn Store, config: &Config, checks: &mut Vec<Check>) -> 
     checks.extend(access::tokens(&store.tokens().await?, config, Clock::real().now()));
     let clusters = store.clusters().await?;
     if clusters.is_empty() {
-        let mend = "datasets ingest --format usage FILE --cluster NAME";
-        checks.push(Check::fail("clusters", "there are none", mend));
+        let fix = "datasets ingest --format usage FILE --cluster NAME";
+        checks.push(Check::fail("clusters", "no clusters", fix));
     }
     for cluster in &clusters {
         let found = clusters::of(store, cluster, clock.now(), checks).await?;

@@ -1,4 +1,4 @@
-//! Each pool: what it has, what it offers, and how its quotas fare.
+//! Checks of each pool: supply, settings, quotas and eta.
 
 use super::clusters::FoundPool;
 use super::{Check, span};
@@ -50,7 +50,7 @@ async fn supplied(
 ) -> Result<Vec<Check>, StoreError> {
     let now = clock.now();
     let Ok(present) = now.hour() else { return Ok(Vec::new()) };
-    // Beside old data a state is nobody's, and a pool of ours has none that is reported.
+    // A state does not belong to old data, and a pool that Headroom places has no reported one.
     let listens = !clock.is_virtual() && settings.placed_by != Some(PlacedBy::Headroom);
     let state = store.pool_state(id).await?.map(|received| received.state).filter(|_| listens);
     let as_of = state.as_ref().map(|state| state.as_of);
@@ -60,7 +60,7 @@ async fn supplied(
         state,
         node_capacity: node_capacity.reduce(|sum, gpus| sum.checked_add(gpus).unwrap_or(sum)),
         table_capacity: store.capacity_at(id, present).await?.map(|row| row.capacity),
-        // Whether it was measured is said of the cluster's usage.
+        // The checks of the cluster cover measured usage.
         latest_demand: Some(MilliGpus::ZERO),
     };
     let (capacity, state) = (format!("capacity {id}"), format!("state {id}"));
@@ -71,13 +71,13 @@ async fn supplied(
             std::iter::once(Check::ok(capacity, found)).chain(reported).collect()
         }
         Err(fault @ (Unknown::OldState { .. } | Unknown::FutureState { .. })) => {
-            let mend = format!("have the scheduler PUT /v1/pools/{id}/state, or DELETE it");
-            vec![Check::fail(state, fault, mend)]
+            let fix = format!("report the state (PUT /v1/pools/{id}/state), or DELETE it");
+            vec![Check::fail(state, fault, fix)]
         }
         Err(fault) => {
             let cluster = &id.cluster;
-            let mend = format!("datasets ingest --capacity GPUS --cluster {cluster}, or PUT /v1/nodes/NODE");
-            vec![Check::fail(capacity, fault, mend)]
+            let fix = format!("datasets ingest --capacity GPUS --cluster {cluster}, or PUT /v1/nodes/NODE");
+            vec![Check::fail(capacity, fault, fix)]
         }
     })
 }
@@ -85,41 +85,41 @@ async fn supplied(
 fn offered(id: &PoolId, settings: &ServedSettings, horizon: Option<HorizonHours>) -> Option<Check> {
     let fault = settings.pool.check(horizon).err()?;
     let hours = settings.pool.longest_hours();
-    let mend = format!("train --horizon {hours} --cluster {} --promote, or PUT /v1/pools/{id}/settings", id.cluster);
-    Some(Check::fail(format!("settings {id}"), fault, mend))
+    let fix = format!("train --horizon {hours} --cluster {} --promote, or PUT /v1/pools/{id}/settings", id.cluster);
+    Some(Check::fail(format!("settings {id}"), fault, fix))
 }
 
 async fn quota(store: &dyn Store, id: &PoolId, config: &Config, now: UnixSeconds) -> Result<Check, StoreError> {
     let label = format!("quota {id}");
     let stored = store.latest_quotas(Some(&id.cluster)).await?;
     let Some(oldest) = stored.iter().filter(|quota| quota.pool == *id).map(|quota| quota.computed_at).min() else {
-        return Ok(Check::warn(label, "none was computed yet", "start quota-service"));
+        return Ok(Check::warn(label, "no quota is computed yet", "start quota-service"));
     };
     let (stage, _) = stage(oldest, now);
     let found = format!("{}, computed {} ago", stage.as_str(), span(now.since_s(oldest)));
-    let mend = format!(
-        "start quota-service; where it runs, curl 'http://{}/v1/quota/explain?cluster={}&gpu_model={}&hours=1' says why",
+    let fix = format!(
+        "start quota-service; if it runs, ask for the reason: curl 'http://{}/v1/quota/explain?cluster={}&gpu_model={}&hours=1'",
         config.listen, id.cluster, id.gpu_model
     );
     Ok(match stage {
         Stage::Fresh => Check::ok(label, found),
-        Stage::Stale => Check::warn(label, found, mend),
-        Stage::Conservative => Check::fail(label, format!("{found}: nothing new is admitted"), mend),
+        Stage::Stale => Check::warn(label, found, fix),
+        Stage::Conservative => Check::fail(label, format!("{found}: no new spot task is admitted"), fix),
     })
 }
 
 async fn eta(store: &dyn Store, id: &PoolId, settings: &ServedSettings) -> Result<Check, StoreError> {
     let label = format!("eta {id}");
     let Some(record) = store.eta(id).await? else {
-        return Ok(Check::ok(label, format!("{}, as it began", settings.pool.eta_start)));
+        return Ok(Check::ok(label, format!("{}, the start value", settings.pool.eta_start)));
     };
     let (eta, pool) = (Eta::from_micro(record.eta_micro), &settings.pool);
     let found = format!("{eta}, moved last at {}", record.moved_at);
     Ok(if eta <= pool.eta_least {
-        let why = "the least: promises were broken, and little is sold";
-        Check::warn(label, format!("{found}: {why}"), "train again; look at GET /v1/audit and the outcomes")
+        let why = "the least of the settings: promises were broken, and few GPUs are offered";
+        Check::warn(label, format!("{found}: {why}"), "train again; check GET /v1/audit and the outcomes")
     } else if eta >= pool.eta_most {
-        let why = "the most: the forecast no longer holds anything back";
+        let why = "the most of the settings: the forecast holds back no GPUs";
         Check::warn(label, format!("{found}: {why}"), "train again, or raise eta_most of the pool")
     } else {
         Check::ok(label, found)

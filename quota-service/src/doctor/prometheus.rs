@@ -1,4 +1,4 @@
-//! Whether the sources of usage can be read, and what their queries answer.
+//! Checks of the sources of usage and the answers of their queries.
 
 use super::Check;
 use crate::config::Config;
@@ -25,8 +25,8 @@ pub async fn of(config: &Config, now: UnixSeconds) -> Vec<Check> {
         match &probe.reachable {
             Ok(version) => checks.push(Check::ok(&name, format!("{} answers, version {version}", probe.url))),
             Err(why) => {
-                let mend = format!("start it, or correct url, token_file or ca_file of [{}]", source.cluster);
-                checks.push(Check::fail(&name, format!("{}: {why}", probe.url), mend));
+                let fix = format!("start it, or correct url, token_file or ca_file of [{}]", source.cluster);
+                checks.push(Check::fail(&name, format!("{}: {why}", probe.url), fix));
             }
         }
         checks.extend(probe.queries.iter().map(|query| answered(&name, query)));
@@ -36,10 +36,10 @@ pub async fn of(config: &Config, now: UnixSeconds) -> Vec<Check> {
 
 fn answered(source: &str, query: &ProbedQuery) -> Check {
     let name = format!("{source} {}", query.name);
-    let mend = format!("try it there: {}", query.query);
+    let fix = format!("try the query there: {}", query.query);
     let probed = match &query.outcome {
         Ok(probed) => probed,
-        Err(why) => return Check::fail(name, why, mend),
+        Err(why) => return Check::fail(name, why, fix),
     };
     let missing = probed.missing_share();
     let found = format!(
@@ -49,10 +49,10 @@ fn answered(source: &str, query: &ProbedQuery) -> Check {
         missing * 100.0
     );
     if let Some(warning) = probed.warnings.first() {
-        return Check::warn(name, format!("{found}; it warns: {warning}"), mend);
+        return Check::warn(name, format!("{found}; its warning: {warning}"), fix);
     }
     if missing > MISSING_SHARE || probed.series == 0 {
-        return Check::warn(name, format!("{found}: such hours are taken in as missing"), mend);
+        return Check::warn(name, format!("{found}: such hours count as missing"), fix);
     }
     Check::ok(name, found)
 }

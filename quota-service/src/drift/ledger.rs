@@ -3,7 +3,7 @@
 use super::explain::sentence;
 use super::{ClusterDrift, Drifts, PoolReport};
 use crate::metrics;
-use crate::plan::{ClusterPlan, PoolPlan, Run, Said};
+use crate::plan::{ClusterPlan, PoolPlan, Predictions, Run};
 use arc_swap::ArcSwap;
 use datasets::Panel;
 use forecaster::calibration::Calibrator;
@@ -15,16 +15,16 @@ use std::sync::Arc;
 use store::{Calibration, IssuedForecasts, RunId, Store, StoreError};
 use vocab::{ClusterName, HorizonHours, HourStart, PoolId, UnixSeconds};
 
-/// What was said at an hour is kept once its usage is whole, and so long after the hour at the latest.
+/// Forecasts of an hour are recorded once its usage is whole, at the latest so long after the hour.
 const WAITS_FOR_USAGE_S: i64 = 1_800;
 
-/// What a renewal leaves to the ledger.
+/// Forecasts of a renewal, for the ledger.
 pub struct Renewed {
     pub cluster: ClusterName,
     pub panel: Arc<Panel>,
     pub run: RunId,
     pub now: UnixSeconds,
-    said: Option<Said>,
+    predictions: Option<Predictions>,
     bounds: Vec<IssuedBound>,
 }
 
@@ -33,7 +33,7 @@ impl Renewed {
     #[must_use]
     pub fn of(cluster: ClusterName, panel: Arc<Panel>, run: RunId, now: UnixSeconds, plan: &mut ClusterPlan) -> Self {
         let bounds = plan.pools.iter().filter_map(longest_bound).collect();
-        Self { cluster, panel, run, now, said: plan.said.take(), bounds }
+        Self { cluster, panel, run, now, predictions: plan.predictions.take(), bounds }
     }
 }
 
@@ -49,10 +49,10 @@ fn longest_bound(plan: &PoolPlan) -> Option<IssuedBound> {
 #[derive(Default)]
 pub struct Ledgers {
     by_cluster: BTreeMap<ClusterName, Ledger>,
-    /// Where the shares of each pool stood: that they left is said once. Apart from the ledgers, which are read again
+    /// Where the shares of each pool stood: leaving the band is logged once. Apart from the ledgers, which are read again
     /// after a fault.
     standings: BTreeMap<PoolId, Stood>,
-    /// What each cluster's scores had taught when they were last known: it serves on while the database does not answer.
+    /// Last known calibrator of each cluster: it serves on while the database does not answer.
     calibrators: BTreeMap<ClusterName, (RunId, Arc<Calibrator>)>,
 }
 
@@ -63,22 +63,22 @@ struct Stood {
     outside_since: Option<UnixSeconds>,
 }
 
-/// What is known of one cluster's ledger.
+/// The ledger of one cluster.
 struct Ledger {
     newest: Option<HourStart>,
-    /// What was said and not scored yet, by issue hour.
+    /// Forecasts that are not scored yet, by issue hour.
     unscored: VecDeque<(HourStart, HorizonHours)>,
     window: Window,
-    /// What the scores of the run that serves have taught.
+    /// Calibrator of the serving run.
     calibrator: (RunId, Arc<Calibrator>),
     /// Issue hours that were scored since the ledger was read.
     scored: u64,
-    /// What the last report was made of.
+    /// Inputs of the last report.
     reported: Option<(RunId, HourStart, u64)>,
 }
 
 impl Ledgers {
-    /// What the scores of a run had taught when they were last known; `None` for what its training did.
+    /// Last known calibrator of a run; `None`: that of its training.
     #[must_use]
     pub fn calibrator(&self, cluster: &ClusterName, run: RunId) -> Option<Arc<Calibrator>> {
         let (of, calibrator) = self.calibrators.get(cluster)?;
@@ -118,7 +118,7 @@ impl Ledgers {
         Ok(())
     }
 
-    /// Keeps what was said, forgets what is old, and publishes how the last seven days fared. Without a ledger that has
+    /// Records the forecasts, deletes old ones, and publishes the scores of the last seven days. Without a ledger that has
     /// caught up it does nothing.
     ///
     /// # Errors
@@ -167,11 +167,11 @@ impl Ledgers {
         let report = PoolReport { drift, coverage, bound, outside_since };
         let pool = &report.drift.pool;
         for (before, judgement, of_bound) in [(stood.coverage, coverage, false), (stood.bound, bound, true)] {
-            let said = sentence(&report, of_bound);
+            let text = sentence(&report, of_bound);
             if judgement.standing.is_outside() && judgement.standing != before {
-                tracing::warn!(pool = %pool, "drift: {said}");
+                tracing::warn!(pool = %pool, "drift: {text}");
             } else if before.is_outside() && !judgement.standing.is_outside() {
-                tracing::info!(pool = %pool, "drift is over: {said}");
+                tracing::info!(pool = %pool, "drift is over: {text}");
             }
         }
         *stood = Stood { coverage: coverage.standing, bound: bound.standing, outside_since };
@@ -187,7 +187,7 @@ impl Ledger {
                 Ok(scored) => window.add(stored.run_id.get(), &scored),
                 Err(fault) => {
                     let issue = stored.issue;
-                    tracing::warn!(cluster = %cluster, %issue, %fault, "stored scores cannot be read and do not count");
+                    tracing::warn!(cluster = %cluster, %issue, %fault, "cannot read stored scores: they do not count");
                 }
             }
         }
@@ -197,10 +197,10 @@ impl Ledger {
         Ok(Self { newest, unscored, window, calibrator, scored: 0, reported: None })
     }
 
-    /// Keeps what was said, once an issue hour, when the hour before has all its usage or will hardly get it any more.
+    /// Records the forecasts, once an issue hour, when the hour before has all its usage or will hardly get it any more.
     async fn record(&mut self, store: &dyn Store, renewed: Renewed) -> Result<(), StoreError> {
-        let Renewed { cluster, panel, run, now, said, bounds } = renewed;
-        let Some(Said { issue, raw, issued }) = said else { return Ok(()) };
+        let Renewed { cluster, panel, run, now, predictions, bounds } = renewed;
+        let Some(Predictions { issue, raw, issued }) = predictions else { return Ok(()) };
         let waits = || !is_whole(&panel, issue.plus_hours(-1)) && now.since_s(issue.instant()) < WAITS_FOR_USAGE_S;
         if self.newest >= Some(issue) || waits() {
             return Ok(());
@@ -219,7 +219,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Scores what is due, in the order in which it was said.
+    /// Scores the forecasts that are due, oldest first.
     async fn score_due(
         &mut self,
         store: &dyn Store,
@@ -238,7 +238,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Scores one issue hour, lets it teach the run that said it if that run serves, and writes both at once.
+    /// Scores one issue hour, updates the calibrator if its run serves, and writes both at once.
     async fn score(
         &mut self,
         store: &dyn Store,
@@ -264,7 +264,7 @@ impl Ledger {
                 self.calibrator = (run_id, Arc::new(calibrator));
             }
         } else {
-            // Someone else was first: what they wrote counts.
+            // Another service was first: its scores count.
             let theirs = as_stored(store, &cluster, issue).await?;
             self.window.add(run_id.get(), &theirs.unwrap_or(scored));
             if let Some(state) = store.calibration(serving).await?.filter(|_| serving == run_id) {
@@ -282,7 +282,7 @@ impl Ledger {
     }
 }
 
-/// What someone else made of an issue hour: it counts once.
+/// Scores of an issue hour by another service: they count once.
 async fn as_stored(
     store: &dyn Store,
     cluster: &ClusterName,
@@ -293,8 +293,8 @@ async fn as_stored(
     Ok(first.and_then(|one| ScoredIssue::from_bytes(&one.scores).ok()))
 }
 
-/// The scores of what was said, and the calibrator with what they teach. Forecasts that cannot be read are scored as none,
-/// so that they are looked at once, and teach nothing.
+/// The scores of forecasts, and the calibrator that learned from them. Unreadable forecasts score as none, so that they are
+/// read once, and teach nothing.
 fn lesson(
     stored: &IssuedForecasts,
     panel: &Panel,
@@ -312,13 +312,13 @@ fn lesson(
             (score(&issued, panel), taught)
         }
         Err(fault) => {
-            tracing::warn!(cluster = %stored.cluster, %issue, %fault, "stored forecasts cannot be read and are not scored");
+            tracing::warn!(cluster = %stored.cluster, %issue, %fault, "cannot read stored forecasts: they are not scored");
             (ScoredIssue { issue, horizon, series: Vec::new(), bounds: Vec::new() }, None)
         }
     }
 }
 
-/// What the scores of a run have taught; what its training did where none have, or where that cannot be read.
+/// Calibrator of the scores of a run; that of its training without scores, or where it cannot be read.
 async fn calibrator(store: &dyn Store, run: &Run) -> Result<Arc<Calibrator>, StoreError> {
     let stored = store.calibration(run.id).await?.and_then(|state| read(&state, run.id));
     Ok(Arc::new(stored.unwrap_or_else(|| run.trained.calibrator.clone())))
@@ -327,7 +327,7 @@ async fn calibrator(store: &dyn Store, run: &Run) -> Result<Arc<Calibrator>, Sto
 fn read(state: &[u8], run: RunId) -> Option<Calibrator> {
     let read = Calibrator::from_bytes(state);
     read.inspect_err(
-        |fault| tracing::warn!(%run, %fault, "a stored calibration cannot be read: that of the training serves"),
+        |fault| tracing::warn!(%run, %fault, "cannot read the stored calibration: that of the training serves"),
     )
     .ok()
 }
@@ -335,5 +335,5 @@ fn read(state: &[u8], run: RunId) -> Option<Calibrator> {
 /// Work on a thread of its own, so that requests keep moving. `None` where it broke off, which is a bug.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let worked = tokio::task::spawn_blocking(work).await;
-    worked.inspect_err(|fault| tracing::error!(%fault, "the ledger broke off, which is a bug")).ok()
+    worked.inspect_err(|fault| tracing::error!(%fault, "the ledger has panicked, which is a bug")).ok()
 }

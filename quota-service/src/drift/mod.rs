@@ -1,4 +1,4 @@
-//! The ledger: keeps what was said at each issue hour, scores it once its hours are over, and says when it drifts.
+//! The ledger: records the forecasts of each issue hour, scores them once their hours are over, and reports drift.
 //!
 //! It scores before a renewal and records after it: a ledger that cannot be read or written costs no quota. What it knows is
 //! in the database; what it holds in memory can be read again at any time.

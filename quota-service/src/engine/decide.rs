@@ -162,7 +162,7 @@ impl TurnContext<'_> {
         self.present(&id).map(real).ok_or(EngineError::UnknownTask { task: id })
     }
 
-    /// Refuses a task that the pool does not take, whatever else it holds. In the shadow every side may try tasks.
+    /// Refuses a task that the pool cannot take in any state. In the shadow every side may try tasks.
     fn admit(&self, request: &Request) -> Result<(), EngineError> {
         if self.state.shadow.is_none() && self.state.side() == Some(PlacedBy::External) {
             return Err(EngineError::PlacedOutside);
@@ -291,13 +291,13 @@ impl TurnContext<'_> {
         })
     }
 
-    /// The nodes of the store become those of the pool, in whatever order the orders about them come.
+    /// The nodes of the store become those of the pool, in any order of the calls.
     fn take_in_nodes(&mut self, queued: &[Queued]) {
         let Some(nodes) = self.reads.nodes.take() else { return };
         for node in &nodes {
             for command in differences(&self.state.pool, node) {
                 if let Err(fault) = self.done(&command) {
-                    tracing::warn!(pool = %self.state.placed.pool, %fault, "a node was not taken in");
+                    tracing::warn!(pool = %self.state.placed.pool, %fault, "the pool refuses a change of a node");
                 }
             }
         }
@@ -319,7 +319,7 @@ impl TurnContext<'_> {
     }
 }
 
-/// What makes a node of the pool that of the store. Its size and topology change when nothing runs on it.
+/// Commands that make a node of the pool that of the store. Its size and topology change when nothing runs on it.
 fn differences(pool: &Pool, node: &Node) -> Vec<Command> {
     let id = || node.id.clone();
     let Node { gpus, cpu_milli, memory_mib, ref topology, .. } = *node;
@@ -333,7 +333,7 @@ fn differences(pool: &Pool, node: &Node) -> Vec<Command> {
     let mut commands = Vec::new();
     if (known.gpus.len(), known.cpu_milli, known.memory_mib) != size || known.topology != node.topology {
         if known.hp_milli == 0 && known.spot_milli == 0 && known.lent != 0 {
-            // What is lent there is called in, with notice; at the next look nothing runs there.
+            // Lent GPUs are called in, with notice; at the next turn nothing runs there.
             return vec![open(false)];
         }
         if known.hp_milli == 0 && known.spot_milli == 0 {
@@ -366,7 +366,9 @@ fn log_shadow(pool: &PoolId, fact: &Fact) {
             let victims = victims.len();
             tracing::info!(%pool, %task, victims, "in the shadow: the task would start");
         }
-        Fact::Submitted { request } => tracing::info!(%pool, task = %request.gang.task, "in the shadow: a task came"),
+        Fact::Submitted { request } => {
+            tracing::info!(%pool, task = %request.gang.task, "in the shadow: a task is submitted")
+        }
         other => tracing::debug!(%pool, ?other, "in the shadow"),
     }
 }
@@ -377,9 +379,9 @@ fn stands(record: &TaskRecord, detail: &TaskDetail) -> ReasonBody {
         (TaskStatus::Running, Some(run)) => {
             let promise = if run.guarantee.is_some() { ", inside its guarantee" } else { "" };
             let lent = if run.lent.is_empty() { String::new() } else { format!(" and {} lent ones", run.lent.len()) };
-            ("placed", format!("it runs on {} places{lent} since {}{promise}", run.places.len(), run.since))
+            ("placed", format!("running on {} places{lent} since {}{promise}", run.places.len(), run.since))
         }
-        (status, _) => (status.as_str(), format!("it is {} since {}", status.as_str(), record.updated)),
+        (status, _) => (status.as_str(), format!("{} since {}", status.as_str(), record.updated)),
     };
     ReasonBody { code: code.to_owned(), detail }
 }

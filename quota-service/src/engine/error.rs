@@ -10,14 +10,14 @@ use vocab::TaskId;
 pub enum EngineError {
     #[error("the pool has no nodes")]
     UnknownPool,
-    #[error("a virtual clock runs: tasks are placed in real time only")]
+    #[error("under a virtual clock no task is placed: start without --as-of")]
     Virtual,
-    /// Another service decides for the pool, or nobody does at this moment.
-    #[error("{}", .0.as_ref().map_or_else(|| "nobody writes for the cluster at this moment".to_owned(), |leader| format!("{} writes for the cluster", leader.holder)))]
+    /// Another service decides for the pool, or no service does at this moment.
+    #[error("{}", .0.as_ref().map_or_else(|| "no service writes for the cluster at this moment".to_owned(), |leader| format!("{} writes for the cluster", leader.holder)))]
     Elsewhere(Option<Leader>),
     #[error("there is no task {task}")]
     UnknownTask { task: TaskId },
-    #[error("task {task} is there already, and asks for something else")]
+    #[error("task {task} exists already with another request: use another id")]
     Differs { task: TaskId },
     #[error("task {task} is {status}", status = status.as_str())]
     HasEnded { task: TaskId, status: TaskStatus },
@@ -28,7 +28,7 @@ pub enum EngineError {
     Undecided,
     /// Thousandths of a GPU.
     #[error(
-        "it asks for {} GPUs, and the pool has {}: at most {multiple} times as many are taken", gpus(*asked_milli),
+        "the task requests {} GPUs, and the pool has {}: at most {multiple} times the GPUs of the pool are accepted", gpus(*asked_milli),
         gpus(*registered_milli)
     )]
     TooLarge { asked_milli: u64, registered_milli: u64, multiple: u32 },

@@ -76,7 +76,7 @@ impl Engine {
         Self { shared: Arc::new(shared), pools: Mutex::default(), writers: Mutex::default() }
     }
 
-    /// What the nodes of a pool draw.
+    /// Power of the nodes of a pool.
     ///
     /// # Errors
     /// It is not known of their GPU model.
@@ -193,7 +193,7 @@ impl Engine {
             match placed(self.shared.core.store.as_ref(), pool).await {
                 Ok(Some(placed)) if placed.seq > seq => return placed.seq,
                 Ok(_) => {}
-                Err(fault) => tracing::debug!(%pool, %fault, "events wait for the database"),
+                Err(fault) => tracing::debug!(%pool, %fault, "cannot read events: they wait for the database"),
             }
         }
     }

@@ -142,7 +142,7 @@ pub fn outcome(pool: &PoolId, end: &PeriodEnd) -> Outcome {
     }
 }
 
-/// What the audit keeps of an order for a task.
+/// Audit detail of a call for a task.
 pub fn audited(Decided { record, is_shadow }: &Decided) -> String {
     let detail = json!({
         "task": record.id.as_str(),

@@ -39,9 +39,9 @@ pub struct State {
     pub placement: PlacementSettings,
     /// Since when tasks wait.
     pub queued: Queued,
-    /// What the nodes draw, if that is known for their GPU model.
+    /// Power of the nodes, if known for their GPU model.
     power: Option<NodePower>,
-    /// What would have become of tasks, where nothing is enforced. In memory only.
+    /// The pool as it would be, where nothing is enforced. In memory only.
     pub shadow: Option<Pool>,
 }
 
@@ -49,7 +49,7 @@ pub struct State {
 /// there were, come with it.
 ///
 /// # Errors
-/// What is stored is damaged.
+/// The journal is damaged.
 pub fn rebuild(
     journal: &StoredJournal,
     policy: Policy,
@@ -142,7 +142,7 @@ impl State {
         let until = watched_until(store, &self.placed.pool, known, now).await?;
         let downtime = Downtime::between(until, now);
         if downtime.is_some() {
-            tracing::warn!(pool = %self.placed.pool, from = %until, to = %now, "nothing watched the pool: its usage has a gap");
+            tracing::warn!(pool = %self.placed.pool, from = %until, to = %now, "no writer ran for the pool: its usage has a gap");
         }
         Ok(downtime)
     }
@@ -183,7 +183,9 @@ impl State {
         match Pool::restore(&self.pool.snapshot(), placement.policy(), rules) {
             Ok(pool) => self.pool = pool,
             // A pool restores from its own snapshot, unless there is a bug: the old settings then stay.
-            Err(fault) => return tracing::error!(pool = %self.placed.pool, %fault, "the policy was not changed"),
+            Err(fault) => {
+                return tracing::error!(pool = %self.placed.pool, %fault, "the policy is not changed: the pool does not restore from its snapshot");
+            }
         }
         self.shadow = placement.shadow.then(|| self.pool.clone());
         self.placement = placement;
@@ -207,7 +209,7 @@ impl State {
         Measured { from, downtime: self.downtime }
     }
 
-    /// What really happens reaches the shadow, too: limits, nodes, time, and tasks from before it that save and end.
+    /// Real events reach the shadow: limits, nodes, time, and tasks from before it that save and end.
     pub fn follow(&mut self, now: UnixSeconds, command: &Command) {
         let Some(shadow) = &mut self.shadow else { return };
         // It may know less than the pool: what does not fit it does not matter.
@@ -218,7 +220,7 @@ impl State {
         }
     }
 
-    /// The limits in force.
+    /// The present limits.
     #[must_use]
     pub fn limits(&self) -> &[Limit] {
         self.pool.limits()

@@ -1,4 +1,4 @@
-//! What a turn adds to the counters, told once it is durable.
+//! Counts of a turn, added to the metrics once it is durable.
 
 use crate::metrics;
 use placement::pool::{Cut, CutReason, Fact, NodeLoss, Pool, Report};
@@ -14,7 +14,7 @@ pub fn queued(pool: &Pool) -> Queued {
     pool.waiting().map(|one| (one.request.gang.task.clone(), one.queued)).collect()
 }
 
-/// What happened in a turn.
+/// Counts of a turn.
 #[derive(Debug, Default)]
 pub struct Tally {
     submitted: u64,
@@ -42,7 +42,7 @@ impl Tally {
                 }
                 Fact::Started { task, .. } => {
                     let since = queued.remove(task).unwrap_or(now);
-                    // One that has gone again within the same turn is told by what it was cut for.
+                    // A node that is gone again within the turn is counted by the cause of the cut.
                     if let Some((request, _)) = pool.running(task) {
                         self.started.push((request.gang.class, now.since_s(since).max(0)));
                     }
@@ -65,7 +65,7 @@ impl Tally {
     }
 
     /// Adds it to the counters.
-    pub fn tell(&self, pool: &PoolId) {
+    pub fn record(&self, pool: &PoolId) {
         metrics::decided(pool, "submitted", self.submitted);
         metrics::decided(pool, "started", self.started.len() as u64);
         for (cause, count) in [("hp", self.evicted), ("node_failure", self.node_failed), ("drain", self.node_drained)] {

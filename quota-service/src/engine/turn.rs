@@ -115,8 +115,8 @@ impl<'a> Draft<'a> {
             }
         }
         for cut in &report.consequences.cuts {
-            let told = record::cut(cut, now, deadline(report, cut).unwrap_or(now));
-            self.note(pool, &cut.task, Some(told), Vec::new());
+            let cut_body = record::cut(cut, now, deadline(report, cut).unwrap_or(now));
+            self.note(pool, &cut.task, Some(cut_body), Vec::new());
         }
     }
 
@@ -157,7 +157,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What an elastic task has to let go, or may start.
+    /// Event of an elastic task: pods that it has to release, or may start.
     fn resized(&self, pool: &Pool, resize: &Resize) -> EventBody {
         let Resize { task, pod, pods, came, went, why, from } = resize;
         let (kind, places) = if went.is_empty() { ("grown", came) } else { ("shrunk", went) };

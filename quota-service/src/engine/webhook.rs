@@ -1,4 +1,4 @@
-//! Events told to a URL, each signed, each at least once.
+//! Events sent to a URL, each signed, each at least once.
 
 use super::events::{Cursor, events_after};
 use super::placed;
@@ -64,7 +64,7 @@ impl Webhook {
         Ok(Self { tls: Some(prometheus::client_tls(ca_file)?), ..self })
     }
 
-    /// What the header says of a body.
+    /// Signature header of a body.
     #[must_use]
     pub fn signature(&self, body: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC takes keys of any length");
@@ -122,7 +122,7 @@ impl Webhook {
             };
             span.record("why", &why);
             if standing.begins("") {
-                tracing::warn!(event = %event.id, %why, "the webhook does not take the event: it is tried until it does");
+                tracing::warn!(event = %event.id, %why, "the webhook refuses the event: the service tries again until it is taken");
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
@@ -130,7 +130,7 @@ impl Webhook {
     }
 }
 
-/// What is said of a TLS connection that failed.
+/// Reason of a failed TLS connection.
 fn untrusted(fault: &std::io::Error) -> String {
     if fault.kind() == std::io::ErrorKind::InvalidData && fault.to_string().contains("certificate") {
         return format!(
@@ -147,12 +147,12 @@ pub async fn run(store: Arc<dyn Store>, webhook: Webhook, pool: PoolId, mut writ
         match catch_up(store.as_ref(), &webhook, &pool).await {
             Ok(()) => {
                 if let Some(over) = standing.is_over("") {
-                    tracing::info!(%pool, lasted_s = over.lasted_s, times = over.times, "events are told again");
+                    tracing::info!(%pool, lasted_s = over.lasted_s, times = over.times, "the webhook reads events again");
                 }
             }
             Err(fault) => {
                 if standing.begins("") {
-                    tracing::warn!(%pool, %fault, "events wait for the database");
+                    tracing::warn!(%pool, %fault, "cannot read events for the webhook: they wait for the database");
                 }
                 tokio::time::sleep(PAUSE.0).await;
             }
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Answers whatever comes over TLS with 204, as a server of this name.
+    /// Answers every request over TLS with 204, as a server of this name.
     async fn server(name: &str) -> (u16, String) {
         let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());

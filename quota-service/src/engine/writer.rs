@@ -176,7 +176,7 @@ impl Writer {
             store.append_turn(&state.placed, state.seq, &turn, now).await?;
             state.seq = turn.entries.last().map_or(state.seq, |entry| entry.seq);
             state.facts = state.facts.saturating_add(facts);
-            tally.tell(&self.pool);
+            tally.record(&self.pool);
             for outcome in &turn.outcomes {
                 metrics::outcome(outcome);
             }
@@ -199,8 +199,8 @@ impl Writer {
 enum TurnFault {
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A bug: the decision broke off.
-    #[error("the decision broke off: {0}")]
+    /// A bug: the decision panicked.
+    #[error("the decision has panicked: {0}")]
     Panicked(String),
 }
 

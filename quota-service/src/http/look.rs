@@ -9,7 +9,7 @@ use crate::plan::{self, Changes};
 use crate::promises::{self, Present};
 use crate::quotas::Quotas;
 use crate::refresh::Renewals;
-use crate::refresh::heat::{Peaks, peaks_of};
+use crate::refresh::utilization::{Peaks, peaks_of};
 use crate::settings;
 use axum::Json;
 use axum::extract::{Path, State};

@@ -1,12 +1,12 @@
-//! What each metric says, in Prometheus' words: units in names, counters end in `_total`, every one has a help text.
+//! Help texts of the metrics. Names have units, counters end in `_total`.
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
 const GAUGES: [(&str, &str); 50] = [
     ("headroom_build_info", "1, with the version of the program"),
-    ("headroom_database_up", "1 where the database has answered at the last beat, else 0"),
-    ("headroom_database_takes_writes", "1 where the last proof of a write succeeded, else 0"),
-    ("headroom_leads", "1 where this service writes for the cluster, 0 where another one does"),
+    ("headroom_database_up", "1 if the database answered at the last beat, else 0"),
+    ("headroom_database_takes_writes", "1 if the last test write succeeded, else 0"),
+    ("headroom_leads", "1 if this service is the leader of the cluster, 0 if another service is"),
     (
         "headroom_quota_gpus",
         "Q_H: GPUs that spot tasks with a guarantee of at least so many hours may hold, as answered now",
@@ -21,18 +21,18 @@ const GAUGES: [(&str, &str); 50] = [
         "headroom_hp_demand_gpus",
         "HP GPUs, running and waiting: now where tasks are placed here, else in the newest measured hour",
     ),
-    ("headroom_guarantee_rate", "p: probability that a promise is to hold with"),
+    ("headroom_guarantee_rate", "p: probability with which a promise is to be kept"),
     ("headroom_eta", "Safety coefficient"),
-    ("headroom_quota_computed_timestamp_seconds", "When the quota was computed"),
+    ("headroom_quota_computed_timestamp_seconds", "Time of the computation of the quota"),
     ("headroom_quota_age_seconds", "Age of the quota"),
     ("headroom_quota_stage", "0 fresh, 1 stale, 2 conservative"),
-    ("headroom_pool_without_new_quota", "1 where the last renewal gave the pool no quota, else 0"),
+    ("headroom_pool_without_new_quota", "1 if the last renewal gave the pool no quota, else 0"),
     ("headroom_usage_newest_timestamp_seconds", "End of the newest measured hour of usage"),
     ("headroom_run_age_seconds", "Age of the newest hour that the serving run has learned from"),
     ("headroom_forecast_mean_gpus", "Mean of the pool's HP demand so many hours ahead"),
-    ("headroom_forecast_stddev_gpus", "Standard deviation of it"),
+    ("headroom_forecast_stddev_gpus", "Standard deviation of the pool's HP demand so many hours ahead"),
     ("headroom_forecast_mae_gpus", "Mean absolute error of the median over the last seven days"),
-    ("headroom_forecast_last_value_mae_gpus", "That of the last value on the same hours"),
+    ("headroom_forecast_last_value_mae_gpus", "Mean absolute error of the last value as a forecast, on the same hours"),
     (
         "headroom_forecast_coverage_ratio",
         "Share of hours at or below the quantile of this level over the last seven days",
@@ -42,15 +42,15 @@ const GAUGES: [(&str, &str); 50] = [
         "Share of issue hours at which the bound at the guarantee rate held, over the last seven days",
     ),
     ("headroom_forecasts_scored", "Forecasts of an hour that were scored over the last seven days"),
-    ("headroom_forecasts_unmeasured", "Those that had no measurement"),
-    ("headroom_forecast_drifts", "1 where coverage has left its band, else 0"),
-    ("headroom_guarantees_kept_24h", "Promises that ended kept in the last 24 hours"),
-    ("headroom_guarantees_broken_24h", "Promises that ended broken in the last 24 hours"),
+    ("headroom_forecasts_unmeasured", "Forecasts without a measurement over the last seven days"),
+    ("headroom_forecast_drifts", "1 if coverage has left its band, else 0"),
+    ("headroom_guarantees_kept_24h", "Promises kept, ended in the last 24 hours"),
+    ("headroom_guarantees_broken_24h", "Promises broken, ended in the last 24 hours"),
     (
         "headroom_kept_rate",
         "K_H: share of promised GPUs that HP left where they were for so many hours, of promises that ended within the window",
     ),
-    ("headroom_kept_rate_periods", "Promises that the kept rate rests on"),
+    ("headroom_kept_rate_periods", "Number of promises in the kept rate"),
     (
         "headroom_promise_e_value",
         "Evidence of 28 days that the promise fails; 20 or more by chance in at most one of twenty months",
@@ -68,44 +68,47 @@ const GAUGES: [(&str, &str); 50] = [
         "Bounds that were served in the last seven days, every quarter of an hour, and are judged",
     ),
     ("headroom_bound_lambda", "Factor that moves the bound to what keeps the promise: 1 is the bound of the peak"),
-    ("headroom_override_gpus", "GPUs of the overrides whose time is now"),
+    ("headroom_override_gpus", "GPUs of the valid overrides"),
     ("headroom_tasks", "Tasks that wait or run"),
-    ("headroom_fragmentation_gpus", "GPUs that are free and of no use to what is usually asked for"),
-    ("headroom_power_watts", "What the nodes draw, by a table of GPU models"),
+    ("headroom_fragmentation_gpus", "Free GPUs that usual requests cannot use"),
+    ("headroom_power_watts", "Power of the nodes, by a table of GPU models"),
     ("headroom_retrain_running", "1 while a training runs, else 0"),
-    ("headroom_retrain_last_exit_code", "Exit code of the last training; -1 where it had none"),
-    ("headroom_retrain_last_success_timestamp_seconds", "When a training that the service has started ended well"),
-    ("headroom_prometheus_last_success_timestamp_seconds", "When usage was last taken in from Prometheus"),
+    ("headroom_retrain_last_exit_code", "Exit code of the last training; -1 without one"),
+    (
+        "headroom_retrain_last_success_timestamp_seconds",
+        "Time of the last successful training that the service started",
+    ),
+    ("headroom_prometheus_last_success_timestamp_seconds", "Time of the last usage read from Prometheus"),
     ("headroom_eta_least", "The lowest eta that the settings allow"),
     ("headroom_eta_most", "The highest eta that the settings allow"),
     ("headroom_organizations", "Organizations that are forecast"),
-    ("headroom_cold_organizations", "Those of them that are new to the model"),
+    ("headroom_cold_organizations", "Forecast organizations that are new to the model"),
 ];
 
 const COUNTERS: [(&str, &str); 13] = [
-    ("headroom_outcomes_total", "Guarantee periods that ended and were recorded by this service, by how"),
+    ("headroom_outcomes_total", "Guarantee periods that ended and were recorded by this service, by outcome"),
     ("headroom_evictions_total", "Runs of spot tasks that were cut, by cause: hp, node_failure, drain"),
     ("headroom_decisions_total", "Tasks that were submitted, and tasks that were started"),
-    ("headroom_preemption_cycles_total", "Tasks that were sent to rest because they kept being evicted"),
+    ("headroom_preemption_cycles_total", "Tasks sent to rest after repeated evictions"),
     ("headroom_eta_moves_total", "Moves of eta, up and down"),
     ("headroom_http_answers_total", "Answers by route and status"),
     ("headroom_refresh_failures_total", "Renewals that failed for a cluster, or for all"),
     ("headroom_issues_scored_total", "Issue times whose forecasts were scored"),
-    ("headroom_ledger_failures_total", "Ledgers of forecasts that could not be kept"),
-    ("headroom_audit_failures_total", "Writes that were refused because they could not be written down"),
+    ("headroom_ledger_failures_total", "Failed writes or reads of the ledger of forecasts"),
+    ("headroom_audit_failures_total", "Writes refused because their audit entry failed"),
     ("headroom_retrain_attempts_total", "Trainings by outcome: promoted, kept, failed"),
     ("headroom_prometheus_queries_total", "Queries to Prometheus by outcome"),
-    ("headroom_prometheus_gaps_total", "Measured times that Prometheus had no whole answer for, in hours"),
+    ("headroom_prometheus_gaps_total", "Hours without a complete answer of Prometheus"),
 ];
 
 const HISTOGRAMS: [(&str, &str); 4] = [
-    ("headroom_refresh_seconds", "A renewal of all quotas"),
-    ("headroom_turn_seconds", "A turn of a pool's writer: what waits is decided and written"),
-    ("headroom_task_wait_seconds", "How long tasks had waited when they started"),
-    ("headroom_http_request_seconds", "Requests by route; quotas, streams and long polls apart"),
+    ("headroom_refresh_seconds", "Duration of a renewal of all quotas"),
+    ("headroom_turn_seconds", "Duration of a turn of a pool's writer"),
+    ("headroom_task_wait_seconds", "Wait of tasks until their start"),
+    ("headroom_http_request_seconds", "Duration of requests by route; quotas, streams and long polls apart"),
 ];
 
-/// Tells the recorder.
+/// Registers the help texts.
 pub fn describe() {
     for (name, help) in GAUGES {
         describe_gauge!(name, help);

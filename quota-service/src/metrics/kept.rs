@@ -9,7 +9,7 @@ use metrics::gauge;
 use placement::kept::KeptRate;
 use vocab::{HorizonHours, PoolId};
 
-/// Spans of time whose kept rate is told.
+/// Windows of the kept rate.
 const WINDOWS: [&str; 4] = ["7d", "28d", "worst_24h", "worst_7d"];
 /// Of each number of hours, known to the one that computes alone.
 const OF_HOURS: [&str; 5] = [

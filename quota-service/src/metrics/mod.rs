@@ -1,4 +1,4 @@
-//! What Prometheus may scrape. Names carry units; labels are pools, hours, routes and statuses, nothing that grows with
+//! Metrics for Prometheus. Names carry units; labels are pools, hours, routes and statuses, nothing that grows with
 //! the clients.
 
 mod help;
@@ -27,7 +27,7 @@ pub fn install() -> PrometheusHandle {
         builder().map_or_else(|_| PrometheusBuilder::new().build_recorder(), PrometheusBuilder::build_recorder);
     let handle = recorder.handle();
     if metrics::set_global_recorder(recorder).is_err() {
-        tracing::warn!("metrics are recorded elsewhere already");
+        tracing::warn!("another recorder of metrics is installed already");
     }
     help::describe();
     gauge!("headroom_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);

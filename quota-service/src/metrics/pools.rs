@@ -11,7 +11,7 @@ use placement::staleness::stage;
 use std::collections::BTreeSet;
 use vocab::{OutcomeKind, OverrideKind, PoolId, UnixSeconds};
 
-/// What is answered of pools at `now`.
+/// Answers of pools at `now`.
 pub fn describe<'a>(pools: impl Iterator<Item = &'a PublishedPool>, now: UnixSeconds) {
     for pool in pools {
         let id = &pool.id;
@@ -52,7 +52,7 @@ fn describe_hours(id: &PoolId, answer: &Answer, now: UnixSeconds) {
     gauge!("headroom_inventory_gpus", &labels).set(answer.fresh.inventory_gpus);
 }
 
-/// What the quotas of a pool were made of.
+/// Inputs of the quotas of a pool.
 fn describe_inputs(made_of: &PoolQuota, now: UnixSeconds) {
     let id = &made_of.id;
     let demand = made_of.hp_demand.unwrap_or(made_of.supply.latest_demand);

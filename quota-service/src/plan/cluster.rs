@@ -24,7 +24,7 @@ pub struct Run {
     pub trained: Arc<Trained>,
 }
 
-/// What is known of a pool.
+/// Inputs of a pool.
 #[derive(Debug, Clone)]
 pub struct PoolInputs {
     pub id: PoolId,
@@ -38,22 +38,22 @@ pub struct PoolInputs {
     pub newest_outcome: Option<UnixSeconds>,
     /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here.
     pub hp_demand: Option<MilliGpus>,
-    /// What was learned before; none under a virtual clock, where nothing may be learned.
+    /// Learned state; none under a virtual clock, where nothing may be learned.
     pub learned: Option<Learned>,
     /// That end after this moment, by number.
     pub overrides: Vec<OverrideRecord>,
 }
 
-/// What is known of a cluster.
+/// Inputs of a cluster.
 pub struct ClusterInputs {
     /// Hours before the present one.
     pub panel: Arc<Panel>,
     pub run: Run,
-    /// What the recent past taught about the run's forecasts; `None` for what its training did.
+    /// Calibrator of the recent scores of the run; `None`: that of its training.
     pub calibrator: Option<Arc<Calibrator>>,
     pub pools: Vec<PoolInputs>,
     pub now: UnixSeconds,
-    /// Whether eta stays where it is, whatever it should do: under a virtual clock nothing may be learned for real.
+    /// Whether eta stays as it is: under a virtual clock nothing may be learned.
     pub eta_frozen: bool,
 }
 
@@ -64,7 +64,7 @@ pub enum NoQuota {
     NoRun,
     #[error("the newest usage ends at {newest_end}, more than two hours ago: report the hours since, zeros included")]
     OldUsage { newest_end: UnixSeconds },
-    #[error("no hour of its organizations' usage was measured: ingest or report it")]
+    #[error("no hour of usage is measured: ingest it or report it")]
     NoUsage,
     #[error(transparent)]
     Unknown(#[from] Unknown),
@@ -97,7 +97,7 @@ pub struct PoolQuota {
     pub aggregation: Aggregation,
     /// As they are issued, in the order of their series.
     pub forecasts: Vec<DemandForecast>,
-    /// What was done to each, where anything was.
+    /// Corrections of each.
     pub corrected: Corrected,
     pub bounds: Vec<PoolBound>,
     /// How the bounds were mixed with what demand does from moment to moment.
@@ -150,7 +150,7 @@ impl Corrected {
     }
 }
 
-/// What was computed for a pool.
+/// Result for a pool.
 pub struct PoolPlan {
     pub id: PoolId,
     pub outcome: Result<PoolQuota, NoQuota>,
@@ -159,16 +159,16 @@ pub struct PoolPlan {
     pub learned: Option<Learned>,
 }
 
-/// What was computed for a cluster.
+/// Result for a cluster.
 pub struct ClusterPlan {
     /// In the order of the pools.
     pub pools: Vec<PoolPlan>,
-    /// What was said of every series; `None` where nothing could be.
-    pub said: Option<Said>,
+    /// Forecasts of every series; `None` without any.
+    pub predictions: Option<Predictions>,
 }
 
 /// The forecasts of a cluster, in the order of its panel.
-pub struct Said {
+pub struct Predictions {
     pub issue: HourStart,
     /// As the model gave them.
     pub raw: Arc<Vec<DemandForecast>>,
@@ -181,13 +181,13 @@ pub struct Said {
 pub fn plan(inputs: &ClusterInputs) -> ClusterPlan {
     let forecasts = Forecasts::of(inputs);
     let pools = inputs.pools.iter().map(|pool| plan_pool(inputs, pool, &forecasts)).collect();
-    let said = if let Forecasts::Ready { said, .. } = forecasts { Some(said) } else { None };
-    ClusterPlan { pools, said }
+    let predictions = if let Forecasts::Ready { predictions, .. } = forecasts { Some(predictions) } else { None };
+    ClusterPlan { pools, predictions }
 }
 
 /// The forecasts of a cluster, or why there are none.
 enum Forecasts {
-    Ready { said: Said, hours_late: u8 },
+    Ready { predictions: Predictions, hours_late: u8 },
     NoUsage,
     OldUsage { newest_end: UnixSeconds },
     Rejected(Arc<PredictError>),
@@ -205,8 +205,8 @@ impl Forecasts {
         match forecast(inputs.run.trained.as_ref(), &inputs.panel, issue) {
             Ok(raw) => {
                 let issued = inputs.calibrator().apply(&raw);
-                let said = Said { issue, raw: Arc::new(raw), issued };
-                Self::Ready { said, hours_late }
+                let predictions = Predictions { issue, raw: Arc::new(raw), issued };
+                Self::Ready { predictions, hours_late }
             }
             Err(fault) => Self::Rejected(Arc::new(fault)),
         }
@@ -219,7 +219,7 @@ impl ClusterInputs {
     }
 }
 
-impl Said {
+impl Predictions {
     /// Forecasts come in the order of the panel.
     fn of_pool(&self, inputs: &ClusterInputs, pool: &PoolId) -> Corrected {
         Corrected {
@@ -237,7 +237,7 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
         Forecasts::NoUsage => failed(NoQuota::NoUsage),
         Forecasts::OldUsage { newest_end } => failed(NoQuota::OldUsage { newest_end: *newest_end }),
         Forecasts::Rejected(fault) => failed(NoQuota::Model(fault.clone())),
-        Forecasts::Ready { said, hours_late } => {
+        Forecasts::Ready { predictions, hours_late } => {
             // Other pools of the cluster may be ahead: one that fell silent must not look fresh beside them.
             match inputs.panel.newest_measured_of(&pool.id) {
                 None => return failed(NoQuota::NoUsage),
@@ -246,15 +246,20 @@ fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -
                 }
                 Some(_) => {}
             }
-            quota(inputs, pool, said, *hours_late).unwrap_or_else(failed)
+            quota(inputs, pool, predictions, *hours_late).unwrap_or_else(failed)
         }
     }
 }
 
-fn quota(inputs: &ClusterInputs, pool: &PoolInputs, said: &Said, hours_late: u8) -> Result<PoolPlan, NoQuota> {
-    let (issue, now, id) = (said.issue, inputs.now, pool.id.clone());
-    let corrected = said.of_pool(inputs, &id);
-    let forecasts = said.issued[corrected.places.clone()].to_vec();
+fn quota(
+    inputs: &ClusterInputs,
+    pool: &PoolInputs,
+    predictions: &Predictions,
+    hours_late: u8,
+) -> Result<PoolPlan, NoQuota> {
+    let (issue, now, id) = (predictions.issue, inputs.now, pool.id.clone());
+    let corrected = predictions.of_pool(inputs, &id);
+    let forecasts = predictions.issued[corrected.places.clone()].to_vec();
     let settings = &pool.settings.pool;
     settings.check(Some(inputs.run.trained.horizon()))?;
     let known = Known { latest_demand: latest_demand(&inputs.panel, &id, issue), ..pool.known.clone() };
@@ -324,7 +329,7 @@ fn eta_moved(pool: &PoolInputs, decided: &Decided) -> Option<EtaMoved> {
 pub(super) struct BoundsOf<'a> {
     pub forecasts: &'a [DemandForecast],
     pub corrected: &'a Corrected,
-    /// The aggregation that somebody has set.
+    /// The aggregation of the settings.
     pub set: Option<Aggregation>,
     pub more_steps: u8,
 }

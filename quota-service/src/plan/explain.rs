@@ -64,7 +64,7 @@ pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswe
     }
 }
 
-/// What spot tasks hold by the last report, and what may still be admitted beside it.
+/// GPUs that spot tasks hold by the last report, and GPUs that may still be admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     /// S_a(H).
@@ -98,13 +98,13 @@ pub fn at_stage(fresh: &QuotaAnswer, stage: Stage, held: Held, problem: Option<&
 #[must_use]
 pub fn lowered_reason(state: &PoolState, spot: MilliGpus) -> ReasonBody {
     let detail = format!(
-        "lowered to idle {} + spot {} GPUs, as reported at {}; the next renewal computes it anew",
+        "lowered to idle {} + spot {} GPUs, as reported at {}; the next renewal computes it again",
         state.idle, spot, state.as_of
     );
     ReasonBody { code: "lowered_by_report".to_owned(), detail }
 }
 
-/// An amount of an answer. Whoever wrote the number read it from an amount.
+/// An amount of an answer: its number was written from an amount.
 #[must_use]
 pub fn amount(gpus: f64) -> MilliGpus {
     MilliGpus::nearest(gpus).unwrap_or(MilliGpus::ZERO)
@@ -201,13 +201,13 @@ fn live_sentence(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> String {
 
 fn conformal_sentence(bound: &PoolBound) -> String {
     let (known, multiplier) = (bound.conformal.as_ref(), bound.multiplier.unwrap_or(0.0));
-    let said = known.map(|known| {
+    let text = known.map(|known| {
         format!(
             "{:.3} + {multiplier:.4} × {:.3}, where {} measured peaks of the last week say by how much to move",
             known.centre.centre_gpus, known.deviation_gpus, known.residuals
         )
     });
-    said.unwrap_or_default()
+    text.unwrap_or_default()
 }
 
 fn calendar_explanation(pool: &PoolQuota) -> CalendarExplanation {
@@ -265,7 +265,7 @@ fn live_explanation(pool: &PoolQuota, bound: &PoolBound, place: usize) -> Option
     })
 }
 
-/// What was done to the forecasts of a pool. Asked for when it is explained: nothing else needs it.
+/// Corrections of the forecasts of a pool, for its explanation only.
 #[must_use]
 pub fn calibration(pool: &PoolQuota) -> CalibrationExplanation {
     let calibrator = pool.corrected.calibrator();

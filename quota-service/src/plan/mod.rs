@@ -7,7 +7,7 @@ mod overrides;
 mod what_if;
 
 pub use cluster::{
-    ClusterInputs, ClusterPlan, Corrected, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, Said, plan,
+    ClusterInputs, ClusterPlan, Corrected, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Predictions, Run, plan,
 };
 pub use explain::{
     Held, amount, answer, at_stage, calibration, explanation, forecast_answer, lowered_reason, pool_forecast,

@@ -1,4 +1,4 @@
-//! What people asked for, in the words of a quota.
+//! Overrides in the reasons of a quota.
 
 use super::cluster::PoolQuota;
 use placement::{Quota, Reason};
@@ -17,7 +17,7 @@ pub fn has_its_time(one: &OverrideRecord, now: UnixSeconds) -> bool {
     one.withdrawn.is_none() && one.asked.what.from <= now && now < one.asked.what.to
 }
 
-/// What overrides did to the bound of a quota.
+/// Effect of overrides on the bound of a quota.
 pub fn asked_for(pool: &PoolQuota, quota: &Quota) -> Vec<Reason> {
     let one = pool.demand.iter().find(|one| one.bound.hours == quota.hours);
     let reserved = one.filter(|one| !one.reserved.is_zero()).map(|one| Reason::Reserved { gpus: one.reserved });
@@ -62,15 +62,15 @@ pub fn override_body(one: &OverrideRecord, now: UnixSeconds) -> OverrideBody {
 /// How far overrides moved the bound, and whose they are.
 pub fn sentence(pool: &PoolQuota, quota: &Quota) -> String {
     let Some(one) = pool.demand.iter().find(|one| one.bound.hours == quota.hours) else { return String::new() };
-    let said = followed(pool, quota).into_iter().map(|one| {
+    let texts = followed(pool, quota).into_iter().map(|one| {
         let word = if one.kind == "reserve" { '+' } else { '−' };
         format!("override {}: {word}{:.3} ({}, {})", one.id, one.gpus, one.by, one.reason)
     });
-    let said: Vec<_> = said.collect();
+    let texts: Vec<_> = texts.collect();
     let least = if one.released.is_zero() { "" } else { "; no less than HP holds now" };
-    if said.is_empty() {
-        said.concat()
+    if texts.is_empty() {
+        texts.concat()
     } else {
-        format!("; {} before overrides; {}{least}", one.before, said.join("; "))
+        format!("; {} before overrides; {}{least}", one.before, texts.join("; "))
     }
 }

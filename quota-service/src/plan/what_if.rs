@@ -10,7 +10,7 @@ use placement::{Bound, Eta, Quota, Supply};
 use vocab::{GuaranteeRate, HorizonHours, MilliGpus};
 use wire::{WhatIfAnswer, WhatIfSide};
 
-/// What would be other than it is.
+/// Assumed changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Changes {
     pub capacity: Change,
@@ -82,7 +82,7 @@ fn side(quota: &Quota, rate: GuaranteeRate) -> WhatIfSide {
     }
 }
 
-/// What differs, a sentence each, in the order of the computation.
+/// Differences, a sentence each, in the order of the computation.
 fn changed(pool: &PoolQuota, now: &Quota, then: &Quota, rate: GuaranteeRate) -> Vec<String> {
     let Supply { capacity, idle, .. } = &pool.supply;
     let hours = now.hours;

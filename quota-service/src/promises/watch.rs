@@ -1,4 +1,4 @@
-//! Looks every quarter of an hour at how promises were kept, for the metrics: a month of outcomes is too much to read at each
+//! Reads kept and broken promises every quarter of an hour, for the metrics: a month of outcomes is too much to read at each
 //! scrape, and no renewal waits for it.
 
 use super::kept::{KNOWN_DAYS, KeptByPool, Lately, MOST_PERIODS};
@@ -15,42 +15,42 @@ use vocab::{PoolId, UnixSeconds};
 const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 /// So long what was found stands.
 const EVERY: Duration = Duration::from_mins(15);
-/// How often it is asked whether a pool is due: a new one is looked at soon.
+/// Interval of the checks for due pools: a new pool is read soon.
 const BEAT: Duration = Duration::from_secs(10);
 
 /// Never returns.
 pub async fn run(quotas: Arc<Quotas>) {
-    let mut looked = BTreeMap::new();
+    let mut read_at = BTreeMap::new();
     let mut beats = interval(BEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         beats.tick().await;
-        look(&quotas, &mut looked).await;
+        look(&quotas, &mut read_at).await;
     }
 }
 
-/// Looks at the pools that are due, one after the other. `looked` is when each was looked at last; one that could not be read waits
-/// for its next turn.
-pub async fn look(quotas: &Quotas, looked: &mut BTreeMap<PoolId, Instant>) {
+/// Reads the pools that are due, one after the other. `read_at` is the last time of each; a pool that cannot be read waits for
+/// its next turn.
+pub async fn look(quotas: &Quotas, read_at: &mut BTreeMap<PoolId, Instant>) {
     let pools: Vec<PoolId> = quotas.published.load().pools().map(|pool| pool.id.clone()).collect();
     let led: Vec<PoolId> = pools.into_iter().filter(|pool| quotas.core.leases.led(&pool.cluster).is_some()).collect();
-    looked.retain(|pool, _| led.contains(pool));
+    read_at.retain(|pool, _| led.contains(pool));
     if quotas.kept.load().keys().any(|pool| !led.contains(pool)) {
         change(quotas, |kept| kept.retain(|pool, _| led.contains(pool)));
     }
     for pool in led {
-        if looked.get(&pool).is_some_and(|at| at.elapsed() < EVERY) {
+        if read_at.get(&pool).is_some_and(|at| at.elapsed() < EVERY) {
             continue;
         }
-        looked.insert(pool.clone(), Instant::now());
+        read_at.insert(pool.clone(), Instant::now());
         match lately(&quotas.core, &pool, quotas.core.clock.now()).await {
             Ok(found) => change(quotas, |kept| drop(kept.insert(pool, Arc::new(found)))),
-            Err(fault) => tracing::debug!(%pool, %fault, "how promises were kept is not known at this moment"),
+            Err(fault) => tracing::debug!(%pool, %fault, "cannot read the promises of the pool"),
         }
     }
 }
 
-/// Nobody else changes it.
+/// This loop is the only writer.
 fn change(quotas: &Quotas, by: impl FnOnce(&mut KeptByPool)) {
     let mut kept = KeptByPool::clone(&quotas.kept.load());
     by(&mut kept);

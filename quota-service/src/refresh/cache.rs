@@ -1,4 +1,4 @@
-//! What need not be read again: panels of unchanged usage, models of unchanged runs.
+//! Cache of panels of unchanged usage and models of unchanged runs.
 
 use super::pace::Haste;
 use crate::core::Core;
@@ -22,7 +22,7 @@ pub struct Cached {
     pub run: Option<Run>,
     /// A promoted run whose model cannot be loaded: the one before goes on serving.
     pub refused: Option<(RunId, String)>,
-    /// What was last logged about years that the calendar does not know: it is said once.
+    /// Last logged warning about years that the calendar does not cover.
     pub calendar_warning: Option<String>,
 }
 
@@ -94,12 +94,12 @@ impl Cached {
         };
         match loaded {
             Ok(trained) => {
-                tracing::info!(cluster = %cluster, run = %promoted.id, model = %trained.spec.kind, "a run serves");
+                tracing::info!(cluster = %cluster, run = %promoted.id, model = %trained.spec.kind, "the promoted run serves");
                 self.run = Some(Run { id: promoted.id, trained: Arc::new(trained) });
                 self.refused = None;
             }
             Err(why) => {
-                tracing::error!(cluster = %cluster, run = %promoted.id, why, "a promoted run was refused");
+                tracing::error!(cluster = %cluster, run = %promoted.id, why, "the model of the promoted run cannot be loaded: the run before serves");
                 self.refused = Some((promoted.id, why));
             }
         }

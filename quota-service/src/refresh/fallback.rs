@@ -1,4 +1,4 @@
-//! The last quotas in a file: what is answered where the service starts and its database does not.
+//! The last quotas in a file: answers of a service that starts without its database.
 
 use crate::access::{Access, KeptToken, Tokens};
 use crate::plan::{self, Held};
@@ -18,11 +18,11 @@ use wire::QuotaAnswer;
 /// Between two writes: quotas that come at once are written once.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What the file holds.
+/// Content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
-    /// Whether a token is needed, and the digests of those that were in force.
+    /// Whether a token is needed, and the digests of the valid ones.
     closed: bool,
     tokens: Vec<KeptToken>,
     quotas: Vec<KeptQuota>,
@@ -37,7 +37,7 @@ struct KeptQuota {
     answer: QuotaAnswer,
 }
 
-/// Keeps what is answered in a file, as long as the service runs.
+/// Writes the answers to a file at each publication.
 pub async fn keep(quotas: Arc<Quotas>, access: Arc<Access>, file: PathBuf) {
     let faults = Standing::new();
     let mut publications = quotas.publications.subscribe();
@@ -49,12 +49,12 @@ pub async fn keep(quotas: Arc<Quotas>, access: Arc<Access>, file: PathBuf) {
         let written = tokio::task::spawn_blocking(move || write(&path, &kept)).await;
         match written {
             Ok(Err(fault)) if faults.begins("") => {
-                tracing::warn!(file = %file.display(), %fault, "the last quotas are not kept in the file: told again once they are");
+                tracing::warn!(file = %file.display(), %fault, "the last quotas are not written to the file: the log reports the recovery");
             }
             Ok(Ok(())) => {
                 if let Some(over) = faults.is_over("") {
                     let (lasted_s, times) = (over.lasted_s, over.times);
-                    tracing::info!(file = %file.display(), lasted_s, times, "the last quotas are kept in the file again");
+                    tracing::info!(file = %file.display(), lasted_s, times, "the last quotas are written to the file again");
                 }
             }
             _ => {}
@@ -72,7 +72,7 @@ fn kept_quotas(pool: &PublishedPool) -> Vec<KeptQuota> {
     pool.answers.iter().map(kept).collect()
 }
 
-/// Whole or not at all, also where the machine fails meanwhile; for nobody else to read.
+/// Replaces the file as a whole, also where the machine fails meanwhile. Only its owner may read it.
 fn write(file: &Path, kept: &Kept) -> std::io::Result<()> {
     let beside = file.with_extension("new");
     let mut new = std::fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
@@ -81,8 +81,8 @@ fn write(file: &Path, kept: &Kept) -> std::io::Result<()> {
     std::fs::rename(&beside, file)
 }
 
-/// What the file holds: quotas that are as old as they are, and who may read them. A file that is not there holds nothing, and
-/// lets nobody in whom it does not know.
+/// The quotas of the file, at their age, and the tokens that may read them. A missing file has no quotas and admits no
+/// caller.
 ///
 /// # Errors
 /// It cannot be read, or holds something else.

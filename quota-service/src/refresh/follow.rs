@@ -8,7 +8,7 @@ use vocab::ClusterName;
 /// Publishes what other services have stored, whenever it is new.
 #[derive(Default)]
 pub struct Follower {
-    /// What was last published: the number of the newest quota, and the clusters that this service wrote for.
+    /// The last publication: the number of the newest quota, and the clusters that this service wrote for.
     seen: Option<(Option<i64>, BTreeSet<ClusterName>)>,
 }
 
@@ -32,7 +32,7 @@ impl Follower {
                 quotas.set_complete();
                 self.seen = Some(now);
             }
-            Err(fault) => tracing::debug!(%fault, "the quotas of other services were not read"),
+            Err(fault) => tracing::debug!(%fault, "cannot read the quotas of other services"),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What the history keeps of a quota: its amount always, its answer and explanation where they say something new.
+//! The history of a quota: its amount always, its answer and explanation where they differ from the last.
 
 use std::collections::BTreeMap;
 use store::StoredQuota;
 use vocab::{HorizonHours, PoolId, UnixSeconds};
 use wire::{Explanation, QuotaAnswer};
 
-/// The explanations that were stored last. Begins anew with each lease: the first quota of a pool is explained.
+/// The explanations that were stored last. Empty at each new lease: the first quota of a pool is explained.
 #[derive(Debug, Default)]
 pub struct History {
     last: BTreeMap<(PoolId, HorizonHours), Explained>,
@@ -49,8 +49,8 @@ impl History {
 pub fn news(answer: &QuotaAnswer, explanation: &Explanation) -> String {
     let reasons: Vec<&str> = answer.reasons.iter().map(|reason| reason.code.as_str()).collect();
     let overrides = serde_json::to_string(&explanation.overrides).unwrap_or_default();
-    let said = (&answer.run_id, &answer.aggregation, answer.guarantee_rate, answer.eta, answer.capacity_gpus);
-    format!("{said:?} {reasons:?} {} {} {overrides}", explanation.capacity.source, explanation.supply.estimated)
+    let facts = (&answer.run_id, &answer.aggregation, answer.guarantee_rate, answer.eta, answer.capacity_gpus);
+    format!("{facts:?} {reasons:?} {} {} {overrides}", explanation.capacity.source, explanation.supply.estimated)
 }
 
 #[cfg(test)]

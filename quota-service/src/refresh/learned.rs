@@ -1,4 +1,4 @@
-//! What was learned of pools from moment to moment: from one renewal to the next, and through the database past a restart
+//! State learned of pools from moment to moment: from one renewal to the next, and through the database past a restart
 //! and a change of who writes.
 
 use crate::plan::{ClusterInputs, ClusterPlan, PoolInputs};
@@ -10,7 +10,7 @@ use vocab::{PoolId, UnixSeconds};
 /// How demand moves is written once in so many seconds: it is large, and what is lost of it is measured again.
 const LIVE_SAVED_S: i64 = 900;
 
-/// What is known of pools.
+/// State of the pools.
 #[derive(Default)]
 pub struct Known {
     pools: BTreeMap<PoolId, One>,
@@ -73,7 +73,7 @@ impl One {
     }
 }
 
-/// As it was stored; what can no longer be read is logged, and the pool begins anew.
+/// As it was stored; what can no longer be read is logged, and the pool starts again.
 async fn read(store: &dyn Store, pool: &PoolInputs) -> Result<One, StoreError> {
     let settings = &pool.settings.pool;
     let fresh = || Learned::new(settings.guarantee_rate, &settings.offered_hours);
@@ -83,7 +83,7 @@ async fn read(store: &dyn Store, pool: &PoolInputs) -> Result<One, StoreError> {
         Some(Ok(learned)) => learned,
         Some(Err(fault)) => {
             let pool = &pool.id;
-            tracing::warn!(%pool, %fault, "what was learned of the pool cannot be read: its bounds are those of the peak for a day");
+            tracing::warn!(%pool, %fault, "cannot read the learned state of the pool: for a day its bounds are those of the peak");
             fresh()
         }
         None => fresh(),

@@ -46,7 +46,7 @@ fn limits(renewals: &Renewals, pool: &PublishedPool) -> Option<Order> {
 
 fn note(renewals: &Renewals, pool: &PublishedPool, done: &Result<(), EngineError>) {
     let begins = |fault: &EngineError| {
-        tracing::warn!(pool = %pool.id, %fault, "the limits of the pool are not set: told again once they are");
+        tracing::warn!(pool = %pool.id, %fault, "the limits of the pool are not set: the log reports the recovery");
     };
     renewals.faults.note(&format!("limits of {}", pool.id), done, begins, |Over { lasted_s, times }| {
         tracing::info!(pool = %pool.id, lasted_s, times, "the limits of the pool are set again");

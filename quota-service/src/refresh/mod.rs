@@ -1,9 +1,9 @@
 //! The loop that renews the quotas: read, plan, write, publish.
 
 mod cache;
+mod failures;
 pub mod fallback;
 mod follow;
-pub mod heat;
 mod history;
 mod learned;
 pub mod limits;
@@ -12,7 +12,7 @@ mod read;
 mod renewals;
 mod renewer;
 mod rounds;
-mod told;
+pub mod utilization;
 mod write;
 
 pub use follow::Follower;

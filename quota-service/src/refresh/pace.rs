@@ -10,9 +10,9 @@ use vocab::ClusterName;
 /// How soon a change has to show in the quotas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Haste {
-    /// What people and nodes that are lost change: settings, overrides, corrections, fewer nodes.
+    /// Changes by people, and lost nodes: settings, overrides, corrections, fewer nodes.
     Urgent,
-    /// What programs report all the time. What of it lowers a quota is lowered before (`Service::lower`).
+    /// Regular reports of programs. A report that lowers a quota lowers it at once (`Quotas::lower`).
     Report,
 }
 

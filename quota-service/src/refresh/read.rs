@@ -1,4 +1,4 @@
-//! Reads what a plan needs.
+//! Reads the inputs of a plan.
 
 use super::cache::{Cache, Cached, CachedPanel};
 use crate::core::Core;
@@ -20,7 +20,7 @@ use vocab::{HourStart, MilliGpus, Node, PlacedBy, PoolId, PoolState, SeriesId, U
 /// Beyond the lookback: a gap at its far end is filled from before it.
 const MARGIN_HOURS: usize = vocab::HOURS_PER_WEEK as usize;
 
-/// What is known of a cluster.
+/// Inputs of a cluster.
 pub enum ClusterKnown {
     /// With the pools whose tasks are placed here.
     Ready(ClusterInputs, BTreeMap<PoolId, Placed>),
@@ -137,8 +137,8 @@ pub async fn own_calendar(store: &dyn Store, cluster: &Cluster) -> Result<Option
 fn warn_uncovered(cached: &mut Cached, cluster: &Cluster, calendar: &Calendar, from: HourStart, present: HourStart) {
     let horizon = cached.run.as_ref().map_or(0, |run| i64::from(run.trained.horizon().get()));
     let warning = calendar.uncovered(from, present.plus_hours(horizon)).map(|uncovered| uncovered.to_string());
-    if let Some(said) = warning.as_ref().filter(|_| cached.calendar_warning != warning) {
-        tracing::warn!(cluster = %cluster.name, "{said}");
+    if let Some(text) = warning.as_ref().filter(|_| cached.calendar_warning != warning) {
+        tracing::warn!(cluster = %cluster.name, "{text}");
     }
     cached.calendar_warning = warning;
 }
@@ -183,7 +183,7 @@ async fn pool_inputs(
         None if settings.placed_by == Some(PlacedBy::Headroom) => None,
         None => store.pool_state(&id).await?.map(|received| received.state),
     };
-    // Beside old data a state is nobody's: under a virtual clock one that is not of its time counts as none.
+    // A state does not belong to old data: under a virtual clock one that is not of its time counts as none.
     let of_its_time = |state: &PoolState| now.since_s(state.as_of).abs() <= settings.pool.state_fresh_s;
     let known = Known {
         state: state.filter(|state| !core.clock.is_virtual() || of_its_time(state)),

@@ -1,10 +1,10 @@
 //! One renewal of the quotas: read, plan, write, publish.
 
 use super::cache::Cache;
-use super::heat::Heat;
 use super::history::History;
 use super::pace::Haste;
-use super::{Renewals, learned, limits, read, told, write};
+use super::utilization::Utilization;
+use super::{Renewals, failures, learned, limits, read, write};
 use crate::core::Core;
 use crate::drift::{Ledgers, Renewed};
 use crate::leases::Led;
@@ -31,7 +31,7 @@ pub struct Renewer {
     cache: Cache,
     ledgers: Ledgers,
     learned: learned::Known,
-    heat: Heat,
+    utilization: Utilization,
     history: History,
     /// The epoch in which each cluster was renewed last: what was known before another one is of no use.
     epochs: BTreeMap<ClusterName, u64>,
@@ -49,7 +49,7 @@ impl Renewer {
         self.cache.news(core).await
     }
 
-    /// Renews the quotas of every cluster that this service writes for once. What fails is logged, counted, and said in the
+    /// Renews the quotas of every cluster that this service writes for once. A failure is logged, counted and stated in the
     /// answers, which age.
     pub async fn renew(&mut self, renewals: &Renewals) {
         self.renew_of(renewals, Of::All).await;
@@ -59,9 +59,9 @@ impl Renewer {
         let started = Instant::now();
         let clusters = match renewals.core.store.clusters().await {
             Ok(clusters) => clusters,
-            Err(fault) => return told::all(renewals, &Err(fault)),
+            Err(fault) => return failures::of_all(renewals, &Err(fault)),
         };
-        told::all(renewals, &Ok(()));
+        failures::of_all(renewals, &Ok(()));
         let mut knows_all = true;
         renewals.pace.keep(|cluster| renewals.core.leases.led(cluster).is_some());
         for cluster in clusters {
@@ -79,7 +79,7 @@ impl Renewer {
             if renewed.is_err() {
                 span.record("otel.status_code", "ERROR");
             }
-            told::cluster(renewals, &cluster.name, &renewed);
+            failures::of_cluster(renewals, &cluster.name, &renewed);
         }
         limits::push(renewals).await;
         if knows_all && of == Of::All {
@@ -88,12 +88,12 @@ impl Renewer {
         metrics::refreshed(started.elapsed());
     }
 
-    /// Forgets what was known of a cluster for which another service has written meanwhile.
+    /// Drops the state of a cluster for which another service has written meanwhile.
     fn notice(&mut self, cluster: &ClusterName, led: &Led) {
         if self.epochs.insert(cluster.clone(), led.epoch).is_some_and(|before| before != led.epoch) {
             self.ledgers.forget(cluster);
             self.learned.forget(|pool| pool.cluster == *cluster);
-            self.heat.forget(|pool| pool.cluster == *cluster);
+            self.utilization.forget(|pool| pool.cluster == *cluster);
             self.history.forget(|pool| pool.cluster == *cluster);
         }
     }
@@ -110,21 +110,21 @@ impl Renewer {
                 return Ok(());
             }
         };
-        // 2. Look back at what was said of the hours that are over. Under a virtual clock there is no ledger.
+        // 2. Score the forecasts of past hours. Under a virtual clock there is no ledger.
         if !renewals.core.clock.is_virtual() {
             let run = &inputs.run;
             let caught_up = self.ledgers.catch_up(held, &cluster.name, &inputs.panel, run, now).await;
-            told::ledger(renewals, &cluster.name, "scores", &caught_up);
+            failures::of_ledger(renewals, &cluster.name, "scores", &caught_up);
             inputs.calibrator = self.ledgers.calibrator(&cluster.name, run.id);
             for pool in &mut inputs.pools {
                 pool.learned = Some(self.learned.take(held, pool).await?);
             }
         }
-        // 3. Think, on a thread of its own, so that requests keep moving.
-        let Some((inputs, mut plan)) = think(inputs).instrument(span!("think")).await else {
+        // 3. Plan, on a thread of its own, so that requests keep moving.
+        let Some((inputs, mut plan)) = planned(inputs).instrument(span!("think")).await else {
             metrics::refresh_failed();
-            let problem = "the last renewal broke off: see the log of the service";
-            told::keep(renewals, |pool| pool.id.cluster == cluster.name, problem);
+            let problem = "the last renewal has failed, which is a bug: see the log of the service";
+            failures::keep_last(renewals, |pool| pool.id.cluster == cluster.name, problem);
             return Ok(());
         };
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
@@ -138,17 +138,17 @@ impl Renewer {
         if renewals.core.leases.led(&cluster.name).is_some_and(|led| led.epoch == epoch) {
             span!("publish", pools = published.len()).in_scope(|| renewals.quotas.publish(published));
         }
-        // 5. Keep what was said.
+        // 5. Record the forecasts.
         if !renewals.core.clock.is_virtual() {
-            told::ledger(
+            failures::of_ledger(
                 renewals,
                 &cluster.name,
                 "forecasts",
                 &self.ledgers.record(&renewals.quotas.drift, held, renewed).await,
             );
             for (pool, here) in &placed {
-                let noted = self.heat.note(held, pool, &here.nodes, now).await;
-                told::ledger(renewals, &cluster.name, &format!("nodes of {pool}"), &noted);
+                let noted = self.utilization.note(held, pool, &here.nodes, now).await;
+                failures::of_ledger(renewals, &cluster.name, &format!("nodes of {pool}"), &noted);
             }
         }
         Ok(())
@@ -156,10 +156,10 @@ impl Renewer {
 }
 
 /// `None` where planning panicked: a bug, which must not keep other clusters from their quotas.
-async fn think(inputs: ClusterInputs) -> Option<(ClusterInputs, ClusterPlan)> {
+async fn planned(inputs: ClusterInputs) -> Option<(ClusterInputs, ClusterPlan)> {
     let worked = tokio::task::spawn_blocking(move || {
         let plan = plan(&inputs);
         (inputs, plan)
     });
-    worked.await.inspect_err(|fault| tracing::error!(%fault, "planning broke off, which is a bug")).ok()
+    worked.await.inspect_err(|fault| tracing::error!(%fault, "planning has panicked, which is a bug")).ok()
 }

@@ -1,7 +1,7 @@
-//! When quotas are renewed, leases looked at, and answers of other services published.
+//! The loops: renewals of quotas, beats of leases, answers of other services.
 
 use super::renewer::Of;
-use super::{Follower, Renewals, Renewer, told};
+use super::{Follower, Renewals, Renewer, failures};
 use crate::access::Access;
 use crate::metrics;
 use crate::trace::span;
@@ -34,33 +34,33 @@ pub async fn run(renewals: Arc<Renewals>) {
         }
         let renewing = renewer.renew_of(&renewals, of).instrument(span!("renewal"));
         if tokio::time::timeout(RENEWS_WITHIN, renewing).await.is_err() {
-            let reason = format!("a renewal was given up after {} s", RENEWS_WITHIN.as_secs());
-            told::all(&renewals, &Err(StoreError::Unavailable { reason }));
+            let reason = format!("a renewal has not ended within {} s", RENEWS_WITHIN.as_secs());
+            failures::of_all(&renewals, &Err(StoreError::Unavailable { reason }));
         }
     }
 }
 
-/// A renewal that takes longer waits for a database that says nothing.
+/// A renewal that takes longer waits for a silent database.
 const RENEWS_WITHIN: Duration = Duration::from_mins(10);
 
-/// Looks at the leases at every beat, and publishes what other services compute. Never returns.
+/// Renews the leases at every beat, and publishes the quotas of other services. Never returns.
 pub async fn watch(renewals: Arc<Renewals>, access: Arc<Access>) {
     let mut follower = Follower::default();
     let mut beats = tokio::time::interval(renewals.core.leases.beat_every());
     beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         beats.tick().await;
-        // A database that says nothing holds up one beat, not all of them.
+        // A silent database delays one beat, not all of them.
         let patience = renewals.core.config.patience();
         match tokio::time::timeout(patience, renewals.update_leases()).await {
             Ok(Ok(())) => metrics::database_is(true),
             Ok(Err(fault)) => {
                 metrics::database_is(false);
-                tracing::debug!(%fault, "who writes is not known at this moment");
+                tracing::debug!(%fault, "the leases were not read: the last known leaders count");
             }
             Err(_) => {
                 metrics::database_is(false);
-                tracing::debug!("the database says nothing");
+                tracing::debug!("the database does not answer in time");
             }
         }
         let _ = tokio::time::timeout(patience, follower.follow(&renewals.quotas)).await;

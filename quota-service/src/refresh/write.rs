@@ -1,4 +1,4 @@
-//! Writes what was planned, and turns it into answers.
+//! Writes a plan, and turns it into answers.
 
 use super::history::{History, news};
 use crate::core::Core;
@@ -17,7 +17,8 @@ use wire::{Explanation, QuotaAnswer};
 const MOVES_SHOWN: u32 = 5;
 const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 
-/// Writes moves, and quotas with what was learned when they were made, with what whoever holds the lease of the cluster writes through; gives the pools to publish. Under a virtual clock nothing is written.
+/// Writes moves of eta, and quotas with the learned state, through the store of the lease. Returns the pools to publish. Under a
+/// virtual clock nothing is written.
 pub async fn write(
     quotas: &Quotas,
     held: &dyn Store,
@@ -58,13 +59,13 @@ pub async fn write(
     Ok(published)
 }
 
-/// What a look at a pool shows beside its quotas.
+/// Figures of a pool beside its quotas.
 async fn glance(core: &Core, pool: &PoolId, placed: Option<&Placed>, now: UnixSeconds) -> Result<Glance, StoreError> {
     let outcomes_24h = core.store.count_outcomes(pool, now.plus_s(-DAY_S)).await?;
     Ok(Glance { outcomes_24h, tasks: placed.map(|placed| placed.tasks), placed_by: None })
 }
 
-/// Writes a move of eta. `false` where someone else moved it meanwhile: the next renewal sees what they did.
+/// Writes a move of eta. `false` where another writer moved it meanwhile: the next renewal reads that move.
 async fn apply(held: &dyn Store, pool: &PoolId, moved: &EtaMoved, now: UnixSeconds) -> Result<bool, StoreError> {
     let EtaDecision::Move { to, reason, .. } = moved.decision else { return Ok(true) };
     let step = EtaMove {
@@ -152,12 +153,12 @@ pub async fn restored(quotas: &Quotas) -> Result<Vec<PublishedPool>, StoreError>
         let (fresh, explanation) = match (fresh, explanation) {
             (Ok(fresh), Ok(explanation)) => (fresh, explanation),
             (Err(fault), _) | (_, Err(fault)) => {
-                tracing::warn!(pool = %stored.pool, %fault, "a stored quota cannot be read and is left out");
+                tracing::warn!(pool = %stored.pool, %fault, "cannot read a stored quota: it is left out");
                 continue;
             }
         };
         let placed_by = quotas.core.store.placement(&stored.pool).await?.map(|placement| placement.placed_by);
-        // What was reported before Headroom placed the pool says nothing of it.
+        // A state that was reported before Headroom placed the pool is outdated.
         let state = match placed_by {
             Some(PlacedBy::Headroom) => None,
             _ => quotas.core.store.pool_state(&stored.pool).await?,

@@ -16,9 +16,9 @@ const NICE: &str = "nice";
 const NICENESS: &str = "10";
 /// How often to look whether it has ended.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
-/// What it said last is in a pipe when it ends; a child of its own may hold that open.
+/// The last output is in a pipe when the program ends; a child of it may hold that open.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
-/// How much of what it said is kept: the end says what went wrong.
+/// Kept bytes of the output: its end has the reason of a failure.
 const LAST_WORDS_BYTES: usize = 2_000;
 
 /// The program that is started: the one that the setting names, or `train` beside this program.
@@ -72,7 +72,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What to run.
+/// A training to run.
 pub struct Task<'a> {
     pub program: &'a Path,
     pub arguments: &'a [String],
@@ -82,7 +82,7 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Runs it to its end, or to the end of its time or of the service. Answers also what it said last.
+    /// Runs it to its end, or to the end of its time or of the service. Returns its last output, too.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) -> (Outcome, String) {
         let mut child = match self.spawn() {
             Ok(child) => Guard(child),
@@ -143,16 +143,16 @@ impl Drop for Guard {
 
 /// The end of what a child says, read on a thread of its own: a full pipe would stop it.
 struct LastWords {
-    said: Arc<Mutex<Vec<u8>>>,
+    output: Arc<Mutex<Vec<u8>>>,
     reader: Option<std::thread::JoinHandle<()>>,
 }
 
 impl LastWords {
     fn of(stderr: Option<ChildStderr>) -> Self {
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let kept = said.clone();
+        let output = Arc::new(Mutex::new(Vec::new()));
+        let kept = output.clone();
         let reader = stderr.map(|pipe| std::thread::spawn(move || read_end(pipe, &kept)));
-        Self { said, reader }
+        Self { output, reader }
     }
 
     async fn end(self) -> String {
@@ -160,17 +160,17 @@ impl LastWords {
         while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&said).trim().to_owned()
+        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&output).trim().to_owned()
     }
 }
 
 fn read_end(mut pipe: ChildStderr, kept: &Mutex<Vec<u8>>) {
     let mut chunk = [0; 4_096];
     while let Ok(count @ 1..) = pipe.read(&mut chunk) {
-        let mut said = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        said.extend(&chunk[..count]);
-        let too_many = said.len().saturating_sub(LAST_WORDS_BYTES);
-        said.drain(..too_many);
+        let mut output = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        output.extend(&chunk[..count]);
+        let too_many = output.len().saturating_sub(LAST_WORDS_BYTES);
+        output.drain(..too_many);
     }
 }

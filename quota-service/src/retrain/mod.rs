@@ -1,7 +1,7 @@
 //! Scheduled retraining: starts the program `train` when it is time, or when the forecasts drift.
 //!
 //! Training is another program on purpose: its memory, its threads and its faults are not those of the service, which goes
-//! on renewing quotas whatever becomes of it. The run that it promotes is found as any other promoted run is.
+//! on renewing quotas in any case. The run that it promotes is found as any other promoted run is.
 
 mod child;
 mod schedule;
@@ -52,8 +52,8 @@ impl Ended {
     }
 }
 
-/// Looks every `refresh_s` whether a cluster is to be trained again, one after the other. Ends when the service is told to
-/// stop, and with it the training that is under way; at once where nothing is to be retrained.
+/// Looks every `refresh_s` whether a cluster is to be trained again, one after the other. Ends when the service
+/// stops, and with it the training that is under way; at once where nothing is to be retrained.
 pub async fn run(renewals: Arc<Renewals>, settings_file: Option<PathBuf>) {
     let config = &renewals.core.config;
     let period = config.retrain;
@@ -61,12 +61,12 @@ pub async fn run(renewals: Arc<Renewals>, settings_file: Option<PathBuf>) {
         return;
     }
     if renewals.core.clock.is_virtual() {
-        tracing::info!("nothing is retrained under a virtual clock");
+        tracing::info!("no retraining under a virtual clock");
         return;
     }
     let program = match program(config.train_program.get()) {
         Ok(program) => program,
-        Err(why) => return tracing::error!(why, "nothing is retrained"),
+        Err(why) => return tracing::error!(why, "no retraining"),
     };
     let mut retrainer =
         Retrainer { renewals: renewals.clone(), period, program, settings_file, attempts: BTreeMap::new() };
@@ -79,7 +79,7 @@ pub async fn run(renewals: Arc<Renewals>, settings_file: Option<PathBuf>) {
             _ = stop.wait_for(|stopped| *stopped) => return,
         }
         if let Err(fault) = retrainer.look().await {
-            tracing::debug!(%fault, "whether to retrain is not known");
+            tracing::debug!(%fault, "cannot read whether to retrain");
         }
     }
 }
@@ -103,7 +103,7 @@ impl Retrainer {
             if self.renewals.core.leases.led(&cluster.name).is_none() {
                 continue;
             }
-            // Without a promoted run nobody has said yet what to train; the answers of the service say how.
+            // Without a promoted run no model is chosen yet; the answers of the service state the command.
             let Some(promoted) = self.renewals.core.store.promoted(&cluster.name).await? else { continue };
             if let Some(why) = self.due(&cluster).await? {
                 tracing::info!(cluster = %cluster.name, %why, "retraining begins");
@@ -146,7 +146,7 @@ impl Retrainer {
         };
         metrics::retrain_began(cluster.as_str());
         let span = span!("training", %cluster, outcome = field::Empty);
-        let (outcome, said) = task.run(self.renewals.core.stopping.subscribe()).instrument(span.clone()).await;
+        let (outcome, output) = task.run(self.renewals.core.stopping.subscribe()).instrument(span.clone()).await;
         span.record("outcome", field::display(&outcome));
         let now = self.renewals.core.clock.now();
         self.attempts.insert(cluster.clone(), now);
@@ -161,9 +161,9 @@ impl Retrainer {
                 self.renewals.request_refresh();
             }
             (Ended::Kept, _) => {
-                tracing::info!(cluster = %cluster, said, "retraining gave a run that missed the gate; the one before serves");
+                tracing::info!(cluster = %cluster, output, "retraining gave a run that missed the gate; the one before serves");
             }
-            (Ended::Failed, _) => tracing::error!(cluster = %cluster, %outcome, said, "retraining failed"),
+            (Ended::Failed, _) => tracing::error!(cluster = %cluster, %outcome, output, "retraining has failed"),
         }
     }
 }

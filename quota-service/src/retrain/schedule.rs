@@ -7,8 +7,8 @@ use vocab::UnixSeconds;
 
 const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
 const DAY_S: i64 = vocab::SECONDS_PER_DAY;
-/// A run may come so much before its period is over: training takes a while, so runs drift through the day, and someone
-/// may have trained by hand.
+/// A run may come so much before its period is over: training takes a while, so runs drift through the day, and an
+/// operator may have trained by hand.
 const SLACK_S: i64 = DAY_S / 2;
 /// An attempt that gave no run is not repeated sooner.
 const RETRY_S: i64 = HOUR_S;
@@ -65,7 +65,7 @@ impl Period {
     }
 }
 
-/// What a decision rests on.
+/// Facts of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub now: UnixSeconds,

@@ -43,7 +43,7 @@ mod tests {
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/prometheus-sources.toml");
         let sources = read(&example).unwrap();
         assert_eq!(sources.iter().map(|source| source.cluster.as_str()).collect::<Vec<_>>(), ["earth"]);
-        // What stands there as a comment is read as well, and says what holds without it.
+        // Commented settings are parsed, too: they show the defaults.
         let text = std::fs::read_to_string(&example).unwrap();
         let is_key = |line: &str| line.strip_prefix("# ").is_some_and(|rest| rest.split(' ').nth(1) == Some("="));
         let all: Vec<&str> = text.lines().map(|line| if is_key(line) { &line[2..] } else { line }).collect();

@@ -1,4 +1,4 @@
-//! What is counted of sources.
+//! Metrics of sources.
 
 use ::metrics::{counter, gauge};
 use prometheus::Outcome;

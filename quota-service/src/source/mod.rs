@@ -27,7 +27,7 @@ use vocab::{HourStart, MilliGpus, PoolId, SeriesId};
 /// Between two looks whether it is time.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Reads every source of the settings until the service is told to stop; at once over where there is none.
+/// Reads every source of the settings until the service stops; returns at once without a source.
 pub async fn run(renewals: Arc<Renewals>, sources: Vec<Source>) {
     if !sources.is_empty() && renewals.core.clock.is_virtual() {
         tracing::info!("no Prometheus is read under a virtual clock");
@@ -37,7 +37,7 @@ pub async fn run(renewals: Arc<Renewals>, sources: Vec<Source>) {
     let feeding = sources.into_iter().map(|source| feed(renewals.clone(), Feed::new(source)));
     tokio::select! {
         _ = join_all(feeding) => {}
-        // What is being read is given up: it is read again after the next start.
+        // A read under way is dropped: it is repeated after the next start.
         _ = stop.wait_for(|stopped| *stopped) => {}
     }
 }
@@ -94,7 +94,7 @@ impl Feed {
                 self.schedule.failed(now);
                 let text = fault.to_string();
                 if self.fault.as_ref() != Some(&text) {
-                    tracing::warn!(cluster = %self.source.cluster, %fault, "no usage was read from Prometheus");
+                    tracing::warn!(cluster = %self.source.cluster, %fault, "cannot read usage from Prometheus");
                 }
                 self.fault = Some(text);
             }
@@ -127,7 +127,7 @@ impl Feed {
         let written = self.write(&led, &placed, &reading, &renewals.core.config).await?;
         // 3. Tell.
         match unanswered(&reading).filter(|_| reading.may_pass && self.schedule.may_repeat()) {
-            // A server that was starting anew would cost more hours than are read again anyway.
+            // A server that is starting would cost more hours than are read again anyway.
             Some(from) if from < asked.span.until.plus_hours(-AGAIN_HOURS) => self.schedule.read_in_part(from, now),
             _ => self.schedule.read_until(asked.span.until),
         }
@@ -145,7 +145,7 @@ impl Feed {
         if core.store.cluster(cluster).await?.is_none() {
             let made = Cluster { name: cluster.clone(), time_zone: time_zone.clone(), calendar: calendar.clone() };
             core.store.put_cluster(&made).await?;
-            tracing::info!(%cluster, time_zone, calendar, "the cluster of a Prometheus was made");
+            tracing::info!(%cluster, time_zone, calendar, "created the cluster of a Prometheus source");
         }
         self.has_cluster = true;
         Ok(())
@@ -189,7 +189,7 @@ impl Feed {
         let mine: BTreeSet<PoolId> =
             reading.rows.iter().map(|row| &row.series.pool).filter(|pool| placed.contains(pool)).cloned().collect();
         for pool in mine.difference(&self.placed_here) {
-            tracing::warn!(%pool, "its tasks are placed here: what Prometheus says of its usage is left out");
+            tracing::warn!(%pool, "Headroom places the tasks of the pool: its usage in Prometheus is left out");
         }
         self.placed_here = mine;
         let rows: Vec<_> = reading.rows.iter().filter(|row| !placed.contains(&row.series.pool)).cloned().collect();
@@ -219,7 +219,7 @@ impl Feed {
         }
         let (inserted, changed) = (written.usage.inserted, written.usage.changed);
         if inserted + changed > 0 {
-            tracing::info!(%cluster, inserted, changed, "usage was read from Prometheus");
+            tracing::info!(%cluster, inserted, changed, "read usage from Prometheus");
         }
     }
 }
@@ -230,7 +230,7 @@ fn unanswered(reading: &Reading) -> Option<HourStart> {
     reading.gaps.iter().filter(may_pass).map(|gap| gap.span.from).min()
 }
 
-/// Missing hours that were not looked at before, each once.
+/// Missing hours that were not read before, each once.
 fn missing_since(reading: &Reading, new_from: HourStart) -> u64 {
     let hours = reading.gaps.iter().flat_map(|gap| gap.span.each()).filter(|hour| *hour >= new_from);
     hours.collect::<BTreeSet<_>>().len() as u64

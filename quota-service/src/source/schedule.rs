@@ -5,17 +5,17 @@ use vocab::{HourStart, UnixSeconds};
 
 /// After the end of an hour: its last samples are there, also of stores that take them over a network.
 const SETTLES_S: i64 = 120;
-/// Hours that are read again: some stores answer in part while one of their machines starts anew.
+/// Hours that are read again: some stores answer in part while one of their machines restarts.
 pub const AGAIN_HOURS: i64 = 6;
 /// Pauses after a fault double from the first to the last of these.
 const PAUSE_S: (i64, i64) = (30, 600);
-/// What is answered in part so often, one after the other, is taken as it is.
+/// After so many partial answers in a row, a partial answer is accepted.
 const MOST_REPEATS: u32 = 5;
 
 /// How far a source was read.
 #[derive(Debug, Default)]
 pub struct Schedule {
-    /// The first hour that was not looked at; `None` before the first.
+    /// The first unread hour; `None` before the first.
     next: Option<HourStart>,
     not_before: Option<UnixSeconds>,
     faults: u32,
@@ -27,7 +27,7 @@ impl Schedule {
         self.next = next;
     }
 
-    /// The first hour that was not looked at.
+    /// The first unread hour.
     pub const fn next(&self) -> Option<HourStart> {
         self.next
     }

@@ -1,6 +1,6 @@
-//! Traces by OpenTelemetry: what is worth a span, whose trace it belongs to, and where spans go.
+//! Traces by OpenTelemetry: the spans, their traces, and their collector.
 //!
-//! A span is one of `tracing`, of a target of its own, which the log leaves out. Without a collector nobody wants that target,
+//! A span is one of `tracing`, of a target of its own, which the log leaves out. Without a collector no subscriber takes that target,
 //! and a span costs the look at a flag. Quotas, health checks and scrapes have none at all.
 
 mod collector;
@@ -26,7 +26,7 @@ use tracing_subscriber::registry::LookupSpan;
 /// The target of spans, and of nothing else.
 pub const TARGET: &str = "headroom_trace";
 const SERVICE: &str = "headroom-quota-service";
-/// What is left when the service stops goes out within this, or is lost.
+/// Spans that are left at the stop are sent within this, or lost.
 const FLUSHES_WITHIN: Duration = Duration::from_secs(5);
 
 /// A span under the one that is current, with its fields.
@@ -54,7 +54,7 @@ impl Traces {
     /// Where the settings name a collector. Within the runtime, which sends for as long as it lives.
     ///
     /// # Errors
-    /// What the settings, or the variables `OTEL_*`, say of the collector does not fit.
+    /// The settings or the variables `OTEL_*` of the collector are invalid.
     pub fn of(config: &Config) -> Result<Option<Self>, String> {
         if config.otlp_endpoint.get().is_none() {
             return Ok(None);
@@ -64,7 +64,7 @@ impl Traces {
             .with_service_name(SERVICE)
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
             .with_attribute(KeyValue::new("service.instance.id", config.replica_name()));
-        // Whoever calls decides for the whole trace; who comes without one is drawn by its id.
+        // A caller with a trace decides for all of it; other requests are sampled by id.
         let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.trace_sample_ratio)));
         let provider = SdkTracerProvider::builder()
             .with_resource(resource.build())
@@ -73,7 +73,7 @@ impl Traces {
         Ok(Some(Self { provider: provider.build() }))
     }
 
-    /// What makes spans of this program's ones.
+    /// The layer that exports the spans of this program.
     #[must_use]
     pub fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
@@ -96,12 +96,12 @@ impl Traces {
         // The exporter waits for the runtime, so the runtime must not wait for it.
         let ended = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(FLUSHES_WITHIN)).await;
         if let Ok(Err(fault)) = ended {
-            tracing::info!(%fault, "the last spans were not sent");
+            tracing::info!(%fault, "cannot send the last spans");
         }
     }
 }
 
-/// The span of a request, in the trace of whoever asks.
+/// The span of a request, in the trace of the caller.
 pub fn request(request: &Request, route: Option<&str>) -> Span {
     let method = request.method();
     let span = span!(
@@ -130,7 +130,7 @@ pub fn answered(span: &Span, response: &Response) {
     }
 }
 
-/// Hands the current span on to whoever is asked next.
+/// Adds the current span to the headers of a request.
 pub fn hand_on(headers: &mut HeaderMap) {
     let span = Span::current();
     if !span.is_disabled() {

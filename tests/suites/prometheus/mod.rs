@@ -186,7 +186,7 @@ async fn the_service_catches_up_what_a_prometheus_knows_and_says_so_in_its_own_m
     // 3. After a restart there is nothing more to read but what is over by then.
     let said = service.stop().ok().stderr;
     assert!(
-        said.contains("hours are missing in Prometheus") && said.contains("the cluster of a Prometheus was made"),
+        said.contains("hours are missing in Prometheus") && said.contains("created the cluster of a Prometheus source"),
         "{said}"
     );
     let again = start(&database, &address, &settings);

@@ -81,7 +81,7 @@ async fn what_is_wrong_with_the_data_is_told_pool_by_pool(database: TestDatabase
     assert_eq!(found.code, 1);
     found.expect("usage demo", "fail", "none in the last week", "datasets ingest");
     found.expect("run demo", "warn", "learned until", "train --horizon 4h --cluster demo");
-    found.expect("leader demo", "warn", "no service ever", "start quota-service");
+    found.expect("leader demo", "warn", "no service has held", "start quota-service");
     // 2. Under a clock of that time all is well.
     let found = doctor(&database.url, &["--as-of", "latest"]);
     assert_eq!((found.code, &found.report["fail"]), (0, &json!(0)), "{}", found.report);
@@ -115,7 +115,7 @@ async fn an_old_schema_and_a_newer_one_are_told_and_left_as_they_are(database: T
     at_version(&database, 3).await;
     let found = doctor(&database.url, &[]);
     assert_eq!(found.code, 1, "{}", found.report);
-    found.expect("schema", "fail", "version 3", "start quota-service, it brings it up to date");
+    found.expect("schema", "fail", "version 3", "start quota-service: it migrates the database");
     let applied = "SELECT max(version) FROM _sqlx_migrations";
     assert_eq!(database.numbers(applied).await, [3], "doctor has changed it");
     database.store().await.close().await;
@@ -160,7 +160,7 @@ async fn a_flipped_byte_of_a_run_or_a_snapshot_is_named_by_the_deep_look_and_wha
 async fn tokens_that_expire_are_told_and_other_machines_need_one(database: TestDatabase) {
     let store = with_usage(&database, 500).await;
     let found = doctor(&database.url, &["--as-of", "latest", "--listen", "0.0.0.0:0"]);
-    found.expect("tokens", "fail", "none is in force", "quota-service token create");
+    found.expect("tokens", "fail", "no token is valid", "quota-service token create");
     let now = quota_service::clock::Clock::real().now();
     for (id, left_s) in [("gone", -7_200), ("soon", 6 * 86_400), ("late", 8 * 86_400)] {
         let token = TokenRecord {
@@ -178,8 +178,8 @@ async fn tokens_that_expire_are_told_and_other_machines_need_one(database: TestD
     }
     let found = doctor(&database.url, &["--as-of", "latest", "--listen", "0.0.0.0:0"]);
     found.expect("tokens", "ok", "2 in force", "");
-    found.expect("token gone", "warn", "of gone: it expired 2 h ago", "quota-service token revoke gone");
-    found.expect("token soon", "warn", "it expires in", "quota-service token create");
+    found.expect("token gone", "warn", "of gone: expired 2 h ago", "quota-service token revoke gone");
+    found.expect("token soon", "warn", "expires in", "quota-service token create");
     assert!(!found.report.to_string().contains("token late"), "{}", found.report);
     for id in ["soon", "late"] {
         let _ = store.revoke_token(id, now).await.unwrap();
@@ -193,7 +193,7 @@ async fn a_database_that_is_missing_or_gone_ends_with_five_and_is_not_made() {
     let missing = fresh_database(Backend::Sqlite).await;
     let found = doctor(&missing.url, &[]);
     assert_eq!(found.code, 5);
-    found.expect("database", "fail", "there is no database file", "datasets ingest makes it");
+    found.expect("database", "fail", "there is no database file", "run datasets ingest to create it");
     assert!(!store::sqlite_file(&missing.url).unwrap().unwrap().exists(), "it was made");
     let database = fresh_database(Backend::Postgres).await;
     let network = Proxy::to(&database.url).await;

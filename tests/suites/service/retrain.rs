@@ -210,7 +210,7 @@ async fn a_training_that_fails_is_logged_and_quotas_go_on() {
     let _ = until(&service, &quota_path(4), serves("run-1"));
     let said = service.stop().ok().stderr;
     assert!(
-        said.contains("retraining failed") && said.contains("exit code 3") && said.contains("no luck today"),
+        said.contains("retraining has failed") && said.contains("exit code 3") && said.contains("no luck today"),
         "{said}"
     );
     let written = |what: &str| std::fs::read_to_string(folder.path().join(format!("train.sh.{what}"))).unwrap();

@@ -47,7 +47,7 @@ async fn a_pool_that_fell_silent_ages_beside_one_that_reports(database: TestData
     service.renew().await;
     assert_eq!(quota(&service, 4).await["stage"], "fresh");
     let nobodys = service.get(&quota_path(4).replace("A100", "H100")).await.expect(503);
-    assert!(nobodys["detail"].as_str().unwrap().contains("no hour of its organizations' usage"), "{nobodys}");
+    assert!(nobodys["detail"].as_str().unwrap().contains("no hour of usage is measured"), "{nobodys}");
     service.pass_s(3 * 3_600);
     let _ = service.post("/v1/usage", &json!({ "rows": (0..3).map(other).collect::<Vec<_>>() })).await.expect(200);
     service.renew().await;

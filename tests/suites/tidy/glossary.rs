@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const GLOSSARY: &str = "deploy/GLOSSARY.md";
-const TEXTS: [&str; 11] =
-    [".rs", ".md", ".js", ".html", ".css", ".yaml", ".yml", ".toml", ".sh", ".py", "Makefile"];
+const TEXTS: [&str; 11] = [".rs", ".md", ".js", ".html", ".css", ".yaml", ".yml", ".toml", ".sh", ".py", "Makefile"];
 /// Files of others, and migrations, whose checksum databases remember.
 const NOT_OURS: [&str; 5] = ["/vendor/", "/migrations/", "tests/fuzz/corpus/", "tests/chart/schemas", "LICENSE"];
 /// Folders that still have such words, with how many: a number may only fall, and a folder that is not here has none.
@@ -80,5 +79,8 @@ fn words_that_the_glossary_does_not_use_are_not_used() {
 fn words_are_found_in_sentences_and_in_names() {
     assert_eq!(places("who is told? nobody_is_told, foretold", "told"), 2);
     assert_eq!(places("a made-up one", "made-up"), 1);
-    assert_eq!(clauses("/// What a route asks for.\n//! Whoever\n// Whether it is.\nlet what = 1; // What is left."), 1);
+    assert_eq!(
+        clauses("/// What a route asks for.\n//! Whoever\n// Whether it is.\nlet what = 1; // What is left."),
+        1
+    );
 }

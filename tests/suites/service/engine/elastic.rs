@@ -36,7 +36,7 @@ async fn an_elastic_task_grows_on_what_nobody_has_and_shrinks_before_it_dies(dat
     assert_eq!(service.post("/v1/tasks", &other).await.status, 422, "another one under the same name is refused");
     let explained = service.get(&format!("/v1/tasks/sweep/explain?{OF_POOL}")).await.expect(200);
     let detail = explained["reason"]["detail"].as_str().unwrap();
-    assert!(detail.starts_with("it runs on 2 places and 14 lent ones since "), "{detail}");
+    assert!(detail.starts_with("running on 2 places and 14 lent ones since "), "{detail}");
     assert_eq!(explained["idle_gpus"], 14.0, "what is lent is idle");
     service.pass_s(100);
     let now = end().plus_s(160);

@@ -1,4 +1,4 @@
-//! What is said of renewals that fail: in the log when it begins and when it is over, in the answers for as long as it lasts.
+//! Failed renewals: in the log at their beginning and their end, in the answers as long as they last.
 
 use crate::metrics;
 use crate::published::PublishedPool;
@@ -7,23 +7,24 @@ use serving::standing::Over;
 use store::StoreError;
 use vocab::{ClusterName, MilliGpus};
 
-/// Whether any quota could be renewed.
-pub fn all(renewals: &Renewals, went: &Result<(), StoreError>) {
-    let begins = |fault: &StoreError| tracing::warn!(%fault, "the quotas are not renewed: told again once they are");
+/// Notes a failure, or its end, of all renewals.
+pub fn of_all(renewals: &Renewals, went: &Result<(), StoreError>) {
+    let begins =
+        |fault: &StoreError| tracing::warn!(%fault, "the quotas are not renewed: the log reports the recovery");
     renewals.faults.note("quotas", went, begins, |Over { lasted_s, times }| {
         tracing::info!(lasted_s, times, "the quotas are renewed again");
     });
     if let Err(fault) = went {
         tracing::debug!(%fault, "the quotas were not renewed");
         metrics::refresh_failed();
-        keep(renewals, |_| true, &fault.to_string());
+        keep_last(renewals, |_| true, &fault.to_string());
     }
 }
 
-/// What became of the quotas of a cluster.
-pub fn cluster(renewals: &Renewals, name: &ClusterName, went: &Result<(), StoreError>) {
+/// Notes a failure, or its end, of the renewals of a cluster.
+pub fn of_cluster(renewals: &Renewals, name: &ClusterName, went: &Result<(), StoreError>) {
     let begins = |fault: &StoreError| {
-        tracing::warn!(cluster = %name, %fault, "the quotas of the cluster are not renewed: told again once they are");
+        tracing::warn!(cluster = %name, %fault, "the quotas of the cluster are not renewed: the log reports the recovery");
     };
     renewals.faults.note(&format!("quotas of {name}"), went, begins, |Over { lasted_s, times }| {
         tracing::info!(cluster = %name, lasted_s, times, "the quotas of the cluster are renewed again");
@@ -31,17 +32,17 @@ pub fn cluster(renewals: &Renewals, name: &ClusterName, went: &Result<(), StoreE
     if let Err(fault) = went {
         tracing::debug!(cluster = %name, %fault, "the quotas of the cluster were not renewed");
         metrics::refresh_failed();
-        keep(renewals, |pool| pool.id.cluster == *name, &fault.to_string());
+        keep_last(renewals, |pool| pool.id.cluster == *name, &fault.to_string());
     }
 }
 
-/// A ledger that cannot be kept, or read for its `part`, costs no quota: it is told, and that is all.
-pub fn ledger(renewals: &Renewals, name: &ClusterName, part: &str, went: &Result<(), StoreError>) {
+/// Notes a failure, or its end, of a part of the ledger. It costs no quota.
+pub fn of_ledger(renewals: &Renewals, name: &ClusterName, part: &str, went: &Result<(), StoreError>) {
     let begins = |fault: &StoreError| {
-        tracing::warn!(cluster = %name, part, %fault, "the ledger of forecasts is not kept: told again once it is");
+        tracing::warn!(cluster = %name, part, %fault, "the ledger of forecasts is not written: the log reports the recovery");
     };
     renewals.faults.note(&format!("{part} of {name}"), went, begins, |Over { lasted_s, times }| {
-        tracing::info!(cluster = %name, part, lasted_s, times, "the ledger of forecasts is kept again");
+        tracing::info!(cluster = %name, part, lasted_s, times, "the ledger of forecasts is written again");
     });
     if went.is_err() {
         metrics::ledger_failed();
@@ -49,7 +50,7 @@ pub fn ledger(renewals: &Renewals, name: &ClusterName, part: &str, went: &Result
 }
 
 /// Publishes the last answers of some pools again, with the reason why they are not newer.
-pub fn keep(renewals: &Renewals, of: impl Fn(&PublishedPool) -> bool, problem: &str) {
+pub fn keep_last(renewals: &Renewals, of: impl Fn(&PublishedPool) -> bool, problem: &str) {
     let unchanged = &|_: u8| -> Option<MilliGpus> { None };
     let published = renewals.quotas.published.load();
     let kept = published.pools().filter(|pool| of(pool) && pool.problem.as_deref() != Some(problem));

@@ -1,4 +1,4 @@
-//! How full each node was, hour by hour (GFS figure 8): the most of what the renewals of an hour saw.
+//! Utilization of each node by hour (GFS figure 8): the highest one of the renewals of an hour.
 
 use crate::engine::NodeUse;
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ const KEPT_HOURS: i64 = vocab::HOURS_PER_WEEK + 1;
 /// Thousandths of GPUs that HP and spot had at most, by node. As it is stored.
 pub type Peaks = BTreeMap<String, [u64; 2]>;
 
-/// What was seen of the present hour.
+/// Peaks of the present hour.
 #[derive(Default)]
-pub struct Heat {
+pub struct Utilization {
     seen: BTreeMap<PoolId, (HourStart, Peaks)>,
 }
 
-impl Heat {
-    /// Forgets what was seen of a pool: another service has written for it meanwhile.
+impl Utilization {
+    /// Drops the peaks of a pool: another service has written for it meanwhile.
     pub fn forget(&mut self, is_gone: impl Fn(&PoolId) -> bool) {
         self.seen.retain(|pool, _| !is_gone(pool));
     }
@@ -69,7 +69,7 @@ async fn stored(held: &dyn Store, pool: &PoolId, hour: HourStart) -> Result<Peak
     mine.map_or_else(|| Ok(Peaks::new()), peaks_of)
 }
 
-/// What was kept of an hour.
+/// Stored peaks of an hour.
 ///
 /// # Errors
 /// It is damaged.

@@ -1,4 +1,4 @@
-//! A service that starts before its database: it answers the last quotas from a file, and looks for the database meanwhile.
+//! A service that starts before its database: it answers the last quotas from a file until the database answers.
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -16,27 +16,27 @@ use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// Between two looks for the database.
+/// Between two attempts to reach the database.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Serves until the database is there; `None` where the service was told to stop before.
+/// Serves until the database is there; `None` after a signal to stop.
 ///
 /// # Errors
 /// The listener cannot be used, or the database refuses for a reason that does not pass.
-pub async fn for_database(
+pub async fn serve(
     config: &Config,
     tls: Option<Arc<Tls>>,
     listener: &std::net::TcpListener,
     fault: &StoreError,
-    mut told: watch::Receiver<bool>,
+    mut stops: watch::Receiver<bool>,
 ) -> Result<Option<Arc<dyn Store>>, ServiceError> {
-    tracing::warn!(%fault, "the service starts without its database: the last quotas are answered at their age");
+    tracing::warn!(%fault, "the database does not answer at the start: the service answers the last quotas, at their age");
     let why = fault.to_string();
     let read = |file: &Path| fallback::read(file, &why);
     let (published, tokens) =
         config.fallback_file.get().map_or_else(|| Ok((Published::default(), Tokens::new())), read).unwrap_or_else(
             |fault: String| {
-                tracing::error!(%fault, "the last quotas cannot be read from the file");
+                tracing::error!(%fault, "cannot read the last quotas from the file");
                 (Published::default(), Tokens::new())
             },
         );
@@ -48,20 +48,20 @@ pub async fn for_database(
     let (stop, stopping) = watch::channel(false);
     let serving = tokio::spawn(listen::serve(own, tls, answers, config.connection_limits(), stopping));
     let found = tokio::select! {
-        found = look(config) => found.map(Some),
-        _ = told.wait_for(|stops| *stops) => Ok(None),
+        found = reached(config) => found.map(Some),
+        _ = stops.wait_for(|stopped| *stopped) => Ok(None),
     };
     stop.send_replace(true);
-    // Who is asked now is answered; who comes next is answered by the service as it is then.
+    // Open requests end here; later ones meet the service with its database.
     let _ = tokio::time::timeout(Duration::from_secs(config.shutdown_grace_s), serving).await;
     found
 }
 
-async fn look(config: &Config) -> Result<Arc<dyn Store>, ServiceError> {
+async fn reached(config: &Config) -> Result<Arc<dyn Store>, ServiceError> {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         match config.open_database().await {
-            Err(fault) if fault.is_retryable() => tracing::debug!(%fault, "the database is not there yet"),
+            Err(fault) if fault.is_retryable() => tracing::debug!(%fault, "the database does not answer yet"),
             opened => return Ok(opened?),
         }
     }
