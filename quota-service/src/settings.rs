@@ -137,7 +137,7 @@ impl ServedSettings {
         };
         let pool = PoolSettings {
             guarantee_rate,
-            promise: body.promise.as_deref().map(promise).transpose()?.unwrap_or_default(),
+            promise: body.promise.map(Promise::from).unwrap_or_default(),
             offered_hours,
             eta_start: eta("/eta_start", body.eta_start)?,
             eta_least: eta("/eta_least", body.eta_least)?,
@@ -148,7 +148,7 @@ impl ServedSettings {
             outcome_window_s: body.outcome_window_s.map_or(PoolSettings::default().outcome_window_s, i64::from),
         };
         pool.check(horizon).map_err(|fault| FieldFault::new("", fault))?;
-        let placed_by = body.placed_by.as_deref().map(placed_by).transpose()?;
+        let placed_by = body.placed_by.map(PlacedBy::from);
         Ok(Self { pool, aggregation, placement: PlacementSettings::parse(body)?, placed_by, version: body.version })
     }
 
@@ -157,7 +157,7 @@ impl ServedSettings {
         let pool = &self.pool;
         SettingsBody {
             guarantee_rate: pool.guarantee_rate.as_f64(),
-            promise: Some(pool.promise.as_str().to_owned()),
+            promise: Some(pool.promise.into()),
             offered_hours: pool.offered_hours.iter().map(|hours| u64::from(hours.get())).collect(),
             aggregation: self.aggregation.map_or(AUTO, Aggregation::as_str).to_owned(),
             eta_start: pool.eta_start.as_f64(),
@@ -175,7 +175,7 @@ impl ServedSettings {
             resize_rest_s: Some(self.placement.resize_rest_s),
             load_s: Some(self.placement.load_s),
             max_request_multiple: Some(self.placement.max_request_multiple),
-            placed_by: self.placed_by.map(|side| side.as_str().to_owned()),
+            placed_by: self.placed_by.map(Into::into),
             version: self.version,
         }
     }
@@ -194,16 +194,6 @@ pub async fn load(store: &dyn Store, pool: &PoolId) -> Result<ServedSettings, St
     let body = wire::from_json(&stored.settings_json).map_err(|fault| corrupt(fault.to_string()))?;
     let settings = ServedSettings::parse(&body, None).map_err(|fault| corrupt(fault.to_string()))?;
     Ok(ServedSettings { version: Some(stored.version), placed_by, ..settings })
-}
-
-fn promise(text: &str) -> Result<Promise, FieldFault> {
-    let refused = || FieldFault::new("/promise", format!("{text:?} is no promise: write kept or peak"));
-    Promise::parse(text).ok_or_else(refused)
-}
-
-fn placed_by(text: &str) -> Result<PlacedBy, FieldFault> {
-    let refused = || FieldFault::new("/placed_by", format!("{text:?} is no side: write headroom or external"));
-    PlacedBy::parse(text).ok_or_else(refused)
 }
 
 #[cfg(test)]
@@ -252,8 +242,6 @@ mod tests {
                 .contains("8h are offered, and forecasts reach 4h only")
         );
         assert!(fault(&SettingsBody { eta_most: 0.0, ..good.clone() }).starts_with("/eta_most: "));
-        let sent = SettingsBody { placed_by: Some("slurm".into()), ..good.clone() };
-        assert_eq!(fault(&sent), "/placed_by: \"slurm\" is no side: write headroom or external");
         let sent = SettingsBody { max_request_multiple: Some(0), ..good.clone() };
         assert_eq!(fault(&sent), "/max_request_multiple: 0 is below 1, the least");
         let parts = PolicyBody { name: "mine".into(), order: Some("fifo".into()), ..PolicyBody::default() };
@@ -266,6 +254,6 @@ mod tests {
         let sent = SettingsBody { policy: Some("fgd".into()), reservations: two, ..good.clone() };
         assert!(fault(&sent).starts_with("/reservations: reservations are for blocking by \"nobody\""));
         let fault = fault(&SettingsBody { policy: Some("best".into()), ..good });
-        assert!(fault.starts_with("/policy: \"best\" is no policy; there are gfs, "), "{fault}");
+        assert!(fault.starts_with("/policy: unknown policy \"best\": choose one of gfs, "), "{fault}");
     }
 }

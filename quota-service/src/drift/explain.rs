@@ -2,7 +2,7 @@
 
 use super::PoolReport;
 use forecaster::drift::{Judgement, Standing};
-use wire::{DriftExplanation, JudgementBody, OrganizationDriftBody};
+use wire::{DriftExplanation, JudgementBody, OrganizationDriftBody, StandingBody};
 
 /// The section of an explanation.
 #[must_use]
@@ -39,13 +39,22 @@ pub fn explanation(report: &PoolReport) -> DriftExplanation {
 fn judgement(report: &PoolReport, of_bound: bool) -> JudgementBody {
     let (judged, share, promised) = facts(report, of_bound);
     JudgementBody {
-        standing: judged.standing.as_str().to_owned(),
+        standing: standing(judged.standing),
         detail: sentence(report, of_bound),
         share,
         promised,
         band: judged.band,
         issue_hours: judged.issues,
         least_issue_hours: judged.least_issues,
+    }
+}
+
+const fn standing(of: Standing) -> StandingBody {
+    match of {
+        Standing::TooFew => StandingBody::TooFewHours,
+        Standing::Inside => StandingBody::Inside,
+        Standing::Below => StandingBody::Below,
+        Standing::Above => StandingBody::Above,
     }
 }
 

@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 use store::{TaskRecord, TaskStatus};
 use vocab::{EventId, MilliGpus, NodeId, Outcome, PoolId, TaskId, UnixSeconds};
 use wire::{
-    AffinityBody, ElasticBody, ElasticRecord, PlaceBody, ReasonBody, TaskAnswer, TaskCut, TaskDetail, TaskRun,
-    hours_body,
+    AffinityBody, CutCodeBody, ElasticBody, ElasticRecord, PlaceBody, ReasonBody, TaskAnswer, TaskCut, TaskDetail,
+    TaskRun, TaskStatusBody, hours_body,
 };
 
 /// A task as the pool has it now; `None` where it neither waits nor runs.
@@ -114,11 +114,11 @@ pub fn reason(why: &WaitReason) -> ReasonBody {
 /// How a run was cut; `deadline` is until when its task may save its work.
 pub fn cut(cut: &Cut, now: UnixSeconds, deadline: UnixSeconds) -> TaskCut {
     let (code, by) = match &cut.why {
-        CutReason::EvictedBy { task } => ("evicted", task.to_string()),
-        CutReason::Lost { node, cause: NodeLoss::Failed } => ("node_failed", node.to_string()),
-        CutReason::Lost { node, cause: NodeLoss::Drained } => ("node_drained", node.to_string()),
+        CutReason::EvictedBy { task } => (CutCodeBody::Evicted, task.to_string()),
+        CutReason::Lost { node, cause: NodeLoss::Failed } => (CutCodeBody::NodeFailed, node.to_string()),
+        CutReason::Lost { node, cause: NodeLoss::Drained } => (CutCodeBody::NodeDrained, node.to_string()),
     };
-    TaskCut { at: now.to_string(), code: code.to_owned(), by, deadline: deadline.to_string() }
+    TaskCut { at: now.to_string(), code, by, deadline: deadline.to_string() }
 }
 
 /// A guarantee period that ended, under an id of its own: pool, task, begin of the run, end of the period, and how it ended;
@@ -165,7 +165,7 @@ pub fn answer(pool: &PoolId, Decided { record, is_shadow }: &Decided) -> TaskAns
         gpu_model: pool.gpu_model.to_string(),
         id: record.id.to_string(),
         organization: record.organization.to_string(),
-        class: record.class.as_str().to_owned(),
+        class: record.class.into(),
         gpus_per_pod: record.gpus_per_pod.as_gpus(),
         pods: record.pods,
         cpu_milli: record.cpu_milli,
@@ -174,10 +174,19 @@ pub fn answer(pool: &PoolId, Decided { record, is_shadow }: &Decided) -> TaskAns
         affinity: record.affinity.map(AffinityBody::from),
         elastic: record.elastic_json.as_deref().and_then(|json| elastic_of(json, record.pods)),
         submitted: record.submitted.to_string(),
-        status: record.status.as_str().to_owned(),
+        status: status(record.status),
         updated: record.updated.to_string(),
         shadow: *is_shadow,
         detail: serde_json::from_str(&record.detail_json).unwrap_or_default(),
+    }
+}
+
+const fn status(of: TaskStatus) -> TaskStatusBody {
+    match of {
+        TaskStatus::Waiting => TaskStatusBody::Waiting,
+        TaskStatus::Running => TaskStatusBody::Running,
+        TaskStatus::Finished => TaskStatusBody::Finished,
+        TaskStatus::Deleted => TaskStatusBody::Deleted,
     }
 }
 

@@ -7,7 +7,7 @@ use placement::pool::{Cut, CutReason, Ending, Fact, Pool, Report, Request, Resiz
 use std::collections::BTreeMap;
 use store::{AuditRecord, JournalEntry, TaskRecord, TaskStatus, Turn};
 use vocab::{Outcome, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow};
-use wire::{EventBody, FactRecord, LimitRecord, TaskRun};
+use wire::{EventBody, EventKindBody, FactRecord, LimitRecord, TaskRun};
 
 /// Facts of one instant with their events.
 struct Open {
@@ -140,10 +140,10 @@ impl<'a> Draft<'a> {
         entry.events.push(EventBody { id, ..event });
     }
 
-    fn event(&self, pool: &Pool, kind: &str) -> EventBody {
+    fn event(&self, pool: &Pool, kind: EventKindBody) -> EventBody {
         EventBody {
             id: String::new(),
-            kind: kind.to_owned(),
+            kind,
             cluster: self.pool_id.cluster.to_string(),
             gpu_model: self.pool_id.gpu_model.to_string(),
             at: pool.now().to_string(),
@@ -160,7 +160,7 @@ impl<'a> Draft<'a> {
     /// Event of an elastic task: pods that it has to release, or may start.
     fn resized(&self, pool: &Pool, resize: &Resize) -> EventBody {
         let Resize { task, pod, pods, came, went, why, from } = resize;
-        let (kind, places) = if went.is_empty() { ("grown", came) } else { ("shrunk", went) };
+        let (kind, places) = if went.is_empty() { (EventKindBody::Grown, came) } else { (EventKindBody::Shrunk, went) };
         let by = match why {
             ResizeReason::Grows => None,
             ResizeReason::For { task } => Some(task.to_string()),
@@ -177,8 +177,8 @@ impl<'a> Draft<'a> {
     }
 
     fn events_of(&self, pool: &Pool, fact: &Fact, report: &Report) -> Vec<EventBody> {
-        let event = |kind: &str| self.event(pool, kind);
-        let gone = |cut: &Cut, kind: &str, by: String, deadline: UnixSeconds| EventBody {
+        let event = |kind: EventKindBody| self.event(pool, kind);
+        let gone = |cut: &Cut, kind: EventKindBody, by: String, deadline: UnixSeconds| EventBody {
             task: Some(cut.task.to_string()),
             by: Some(by),
             deadline: Some(deadline.to_string()),
@@ -189,21 +189,22 @@ impl<'a> Draft<'a> {
         match fact {
             Fact::Started { task, places, starts, .. } => {
                 let mine = cuts.filter(|cut| is_by(cut, task));
-                let mut events: Vec<_> = mine.map(|cut| gone(cut, "evicted", task.to_string(), *starts)).collect();
+                let mut events: Vec<_> =
+                    mine.map(|cut| gone(cut, EventKindBody::Evicted, task.to_string(), *starts)).collect();
                 let mut nodes: Vec<String> = places.iter().map(|(node, _)| node.to_string()).collect();
                 nodes.sort_unstable();
                 nodes.dedup();
                 let (task, deadline) = (Some(task.to_string()), Some(starts.to_string()));
-                events.push(EventBody { task, deadline, nodes, ..event("started") });
+                events.push(EventBody { task, deadline, nodes, ..event(EventKindBody::Started) });
                 events
             }
             Fact::NodeRemoved { node, .. } => {
                 let lost = |cut: &&Cut| matches!(&cut.why, CutReason::Lost { node: of, .. } if of == node);
-                cuts.filter(lost).map(|cut| gone(cut, "node_lost", node.to_string(), pool.now())).collect()
+                cuts.filter(lost).map(|cut| gone(cut, EventKindBody::NodeLost, node.to_string(), pool.now())).collect()
             }
             Fact::LimitsSet { limits } => {
                 let limits = limits.iter().map(LimitRecord::from).collect();
-                vec![EventBody { limits, ..event("quota_changed") }]
+                vec![EventBody { limits, ..event(EventKindBody::QuotaChanged) }]
             }
             _ => Vec::new(),
         }

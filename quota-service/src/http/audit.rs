@@ -132,8 +132,8 @@ pub async fn correct_outcomes(
     let corrected = |before: &[OutcomeBefore]| -> Vec<CorrectedOutcome> {
         let one = |(before, (_, after)): (&OutcomeBefore, &(vocab::EventId, vocab::OutcomeKind))| CorrectedOutcome {
             event_id: before.event_id.to_string(),
-            before: before.kind.as_str().to_owned(),
-            after: after.as_str().to_owned(),
+            before: before.kind.into(),
+            after: (*after).into(),
             spent: before.spent,
         };
         before.iter().zip(&corrections).map(one).collect()

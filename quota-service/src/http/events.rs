@@ -73,7 +73,7 @@ impl Telling {
             if let Some((at, body)) = self.read.pop_front() {
                 self.cursor = at;
                 let data = serde_json::to_string(&body).expect("an event has strings and numbers");
-                return Some(Event::default().id(body.id).event(body.kind).data(data));
+                return Some(Event::default().id(body.id).event(body.kind.as_str()).data(data));
             }
             let read = events_after(self.core.store.as_ref(), self.id, self.cursor).await;
             self.read = read.inspect_err(|fault| tracing::warn!(%fault, "events were not read")).ok()?.into();

@@ -14,7 +14,7 @@ use serde_json::json;
 use std::sync::Arc;
 use utoipa::IntoParams;
 use vocab::{ClusterName, NameError, Node, NodeId};
-use wire::{FieldFault, NodeBody, NodeList, Problem, node_loss};
+use wire::{FieldFault, NodeBody, NodeList, NodeLossBody, Problem};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -26,8 +26,9 @@ pub struct ClusterQuery {
 #[into_params(parameter_in = Query)]
 pub struct RemovalQuery {
     cluster: String,
-    /// `drained` or `failed`.
-    cause: Option<String>,
+    /// `drained` if it is not given.
+    #[param(inline)]
+    cause: Option<NodeLossBody>,
 }
 
 async fn node_of(core: &Core, cluster: &ClusterName, id: &NodeId) -> Result<Option<Node>, ApiError> {
@@ -128,16 +129,14 @@ pub async fn delete(
     Query(query): Query<RemovalQuery>,
     write: Write,
 ) -> Result<StatusCode, ApiError> {
-    let refused = |fault: FieldFault| ApiError::Query { detail: format!("cause: {}", fault.detail) };
-    let asked = query.cause.as_deref().unwrap_or("drained");
-    let cause = node_loss(asked).map_err(refused)?;
+    let cause = query.cause.unwrap_or(NodeLossBody::Drained);
     let (cluster, id) = (cluster_name(&query.cluster)?, node_id(&id)?);
     written_here(&renewals.core, &cluster)?;
     let before = node_of(&renewals.core, &cluster, &id).await?;
-    let detail = json!({ "before": before.as_ref().map(NodeBody::from), "cause": asked });
+    let detail = json!({ "before": before.as_ref().map(NodeBody::from), "cause": cause });
     write.store(&renewals.core, StatusCode::NO_CONTENT, &detail).delete_node(&cluster, &id).await?;
     if let Some(node) = before {
-        renewals.engine.ask_if_running(&node.pool, Order::RemoveNode(id, cause)).await?;
+        renewals.engine.ask_if_running(&node.pool, Order::RemoveNode(id, cause.into())).await?;
     }
     renewals.request_renewal(&cluster, Haste::Urgent);
     Ok(StatusCode::NO_CONTENT)

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Recorded;
 use vocab::Outcome;
-use wire::{OutcomeBatch, OutcomeReceipt, OutcomeResult, Problem};
+use wire::{OutcomeBatch, OutcomeReceipt, OutcomeResult, OutcomeResultBody, Problem};
 
 /// Report how guarantee periods ended
 ///
@@ -59,11 +59,11 @@ pub async fn record(
     }
     let result = |(outcome, recorded): (&Outcome, &Recorded)| {
         let result = match recorded {
-            Recorded::New => "recorded",
-            Recorded::Repeated => "repeated",
-            Recorded::Conflicting => "conflicting",
+            Recorded::New => OutcomeResultBody::Recorded,
+            Recorded::Repeated => OutcomeResultBody::Repeated,
+            Recorded::Conflicting => OutcomeResultBody::Conflicting,
         };
-        OutcomeResult { event_id: outcome.event_id.to_string(), result: result.to_owned() }
+        OutcomeResult { event_id: outcome.event_id.to_string(), result }
     };
     Ok(Json(OutcomeReceipt { outcomes: outcomes.iter().zip(&recorded).map(result).collect() }))
 }

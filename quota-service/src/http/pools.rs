@@ -46,7 +46,7 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         id: pool.id.to_string(),
         cluster: pool.id.cluster.to_string(),
         gpu_model: pool.id.gpu_model.to_string(),
-        placed_by: pool.glance.placed_by.map(|side| side.as_str().to_owned()),
+        placed_by: pool.glance.placed_by.map(Into::into),
         organizations: made_of.map_or(0, |made_of| made_of.forecasts.len()),
         offered_hours: pool.answers.iter().map(Answer::hours).collect(),
         capacity_gpus: first.map(|answer| answer.fresh.capacity_gpus),
@@ -54,7 +54,7 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         quota_gpus_by_hours: by_hours(|one| one.fresh.quota_gpus),
         eta: first.map_or(1.0, |answer| answer.fresh.eta),
         computed_at: first.map(|answer| answer.fresh.computed_at.clone()),
-        stage: first.map(|answer| stage(answer.computed_at, now).0.as_str().to_owned()),
+        stage: first.map(|answer| stage(answer.computed_at, now).0.into()),
         no_quota: pool.problem.clone(),
         valid_until: first.map(|answer| answer.fresh.valid_until.clone()),
         guarantee_rate: first.map(|answer| answer.fresh.guarantee_rate),
@@ -240,7 +240,7 @@ async fn put(
     });
     let stored = SettingsBody { version: None, placed_by: None, ..settings.body() };
     let text = serde_json::to_string(&stored).expect("settings have finite numbers under string keys");
-    let in_force = settings.placed_by.or(side).map(|side| side.as_str().to_owned());
+    let in_force = settings.placed_by.or(side).map(Into::into);
     let after = SettingsBody { placed_by: in_force, ..stored };
     // Those of the version that is replaced: where they are others meanwhile, the store refuses.
     let before = crate::settings::load(renewals.core.store.as_ref(), pool).await?.body();

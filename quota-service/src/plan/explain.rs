@@ -12,10 +12,10 @@ use placement::{Quota, Reason};
 use store::EtaMove;
 use vocab::{DemandForecast, MilliGpus, PoolState, UnixSeconds};
 use wire::{
-    AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
-    ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer, ForecastExplanation,
-    LiveExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast, PoolForecastStep, QuotaAnswer,
-    ReasonBody, StepTotalBody, SupplyExplanation,
+    AggregationSourceBody, AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation,
+    CapacityExplanation, ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer,
+    ForecastExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast,
+    PoolForecastStep, QuotaAnswer, ReasonBody, StepTotalBody, SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
@@ -118,10 +118,10 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
     Explanation {
         steps: steps(pool, quota, bound, place),
         what_would_change: quota.what_would_change(),
-        placed_by: pool.settings.placed_by.map(|side| side.as_str().to_owned()),
+        placed_by: pool.settings.placed_by.map(Into::into),
         capacity: CapacityExplanation {
             capacity_gpus: quota.capacity.as_gpus(),
-            source: pool.supply.capacity_source.as_str().to_owned(),
+            source: pool.supply.capacity_source.into(),
         },
         forecast: ForecastExplanation {
             run_id: Some(pool.run.id.to_string()),
@@ -235,7 +235,11 @@ fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: 
     };
     BoundExplanation {
         aggregation: pool.aggregation.to_string(),
-        aggregation_source: if pool.settings.aggregation.is_some() { "settings" } else { "validation" }.to_owned(),
+        aggregation_source: if pool.settings.aggregation.is_some() {
+            AggregationSourceBody::Settings
+        } else {
+            AggregationSourceBody::Validation
+        },
         trials: calibration.map(|known| known.scores.iter().map(trial).collect()).unwrap_or_default(),
         guarantee_rate: pool.settings.pool.guarantee_rate.as_f64(),
         steps: bound.hours.get(),
@@ -248,7 +252,7 @@ fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: 
         organizations: bound.shares.iter().map(share).collect(),
         raised_from_gpus: bound.raised_from_gpus,
         live: live_explanation(pool, bound, place),
-        promise: Some(pool.settings.pool.promise.as_str().to_owned()),
+        promise: Some(pool.settings.pool.promise.into()),
         kept: kept_explanation(pool, place),
         demand_bound_gpus: quota.demand_bound.as_gpus(),
     }

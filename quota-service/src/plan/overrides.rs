@@ -4,7 +4,7 @@ use super::cluster::PoolQuota;
 use placement::{Quota, Reason};
 use store::{NewOverride, OverrideRecord};
 use vocab::{Override, OverrideId, UnixSeconds};
-use wire::OverrideBody;
+use wire::{OverrideBody, OverrideKindBody};
 
 /// As placement takes them.
 pub fn asked(records: &[OverrideRecord]) -> Vec<(OverrideId, Override)> {
@@ -46,7 +46,7 @@ pub fn override_body(one: &OverrideRecord, now: UnixSeconds) -> OverrideBody {
         id: one.id.0,
         cluster: what.pool.cluster.to_string(),
         gpu_model: what.pool.gpu_model.to_string(),
-        kind: what.kind.as_str().to_owned(),
+        kind: what.kind.into(),
         gpus: what.gpus.as_gpus(),
         from: what.from.to_string(),
         to: what.to.to_string(),
@@ -63,7 +63,7 @@ pub fn override_body(one: &OverrideRecord, now: UnixSeconds) -> OverrideBody {
 pub fn sentence(pool: &PoolQuota, quota: &Quota) -> String {
     let Some(one) = pool.demand.iter().find(|one| one.bound.hours == quota.hours) else { return String::new() };
     let texts = followed(pool, quota).into_iter().map(|one| {
-        let word = if one.kind == "reserve" { '+' } else { '−' };
+        let word = if one.kind == OverrideKindBody::Reserve { '+' } else { '−' };
         format!("override {}: {word}{:.3} ({}, {})", one.id, one.gpus, one.by, one.reason)
     });
     let texts: Vec<_> = texts.collect();

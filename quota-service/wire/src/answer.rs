@@ -1,27 +1,32 @@
+use crate::choices::StageBody;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Why a number is what it is: a code for programs, a sentence for people.
+/// The reason for a number or a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReasonBody {
+    /// The code, for programs.
     pub code: String,
+    /// The sentence, for people.
     pub detail: String,
 }
 
 /// `GET /quota`: how many GPUs of a pool spot tasks with a guarantee of at least `hours` may hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QuotaAnswer {
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
     /// H.
     pub hours: u8,
     /// p.
     pub guarantee_rate: f64,
-    /// Q_H = min(η · f, S0 + S_a(H)), or less where the stage says so.
+    /// Q_H = min(η · f, S0 + S_a(H)), or less at the stage `conservative`.
     pub quota_gpus: f64,
     /// S_a(H): held by spot tasks inside a guarantee of at least `hours`.
     pub used_gpus: f64,
-    /// What may still be admitted.
+    /// GPUs that may still be admitted.
     pub available_gpus: f64,
     /// f = max(0, capacity − demand bound).
     pub inventory_gpus: f64,
@@ -33,35 +38,45 @@ pub struct QuotaAnswer {
     pub eta: f64,
     /// S0.
     pub idle_gpus: f64,
-    /// How the forecasts of organizations became the bound.
+    /// The rule by which the forecasts of organizations became the bound.
     pub aggregation: String,
-    /// The training run whose model forecast.
+    /// The training run whose model forecast; null without one.
     pub run_id: Option<String>,
+    /// When it was computed, RFC 3339.
     pub computed_at: String,
+    /// When the quota becomes stale, RFC 3339.
     pub valid_until: String,
-    /// `fresh`, `stale` (the last value stands) or `conservative` (nothing new is admitted).
-    pub stage: String,
+    /// The age of the numbers.
+    pub stage: StageBody,
     /// Whether the stage is other than `fresh`.
     pub stale: bool,
-    /// Where the service runs on a virtual clock: its time when this was computed.
+    /// The time of a virtual clock when this was computed; absent where the service runs on the real one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
+    /// The reasons for the quota.
     pub reasons: Vec<ReasonBody>,
 }
 
 /// A quota as it was computed once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QuotaRecord {
+    /// When it was computed, RFC 3339.
     pub computed_at: String,
+    /// Q_H, the quota.
     pub quota_gpus: f64,
+    /// The training run whose model forecast; null without one.
     pub run_id: Option<String>,
 }
 
 /// `GET /v1/quota/history`, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QuotaHistory {
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
+    /// H, the guarantee hours.
     pub hours: u8,
+    /// The quotas, newest first.
     pub quotas: Vec<QuotaRecord>,
 }

@@ -3,7 +3,7 @@
 
 /// Thousandths of a virtual CPU, of a node or a pod: a million CPUs.
 pub const MOST_CPU_MILLI: u64 = 1_000_000_000;
-/// Of a node or a pod: a pebibyte.
+/// Memory of a node or a pod: a pebibyte.
 pub const MOST_MEMORY_MIB: u64 = 1 << 30;
 /// Pods of a task: more than any job has had, and so few that a place for each is no load, also where they ask for no GPU.
 pub const MOST_PODS: u32 = 16_384;
@@ -12,7 +12,7 @@ pub const MOST_WAIT_S: u64 = 10 * 366 * vocab::SECONDS_PER_DAY as u64;
 /// Outcomes that a move of eta may ask for.
 pub const MOST_OUTCOMES: u64 = 1_000_000_000;
 
-/// What the databases hold.
+/// The largest number that the databases hold.
 const HELD: u64 = i64::MAX as u64;
 const _: () = assert!(MOST_CPU_MILLI < HELD / MOST_PODS as u64, "the CPUs of a task are a number of the database");
 const _: () = assert!(MOST_MEMORY_MIB < HELD / MOST_PODS as u64, "the memory of a task is a number of the database");

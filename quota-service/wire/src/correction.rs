@@ -1,96 +1,112 @@
-//! What was reported wrongly, put right; and the audit, which keeps both.
+//! Corrections of wrong reports, and the audit, which keeps the report and its correction.
 
+use crate::choices::OutcomeKindBody;
 use crate::fault::{FieldFault, Place};
 use crate::{UsageBatch, UsageRowBody};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vocab::{EventId, MilliGpus, OutcomeKind, UsageRow};
 
-/// Of a reason, in characters: a sentence, not a report.
+/// Characters of a reason: a sentence, not a report.
 const LONGEST_REASON: usize = 1_000;
-/// Corrections in one body: what was there before goes into one entry of the audit.
+/// Corrections in one body: all values before them go into one entry of the audit.
 const MOST: usize = 1_000;
 
 /// `POST /v1/usage/corrections`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UsageCorrections {
-    /// Why, in words, for the audit.
+    /// The reason in words, for the audit.
     pub reason: String,
+    /// The corrected rows.
     pub rows: Vec<UsageRowBody>,
 }
 
-/// Events, and how their periods really ended.
+/// Events, and the actual ends of their periods.
 pub type Kinds = Vec<(EventId, OutcomeKind)>;
 
-/// A row with what was there before.
+/// A row with its demand before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CorrectedUsage {
+    /// The start of the hour, RFC 3339.
     pub hour: String,
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
+    /// The organization.
     pub organization: String,
-    /// Absent where there was nothing.
+    /// The demand before the correction; null without a row.
     pub before_gpus: Option<f64>,
+    /// The demand after the correction.
     pub after_gpus: f64,
 }
 
-/// What became of the corrections, in their order.
+/// One result for each correction, in their order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageCorrectionsReceipt {
+    /// The rows with their demand before and after.
     pub rows: Vec<CorrectedUsage>,
 }
 
-/// How a guarantee period really ended.
+/// The actual end of a guarantee period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeCorrection {
+    /// The event, as it was reported.
     pub event_id: String,
-    /// `kept`, `broken`, `node_failure`, `drain` or `user_deleted`.
-    pub kind: String,
+    /// How the period ended in fact.
+    pub kind: OutcomeKindBody,
 }
 
 /// `POST /v1/outcomes/corrections`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeCorrections {
-    /// Why, in words, for the audit.
+    /// The reason in words, for the audit.
     pub reason: String,
+    /// The corrected outcomes.
     pub outcomes: Vec<OutcomeCorrection>,
 }
 
-/// An outcome with how it had ended before.
+/// An outcome with its kind before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CorrectedOutcome {
+    /// The id of the event.
     pub event_id: String,
-    pub before: String,
-    pub after: String,
-    /// A move of eta had counted it before; that move stays.
+    /// The kind before the correction.
+    pub before: OutcomeKindBody,
+    /// The kind after the correction.
+    pub after: OutcomeKindBody,
+    /// Whether a move of eta counted it before; that move stays.
     pub spent: bool,
 }
 
-/// What became of the corrections, in their order.
+/// One result for each correction, in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutcomeCorrectionsReceipt {
+    /// The outcomes with their kinds before and after.
     pub outcomes: Vec<CorrectedOutcome>,
 }
 
-/// A write that was acknowledged.
+/// An acknowledged write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntryBody {
-    /// Rises with every entry.
+    /// The number of the entry; it rises with each one.
     pub id: u64,
+    /// When it was written, RFC 3339.
     pub at: String,
-    /// The name of the token; `anyone` where there were none; `command line`.
+    /// The name of the token; `anyone` on a service without tokens; `command line`.
     pub actor: String,
+    /// The id of the token; null without one.
     pub token_id: Option<String>,
     /// Method and route, or the name of a command.
     pub action: String,
     /// The path with its query.
     pub target: String,
-    /// What was answered; absent of a command.
+    /// The HTTP status; null for a command.
     pub status: Option<u16>,
-    /// What was before and after, and why, where that is kept.
+    /// The values before and after, and the reason, where the audit keeps them.
     #[schema(value_type = Option<Object>)]
     pub detail: Option<serde_json::Value>,
 }
@@ -98,16 +114,20 @@ pub struct AuditEntryBody {
 /// `GET /v1/audit`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditList {
+    /// The entries, newest first.
     pub entries: Vec<AuditEntryBody>,
 }
 
 fn reason(text: &str, count: usize, of: &str) -> Result<String, FieldFault> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(FieldFault::new("/reason", "say why in words: the audit keeps it"));
+        return Err(FieldFault::new("/reason", "the reason is empty: write it in words, for the audit"));
     }
     if text.chars().count() > LONGEST_REASON {
-        return Err(FieldFault::new("/reason", format!("it has more than {LONGEST_REASON} characters")));
+        return Err(FieldFault::new(
+            "/reason",
+            format!("the reason has more than {LONGEST_REASON} characters: shorten it"),
+        ));
     }
     if !(1..=MOST).contains(&count) {
         return Err(FieldFault::new(of, format!("{count} corrections: send 1 to {MOST} at a time")));
@@ -127,6 +147,7 @@ impl UsageCorrections {
 }
 
 impl CorrectedUsage {
+    /// The correction of a row that had `before`.
     #[must_use]
     pub fn of(row: &UsageRow, before: Option<MilliGpus>) -> Self {
         Self {
@@ -144,7 +165,7 @@ impl OutcomeCorrections {
     /// The reason and the corrections.
     ///
     /// # Errors
-    /// There is no reason, no correction, or too many; a name or kind is none; an event is there twice.
+    /// There is no reason, no correction, or too many; a name is malformed; an event stands there twice.
     pub fn parse(self) -> Result<(String, Kinds), Vec<FieldFault>> {
         let reason = reason(&self.reason, self.outcomes.len(), "/outcomes").map_err(|fault| vec![fault])?;
         let (mut corrections, mut faults) = (Vec::with_capacity(self.outcomes.len()), Vec::new());
@@ -152,16 +173,12 @@ impl OutcomeCorrections {
         for (index, body) in self.outcomes.iter().enumerate() {
             let pointer = format!("/outcomes/{index}");
             let place = Place(&pointer);
-            let known = || OutcomeKind::ALL.map(OutcomeKind::as_str).join(", ");
-            let kind = OutcomeKind::parse(&body.kind).ok_or_else(|| {
-                place.fault("kind", format!("{:?} is no kind of outcome; there are {}", body.kind, known()))
-            });
-            match (place.new_name("event_id", &body.event_id, EventId::parse), kind) {
-                (Ok(event), Ok(_)) if !seen.insert(event.clone()) => {
-                    faults.push(place.fault("event_id", format!("{event} is there twice: keep one of them")));
+            match place.new_name("event_id", &body.event_id, EventId::parse) {
+                Ok(event) if !seen.insert(event.clone()) => {
+                    faults.push(place.fault("event_id", format!("{event} stands there twice: keep one of them")));
                 }
-                (Ok(event), Ok(kind)) => corrections.push((event, kind)),
-                (Err(fault), _) | (_, Err(fault)) => faults.push(fault),
+                Ok(event) => corrections.push((event, body.kind.into())),
+                Err(fault) => faults.push(fault),
             }
         }
         if faults.is_empty() { Ok((reason, corrections)) } else { Err(faults) }
@@ -174,15 +191,14 @@ mod tests {
 
     #[test]
     fn a_correction_without_a_reason_or_of_an_event_twice_is_refused() {
-        let body = |reason: &str, kinds: &[&str]| {
-            let one = |kind: &&str| OutcomeCorrection { event_id: "e".to_owned(), kind: (*kind).to_owned() };
-            OutcomeCorrections { reason: reason.to_owned(), outcomes: kinds.iter().map(one).collect() }
+        let body = |reason: &str, count: usize| {
+            let one = OutcomeCorrection { event_id: "e".to_owned(), kind: OutcomeKindBody::Kept };
+            OutcomeCorrections { reason: reason.to_owned(), outcomes: vec![one; count] }
         };
         let refused = |body: OutcomeCorrections| body.parse().unwrap_err()[0].to_string();
-        assert_eq!(refused(body("  ", &["kept"])), "/reason: say why in words: the audit keeps it");
-        assert_eq!(refused(body("why", &[])), "/outcomes: 0 corrections: send 1 to 1000 at a time");
-        assert_eq!(refused(body("why", &["kept", "kept"])), "/outcomes/1/event_id: e is there twice: keep one of them");
-        assert!(refused(body("why", &["gone"])).starts_with("/outcomes/0/kind: \"gone\" is no kind of outcome"));
-        assert_eq!(body(" why ", &["kept"]).parse().unwrap().0, "why");
+        assert_eq!(refused(body("  ", 1)), "/reason: the reason is empty: write it in words, for the audit");
+        assert_eq!(refused(body("why", 0)), "/outcomes: 0 corrections: send 1 to 1000 at a time");
+        assert_eq!(refused(body("why", 2)), "/outcomes/1/event_id: e stands there twice: keep one of them");
+        assert_eq!(body(" why ", 1).parse().unwrap().0, "why");
     }
 }

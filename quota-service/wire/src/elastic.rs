@@ -1,4 +1,4 @@
-//! Tasks that shrink and grow: as clients ask for it, and as the journal keeps it.
+//! Elastic tasks: as clients ask for them, and as the journal keeps them.
 
 use crate::fault::{FieldFault, Place};
 use placement::fleet::Gang;
@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use vocab::{NodeId, TaskId};
 
-/// How far the pods of a task may come and go while it runs.
+/// The range in which the pods of a task may change while it runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ElasticBody {
-    /// Without so many it does not run; they are what a guarantee holds for.
+    /// The fewest pods on which it runs; a guarantee holds for these.
     pub min_pods: u32,
-    /// Twice the pods that it asks for, unless this says otherwise.
+    /// The most pods that it uses; without it, twice the pods that it asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pods: Option<u32>,
-    /// How fast it is on 1, 2, 3 … pods, as multiples of the speed on one, such as [1, 1.9, 2.6]; without, it is taken to be linear.
+    /// Its speeds on 1, 2, 3 … pods, as multiples of the speed on one, such as [1, 1.9, 2.6]; without them, linear.
     /// A task is lent no more pods than it has speeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speeds: Option<Vec<f64>>,
@@ -39,7 +39,8 @@ impl ElasticBody {
         Elastic::check(gang).map_err(|fault| place.fault("elastic", fault))?;
         let max = self.max_pods.unwrap_or_else(|| gang.pods.saturating_mul(2).min(Elastic::MOST));
         let one = |speed: &f64| {
-            let refused = || place.fault("elastic/speeds", format!("{speed} is no speed: write 0.001 to {MOST_SPEED}"));
+            let refused =
+                || place.fault("elastic/speeds", format!("invalid speed {speed}: write 0.001 to {MOST_SPEED}"));
             thousandths(*speed).ok_or_else(refused)
         };
         let speeds = self.speeds.as_ref().map(|speeds| speeds.iter().map(one).collect::<Result<_, _>>()).transpose()?;
@@ -64,11 +65,11 @@ impl From<&Elastic> for ElasticBody {
     }
 }
 
-/// `POST /v1/tasks/{id}/speed`: what an elastic task has measured.
+/// `POST /v1/tasks/{id}/speed`: a speed that an elastic task has measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpeedBody {
-    /// How many it had.
+    /// The pods that it had.
     pub pods: u32,
     /// Steps, samples or tokens a second: any one unit, the same each time.
     pub speed: f64,
@@ -82,11 +83,13 @@ impl SpeedBody {
     pub fn parse(&self) -> Result<(u32, u64), FieldFault> {
         let place = Place("");
         if self.pods == 0 || self.pods > Elastic::MOST {
-            return Err(place.fault("pods", format!("{} pods: write 1 to {}", self.pods, Elastic::MOST)));
+            return Err(
+                place.fault("pods", format!("invalid number of pods {}: write 1 to {}", self.pods, Elastic::MOST))
+            );
         }
         // Not a number is in no range.
         if !(0.001..=1e12).contains(&self.speed) {
-            return Err(place.fault("speed", format!("{} is no speed: write 0.001 to 1e12", self.speed)));
+            return Err(place.fault("speed", format!("invalid speed {}: write 0.001 to 1e12", self.speed)));
         }
         Ok((self.pods, (self.speed * 1_000.0).round() as u64))
     }
@@ -96,17 +99,20 @@ impl SpeedBody {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ElasticRecord {
+    /// The fewest pods on which it runs.
     pub min_pods: u32,
+    /// The most pods that it uses.
     pub max_pods: u32,
+    /// Speeds on 1, 2, 3 … pods, in thousandths of the speed on one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speeds_thousandths: Option<Vec<u32>>,
-    /// What was measured, in thousandths of any one unit, by pods.
+    /// Measured speeds in thousandths of any one unit, by pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub measured_thousandths: BTreeMap<u32, u64>,
 }
 
 impl ElasticRecord {
-    /// What it was for a task that asks for so many pods.
+    /// The range of a task that asks for so many pods.
     ///
     /// # Errors
     /// The numbers contradict each other.
@@ -116,7 +122,7 @@ impl ElasticRecord {
         Ok(elastic.with_measured(self.measured_thousandths.clone()))
     }
 
-    /// As it was asked for: what was learned since is no part of the request.
+    /// The range as the client asked for it: later measurements are no part of the request.
     #[must_use]
     pub fn asked(elastic: &Elastic) -> Self {
         Self { measured_thousandths: BTreeMap::new(), ..Self::from(elastic) }
@@ -138,8 +144,11 @@ impl From<&Elastic> for ElasticRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ResizeRecord {
+    /// It is lent idle GPUs.
     Grows,
+    /// An HP task needs its lent GPUs.
     For { task: String },
+    /// A node that it used was lost.
     Lost { node: String },
 }
 

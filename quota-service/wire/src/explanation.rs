@@ -1,6 +1,7 @@
 //! `GET /v1/quota/explain`: a quota step by step, enough to compute it again by hand.
 
 use crate::answer::{QuotaAnswer, ReasonBody};
+use crate::choices::{AggregationSourceBody, CapacitySourceBody, PlacedByBody, PromiseKindBody};
 use crate::drift::DriftExplanation;
 use crate::forecast::OrganizationForecast;
 use crate::overrides::OverrideBody;
@@ -10,88 +11,104 @@ use utoipa::ToSchema;
 /// A quota and everything that went into it, in the order in which it was computed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
+    /// The quota.
     pub quota: QuotaAnswer,
     /// The steps as sentences with numbers.
     pub steps: Vec<String>,
+    /// The input that would change the quota first.
     pub what_would_change: String,
-    /// Which side places the tasks of the pool: `headroom` or `external`; null while it is undecided, and in what was stored
-    /// before there were sides.
+    /// The side that places the tasks of the pool; null while it is undecided, and in explanations stored before there were sides.
     #[serde(default)]
-    pub placed_by: Option<String>,
+    pub placed_by: Option<PlacedByBody>,
+    /// C.
     pub capacity: CapacityExplanation,
+    /// The forecasts.
     pub forecast: ForecastExplanation,
-    /// None in explanations that were stored before there were calendars.
+    /// Null in explanations that were stored before there were calendars.
     #[serde(default)]
     pub calendar: Option<CalendarExplanation>,
-    /// Those that the bound follows.
+    /// The overrides that the bound follows.
     #[serde(default)]
     pub overrides: Vec<OverrideBody>,
+    /// B_H.
     pub bound: BoundExplanation,
+    /// η.
     pub eta: EtaExplanation,
+    /// S0 and S_a(H).
     pub supply: SupplyExplanation,
-    /// How the forecasts of the last seven days fared, as of now; none before the first of them was scored, and none in
-    /// what was stored.
+    /// The accuracy of the forecasts of the last seven days, as of now; null before the first of them was scored, and null in
+    /// stored explanations.
     #[serde(default)]
     pub drift: Option<DriftExplanation>,
 }
 
-/// C and where it is from.
+/// C and its source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CapacityExplanation {
+    /// C, the capacity.
     pub capacity_gpus: f64,
-    /// `reported_state`, `nodes` or `capacity_table`.
-    pub source: String,
+    /// The source of the capacity.
+    pub source: CapacitySourceBody,
 }
 
 /// The forecasts of the pool's organizations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ForecastExplanation {
+    /// The training run whose model forecast.
     pub run_id: Option<String>,
+    /// The name of the model.
     pub model: String,
     /// The first instant that the model has not seen.
     pub issue_time: String,
-    /// Hours between the issue time and the hour in which the quota was computed: usage that has not come yet.
+    /// Hours between the issue time and the hour in which the quota was computed: their usage has not arrived yet.
     pub hours_late: u8,
     /// As they were issued.
     pub organizations: Vec<OrganizationForecast>,
-    /// How they were corrected before; none in what was stored.
+    /// Their earlier corrections; null in stored explanations.
     #[serde(default)]
     pub calibration: Option<CalibrationExplanation>,
 }
 
-/// What earlier forecasts of the run taught, once their hours were over.
+/// Corrections learned from earlier forecasts of the run, once their hours were over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CalibrationExplanation {
-    /// Whether forecasts of organizations are corrected, as validation decided. Pools are followed either way.
+    /// Whether forecasts of organizations are corrected, as validation decided. Pools are tracked either way.
     pub correcting: bool,
-    /// The last issue time that was learned from, be it in training.
+    /// The last issue time that a correction was learned from, in training or since.
     pub newest_issue_time: Option<String>,
     /// The organizations whose forecasts were corrected.
     pub organizations: Vec<OrganizationCorrection>,
 }
 
-/// What was added to the forecast of an organization, on average over its steps.
+/// The correction of an organization's forecast, on average over its steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OrganizationCorrection {
+    /// The organization.
     pub organization: String,
     /// Hours that it was learned from.
     pub residuals: usize,
+    /// The mean.
     pub mean_gpus: f64,
+    /// The median.
     pub q50_gpus: f64,
+    /// The 0.9 quantile.
     pub q90_gpus: f64,
+    /// The 0.95 quantile.
     pub q95_gpus: f64,
 }
 
-/// The calendar that says which hours are in a day off.
+/// The calendar of days off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CalendarExplanation {
     /// `weekdays`, `CN`, a user's own, or both, as in `CN+acme`.
     pub name: String,
+    /// The time zone of the cluster.
     pub time_zone: String,
-    /// The first and the last local date whose days off are known; none where all are.
+    /// The first local date whose days off are known; null where all are.
     pub covers_from: Option<String>,
+    /// The last local date whose days off are known; null where all are.
     pub covers_until: Option<String>,
-    /// Whether the hours of the forecast lie between them. Beyond, only Saturdays and Sundays count as days off.
+    /// Whether the hours of the forecast lie between the two dates. Beyond them, only Saturdays and Sundays count as days off.
     pub covered: bool,
     /// Whether the first hour of the forecast is in a day off.
     pub day_off: bool,
@@ -100,38 +117,41 @@ pub struct CalendarExplanation {
 /// B_H.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BoundExplanation {
+    /// The rule by which the forecasts of organizations become a bound.
     pub aggregation: String,
     /// Whether the aggregation was chosen on validation or set for the pool.
-    pub aggregation_source: String,
-    /// How each aggregation fared on the validation part of the run.
+    pub aggregation_source: AggregationSourceBody,
+    /// The score of each aggregation on the validation part of the run.
     pub trials: Vec<AggregationTrial>,
+    /// p, the guarantee rate.
     pub guarantee_rate: f64,
     /// Forecast steps that the bound covers: `hours`, and those of late usage.
     pub steps: u8,
-    /// Deviations added to the mean, or under `conformal` to the centre; none for `sum-of-bounds`.
+    /// Deviations added to the mean, or under `conformal` to the centre; null for `sum-of-bounds`.
     pub multiplier: Option<f64>,
-    /// The mean correlation between organizations, and that between steps, for `pooled`.
+    /// The mean correlation between organizations, for `pooled`.
     pub mean_correlation: Option<f64>,
+    /// The mean correlation between steps, for `pooled`.
     pub step_correlation: Option<f64>,
     /// The pool's total at each step, as a Gaussian.
     pub totals: Vec<StepTotalBody>,
-    /// The step (from 1) that decides; none for `sum-of-bounds`.
+    /// The step (from 1) that decides; null for `sum-of-bounds`.
     pub deciding_step: Option<u8>,
-    /// What the pool's measured peaks say, for `conformal`.
+    /// The statistics of the pool's measured peaks, for `conformal`.
     pub conformal: Option<ConformalExplanation>,
-    /// How the forecast's bound was mixed with one that follows HP demand from moment to moment; for pools whose tasks are
-    /// placed here.
+    /// The mix of the forecast's bound with a live one, which follows HP demand from moment to moment; for pools that Headroom
+    /// places.
     pub live: Option<LiveExplanation>,
-    /// What p is the probability of: `kept` or `peak`. Null in explanations of before there was a choice.
+    /// The event whose probability is p. Null in explanations stored before there was a choice.
     #[serde(default)]
-    pub promise: Option<String>,
-    /// How the bound of the peak was moved so that promises are kept as often as was promised; under `kept`, once the pool was
-    /// watched for a day.
+    pub promise: Option<PromiseKindBody>,
+    /// The correction of the peak's bound by which promises are kept as often as p demands; under `kept`, after a day of
+    /// observation.
     #[serde(default)]
     pub kept: Option<KeptExplanation>,
-    /// What each organization adds under `sum-of-bounds`.
+    /// The bound of each organization under `sum-of-bounds`.
     pub organizations: Vec<OrganizationBound>,
-    /// The bound before it was raised to that of fewer hours, where it was.
+    /// The bound before it was raised to that of fewer hours; null where it was not.
     pub raised_from_gpus: Option<f64>,
     /// Rounded up to a thousandth.
     pub demand_bound_gpus: f64,
@@ -142,24 +162,26 @@ pub struct BoundExplanation {
 pub struct LiveExplanation {
     /// HP GPUs, running and waiting, when the quota was computed.
     pub hp_demand_gpus: f64,
+    /// The bound of the forecast.
     pub forecast_bound_gpus: f64,
-    /// What demand is now, and how far it rises at the guarantee rate; none in the first hour.
+    /// Demand now, and its rise at the guarantee rate; null in the first hour.
     pub live_bound_gpus: Option<f64>,
-    /// The proportion that would have lost least over the last days.
+    /// The share with the least loss over the last days.
     pub share: f64,
 }
 
-/// Up to λ = 1, B_H = needed + λ · (bound of the peak − needed), where needed is what HP needs now; from there on it goes from the
+/// Up to λ = 1, B_H = needed + λ · (bound of the peak − needed), where needed is the HP demand now; from there on it goes from the
 /// bound of the peak to all GPUs of the pool, which it reaches at 3. λ rises where promises break more often than they may, and
 /// falls where they break less often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct KeptExplanation {
-    /// What HP demand stays below with probability p.
+    /// The bound that HP demand stays below with probability p.
     pub peak_bound_gpus: f64,
+    /// λ.
     pub lambda: f64,
 }
 
-/// What the residuals of a pool's measured peaks over the last week say: B_H is the centre and `multiplier` deviations. The
+/// Statistics of the residuals of a pool's measured peaks over the last week: B_H is the centre and `multiplier` deviations. The
 /// multiplier is the weighted mean of the two order statistics; with less than a day of residuals it leans on `pooled`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConformalExplanation {
@@ -167,10 +189,11 @@ pub struct ConformalExplanation {
     pub sum_gpus: f64,
     /// The largest 0.9 quantile of their total, were they independent Gaussians.
     pub total_gpus: f64,
-    /// The share of the total in the centre: the one whose bounds would have lost least over the last week.
+    /// The share of the total in the centre: the one with the least loss of its bounds over the last week.
     pub total_share: f64,
     /// (1 − share) × sum + share × total.
     pub centre_gpus: f64,
+    /// One deviation, in GPUs.
     pub deviation_gpus: f64,
     /// ⌈(n+1)p⌉-th smallest of the pool's own residuals, in deviations.
     pub own_order_statistic: f64,
@@ -187,37 +210,50 @@ pub struct ConformalExplanation {
 /// One aggregation on the validation part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AggregationTrial {
+    /// The name of the aggregation.
     pub aggregation: String,
+    /// Share of hours whose demand stayed at or below the bound.
     pub coverage: f64,
     /// 90 % interval over days.
     pub coverage_interval: [f64; 2],
+    /// Pinball loss at the guarantee rate.
     pub pinball_gpus: f64,
+    /// Mean GPUs of the bound above demand.
     pub over_reserved_gpus: f64,
 }
 
 /// The pool's total at one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StepTotalBody {
+    /// The hour ahead, from 1.
     pub step: u8,
+    /// The mean.
     pub mean_gpus: f64,
+    /// The standard deviation.
     pub stddev_gpus: f64,
 }
 
 /// An organization's own bound.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OrganizationBound {
+    /// The organization.
     pub organization: String,
+    /// The step (from 1) that decides.
     pub step: u8,
+    /// The mean.
     pub mean_gpus: f64,
+    /// The standard deviation.
     pub stddev_gpus: f64,
+    /// The bound.
     pub bound_gpus: f64,
 }
 
-/// η and how it came to be.
+/// η and its last moves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EtaExplanation {
+    /// η.
     pub eta: f64,
-    /// Why it stayed or moved when the quota was computed.
+    /// The reason for which it stayed or moved when the quota was computed.
     pub last_decision: ReasonBody,
     /// The last five moves, newest first.
     pub moves: Vec<EtaMoveBody>,
@@ -226,24 +262,33 @@ pub struct EtaExplanation {
 /// A move of η.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EtaMoveBody {
+    /// When η moved, RFC 3339.
     pub at: String,
+    /// η before.
     pub from: f64,
+    /// η after.
     pub to: f64,
+    /// The code of the reason.
     pub reason: String,
+    /// Kept guarantees that the move counted.
     pub kept: u64,
+    /// Broken guarantees that the move counted.
     pub broken: u64,
 }
 
 /// S0 and Sa.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SupplyExplanation {
+    /// S0.
     pub idle_gpus: f64,
     /// S_a(H).
     pub spot_gpus: f64,
     /// S0 + S_a(H).
     pub ceiling_gpus: f64,
-    /// No fresh state was reported: S0 is capacity less the latest demand, and Sa counts as none.
+    /// Whether no fresh state was reported: then S0 is capacity less the latest demand, and Sa is 0.
     pub estimated: bool,
+    /// The HP demand of the last measured hour.
     pub latest_demand_gpus: f64,
+    /// The longest wait of a spot task that only the quota refuses, in seconds.
     pub longest_quota_wait_s: u64,
 }

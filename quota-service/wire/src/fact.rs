@@ -1,34 +1,45 @@
-//! Twins of what a pool decided, as the journal keeps it. Counts are integers here (thousandths, seconds since 1970), so
-//! that a state that is written and read again is the same to the bit.
+//! Twins of the facts of a pool, as the journal keeps them. Counts are integers (thousandths, seconds since 1970), so that a
+//! state that is written and read again is the same to the bit.
 
+use crate::choices::{EndingBody, NodeLossBody, TaskClassBody};
 use crate::elastic::{ElasticRecord, ResizeRecord};
 use crate::fault::{FieldFault, Place, time};
 use crate::topology::{AffinityBody, TopologyBody};
 use placement::Limit;
 use placement::fleet::{Gang, GpuPlace, GpuRequest, Guarantee, PodRequest, numbers};
-use placement::pool::{Ending, Fact, NodeLoss, Request};
+use placement::pool::{Fact, Request};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vocab::{HorizonHours, MilliGpus, NodeId, Organization, TaskClass, TaskId};
+use vocab::{HorizonHours, MilliGpus, NodeId, Organization, TaskId};
 
 /// [`Request`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestRecord {
+    /// The id of the task.
     pub task: String,
+    /// The organization.
     pub organization: String,
-    /// `hp` or `spot`.
-    pub class: String,
+    /// The class of the task.
+    pub class: TaskClassBody,
+    /// Thousandths of a GPU, of each pod.
     pub gpus_milli: u64,
+    /// The number of pods.
     pub pods: u32,
+    /// Thousandths of a virtual CPU, of each pod.
     pub cpu_milli: u64,
+    /// Memory of each pod, in MiB.
     pub memory_mib: u64,
+    /// Guarantee hours; absent for a task at will.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hours: Option<u64>,
+    /// Where its GPUs lie together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<AffinityBody>,
+    /// How far its pods come and go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elastic: Option<ElasticRecord>,
+    /// When it was submitted.
     pub submitted_unix_s: i64,
 }
 
@@ -36,7 +47,9 @@ pub struct RequestRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitRecord {
+    /// Guarantee hours.
     pub hours: u64,
+    /// The quota, in thousandths of a GPU.
     pub quota_milli: u64,
 }
 
@@ -44,7 +57,9 @@ pub struct LimitRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuaranteeRecord {
+    /// Guarantee hours.
     pub hours: u64,
+    /// When the guarantee ends.
     pub until_unix_s: i64,
 }
 
@@ -52,10 +67,11 @@ pub struct GuaranteeRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlaceRecord {
+    /// The id of the node.
     pub node: String,
     /// Numbers of GPUs, from 0.
     pub gpus: Vec<u8>,
-    /// Thousandths of the only one; none where they are whole.
+    /// Thousandths of the only one; absent where they are whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_milli: Option<u16>,
 }
@@ -64,62 +80,106 @@ pub struct PlaceRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case", deny_unknown_fields)]
 pub enum FactRecord {
+    /// A node was added, or changed.
     NodeAdded {
+        /// The node.
         node: String,
+        /// Its GPUs.
         gpus: u32,
+        /// Thousandths of a virtual CPU.
         cpu_milli: Option<u64>,
+        /// Memory, in MiB.
         memory_mib: Option<u64>,
+        /// The topology of its GPUs and cores.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         topology: Option<TopologyBody>,
     },
+    /// A node takes new pods, or none any more.
     NodeOpened {
+        /// The node.
         node: String,
+        /// Whether it takes new pods.
         is_open: bool,
     },
+    /// A node left.
     NodeRemoved {
+        /// The node.
         node: String,
-        cause: String,
+        /// The cause.
+        cause: NodeLossBody,
     },
+    /// The limits of spot were set.
     LimitsSet {
+        /// The limits.
         limits: Vec<LimitRecord>,
     },
+    /// A task was submitted.
     Submitted {
+        /// The request.
         request: RequestRecord,
     },
+    /// A task started.
     Started {
+        /// The task.
         task: String,
+        /// The GPUs of each pod.
         places: Vec<PlaceRecord>,
+        /// The guarantee.
         guarantee: Option<GuaranteeRecord>,
+        /// Tasks that were evicted for it.
         victims: Vec<String>,
+        /// When its GPUs are free.
         starts_unix_s: i64,
     },
+    /// An eviction was put off.
     Deferred {
+        /// The task.
         task: String,
+        /// When it evicts at the latest.
         until_unix_s: i64,
+        /// Tasks whose GPUs it waits for.
         holds: Vec<String>,
     },
+    /// The pods of an elastic task changed.
     Resized {
+        /// The task.
         task: String,
+        /// The GPUs of each pod.
         places: Vec<PlaceRecord>,
+        /// The GPUs that it is lent.
         lent: Vec<PlaceRecord>,
+        /// The reason.
         why: ResizeRecord,
+        /// When the change takes effect.
         from_unix_s: i64,
     },
+    /// A task has another guarantee.
     Renewed {
+        /// The task.
         task: String,
+        /// The guarantee.
         guarantee: GuaranteeRecord,
     },
+    /// A task saved its work.
     Saved {
+        /// The task.
         task: String,
     },
+    /// An elastic task measured its speed.
     Measured {
+        /// The task.
         task: String,
+        /// The number of pods.
         pods: u32,
+        /// Thousandths of any one unit.
         speed_thousandths: u64,
     },
+    /// A task ended.
     Ended {
+        /// The task.
         task: String,
-        ending: String,
+        /// The end.
+        ending: EndingBody,
     },
 }
 
@@ -128,7 +188,7 @@ impl From<&Request> for RequestRecord {
         Self {
             task: gang.task.to_string(),
             organization: organization.to_string(),
-            class: gang.class.as_str().to_owned(),
+            class: gang.class.into(),
             gpus_milli: u64::from(gang.pod.gpus.milli()),
             pods: gang.pods,
             cpu_milli: gang.pod.cpu_milli,
@@ -146,10 +206,9 @@ impl TryFrom<&RequestRecord> for Request {
 
     fn try_from(record: &RequestRecord) -> Result<Self, FieldFault> {
         let place = Place("/request");
-        let class = TaskClass::parse(&record.class)
-            .ok_or_else(|| place.fault("class", format!("{:?} is neither hp nor spot", record.class)))?;
+        let class = record.class.into();
         let gpus = gpus_of(record.gpus_milli).map_err(|fault| place.fault("gpus_milli", fault.detail))?;
-        let affinity = record.affinity.as_ref().map(|affinity| affinity.parse(place)).transpose()?;
+        let affinity = record.affinity.map(AffinityBody::of);
         let pod = PodRequest { affinity, ..PodRequest::new(gpus, record.cpu_milli, record.memory_mib) };
         let task = place.name("task", &record.task, TaskId::parse)?;
         Ok(Self {
@@ -229,22 +288,6 @@ impl TryFrom<&PlaceRecord> for (NodeId, GpuPlace) {
     }
 }
 
-const fn cause_name(cause: NodeLoss) -> &'static str {
-    match cause {
-        NodeLoss::Failed => "failed",
-        NodeLoss::Drained => "drained",
-    }
-}
-
-/// Why a node goes, as it is written.
-///
-/// # Errors
-/// It is neither `failed` nor `drained`.
-pub fn node_loss(text: &str) -> Result<NodeLoss, FieldFault> {
-    let found = [NodeLoss::Failed, NodeLoss::Drained].into_iter().find(|cause| cause_name(*cause) == text);
-    found.ok_or_else(|| FieldFault::new("/cause", format!("{text:?} is neither failed nor drained")))
-}
-
 impl From<&Fact> for FactRecord {
     fn from(fact: &Fact) -> Self {
         match fact {
@@ -254,9 +297,7 @@ impl From<&Fact> for FactRecord {
                 Self::NodeAdded { node, gpus: *gpus, cpu_milli, memory_mib, topology }
             }
             Fact::NodeOpened { node, is_open } => Self::NodeOpened { node: node.to_string(), is_open: *is_open },
-            Fact::NodeRemoved { node, cause } => {
-                Self::NodeRemoved { node: node.to_string(), cause: cause_name(*cause).to_owned() }
-            }
+            Fact::NodeRemoved { node, cause } => Self::NodeRemoved { node: node.to_string(), cause: (*cause).into() },
             Fact::LimitsSet { limits } => Self::LimitsSet { limits: limits.iter().map(LimitRecord::from).collect() },
             Fact::Submitted { request } => Self::Submitted { request: RequestRecord::from(request) },
             Fact::Started { task, places, guarantee, victims, starts } => Self::Started {
@@ -285,13 +326,7 @@ impl From<&Fact> for FactRecord {
             Fact::Measured { task, pods, speed_thousandths } => {
                 Self::Measured { task: task.to_string(), pods: *pods, speed_thousandths: *speed_thousandths }
             }
-            Fact::Ended { task, ending } => {
-                let ending = match ending {
-                    Ending::Finished => "finished",
-                    Ending::Deleted => "deleted",
-                };
-                Self::Ended { task: task.to_string(), ending: ending.to_owned() }
-            }
+            Fact::Ended { task, ending } => Self::Ended { task: task.to_string(), ending: (*ending).into() },
         }
     }
 }
@@ -316,7 +351,7 @@ impl TryFrom<&FactRecord> for Fact {
             }
             FactRecord::NodeOpened { node: id, is_open } => Self::NodeOpened { node: node(id)?, is_open: *is_open },
             FactRecord::NodeRemoved { node: id, cause } => {
-                Self::NodeRemoved { node: node(id)?, cause: node_loss(cause)? }
+                Self::NodeRemoved { node: node(id)?, cause: (*cause).into() }
             }
             FactRecord::LimitsSet { limits } => {
                 Self::LimitsSet { limits: limits.iter().map(Limit::try_from).collect::<Result<_, _>>()? }
@@ -348,14 +383,7 @@ impl TryFrom<&FactRecord> for Fact {
             FactRecord::Measured { task: id, pods, speed_thousandths } => {
                 Self::Measured { task: task(id)?, pods: *pods, speed_thousandths: *speed_thousandths }
             }
-            FactRecord::Ended { task: id, ending } => {
-                let ending = match ending.as_str() {
-                    "finished" => Ending::Finished,
-                    "deleted" => Ending::Deleted,
-                    other => return Err(FieldFault::new("/ending", format!("{other:?} is no way to end"))),
-                };
-                Self::Ended { task: task(id)?, ending }
-            }
+            FactRecord::Ended { task: id, ending } => Self::Ended { task: task(id)?, ending: (*ending).into() },
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a field, and which.
+//! Faults of the fields of a body.
 
 use chrono::DateTime;
 use vocab::{HorizonHours, HourStart, MilliGpus, NameError, UnixSeconds, visible};
@@ -9,30 +9,34 @@ use vocab::{HorizonHours, HourStart, MilliGpus, NameError, UnixSeconds, visible}
 pub struct FieldFault {
     /// RFC 6901.
     pub pointer: String,
+    /// The fault, and what was expected.
     pub detail: String,
 }
 
 impl FieldFault {
+    /// A fault of the field at a JSON pointer.
     #[expect(clippy::needless_pass_by_value, reason = "errors and texts alike read well at the call")]
     pub fn new(pointer: impl Into<String>, detail: impl ToString) -> Self {
         Self { pointer: pointer.into(), detail: detail.to_string() }
     }
 }
 
-/// A time as the journal keeps it. Others than those of the calendar were never written.
+/// A time as the journal keeps it: one of the calendar, since no other was ever written.
 pub fn time(pointer: &str, unix_s: i64) -> Result<UnixSeconds, FieldFault> {
     UnixSeconds::new(unix_s).in_calendar().map_err(|fault| FieldFault::new(pointer, fault))
 }
 
-/// Where in a body a value stands: what its fields' pointers begin with.
+/// The place of a value in a body: the begin of its fields' pointers.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a>(pub &'a str);
 
 impl Place<'_> {
+    /// A fault of a field.
     pub fn fault(self, field: &str, detail: impl ToString) -> FieldFault {
         FieldFault::new(format!("{}/{field}", self.0), detail)
     }
 
+    /// An amount of GPUs, in thousandths.
     pub fn gpus(self, field: &str, gpus: f64) -> Result<MilliGpus, FieldFault> {
         MilliGpus::exact(gpus).map_err(|fault| self.fault(field, fault))
     }
@@ -46,12 +50,13 @@ impl Place<'_> {
         }
     }
 
+    /// A name.
     pub fn name<T>(self, field: &str, text: &str, parse: fn(&str) -> Result<T, NameError>) -> Result<T, FieldFault> {
         parse(text).map_err(|fault| self.fault(field, fault))
     }
 
-    /// As [`name`](Self::name), of a request: one with characters that cannot be seen is refused. What the journal holds was
-    /// accepted once, and is read as it is.
+    /// As [`name`](Self::name), of a request: a name with invisible characters is refused. A name in the journal was accepted
+    /// once, and is read as it is.
     pub fn new_name<T>(
         self,
         field: &str,
@@ -62,17 +67,20 @@ impl Place<'_> {
         self.name(field, text, parse)
     }
 
+    /// An instant, from RFC 3339.
     pub fn instant(self, field: &str, text: &str) -> Result<UnixSeconds, FieldFault> {
-        let detail = || format!("{text:?} is no time: write RFC 3339 such as 2024-03-01T00:00:00Z");
+        let detail = || format!("invalid time {text:?}: write RFC 3339 such as 2024-03-01T00:00:00Z");
         let time = DateTime::parse_from_rfc3339(text).map_err(|_| self.fault(field, detail()))?;
         UnixSeconds::new(time.timestamp()).in_calendar().map_err(|fault| self.fault(field, fault))
     }
 
+    /// The start of an hour, from RFC 3339.
     pub fn hour(self, field: &str, text: &str) -> Result<HourStart, FieldFault> {
         let at = self.instant(field, text)?;
         HourStart::from_unix_s(at.get()).map_err(|fault| self.fault(field, fault))
     }
 
+    /// Guarantee hours.
     pub fn hours(self, field: &str, hours: u64) -> Result<HorizonHours, FieldFault> {
         HorizonHours::new(hours).map_err(|fault| self.fault(field, fault))
     }

@@ -1,49 +1,59 @@
+use crate::choices::ForecastOriginBody;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vocab::{DemandForecast, ForecastOrigin};
+use vocab::DemandForecast;
 
 /// One hour's demand as a distribution, in GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StepBody {
     /// From 1.
     pub step: u8,
+    /// The start of the hour that is forecast.
     pub target_time: String,
+    /// The mean.
     pub mean_gpus: f64,
+    /// The standard deviation.
     pub stddev_gpus: f64,
+    /// The median.
     pub q50_gpus: f64,
+    /// The 0.9 quantile.
     pub q90_gpus: f64,
+    /// The 0.95 quantile.
     pub q95_gpus: f64,
 }
 
 /// An organization's demand over the next hours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OrganizationForecast {
+    /// The organization.
     pub organization: String,
-    /// `model`, `cold_start` where the organization is new to the model, or `left` where it has neither demand nor rows for
-    /// two days.
-    pub origin: String,
+    /// The origin of the forecast.
+    pub origin: ForecastOriginBody,
+    /// One distribution for each hour ahead.
     pub steps: Vec<StepBody>,
 }
 
 /// `GET /v1/forecast`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ForecastAnswer {
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
+    /// The training run; null without one.
     pub run_id: Option<String>,
+    /// The name of the model.
     pub model: String,
+    /// The first hour that the model has not seen.
     pub issue_time: String,
+    /// When it was computed, RFC 3339.
     pub computed_at: String,
+    /// The forecast of each organization.
     pub organizations: Vec<OrganizationForecast>,
 }
 
 impl From<&DemandForecast> for OrganizationForecast {
     fn from(forecast: &DemandForecast) -> Self {
-        let origin = match forecast.origin() {
-            ForecastOrigin::Model => "model",
-            ForecastOrigin::ColdStart => "cold_start",
-            ForecastOrigin::Left => "left",
-        };
         let steps = forecast.steps().iter().enumerate().map(|(index, step)| {
             let [q50_gpus, q90_gpus, q95_gpus] = step.quantiles_gpus;
             StepBody {
@@ -58,7 +68,7 @@ impl From<&DemandForecast> for OrganizationForecast {
         });
         Self {
             organization: forecast.series().organization.as_str().to_owned(),
-            origin: origin.to_owned(),
+            origin: forecast.origin().into(),
             steps: steps.collect(),
         }
     }

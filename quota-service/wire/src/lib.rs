@@ -1,11 +1,36 @@
-//! Serde twins of what crosses a border, converted by hand: the words inside ([`vocab`]) know no serde, and a body is
-//! checked once, when it comes in. A refusal names the field by its JSON pointer. Facts and snapshots of `placement`, which
-//! knows no serde either, have their twins here, so that the service and the simulator read the same.
+//! Serde twins of the types inside, converted by hand: [`vocab`] and `placement` know no serde. A body is parsed once, when it
+//! comes in, and a refusal names its field by a JSON pointer. The service and the simulator read facts and snapshots of pools
+//! through the same twins.
 //!
-//! Amounts of GPUs are decimals (thousandths are exact), times are RFC 3339 in UTC.
+//! Amounts of GPUs are decimals (thousandths are exact), times are RFC 3339 in UTC, and a field with a closed list of values is an
+//! enum.
+//!
+//! ```
+//! use vocab::{TaskClass, UnixSeconds};
+//!
+//! let text = r#"{"cluster": "earth", "gpu_model": "A100", "id": "sweep-1", "organization": "vision",
+//!                "class": "spot", "gpus_per_pod": 0.25, "guarantee_hours": 4}"#;
+//! let body: wire::TaskBody = wire::from_json(text)?;
+//! let (pool, request) = body.parse(UnixSeconds::new(1_700_000_000))?;
+//! assert_eq!((pool.to_string().as_str(), request.gang.class), ("earth:A100", TaskClass::Spot));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A fault names its field:
+//!
+//! ```
+//! let text = r#"{"cluster": "earth", "gpu_model": "A100", "kind": "reserve", "gpus": 0,
+//!                "from": "2024-03-01T00:00:00Z", "to": "2024-03-02T00:00:00Z", "reason": "a launch"}"#;
+//! let body: wire::OverrideRequest = wire::from_json(text)?;
+//! assert!(body.parse().unwrap_err().to_string().starts_with("/gpus: "));
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+#![warn(missing_docs)]
 
 mod answer;
 pub mod bounds;
+mod choices;
 mod correction;
 mod drift;
 mod elastic;
@@ -30,6 +55,11 @@ mod usage;
 mod what_if;
 
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
+pub use choices::{
+    AggregationSourceBody, CapacitySourceBody, CutCodeBody, DomainBody, EndingBody, EventKindBody, ForecastOriginBody,
+    NodeLossBody, OutcomeKindBody, OutcomeResultBody, OverrideKindBody, PlacedByBody, PromiseKindBody, StageBody,
+    StandingBody, StrictnessBody, TaskClassBody, TaskStatusBody,
+};
 pub use correction::{
     AuditEntryBody, AuditList, CorrectedOutcome, CorrectedUsage, Kinds, OutcomeCorrection, OutcomeCorrections,
     OutcomeCorrectionsReceipt, UsageCorrections, UsageCorrectionsReceipt,
@@ -41,7 +71,7 @@ pub use explanation::{
     ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, KeptExplanation,
     LiveExplanation, OrganizationBound, OrganizationCorrection, StepTotalBody, SupplyExplanation,
 };
-pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, node_loss};
+pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord};
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
 pub use look::{

@@ -5,25 +5,29 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vocab::{ClusterName, GpuModel, Node, NodeId, PoolId};
 
-/// A machine.
+/// A node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeBody {
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
+    /// Its GPUs.
     pub gpus: u32,
     /// Thousandths of a virtual CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_milli: Option<u64>,
+    /// Memory, in MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
-    /// How its GPUs and cores lie; without, nothing is known of that.
+    /// The topology of its GPUs and cores; absent where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyBody>,
-    /// No new pods come to it; what runs there goes on.
+    /// Whether it takes no new pods; running pods stay.
     #[serde(default)]
     pub drain: bool,
-    /// Given in answers; in a request the path names the node.
+    /// Its id, in answers; in a request the path names the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
@@ -31,6 +35,7 @@ pub struct NodeBody {
 /// `GET /v1/nodes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NodeList {
+    /// The nodes, by name.
     pub nodes: Vec<NodeBody>,
 }
 

@@ -1,21 +1,24 @@
+use crate::choices::{OutcomeKindBody, OutcomeResultBody};
 use crate::fault::{FieldFault, Place};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vocab::{ClusterName, EventId, GpuModel, NodeId, Outcome, OutcomeKind, PoolId, TaskId};
+use vocab::{ClusterName, EventId, GpuModel, NodeId, Outcome, PoolId, TaskId};
 
-/// How one guarantee period of a spot run ended.
+/// The end of one guarantee period of a spot run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeBody {
-    /// The reporter's own id; an event counts once however often it arrives.
+    /// The reporter's own id; an event counts once, for any number of reports.
     pub event_id: String,
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
     /// H of the guarantee.
     pub guarantee_hours: u64,
-    /// `kept` or `broken` (by HP demand); `node_failure`, `drain` and `user_deleted` are reported apart and do not move
-    /// eta.
-    pub kind: String,
+    /// How it ended; only `kept` and `broken` move eta.
+    pub kind: OutcomeKindBody,
+    /// When the period ended, RFC 3339.
     pub ended_at: String,
     /// When the guarantee was given. Without it a period counts as long as its guarantee: a task that ended early by itself then
     /// counts as kept, and the kept rate looks better than it is.
@@ -24,8 +27,10 @@ pub struct OutcomeBody {
     /// GPUs that were promised, over all pods; without it, one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<f64>,
+    /// The task, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
+    /// The node, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }
@@ -34,20 +39,23 @@ pub struct OutcomeBody {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeBatch {
+    /// The outcomes.
     pub outcomes: Vec<OutcomeBody>,
 }
 
-/// What became of one event.
+/// The result for one event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutcomeResult {
+    /// The id of the event.
     pub event_id: String,
-    /// `recorded`, `repeated` (it was there, equal) or `conflicting` (it was there with other content, which stands).
-    pub result: String,
+    /// Whether it was new.
+    pub result: OutcomeResultBody,
 }
 
-/// What became of a batch, event by event, in its order.
+/// One result for each event of a batch, in its order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutcomeReceipt {
+    /// One result for each event.
     pub outcomes: Vec<OutcomeResult>,
 }
 
@@ -68,9 +76,6 @@ impl TryFrom<OutcomeBatch> for Vec<Outcome> {
 }
 
 fn parse(body: &OutcomeBody, place: Place<'_>) -> Result<Outcome, FieldFault> {
-    let known = || OutcomeKind::ALL.map(OutcomeKind::as_str).join(", ");
-    let kind = OutcomeKind::parse(&body.kind)
-        .ok_or_else(|| place.fault("kind", format!("{:?} is no kind of outcome; there are {}", body.kind, known())))?;
     let pool = PoolId {
         cluster: place.new_name("cluster", &body.cluster, ClusterName::parse)?,
         gpu_model: place.new_name("gpu_model", &body.gpu_model, GpuModel::parse)?,
@@ -78,14 +83,14 @@ fn parse(body: &OutcomeBody, place: Place<'_>) -> Result<Outcome, FieldFault> {
     let ended_at = place.instant("ended_at", &body.ended_at)?;
     let began_at = body.began_at.as_deref().map(|text| place.instant("began_at", text)).transpose()?;
     if let Some(began) = began_at.filter(|began| *began > ended_at) {
-        let detail = format!("{began} is after ended_at, {ended_at}: write when the guarantee was given");
+        let detail = format!("{began} is after ended_at, {ended_at}: write the time at which the guarantee was given");
         return Err(place.fault("began_at", detail));
     }
     Ok(Outcome {
         event_id: place.new_name("event_id", &body.event_id, EventId::parse)?,
         pool,
         guarantee_hours: place.hours("guarantee_hours", body.guarantee_hours)?,
-        kind,
+        kind: body.kind.into(),
         ended_at,
         began_at,
         gpus: body.gpus.map(|gpus| place.gpus("gpus", gpus)).transpose()?,

@@ -1,57 +1,72 @@
-//! What people know of the hours ahead.
+//! Overrides: knowledge of the hours ahead that no forecast has.
 
+use crate::choices::OverrideKindBody;
 use crate::fault::{FieldFault, Place};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vocab::{ClusterName, GpuModel, Override, OverrideKind, PoolId};
+use vocab::{ClusterName, GpuModel, Override, PoolId};
 
-/// Of a reason, in characters: a sentence, not a report.
+/// Characters of a reason: a sentence, not a report.
 const LONGEST_REASON: usize = 1_000;
-/// Of an override: who knows what comes in two years writes a calendar.
+/// Seconds of an override: days off in two years belong into a calendar.
 const LONGEST_S: i64 = 366 * vocab::SECONDS_PER_DAY;
 
 /// `POST /v1/overrides`: so many GPUs more (`reserve`) or fewer (`release`) than forecast are kept for HP work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OverrideRequest {
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
     /// `reserve`: for every promise that reaches into the time. `release`: for promises that lie wholly inside, and never
     /// below what HP work holds.
-    pub kind: String,
+    pub kind: OverrideKindBody,
+    /// GPUs more or fewer.
     pub gpus: f64,
     /// RFC 3339.
     pub from: String,
     /// RFC 3339; after `from`, at most 366 days.
     pub to: String,
-    /// Why, in words, for whoever asks why the quota is what it is.
+    /// The reason in words, for explanations of the quota.
     pub reason: String,
 }
 
-/// An override as it is kept.
+/// A stored override.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OverrideBody {
+    /// Its number.
     pub id: u64,
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
-    /// `reserve` or `release`.
-    pub kind: String,
+    /// Whether it reserves or releases.
+    pub kind: OverrideKindBody,
+    /// GPUs more or fewer.
     pub gpus: f64,
+    /// Its begin, RFC 3339.
     pub from: String,
+    /// Its end, RFC 3339.
     pub to: String,
+    /// The reason, in words.
     pub reason: String,
-    /// The name of a token, or who else it was.
+    /// The name of a token, or another actor.
     pub by: String,
+    /// When it was created, RFC 3339.
     pub created_at: String,
+    /// When it was withdrawn; null while it is not.
     pub withdrawn_at: Option<String>,
+    /// The actor who withdrew it.
     pub withdrawn_by: Option<String>,
-    /// Whether its time is now.
+    /// Whether now lies between `from` and `to`.
     pub in_force: bool,
 }
 
 /// `GET /v1/overrides`, by number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OverrideList {
+    /// The overrides, by number.
     pub overrides: Vec<OverrideBody>,
 }
 
@@ -66,11 +81,10 @@ impl OverrideRequest {
             cluster: place.new_name("cluster", &self.cluster, ClusterName::parse)?,
             gpu_model: place.new_name("gpu_model", &self.gpu_model, GpuModel::parse)?,
         };
-        let kind = OverrideKind::parse(&self.kind)
-            .ok_or_else(|| place.fault("kind", format!("{:?} is neither reserve nor release", self.kind)))?;
+        let kind = self.kind.into();
         let gpus = place.gpus("gpus", self.gpus)?;
         if gpus.is_zero() {
-            return Err(place.fault("gpus", "an override of 0 GPUs changes nothing"));
+            return Err(place.fault("gpus", "an override of 0 GPUs has no effect: write more than 0"));
         }
         let (from, to) = (place.instant("from", &self.from)?, place.instant("to", &self.to)?);
         let length_s = to.since_s(from);

@@ -9,47 +9,49 @@ use placement::policy::ReservationSettings;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A policy by its parts. What is left out is as in the policy that it is `like`.
+/// A policy by its parts. An absent part is that of the policy `like`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyBody {
-    /// What answers and tables call it.
+    /// Its name in answers and tables.
     pub name: String,
-    /// The policy that parts are taken from that are not named here; without it, `gfs`.
+    /// The policy that absent parts are taken from; without it, `gfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<String>,
-    /// Who is next: `small-spot-first`, `size` or `arrival`; HP before spot in each.
+    /// The order of the queue: `small-spot-first`, `size` or `arrival`; HP before spot in each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
-    /// Who waits behind a task that does not fit: `nobody`, `class` or `everybody`.
+    /// The tasks that wait behind one that does not fit: none (`nobody`), those of its class (`class`) or all (`everybody`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocking: Option<String>,
-    /// For whom places are kept that would starve otherwise; for blocking by `nobody`.
+    /// Reservations for tasks that would starve otherwise; for blocking by `nobody`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservations: Option<ReservationsBody>,
-    /// What a spot task needs to start: `quota`, or `idle` GPUs alone.
+    /// The condition on which a spot task starts: `quota`, or `idle` GPUs alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<String>,
-    /// Whether HP demand that comes between two computations of a quota takes from it.
+    /// Whether HP demand that rises between two computations of a quota lowers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits_follow_demand: Option<bool>,
+    /// The choice of nodes and GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<ScoreBody>,
-    /// Whether score and victims look at how the GPUs of a node lie: sockets, NUMA nodes, NVLink islands.
+    /// Whether score and victims follow the topology of a node: sockets, NUMA nodes, NVLink islands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<bool>,
+    /// The choice of victims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub victims: Option<VictimsBody>,
-    /// When what was chosen happens: `at-once`, or `lazer`, where HP that would evict waits for a moment that is learned.
+    /// The time of an eviction: `at-once`, or `lazer`, where HP that would evict waits for a learned moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<String>,
 }
 
-/// For how many waiting tasks places are kept, and after which wait. What is left out is as in the policy.
+/// Reservations for waiting tasks. An absent value is that of the policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReservationsBody {
-    /// HP tasks with a reservation at the same time, 0 to 16; 0 for none. 1 in `gfs`.
+    /// HP tasks with a reservation at the same time, 0 to 16. 1 in `gfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hp_heads: Option<u32>,
     /// The same for spot; 0 in `gfs`.
@@ -80,22 +82,22 @@ impl ReservationsBody {
     }
 }
 
-/// Which node and which GPUs.
+/// The choice of nodes and GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScoreBody {
     /// `apart` (GFS with HP kept apart), `gfs`, `fullest`, `best-fit`, `dot-prod`, `gpu-packing`, `gpu-clustering`, `first-fit`,
     /// `random`, `fgd`, `pwr`, `pwr-fgd` or `pwr-fgd-moving`.
     pub by: String,
-    /// α: what power counts in `pwr-fgd`, 0 to 1 in millionths; fragmentation has the rest.
+    /// α: the weight of power in `pwr-fgd`, 0 to 1 in millionths; fragmentation has the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
-    /// Whether the order of GFS decides among nodes that `fgd`, `pwr` or a mix of them holds for equals.
+    /// Whether the order of GFS decides among nodes that `fgd`, `pwr` or a mix of them scores equally.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside_gfs: Option<bool>,
 }
 
-/// Who goes for HP.
+/// The choice of victims.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VictimsBody {
@@ -134,7 +136,7 @@ impl PolicyBody {
         let place = Place(at);
         if !is_name(&self.name) || Policy::parse(&self.name).is_some() {
             let detail = format!(
-                "{:?}: give it a name of its own, of letters, digits, '.', '_' and '-', at most 63 of them",
+                "invalid name {:?}: write a new name of at most 63 letters, digits, '.', '_' and '-'",
                 self.name
             );
             return Err(place.fault("name", detail));
@@ -168,10 +170,10 @@ impl PolicyBody {
     }
 }
 
-/// What is said of a name that no policy has.
+/// The error for a name that no policy has.
 #[must_use]
 pub fn no_policy(name: &str) -> String {
-    format!("{name:?} is no policy; there are {}", Policy::IDS.join(", "))
+    format!("unknown policy {name:?}: choose one of {}", Policy::IDS.join(", "))
 }
 
 impl ScoreBody {
@@ -182,14 +184,14 @@ impl ScoreBody {
                 ScoreRule::Score(Terms::Mix { alpha_millionths: (alpha * 1e6).round() as u32 })
             }
             (ScoreRule::MIXED, Some(alpha)) => {
-                return Err(place.fault("alpha", format!("{alpha} is no share: write a number of 0 to 1")));
+                return Err(place.fault("alpha", format!("invalid alpha {alpha}: write 0 to 1")));
             }
             (ScoreRule::MIXED, None) => {
                 return Err(place.fault("alpha", "pwr-fgd needs the share of power, such as 0.1"));
             }
             (_, Some(_)) => {
                 return Err(
-                    place.fault("alpha", format!("{} weighs nothing: leave it out, or choose pwr-fgd", self.by))
+                    place.fault("alpha", format!("{} has no weights: leave alpha out, or choose pwr-fgd", self.by))
                 );
             }
             (rule, None) => rule,
@@ -197,7 +199,9 @@ impl ScoreBody {
         match (rule, self.beside_gfs) {
             (ScoreRule::Score(terms), Some(true)) => Ok(ScoreRule::Beside(terms)),
             (ScoreRule::Score(_), _) | (_, None) => Ok(rule),
-            _ => Err(place.fault("beside_gfs", format!("{} has no equals for GFS to order: leave it out", self.by))),
+            _ => {
+                Err(place.fault("beside_gfs", format!("{} scores no two nodes equally: leave beside_gfs out", self.by)))
+            }
         }
     }
 }
@@ -282,9 +286,9 @@ mod tests {
     #[test]
     fn what_does_not_go_together_is_refused_where_it_stands() {
         let cases = [
-            (r#"{"name": "gfs"}"#, "/policy_parts/name: \"gfs\": give it a name of its own"),
-            (r#"{"name": "a b"}"#, "/policy_parts/name: \"a b\": give it"),
-            (r#"{"name": "m", "like": "best"}"#, "/policy_parts/like: \"best\" is no policy; there are gfs, "),
+            (r#"{"name": "gfs"}"#, "/policy_parts/name: invalid name \"gfs\": write a new name"),
+            (r#"{"name": "a b"}"#, "/policy_parts/name: invalid name \"a b\": write"),
+            (r#"{"name": "m", "like": "best"}"#, "/policy_parts/like: unknown policy \"best\": choose one of gfs, "),
             (r#"{"name": "m", "order": "fifo"}"#, "/policy_parts/order: \"fifo\" is no order; there are small-spot-"),
             (
                 r#"{"name": "m", "timing": "later"}"#,
@@ -318,17 +322,17 @@ mod tests {
             (r#"{"name": "m", "score": {"by": "pwr-fgd"}}"#, "/policy_parts/score/alpha: pwr-fgd needs the share"),
             (
                 r#"{"name": "m", "score": {"by": "pwr-fgd", "alpha": 1.5}}"#,
-                "/policy_parts/score/alpha: 1.5 is no share",
+                "/policy_parts/score/alpha: invalid alpha 1.5: write 0 to 1",
             ),
-            (r#"{"name": "m", "score": {"by": "fgd", "alpha": 0.5}}"#, "/policy_parts/score/alpha: fgd weighs nothing"),
+            (r#"{"name": "m", "score": {"by": "fgd", "alpha": 0.5}}"#, "/policy_parts/score/alpha: fgd has no weights"),
             (
                 r#"{"name": "m", "score": {"by": "best-fit", "beside_gfs": true}}"#,
-                "/policy_parts/score/beside_gfs: best-fit has no equals",
+                "/policy_parts/score/beside_gfs: best-fit scores no two nodes equally",
             ),
         ];
-        for (json, said) in cases {
+        for (json, expected) in cases {
             let fault = parse(json).unwrap_err();
-            assert!(fault.starts_with(said), "{json}: {fault}");
+            assert!(fault.starts_with(expected), "{json}: {fault}");
         }
     }
 }

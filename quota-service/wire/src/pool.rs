@@ -1,4 +1,5 @@
 use crate::bounds::{MOST_OUTCOMES, MOST_WAIT_S};
+use crate::choices::{PlacedByBody, PromiseKindBody, StageBody};
 use crate::fault::{FieldFault, Place};
 use crate::policy::{PolicyBody, ReservationsBody};
 use serde::{Deserialize, Serialize};
@@ -6,25 +7,28 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use vocab::{GuaranteeRate, HorizonHours, MilliGpus, PoolId, PoolState};
 
-/// `PUT /v1/pools/{id}/state`: the view of a scheduler that places by itself.
+/// `PUT /v1/pools/{id}/state`: the report of an external scheduler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolStateBody {
+    /// C, the capacity.
     pub capacity_gpus: f64,
     /// S0.
     pub idle_gpus: f64,
     /// GPUs held by spot tasks inside their guarantee, by the hours that they were promised: `{"1": 12, "4": 8}`.
     #[serde(default)]
     pub spot_gpus_by_guarantee_hours: BTreeMap<String, f64>,
-    /// l: the longest that a spot task waits now because quota refused it, though it would fit.
+    /// l: the longest wait, in seconds, of a spot task that only the quota refuses.
     #[serde(default)]
     pub longest_quota_wait_s: u64,
+    /// When the scheduler saw it, RFC 3339.
     pub as_of: String,
 }
 
-/// Whether a state was taken: one that is older than what is known is not.
+/// The answer to a reported state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PoolStateReceipt {
+    /// Whether it is the newest report of the pool.
     pub taken: bool,
 }
 
@@ -79,27 +83,37 @@ impl From<&PoolState> for PoolStateBody {
     }
 }
 
-/// A pool at a glance.
+/// A summary of a pool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PoolSummary {
     /// `CLUSTER:GPU_MODEL`.
     pub id: String,
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
-    /// Which side places its tasks: `headroom` or `external`; null while it is undecided.
+    /// The side that places its tasks; null while it is undecided.
     #[serde(default)]
-    pub placed_by: Option<String>,
+    pub placed_by: Option<PlacedByBody>,
+    /// Organizations with a forecast.
     pub organizations: usize,
+    /// H, rising.
     pub offered_hours: Vec<u8>,
+    /// C; null where it is not known.
     pub capacity_gpus: Option<f64>,
+    /// The HP demand of the last measured hour.
     pub latest_demand_gpus: Option<f64>,
-    /// The quota for each offered number of hours, where one was computed.
+    /// The quota for each offered number of hours that has one.
     pub quota_gpus_by_hours: BTreeMap<String, f64>,
+    /// η; 1 before a first quota.
     pub eta: f64,
+    /// When its quotas were computed; null without one.
     pub computed_at: Option<String>,
-    pub stage: Option<String>,
-    /// Why there is no quota, where there is none.
+    /// The stage of its quotas; null without one.
+    pub stage: Option<StageBody>,
+    /// The reason for which there is no quota; null with one.
     pub no_quota: Option<String>,
+    /// When its quotas become stale; null without one.
     pub valid_until: Option<String>,
     /// p.
     pub guarantee_rate: Option<f64>,
@@ -107,25 +121,28 @@ pub struct PoolSummary {
     pub idle_gpus: Option<f64>,
     /// S_a(H).
     pub spot_gpus_by_hours: BTreeMap<String, f64>,
+    /// GPUs that may still be admitted.
     pub available_gpus_by_hours: BTreeMap<String, f64>,
     /// B_H.
     pub demand_bound_gpus_by_hours: BTreeMap<String, f64>,
-    /// HP GPUs, running and waiting, now; null where tasks are not placed here.
+    /// HP GPUs, running and waiting, now; null in a pool of an external scheduler.
     pub hp_demand_gpus: Option<f64>,
     /// The pool's HP demand by hours ahead, as the forecasts of its organizations add up.
     pub forecast: Vec<PoolForecastStep>,
-    /// How guarantees ended in the last 24 hours, by kind.
+    /// Guarantees that ended in the last 24 hours, by kind.
     pub outcomes_24h: BTreeMap<String, u64>,
-    /// Null where they are not placed here.
+    /// Its tasks; null in a pool of an external scheduler.
     pub tasks: Option<PoolTasks>,
-    /// Overrides whose time is now.
+    /// Valid overrides.
     pub overrides: usize,
 }
 
 /// Tasks of a pool, of both classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PoolTasks {
+    /// Tasks that wait.
     pub waiting: u64,
+    /// Tasks that run.
     pub running: u64,
 }
 
@@ -134,16 +151,20 @@ pub struct PoolTasks {
 pub struct PoolForecastStep {
     /// From 1.
     pub step: u8,
+    /// The start of the hour that is forecast.
     pub target_time: String,
+    /// The mean.
     pub mean_gpus: f64,
+    /// The standard deviation.
     pub stddev_gpus: f64,
-    /// Of a Gaussian of this mean and deviation.
+    /// The 0.9 quantile of a Gaussian of this mean and deviation.
     pub q90_gpus: f64,
 }
 
 /// `GET /v1/pools`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PoolList {
+    /// The pools, by id.
     pub pools: Vec<PoolSummary>,
 }
 
@@ -153,56 +174,58 @@ pub struct PoolList {
 pub struct SettingsBody {
     /// p.
     pub guarantee_rate: f64,
-    /// What p is the probability of: `kept`, that a promised GPU stays where it is for its hours, or `peak`, that HP demand stays
-    /// below the bound, as in the GFS paper, under which far more promises are kept than p says. Without it, `kept`.
+    /// The event whose probability is p. Under `peak`, as in the GFS paper, far more promises are kept than p demands. Without it,
+    /// `kept`.
     #[serde(default)]
-    pub promise: Option<String>,
+    pub promise: Option<PromiseKindBody>,
     /// H, rising.
     pub offered_hours: Vec<u64>,
     /// `auto` (chosen on validation), or the name of one.
     pub aggregation: String,
     /// η₀.
     pub eta_start: f64,
+    /// The least η.
     pub eta_least: f64,
+    /// The largest η.
     pub eta_most: f64,
     /// Outcomes that a move of η needs.
     pub min_outcomes: u64,
     /// θ.
     pub max_quota_wait_s: u64,
-    /// A reported state older than this counts for nothing.
+    /// A reported state older than this, in seconds, is ignored.
     pub state_fresh_s: u32,
-    /// By which tasks are placed, where the service does so: `gfs` and others; without it, `gfs`.
+    /// The policy by which Headroom places tasks; without it, `gfs`.
     #[serde(default)]
     pub policy: Option<String>,
-    /// The same by its parts, instead of `policy`, which then answers its name.
+    /// The policy by its parts, instead of `policy`, which is its name in answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_parts: Option<PolicyBody>,
-    /// For whom places are kept that would starve otherwise; what is left out is as in the policy.
+    /// Reservations for tasks that would starve otherwise; an absent value is that of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservations: Option<ReservationsBody>,
-    /// Decide on tasks and log it, and do nothing.
+    /// Whether decisions on tasks are logged and not carried out.
     #[serde(default)]
     pub shadow: Option<bool>,
-    /// Seconds over which outcomes say how many guarantees are broken; without it, a day.
+    /// Seconds of outcomes that the eviction rate is computed from; without it, a day.
     #[serde(default)]
     pub outcome_window_s: Option<u32>,
-    /// Seconds that tasks have to save their work before they are evicted.
+    /// The grace period in seconds.
     #[serde(default)]
     pub grace_s: Option<u32>,
-    /// Seconds for which an elastic task whose pods have changed gets no more; without it, 60.
+    /// Seconds after a change of its pods in which an elastic task gets no more; without it, 60.
     #[serde(default)]
     pub resize_rest_s: Option<u32>,
-    /// Seconds that a task loads before it works, for policies that put evictions off; without it, 40.
+    /// Seconds that a task loads before it works, for policies that defer evictions; without it, 40.
     #[serde(default)]
     pub load_s: Option<u32>,
-    /// A task that asks for more than so many times the GPUs of the pool is refused; without it, 10.
+    /// The largest request, in multiples of the GPUs of the pool; without it, 10.
     #[serde(default)]
     pub max_request_multiple: Option<u32>,
-    /// Which side places the tasks of the pool: `headroom`, or `external`, a scheduler that reports the state of the pool. Null
-    /// while it is undecided: then the first task or the first reported state decides. A change that states none leaves it.
+    /// The side that places the tasks of the pool. Null while it is undecided: the first task or the first reported state decides. A
+    /// change without it leaves it as it is.
     #[serde(default)]
-    pub placed_by: Option<String>,
-    /// Counts the changes; a request states the version that it changes, so that two writers notice each other.
+    pub placed_by: Option<PlacedByBody>,
+    /// The number of changes; a request states the version that it changes, so that two writers do not overwrite each other.
     #[serde(default)]
     pub version: Option<i64>,
 }

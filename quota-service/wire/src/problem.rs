@@ -8,19 +8,21 @@ pub struct Problem {
     /// A relative reference that names the kind of problem, such as `/problems/unknown-pool`.
     #[serde(rename = "type")]
     pub kind: String,
+    /// The kind of problem, for people.
     pub title: String,
+    /// The HTTP status.
     pub status: u16,
-    /// What happened here, and what to do.
+    /// The fault of this request, and what to do.
     pub detail: String,
-    /// The same as the last part of `type`, for programs.
+    /// The last part of `type`, for programs.
     pub code: String,
-    /// What there is, where something unknown was asked for.
+    /// The known names, in answer to an unknown one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub known: Vec<String>,
     /// The refused fields of a body.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
-    /// Seconds after which trying again may help.
+    /// Seconds after which the client may retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u32>,
 }
@@ -30,6 +32,7 @@ pub struct Problem {
 pub struct FieldError {
     /// RFC 6901.
     pub pointer: String,
+    /// The fault, and what was expected.
     pub detail: String,
 }
 

@@ -1,4 +1,4 @@
-//! Twins of a pool's whole state: what the journal is cut to, `GET /v1/pools/{id}/snapshot`, and what is replayed offline.
+//! Twins of a pool's whole state: for the compaction of the journal, `GET /v1/pools/{id}/snapshot`, and replays offline.
 
 use crate::fact::{GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, gpus_of};
 use crate::fault::{FieldFault, Place, time};
@@ -14,13 +14,20 @@ use vocab::{HourStart, NodeId, Organization, TaskId, UnixSeconds};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeRecord {
+    /// The id of the node.
     pub node: String,
+    /// The number of GPUs.
     pub gpus: u32,
+    /// Thousandths of a virtual CPU.
     pub cpu_milli: Option<u64>,
+    /// Memory, in MiB.
     pub memory_mib: Option<u64>,
+    /// The topology of its GPUs and cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyBody>,
+    /// Whether it takes new pods.
     pub is_open: bool,
+    /// Whether it was removed, while tasks still name it.
     pub is_gone: bool,
 }
 
@@ -28,10 +35,15 @@ pub struct NodeRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitingRecord {
+    /// The request.
     pub request: RequestRecord,
+    /// When it joined the queue.
     pub queued_unix_s: i64,
+    /// When it may start again after an eviction.
     pub rests_until_unix_s: Option<i64>,
+    /// When it was evicted, oldest first.
     pub evicted_unix_s: Vec<i64>,
+    /// Its eviction that was put off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferral: Option<DeferralRecord>,
 }
@@ -40,7 +52,9 @@ pub struct WaitingRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeferralRecord {
+    /// When it evicts at the latest.
     pub until_unix_s: i64,
+    /// Tasks whose GPUs it waits for.
     pub holds: Vec<String>,
 }
 
@@ -48,18 +62,25 @@ pub struct DeferralRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRecord {
+    /// The request.
     pub request: RequestRecord,
+    /// The GPUs of each pod.
     pub places: Vec<PlaceRecord>,
-    /// On GPUs that an elastic task is lent.
+    /// Places on GPUs that an elastic task is lent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lent: Vec<PlaceRecord>,
-    /// When the pods of an elastic task changed last.
+    /// The last change of an elastic task's pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resized_unix_s: Option<i64>,
+    /// When its places were decided.
     pub since_unix_s: i64,
+    /// When its GPUs are free.
     pub starts_unix_s: i64,
+    /// When its work was last saved.
     pub saved_unix_s: i64,
+    /// The guarantee, while it lasts.
     pub guarantee: Option<GuaranteeRecord>,
+    /// When it was evicted, oldest first.
     pub evicted_unix_s: Vec<i64>,
 }
 
@@ -67,7 +88,9 @@ pub struct RunRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvictionRecord {
+    /// When.
     pub at_unix_s: i64,
+    /// The id of the node.
     pub node: String,
 }
 
@@ -75,20 +98,25 @@ pub struct EvictionRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunEndRecord {
+    /// When it ended.
     pub at_unix_s: i64,
+    /// Whether it was evicted.
     pub was_evicted: bool,
 }
 
-/// [`SnapshotSpec`]: how often pods of one shape were asked for. Snapshots from before fragmentation looked at CPU have
-/// neither CPU nor target.
+/// [`SnapshotSpec`]: the number of requested pods of one shape. Snapshots from before fragmentation counted CPU have neither CPU
+/// nor target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadRecord {
+    /// Thousandths of a GPU that a pod asks for.
     pub gpus_milli: u64,
+    /// Thousandths of a virtual CPU that a pod asks for.
     #[serde(default)]
     pub cpu_milli: u64,
+    /// Pods that asked for it.
     pub pods: u64,
-    /// Its weight in the target of fragmentation, if it is in it.
+    /// Its weight in the target of fragmentation; absent where it is not in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_pods: Option<u64>,
 }
@@ -97,8 +125,11 @@ pub struct WorkloadRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LevelRecord {
+    /// The organization; `*` for the pool.
     pub organization: String,
+    /// Demand now, in thousandths of a GPU.
     pub milli: u64,
+    /// The peak of the hour, in thousandths of a GPU.
     pub peak_milli: u64,
 }
 
@@ -106,18 +137,29 @@ pub struct LevelRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotRecord {
+    /// The instant of the snapshot.
     pub at_unix_s: i64,
+    /// The nodes.
     pub nodes: Vec<NodeRecord>,
+    /// The limits of spot, by guarantee hours.
     pub limits: Vec<LimitRecord>,
-    /// HP demand when they were set.
+    /// HP demand when the limits were set.
     pub limits_demand_milli: u64,
+    /// Waiting tasks, in the order of the queue.
     pub waiting: Vec<WaitingRecord>,
+    /// Running tasks.
     pub running: Vec<RunRecord>,
+    /// Evictions that still count for their nodes.
     pub evictions: Vec<EvictionRecord>,
+    /// Ends of spot runs that still count.
     pub runs: Vec<RunEndRecord>,
+    /// The shapes of pods that were asked for.
     pub workload: Vec<WorkloadRecord>,
+    /// The hour of `demand`.
     pub demand_hour_unix_s: Option<i64>,
+    /// HP demand of each organization, and of the pool.
     pub demand: Vec<LevelRecord>,
+    /// Rests that were given so far: their random lengths follow from it.
     pub rests: u64,
 }
 
@@ -254,14 +296,14 @@ impl From<&SnapshotSpec> for WorkloadRecord {
     }
 }
 
-/// Of one shape: far above what tasks can ask for, and low enough that sums of them stay inside 64 bits.
+/// Pods of one shape: far above what tasks can ask for, and low enough that sums of them stay inside 64 bits.
 const MOST_PODS: u64 = 1_000_000_000_000_000;
 
 impl TryFrom<&WorkloadRecord> for SnapshotSpec {
     type Error = FieldFault;
 
     fn try_from(of: &WorkloadRecord) -> Result<Self, FieldFault> {
-        // The nodes of a pool are of one model: no request says which it takes.
+        // The nodes of a pool are of one model: no request names one.
         let spec = Spec { cpu_milli: of.cpu_milli, gpus: gpus_of(of.gpus_milli)?, models: Models::ANY };
         if of.pods.max(of.target_pods.unwrap_or(0)) > MOST_PODS {
             return Err(FieldFault::new("/workload/pods", format!("no pool has seen more than {MOST_PODS} pods")));

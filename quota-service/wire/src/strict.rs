@@ -1,4 +1,4 @@
-//! Objects are objects: what serde derives for a struct reads a list as its fields in their order, where nobody says what they are.
+//! Refuses a list in place of an object: serde's derived code reads a list as the fields of a struct in their order, without names.
 
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
@@ -7,8 +7,13 @@ use std::fmt::Formatter;
 
 /// Reads a JSON document that is stored or written by hand.
 ///
+/// ```
+/// let fault = wire::from_json::<wire::UsageBatch>("[[]]").unwrap_err();
+/// assert!(fault.to_string().starts_with("found a list, expected an object"));
+/// ```
+///
 /// # Errors
-/// It is no JSON, has other fields, or a list stands in it where an object is expected.
+/// It is not JSON, has other fields, or has a list in place of an object.
 pub fn from_json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = T::deserialize(Strict(&mut reader))?;
@@ -16,7 +21,7 @@ pub fn from_json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     Ok(read)
 }
 
-/// A deserializer, or a part of one, that refuses lists where structs are expected.
+/// A deserializer, or a part of one, that refuses a list in place of a struct.
 pub struct Strict<D>(pub D);
 
 struct Seen<V> {
@@ -105,7 +110,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Seen<V> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<V::Value, A::Error> {
         if self.fields {
-            return Err(A::Error::custom("a list where an object is expected: write its fields by their names"));
+            return Err(A::Error::custom("found a list, expected an object: write its fields by their names"));
         }
         self.visitor.visit_seq(Strict(items))
     }

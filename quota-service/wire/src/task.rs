@@ -1,7 +1,8 @@
-//! Tasks as clients submit them and see them.
+//! Tasks, as clients submit and read them.
 
 use crate::answer::ReasonBody;
 use crate::bounds::{MOST_CPU_MILLI, MOST_MEMORY_MIB, MOST_PODS};
+use crate::choices::{CutCodeBody, EventKindBody, TaskClassBody, TaskStatusBody};
 use crate::elastic::ElasticBody;
 use crate::fact::GuaranteeRecord;
 use crate::fault::{FieldFault, Place};
@@ -12,33 +13,38 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vocab::{ClusterName, GpuModel, HorizonHours, Organization, PoolId, TaskClass, TaskId, UnixSeconds, addressable};
 
-/// `POST /v1/tasks`: pods that are alike, all or none.
+/// `POST /v1/tasks`: equal pods, placed all or none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskBody {
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
-    /// The submitter's own, never used again in the pool: a repeated request is told by it.
+    /// The submitter's own id, never used again in the pool: it identifies a repeated request.
     pub id: String,
+    /// The organization.
     pub organization: String,
-    /// `hp`, which is never evicted, or `spot`, which HP may evict.
-    pub class: String,
+    /// The class of the task.
+    pub class: TaskClassBody,
     /// A share of one GPU such as 0.25, or whole ones.
     pub gpus_per_pod: f64,
+    /// The number of pods, all alike.
     #[serde(default = "one")]
     pub pods: u32,
-    /// Thousandths of a virtual CPU, of each pod; 0 where it does not matter.
+    /// Thousandths of a virtual CPU, of each pod; 0 for no requirement.
     #[serde(default)]
     pub cpu_milli: u64,
+    /// Memory of each pod, in MiB.
     #[serde(default)]
     pub memory_mib: u64,
-    /// How long a spot task wants to be promised to run; without, it runs at will.
+    /// The guarantee hours that a spot task asks for; without them, it runs at will.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guarantee_hours: Option<u64>,
-    /// Where the whole GPUs of a pod are to lie together; without, that is the same to it.
+    /// The affinity of a pod's whole GPUs; without it, any GPUs of a node do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<AffinityBody>,
-    /// How far the pods of a spot task may come and go while it runs; without, it runs on all of them or not at all.
+    /// The range in which the pods of a spot task may change while it runs; without it, it runs on all of them or not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elastic: Option<ElasticBody>,
 }
@@ -48,7 +54,7 @@ const fn one() -> u32 {
 }
 
 impl TaskBody {
-    /// The pool and what is asked of it.
+    /// The pool, and the request to it.
     ///
     /// # Errors
     /// A field is refused.
@@ -58,8 +64,7 @@ impl TaskBody {
             cluster: place.new_name("cluster", &self.cluster, ClusterName::parse)?,
             gpu_model: place.new_name("gpu_model", &self.gpu_model, GpuModel::parse)?,
         };
-        let class = TaskClass::parse(&self.class)
-            .ok_or_else(|| place.fault("class", format!("{:?} is neither hp nor spot", self.class)))?;
+        let class = TaskClass::from(self.class);
         let gpus = place.gpus("gpus_per_pod", self.gpus_per_pod)?;
         let gpus = GpuRequest::of(gpus).map_err(|fault| place.fault("gpus_per_pod", fault))?;
         if self.pods == 0 {
@@ -70,13 +75,13 @@ impl TaskBody {
         let memory_mib = place.whole("memory_mib", self.memory_mib, MOST_MEMORY_MIB)?;
         let organization = place.new_name("organization", &self.organization, Organization::parse)?;
         if organization.is_pool_peak() {
-            return Err(place.fault("organization", "* stands for all organizations together"));
+            return Err(place.fault("organization", "* is the pool itself: write the name of an organization"));
         }
         if class == TaskClass::Hp && self.guarantee_hours.is_some() {
-            return Err(place.fault("guarantee_hours", "an hp task is never evicted and needs no guarantee"));
+            return Err(place.fault("guarantee_hours", "an hp task is never evicted: leave guarantee_hours out"));
         }
         let hours = self.guarantee_hours.map(|hours| place.hours("guarantee_hours", hours)).transpose()?;
-        let affinity = self.affinity.as_ref().map(|affinity| affinity.parse(place)).transpose()?;
+        let affinity = self.affinity.map(AffinityBody::of);
         let pod = PodRequest { affinity, ..PodRequest::new(gpus, cpu_milli, memory_mib) };
         let task = place.new_name("id", &self.id, TaskId::parse)?;
         addressable(&self.id).map_err(|fault| place.fault("id", fault))?;
@@ -86,136 +91,164 @@ impl TaskBody {
     }
 }
 
-/// Where a task runs.
+/// The run of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskRun {
     /// When its places were decided.
     pub since: String,
-    /// When its GPUs are free: later where others have to save their work first.
+    /// When its GPUs are free: later where victims have a grace period.
     pub starts: String,
     /// One for each pod.
     pub places: Vec<PlaceBody>,
-    /// Pods of an elastic task that somebody else may get at any time, beside those in `places`.
+    /// Pods of an elastic task on lent GPUs, which another task may get at any time, beside those in `places`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lent: Vec<PlaceBody>,
-    /// When its work was saved last.
+    /// The time of its last checkpoint.
     pub saved: String,
-    /// What it is promised, while that lasts.
+    /// Its guarantee, while it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guarantee: Option<GuaranteeRecord>,
 }
 
-/// How the last run of a task was cut.
+/// The cut of a task's last run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskCut {
+    /// When, RFC 3339.
     pub at: String,
-    /// `evicted`, `node_failed` or `node_drained`.
-    pub code: String,
+    /// The reason.
+    pub code: CutCodeBody,
     /// The HP task, or the node.
     pub by: String,
-    /// Until when it may save its work.
+    /// The end of its grace period.
     pub deadline: String,
 }
 
-/// What is known of a task beside what it asked for.
+/// The state of a task beside its request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskDetail {
+    /// Its run, while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<TaskRun>,
-    /// Why it waits, as of the last time that it changed.
+    /// The reason for which it waits, as of its last change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<ReasonBody>,
+    /// The cut of its last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<TaskCut>,
-    /// Tasks that had to go for it.
+    /// Tasks that were evicted for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
 }
 
-/// A task: what it asked for, and what became of it.
+/// A task: its request and its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskAnswer {
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
+    /// The id of the task.
     pub id: String,
+    /// The organization.
     pub organization: String,
-    pub class: String,
+    /// The class of the task.
+    pub class: TaskClassBody,
+    /// A share of one GPU, or whole ones.
     pub gpus_per_pod: f64,
+    /// The number of pods.
     pub pods: u32,
+    /// Thousandths of a virtual CPU, of each pod.
     pub cpu_milli: u64,
+    /// Memory of each pod, in MiB.
     pub memory_mib: u64,
+    /// Guarantee hours; null for a task at will.
     pub guarantee_hours: Option<u64>,
+    /// Where its GPUs lie together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<AffinityBody>,
+    /// How far its pods come and go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elastic: Option<ElasticBody>,
+    /// When it was submitted, RFC 3339.
     pub submitted: String,
-    /// `waiting`, `running`, `finished` or `deleted`.
-    pub status: String,
+    /// The status of the task.
+    pub status: TaskStatusBody,
+    /// When it last changed, RFC 3339.
     pub updated: String,
-    /// Nothing was done: so it would have been decided.
+    /// Whether the pool is in shadow: the decision was not carried out.
     pub shadow: bool,
+    /// Its run, or the reason for which it waits.
     pub detail: TaskDetail,
 }
 
 /// Promises of a pool beside their limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PromiseBody {
+    /// Guarantee hours.
     pub hours: u8,
-    /// f · η: what may be promised for so long.
+    /// f · η: GPUs that may be promised for so long.
     pub quota_gpus: f64,
-    /// What is.
+    /// Promised GPUs.
     pub promised_gpus: f64,
 }
 
 /// `GET /v1/tasks/{id}/explain`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskExplanation {
+    /// The task.
     pub task: TaskAnswer,
-    /// Why it waits now, or stands as it does.
+    /// The reason for its present state.
     pub reason: ReasonBody,
+    /// The policy of the pool.
     pub policy: String,
+    /// C, the capacity.
     pub capacity_gpus: f64,
+    /// GPUs without a task.
     pub idle_gpus: f64,
+    /// The promises of the pool, by guarantee hours.
     pub promises: Vec<PromiseBody>,
 }
 
-/// What happened in a pool, as `GET /v1/events` and the webhook tell it.
+/// An event of a pool, as `GET /v1/events` and the webhook send it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EventBody {
     /// Unique in its pool and rising.
     pub id: String,
-    /// `started`, `evicted`, `shrunk`, `grown`, `node_lost` or `quota_changed`.
-    pub kind: String,
+    /// The kind of event.
+    pub kind: EventKindBody,
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
+    /// When, RFC 3339.
     pub at: String,
+    /// The task that it concerns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The task that it goes or shrinks for, or the node that was lost.
+    /// The task for which it is evicted or shrinks, or the lost node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Until when an evicted task may save its work, or one that shrinks let its pods go; when one that started or grew has its
-    /// GPUs.
+    /// The end of the grace period of an evicted or shrinking task; the time at which a started or grown task has its GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
-    /// Of an elastic task: how many pods it has from then on.
+    /// The pods of an elastic task from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<u32>,
-    /// Of an elastic task: the pods that it has to let go, or may start.
+    /// The pods that an elastic task has to release, or may start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<PlaceBody>,
-    /// Where it was, or is.
+    /// Its nodes, before or after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
+    /// The new limits of spot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<crate::fact::LimitRecord>,
 }
 
-/// Hours as bodies have them.
+/// Guarantee hours, as bodies have them.
 #[must_use]
 pub fn hours_body(hours: Option<HorizonHours>) -> Option<u64> {
     hours.map(|hours| u64::from(hours.get()))

@@ -1,4 +1,4 @@
-//! Whatever a pool decides comes back from its twin as it was.
+//! Each decision of a pool comes back from its twin unchanged.
 
 use crate::{FactRecord, SnapshotRecord, TaskBody, TopologyBody};
 use placement::fleet::{Gang, GpuRequest, PodRequest};
@@ -131,16 +131,19 @@ fn a_snapshot_from_before_fragmentation_looked_at_cpu_is_read_and_gets_its_targe
 }
 
 #[test]
-fn what_is_damaged_is_named() {
+fn a_damaged_record_is_refused_with_its_field() {
     let fault = |json: &str| {
         let record: FactRecord = serde_json::from_str(json).map_err(|fault| fault.to_string())?;
         Fact::try_from(&record).map_err(|fault| fault.to_string())
     };
-    for (json, said) in [
-        (r#"{"fact": "ended", "task": "a", "ending": "lost"}"#, "/ending: \"lost\" is no way to end"),
+    for (json, expected) in [
+        (
+            r#"{"fact": "ended", "task": "a", "ending": "lost"}"#,
+            "unknown variant `lost`, expected `finished` or `deleted`",
+        ),
         (
             r#"{"fact": "node_removed", "node": "n", "cause": "bored"}"#,
-            "/cause: \"bored\" is neither failed nor drained",
+            "unknown variant `bored`, expected `failed` or `drained`",
         ),
         (r#"{"fact": "saved", "task": ""}"#, "/task: the task is empty"),
         (
@@ -154,7 +157,7 @@ fn what_is_damaged_is_named() {
         ),
     ] {
         let found = fault(json).unwrap_err();
-        assert!(found.contains(said), "{found}");
+        assert!(found.contains(expected), "{found}");
     }
 }
 
@@ -166,23 +169,23 @@ fn a_journal_from_before_topologies_reads_on() {
 }
 
 #[test]
-fn a_topology_is_named_or_told_part_by_part_and_what_is_wrong_with_it_is_said() {
+fn a_topology_is_a_preset_or_its_parts_and_a_wrong_one_is_refused_with_its_field() {
     let of =
         |json: &str| serde_json::from_str::<TopologyBody>(json).unwrap().parse().map_err(|fault| fault.to_string());
-    let told = of(r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [0, 1], "cores": "0-31,64-95"},
+    let by_part = of(r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [0, 1], "cores": "0-31,64-95"},
                       {"numa_node": 1, "socket": 1, "gpus": [2, 3], "cores": "32-63"}], "nvlink_islands": [[0, 1]]}"#);
-    let told = told.unwrap();
-    assert_eq!(told.cores_of(0b1).to_string(), "0-15,64-79");
-    assert_eq!(again(&TopologyBody::from(&told)).parse(), Ok(told));
+    let by_part = by_part.unwrap();
+    assert_eq!(by_part.cores_of(0b1).to_string(), "0-15,64-79");
+    assert_eq!(again(&TopologyBody::from(&by_part)).parse(), Ok(by_part));
     assert_eq!(of(r#"{"preset": "a100-8"}"#), Ok(Topology::preset("a100-8").unwrap()));
-    for (json, said) in [
+    for (json, expected) in [
         (r#"{"preset": "dgx"}"#, "/topology/preset: unknown topology \"dgx\": expected one of rtx4090-8, a100-8"),
-        (r#"{"preset": "a100-8", "nvlink_islands": [[0]]}"#, "/topology/preset: a preset says it all"),
+        (r#"{"preset": "a100-8", "nvlink_islands": [[0]]}"#, "/topology/preset: a preset is a whole topology"),
         (r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [1]}]}"#, "/topology: GPU 0 is in no NUMA node"),
         (r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [64]}]}"#, "/topology/numa_nodes: GPU 64 is beyond"),
     ] {
         let found = of(json).unwrap_err();
-        assert!(found.starts_with(said), "{found}");
+        assert!(found.starts_with(expected), "{found}");
     }
 }
 

@@ -1,43 +1,38 @@
-//! How nodes are laid out, what tasks ask of that, and what they got.
+//! Topologies of nodes, affinities of tasks, and the places of pods.
 
+use crate::choices::{DomainBody, StrictnessBody};
 use crate::fact::PlaceRecord;
 use crate::fault::{FieldFault, Place};
 use placement::fleet::{GpuPlace, PodRequest, Wish};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
-use vocab::{Affinity, Domain, List, NodeId, NumaNode, Strictness, Topology, gpu_mask};
+use vocab::{Affinity, List, NodeId, NumaNode, Topology, gpu_mask};
 
-/// Where the GPUs of a pod are to lie together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// The affinity of the GPUs of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AffinityBody {
-    /// `numa`, `socket` or `nvlink-island`.
-    pub domain: String,
-    /// `guaranteed`: the task waits rather than run otherwise; or `best_effort`, which is the default.
+    /// The part of a node.
+    pub domain: DomainBody,
+    /// Whether the task waits for it; `best_effort` if it is not given.
     #[serde(default = "best_effort")]
-    pub strictness: String,
+    pub strictness: StrictnessBody,
 }
 
-fn best_effort() -> String {
-    Strictness::BestEffort.as_str().to_owned()
+const fn best_effort() -> StrictnessBody {
+    StrictnessBody::BestEffort
 }
 
 impl AffinityBody {
-    pub(crate) fn parse(&self, place: Place<'_>) -> Result<Affinity, FieldFault> {
-        let names = || Domain::ALL.map(Domain::as_str).join(", ");
-        let domain = Domain::parse(&self.domain)
-            .ok_or_else(|| place.fault("affinity/domain", format!("{:?} is none of {}", self.domain, names())))?;
-        let known = Strictness::ALL.map(Strictness::as_str).join(", ");
-        let strictness = Strictness::parse(&self.strictness)
-            .ok_or_else(|| place.fault("affinity/strictness", format!("{:?} is none of {known}", self.strictness)))?;
-        Ok(Affinity { domain, strictness })
+    pub(crate) fn of(self) -> Affinity {
+        Affinity { domain: self.domain.into(), strictness: self.strictness.into() }
     }
 }
 
 impl From<Affinity> for AffinityBody {
     fn from(of: Affinity) -> Self {
-        Self { domain: of.domain.as_str().to_owned(), strictness: of.strictness.as_str().to_owned() }
+        Self { domain: of.domain.into(), strictness: of.strictness.into() }
     }
 }
 
@@ -45,7 +40,9 @@ impl From<Affinity> for AffinityBody {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NumaNodeBody {
+    /// Its number.
     pub numa_node: u16,
+    /// The number of its socket.
     pub socket: u16,
     /// Numbers of GPUs, from 0.
     pub gpus: Vec<u32>,
@@ -54,16 +51,17 @@ pub struct NumaNodeBody {
     pub cores: String,
 }
 
-/// How the GPUs and cores of a node lie: NUMA nodes one by one, or the name of a server that is known here.
+/// The topology of a node: its NUMA nodes one by one, or the name of a known server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TopologyBody {
-    /// `rtx4090-8` or `a100-8`, instead of all else.
+    /// `rtx4090-8` or `a100-8`, instead of the other fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
+    /// The NUMA nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numa_nodes: Vec<NumaNodeBody>,
-    /// GPUs that reach each other over NVLink.
+    /// Groups of GPUs that NVLink connects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nvlink_islands: Vec<Vec<u32>>,
 }
@@ -76,7 +74,9 @@ impl TopologyBody {
         let refused = |field: &'static str| move |fault: vocab::TopologyError| place.fault(field, fault);
         if let Some(name) = &self.preset {
             if !self.numa_nodes.is_empty() || !self.nvlink_islands.is_empty() {
-                return Err(place.fault("preset", "a preset says it all: leave out the rest, or the preset"));
+                return Err(
+                    place.fault("preset", "a preset is a whole topology: leave out the other fields, or the preset")
+                );
             }
             return Topology::preset(name).map_err(refused("preset"));
         }
@@ -121,25 +121,28 @@ impl From<&Topology> for TopologyBody {
     }
 }
 
-/// The GPUs of one pod that runs, and what lies beside them where the node says its topology.
+/// The GPUs of one running pod, and their neighbourhood where the node has a topology.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlaceBody {
+    /// The id of the node.
     pub node: String,
     /// Numbers of GPUs, from 0.
     pub gpus: Vec<u8>,
-    /// Thousandths of the only one; none where they are whole.
+    /// Thousandths of the only one; absent where they are whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_milli: Option<u16>,
+    /// The NUMA nodes of its GPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numa_nodes: Vec<u16>,
+    /// The sockets of its GPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sockets: Vec<u16>,
     /// The logical CPUs beside its GPUs: those of a NUMA node are shared out evenly among its GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<String>,
-    /// Whether the GPUs lie as the task asks, as far as the node's hardware allows; none where it asks for nothing, or the
-    /// node does not say its topology.
+    /// Whether the GPUs meet the affinity of the task, as far as the node's hardware allows; absent without an affinity or a
+    /// topology.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aligned: Option<bool>,
 }

@@ -9,7 +9,9 @@ use vocab::{ClusterName, GpuModel, Organization, PoolId, SeriesId, UsageRow};
 pub struct UsageRowBody {
     /// RFC 3339, the start of the hour.
     pub hour: String,
+    /// The cluster.
     pub cluster: String,
+    /// The GPU model.
     pub gpu_model: String,
     /// `*` for the pool's own hourly peak.
     pub organization: String,
@@ -21,14 +23,18 @@ pub struct UsageRowBody {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UsageBatch {
+    /// The rows.
     pub rows: Vec<UsageRowBody>,
 }
 
-/// What became of a batch.
+/// Counts of the rows of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageReceipt {
+    /// Rows that are new.
     pub inserted: u64,
+    /// Rows that replaced another value.
     pub changed: u64,
+    /// Rows that were stored before.
     pub unchanged: u64,
 }
 

@@ -8,7 +8,7 @@ use crate::headroom::{Headroom, HeadroomError};
 use command_line::span;
 use std::collections::BTreeSet;
 use vocab::{GpuModel, UnixSeconds};
-use wire::{PoolList, PoolSummary};
+use wire::{PoolList, PoolSummary, StageBody};
 
 const NAME: &str = "headroom";
 
@@ -100,15 +100,15 @@ fn capacity(pool: &PoolSummary, here: &Gpus) -> Option<Check> {
 fn quota(pool: &PoolSummary, now: UnixSeconds) -> Check {
     let name = format!("quota {}", pool.id);
     let computed = pool.computed_at.as_deref().and_then(|text| command_line::instant(text).ok());
-    let (Some(stage), Some(computed)) = (pool.stage.as_deref(), computed) else {
+    let (Some(stage), Some(computed)) = (pool.stage, computed) else {
         let why = pool.no_quota.as_deref().unwrap_or("none was computed");
         return Check::fail(name, format!("there is none: {why}"), "quota-service doctor says what is missing");
     };
     let found = format!("{stage}, computed {} ago", span(now.since_s(computed)));
     match stage {
-        "fresh" => Check::ok(name, found),
-        "stale" => Check::warn(name, found, "quota-service doctor says why it is not renewed"),
-        _ => Check::fail(
+        StageBody::Fresh => Check::ok(name, found),
+        StageBody::Stale => Check::warn(name, found, "quota-service doctor says why it is not renewed"),
+        StageBody::Conservative => Check::fail(
             name,
             format!("{found}: nothing new is admitted"),
             "quota-service doctor says why it is not renewed",

@@ -112,7 +112,7 @@ fn outcomes(body: &[u8]) {
         cluster: outcome.pool.cluster.to_string(),
         gpu_model: outcome.pool.gpu_model.to_string(),
         guarantee_hours: u64::from(outcome.guarantee_hours.get()),
-        kind: outcome.kind.as_str().to_owned(),
+        kind: outcome.kind.into(),
         ended_at: outcome.ended_at.to_string(),
         began_at: outcome.began_at.as_ref().map(ToString::to_string),
         gpus: outcome.gpus.map(MilliGpus::as_gpus),
