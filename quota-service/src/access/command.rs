@@ -1,4 +1,4 @@
-//! `quota-service token`: made, listed and revoked at the command line, by whoever reaches the database.
+//! `quota-service token`: creates, lists and revokes tokens, for operators with access to the database.
 
 use super::{ID_BYTES, NewToken, SECRET_BYTES, digest};
 use crate::args::{NewTokenFlags, TokenCommand};
@@ -10,10 +10,10 @@ use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
 
 const SECONDS_PER_DAY: i64 = vocab::SECONDS_PER_DAY;
 
-/// Does what was asked, and prints it.
+/// Runs a command, and prints its result.
 ///
 /// # Errors
-/// The database does not answer, or what was asked does not fit.
+/// The database does not answer, or a flag is invalid.
 pub async fn run(command: TokenCommand, database: &str, json: bool) -> Result<(), Failure> {
     let store = store::connect(database).await.map_err(failed)?;
     let now = Clock::real().now();
@@ -56,7 +56,7 @@ async fn create(store: &dyn Store, flags: NewTokenFlags, now: UnixSeconds, json:
         return Ok(());
     }
     say(new.text());
-    eprintln!("this is the only time that it is shown: send it as `Authorization: Bearer TOKEN`");
+    eprintln!("the token is shown only now: send it as `Authorization: Bearer TOKEN`");
     Ok(())
 }
 
@@ -78,13 +78,13 @@ async fn list(store: &dyn Store, now: UnixSeconds, json: bool) -> Result<(), Fai
 }
 
 async fn revoke(store: &dyn Store, id: &str, now: UnixSeconds, json: bool) -> Result<(), Failure> {
-    // Whoever pastes the whole token means its id.
+    // A whole token stands for its id.
     let id = super::split(id).map_or(id, |(id, _)| id);
     let store = store.audited(entry(now, "token revoke", id, None));
-    let was_in_force = store.revoke_token(id, now).await.map_err(failed)?;
+    let was_valid = store.revoke_token(id, now).await.map_err(failed)?;
     if json {
-        print_json(&json!({ "id": id, "revoked": was_in_force }));
-    } else if was_in_force {
+        print_json(&json!({ "id": id, "revoked": was_valid }));
+    } else if was_valid {
         say(format_args!("{id} is revoked; services refuse it within seconds"));
     } else {
         say(format_args!("{id} was revoked before"));
@@ -109,7 +109,7 @@ fn state(token: &TokenRecord, now: UnixSeconds) -> String {
         (Some(at), _) => format!("revoked {at}"),
         (None, Some(until)) if until <= now => format!("expired {until}"),
         (None, Some(until)) => format!("until {until}"),
-        (None, None) => "in force".to_owned(),
+        (None, None) => "valid".to_owned(),
     }
 }
 
@@ -127,7 +127,7 @@ fn shown(token: &TokenRecord, now: UnixSeconds) -> Value {
     })
 }
 
-/// How a command ends that the database has failed.
+/// The exit of a command after an error of the database.
 #[must_use]
 pub fn failed(fault: StoreError) -> Failure {
     let exit = match &fault {
@@ -139,7 +139,7 @@ pub fn failed(fault: StoreError) -> Failure {
     Failure::new(exit, fault)
 }
 
-/// As the command line spells it.
+/// A role, as the command line spells it.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub enum RoleFlag {
     /// Reads

@@ -1,8 +1,7 @@
-//! Who asks, and what they may: bearer tokens with roles and scopes.
+//! Access: bearer tokens with roles and scopes.
 //!
-//! A token is `hr_ID_SECRET`. The secret has 256 random bits; stored is its SHA-256, and compared are digests, in constant
-//! time. As long as no token was ever made, whoever reaches the service may do everything, and it is reached from its own
-//! machine alone.
+//! A token is `hr_ID_SECRET`. The secret has 256 random bits; the database stores its SHA-256, and digests are compared in constant
+//! time. A service without any token admits every caller as admin, and listens on its own machine alone.
 
 pub mod command;
 mod rules;
@@ -23,10 +22,10 @@ use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
 
-/// Whoever asks, and what they may.
+/// A caller with a role and a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The name of the token, as the audit has it.
+    /// The name of the token, for the audit.
     pub name: String,
     pub token_id: Option<String>,
     role: Role,
@@ -35,7 +34,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whoever asks where there are no tokens.
+    /// Any caller of a service without tokens.
     #[must_use]
     pub fn anyone() -> Self {
         Self { name: "anyone".to_owned(), token_id: None, role: Role::Admin, organization: None, pools: Vec::new() }
@@ -46,7 +45,7 @@ impl Caller {
         Self { name, token_id: Some(id), role, organization, pools }
     }
 
-    /// Whether the role is enough.
+    /// Whether the role covers a required one.
     #[must_use]
     pub fn may(&self, need: Need) -> bool {
         match need {
@@ -57,13 +56,13 @@ impl Caller {
         }
     }
 
-    /// Whether anything is out of the scope.
+    /// Whether the scope is limited.
     #[must_use]
     pub fn is_scoped(&self) -> bool {
         self.organization.is_some() || !self.pools.is_empty()
     }
 
-    /// The one organization whose tasks and usage it may touch.
+    /// The one organization of its scope.
     #[must_use]
     pub const fn organization(&self) -> Option<&Organization> {
         self.organization.as_ref()
@@ -87,12 +86,12 @@ impl Caller {
     }
 }
 
-/// Why nobody was let in.
+/// The reason for which a caller was not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// No token came.
+    /// The request has no token.
     Missing,
-    /// One came that is not in force, or never was: which of the two is nobody's business.
+    /// Its token is not valid: whether it once was stays secret.
     Unknown,
 }
 
@@ -104,12 +103,12 @@ struct Known {
 }
 
 struct Table {
-    /// Nobody is let in without a token.
+    /// Whether a token is required.
     closed: bool,
     known: BTreeMap<String, Known>,
 }
 
-/// A token in the file that is read where the database is not there: good for reading quotas.
+/// A token in the file that is read while the database is away: good for reading quotas.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptToken {
@@ -119,16 +118,16 @@ pub struct KeptToken {
     until_unix_s: Option<i64>,
 }
 
-/// The tokens in force, in memory: a request takes no lock and waits for no database.
+/// The valid tokens, in memory: a request takes no lock and waits for no database.
 pub struct Tokens {
     table: ArcSwap<Table>,
-    /// Counts changes of the table; streams that are open listen to it.
+    /// Counts changes of the table, for open streams.
     changes: watch::Sender<u64>,
     anyone: Arc<Caller>,
 }
 
 impl Tokens {
-    /// Before the tokens were read nobody is let in.
+    /// No caller is admitted before the tokens were read.
     #[must_use]
     pub fn new() -> Self {
         let table = Table { closed: true, known: BTreeMap::new() };
@@ -136,25 +135,25 @@ impl Tokens {
         Self { table: ArcSwap::from_pointee(table), changes, anyone: Arc::new(Caller::anyone()) }
     }
 
-    /// Reads the tokens again. `from_afar`: the service is reached from other machines, and a token is needed whatever there
-    /// is. Answers how many are in force.
+    /// Reads the tokens again, and returns the number of valid ones. `from_afar`: other machines reach the service, and a token is
+    /// always required.
     ///
     /// # Errors
-    /// The database does not answer: those that are known stay in force.
+    /// The database does not answer: the known tokens stay valid.
     pub async fn read(&self, store: &dyn Store, from_afar: bool, now: UnixSeconds) -> Result<usize, StoreError> {
         // Whether the database answers or not.
         self.expire(now);
         let records = store.tokens().await?;
         let closed = from_afar || !records.is_empty();
-        let in_force =
+        let is_valid =
             |record: &TokenRecord| record.revoked_at.is_none() && record.expires_at.is_none_or(|until| now < until);
-        let known: BTreeMap<String, Known> = records.into_iter().filter(in_force).map(known).collect();
+        let known: BTreeMap<String, Known> = records.into_iter().filter(is_valid).map(known).collect();
         let count = known.len();
         self.replace(Table { closed, known });
         Ok(count)
     }
 
-    /// Takes tokens out of force whose time is over.
+    /// Removes expired tokens.
     fn expire(&self, now: UnixSeconds) {
         let table = self.table.load();
         let is_over = |known: &Known| known.until.is_some_and(|until| until <= now);
@@ -173,14 +172,14 @@ impl Tokens {
         }
     }
 
-    /// Whether a service without tokens lets everybody in.
+    /// Whether every caller is admitted, without a token.
     #[must_use]
     pub fn are_open(&self) -> bool {
         !self.table.load().closed
     }
 
-    /// Returns when a caller that was let in would be let in no more: the token was revoked or has expired, or a first one was
-    /// made.
+    /// Returns when an admitted caller would no longer be admitted: its token was revoked or has expired, or the first token was
+    /// created.
     pub async fn out_of_force(&self, caller: &Caller) {
         let mut changes = self.changes.subscribe();
         loop {
@@ -195,7 +194,7 @@ impl Tokens {
         }
     }
 
-    /// What is needed to know them again without the database: whether a token is needed, and those in force.
+    /// The table for a start without the database: whether a token is required, and the valid ones.
     #[must_use]
     pub fn kept(&self) -> (bool, Vec<KeptToken>) {
         let table = self.table.load();
@@ -208,7 +207,7 @@ impl Tokens {
         (table.closed, table.known.iter().map(kept).collect())
     }
 
-    /// Those that were kept.
+    /// The tokens of such a table.
     #[must_use]
     pub fn of_kept(kept: Vec<KeptToken>, closed: bool) -> Self {
         let one = |kept: KeptToken| {
@@ -221,10 +220,10 @@ impl Tokens {
         Self { table: ArcSwap::from_pointee(table), ..Self::new() }
     }
 
-    /// Who a request is from, by its header `Authorization`.
+    /// The caller of a request, by its header `Authorization`.
     ///
     /// # Errors
-    /// A token is needed, and the one that came, if any, is not in force.
+    /// A token is required, and the request has no valid one.
     pub fn admit(&self, header: Option<&HeaderValue>, now: UnixSeconds) -> Result<Arc<Caller>, Refused> {
         let table = self.table.load();
         if !table.closed {
@@ -235,8 +234,8 @@ impl Tokens {
         let digest = digest(secret);
         let known = table.known.get(id).ok_or(Refused::Unknown)?;
         let is_it = bool::from(known.secret_sha256.as_slice().ct_eq(&digest));
-        let in_force = known.until.is_none_or(|until| now < until);
-        if is_it && in_force { Ok(known.caller.clone()) } else { Err(Refused::Unknown) }
+        let is_valid = known.until.is_none_or(|until| now < until);
+        if is_it && is_valid { Ok(known.caller.clone()) } else { Err(Refused::Unknown) }
     }
 }
 

@@ -3,11 +3,11 @@
 use sha2::{Digest, Sha256};
 
 const PREFIX: &str = "hr_";
-/// Enough that ids do not meet.
+/// Enough that ids do not collide.
 pub const ID_BYTES: usize = 6;
 pub const SECRET_BYTES: usize = 32;
 
-/// A token when it is made: its text is shown once, and stored nowhere.
+/// A new token: its text is shown once, and not stored.
 pub struct NewToken {
     pub id: String,
     pub secret: String,
@@ -21,21 +21,21 @@ impl NewToken {
         Self { id: hex::encode(id), secret: hex::encode(secret) }
     }
 
-    /// What its user sends after `Authorization: Bearer`.
+    /// The text that its user sends after `Authorization: Bearer`.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{PREFIX}{}_{}", self.id, self.secret)
     }
 }
 
-/// The id and the secret of a token; `None` of what is no token.
+/// The id and the secret of a token; `None` for any other text.
 #[must_use]
 pub fn split(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
     (id.len() == 2 * ID_BYTES && secret.len() == 2 * SECRET_BYTES).then_some((id, secret))
 }
 
-/// What is stored of a secret.
+/// The stored digest of a secret.
 #[must_use]
 pub fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()

@@ -1,4 +1,4 @@
-//! Lets in who may ask, and says who writes what.
+//! Admits callers, and names them in the audit.
 
 use super::routes::{AuditRule, OrganizationRule, Route, Scope};
 use super::{ApiError, names};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use store::{AuditRecord, Store};
 use vocab::{Organization, PoolId, TaskId, UnixSeconds};
 
-/// Who asks.
+/// The caller.
 pub struct Who(pub Arc<Caller>);
 
 impl<S: Sync> FromRequestParts<S> for Who {
@@ -29,12 +29,12 @@ impl<S: Sync> FromRequestParts<S> for Who {
 }
 
 impl Who {
-    /// Goes on where a pool is in the scope.
+    /// Refuses a pool outside the scope.
     pub fn of_pool(&self, pool: &PoolId) -> Result<(), ApiError> {
         if self.0.may_pool(pool) { Ok(()) } else { Err(out_of_scope(pool)) }
     }
 
-    /// Goes on where an organization is in the scope.
+    /// Refuses an organization outside the scope.
     pub fn of_organization(&self, organization: &Organization) -> Result<(), ApiError> {
         if self.0.may_organization(organization) { Ok(()) } else { Err(out_of_scope(organization)) }
     }
@@ -59,8 +59,8 @@ pub async fn admitted(
     let now = access.core.clock.now();
     let caller = access.tokens.admit(headers.get(header::AUTHORIZATION), now).map_err(ApiError::NoToken)?;
     if !caller.may(need) {
-        let detail =
-            format!("{method} {} needs another role than the token has", row.map_or(uri.path(), |row| row.path));
+        let path = row.map_or(uri.path(), |row| row.path);
+        let detail = format!("the role of the token does not allow {method} {path}: use a token of another role");
         return Err(ApiError::Forbidden { detail });
     }
     if caller.is_scoped() {
@@ -69,10 +69,10 @@ pub async fn admitted(
     Ok(caller)
 }
 
-/// Goes on where path and query are in the scope of the token; handlers check bodies.
+/// Refuses a path or query outside the scope of the token; handlers check bodies.
 async fn in_scope(access: &Access, caller: &Caller, row: Option<&Route>, uri: &Uri) -> Result<(), ApiError> {
     let scope = row.map_or(Scope::Everything, |row| row.scope);
-    let malformed = || out_of_scope(&"what the request names");
+    let malformed = || out_of_scope(&"a request without one valid pool or cluster");
     let pool = match scope {
         Scope::PoolInPath => Some(pool_in_path(uri).ok_or_else(malformed)?),
         Scope::PoolInQuery => Some(pool_in_query(uri).ok_or_else(malformed)?),
@@ -84,7 +84,7 @@ async fn in_scope(access: &Access, caller: &Caller, row: Option<&Route>, uri: &U
             None
         }
         Scope::Handler => None,
-        Scope::Everything => return Err(out_of_scope(&"everything")),
+        Scope::Everything => return Err(out_of_scope(&"a request for every pool")),
     };
     if let Some(pool) = pool.as_ref().filter(|pool| !caller.may_pool(pool)) {
         return Err(out_of_scope(pool));
@@ -96,10 +96,10 @@ async fn in_scope(access: &Access, caller: &Caller, row: Option<&Route>, uri: &U
         (OrganizationRule::OwnTask, Some(pool)) => is_task_of(access, caller, &pool, uri, mine).await?,
         (OrganizationRule::OwnTask, None) | (OrganizationRule::Refused, _) => false,
     };
-    if is_mine { Ok(()) } else { Err(out_of_scope(&"what other organizations have")) }
+    if is_mine { Ok(()) } else { Err(out_of_scope(&"data of other organizations")) }
 }
 
-/// Whether a task is of an organization. One that is not there is of nobody.
+/// Whether a task belongs to an organization. An unknown task belongs to none.
 async fn is_task_of(
     access: &Access,
     caller: &Caller,
@@ -114,7 +114,7 @@ async fn is_task_of(
     Ok(record.is_some_and(|record| record.organization == *mine))
 }
 
-/// A write, as far as the head of its request says what it is: who asks, for what.
+/// The head of a write: its caller, action and target.
 pub struct Write {
     who: Who,
     action: String,
@@ -127,7 +127,10 @@ impl<S: Sync> FromRequestParts<S> for Write {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let who = Who::from_request_parts(parts, state).await?;
         let row = parts.extensions.get::<&'static Route>().copied();
-        debug_assert!(row.is_none_or(|row| row.audit == AuditRule::Entry), "the row of a handler that writes says so");
+        debug_assert!(
+            row.is_none_or(|row| row.audit == AuditRule::Entry),
+            "the row of a handler that writes has the audit rule `Entry`"
+        );
         let route = row.map_or("", |row| row.path);
         let target = parts.uri.path_and_query().map_or("", |path| path.as_str());
         Ok(Self { action: format!("{} {route}", parts.method), target: target.to_owned(), who })
@@ -143,7 +146,7 @@ impl Deref for Write {
 }
 
 impl Write {
-    /// The entry of the audit: `detail` is what was asked for, and what was there before.
+    /// The entry of the audit: `detail` is the request, and the values before.
     #[must_use]
     pub fn entry(&self, at: UnixSeconds, status: StatusCode, detail: &Value) -> AuditRecord {
         let Caller { name, token_id, .. } = self.who.0.as_ref();
@@ -158,14 +161,14 @@ impl Write {
         }
     }
 
-    /// The store for one write, which is in the audit once it is done.
+    /// The store for one write, which adds its entry to the audit.
     #[must_use]
     pub fn store(&self, core: &Core, status: StatusCode, detail: &Value) -> Arc<dyn Store> {
         core.store.audited(self.entry(core.clock.now(), status, detail))
     }
 }
 
-/// Items of a batch that the audit keeps; of a longer one it keeps the first of them, and how many there were.
+/// Items of a batch that the audit keeps; of a longer one it keeps the first of them, and the total.
 const ITEMS_KEPT: usize = 1_000;
 
 /// A batch as the audit keeps it.

@@ -1,4 +1,4 @@
-//! What was written, by whom; and what was reported wrongly, put right.
+//! The audit, and corrections of wrong reports.
 
 use super::ApiError;
 use super::access::Write;
@@ -19,7 +19,7 @@ use wire::{
     Problem, UsageCorrections, UsageCorrectionsReceipt,
 };
 
-/// Entries that are answered at most.
+/// The most entries of one answer.
 const MOST_ENTRIES: u32 = 10_000;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -29,15 +29,15 @@ pub struct AuditQuery {
     from: Option<String>,
     /// Before this time.
     to: Option<String>,
-    /// At most so many, 1000 if not given.
+    /// The most entries to list, 1000 if not given.
     #[param(minimum = 0, maximum = 10_000)]
     limit: Option<u32>,
 }
 
-/// Who has written what, newest first
+/// The writes and their actors, newest first
 #[utoipa::path(get, path = "/v1/audit", tag = "service", params(AuditQuery), responses(
-    (status = 200, description = "Writes that were acknowledged", body = AuditList),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "Acknowledged writes", body = AuditList),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn list(State(core): State<Arc<Core>>, Query(query): Query<AuditQuery>) -> Result<Json<AuditList>, ApiError> {
@@ -51,7 +51,7 @@ pub async fn list(State(core): State<Arc<Core>>, Query(query): Query<AuditQuery>
     let to = time("to", query.to, core.clock.now().plus_s(1))?;
     let limit = query.limit.unwrap_or(1_000);
     if limit > MOST_ENTRIES {
-        return Err(ApiError::Query { detail: format!("limit: {limit} is more than {MOST_ENTRIES}") });
+        return Err(ApiError::Query { detail: format!("limit: invalid limit {limit}: write 0 to {MOST_ENTRIES}") });
     }
     let entries = core.store.audit(from, to, limit).await?;
     Ok(Json(AuditList { entries: entries.into_iter().map(entry).collect() }))
@@ -71,15 +71,15 @@ fn entry(entry: store::AuditEntry) -> AuditEntryBody {
     }
 }
 
-/// Put usage right that was reported wrongly
+/// Correct reported usage
 ///
-/// Taken whole or not at all. The audit keeps the reason and what was there before.
+/// Stored whole or not at all. The audit keeps the reason and the values before.
 #[utoipa::path(post, path = "/v1/usage/corrections", tag = "feed", request_body = UsageCorrections, responses(
     (status = 200, description = "Durable; one result for each row, in their order", body = UsageCorrectionsReceipt),
-    (status = 400, description = "Rows are refused, bring too many organizations, or there is no reason; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "Rows are refused, bring too many organizations, or there is no reason; nothing was stored", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
     (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn correct_usage(
     State(renewals): State<Arc<Renewals>>,
@@ -98,25 +98,25 @@ pub async fn correct_usage(
         let one = |(row, before): (&vocab::UsageRow, &Option<MilliGpus>)| CorrectedUsage::of(row, *before);
         rows.iter().zip(before).map(one).collect()
     };
-    let tell = |before: &[Option<MilliGpus>]| {
+    let entry = |before: &[Option<MilliGpus>]| {
         let detail = json!({ "reason": reason, "rows": corrected(before) });
         write.entry(now, StatusCode::OK, &detail)
     };
-    let before = renewals.core.store.correct_usage(&rows, &tell).await?;
+    let before = renewals.core.store.correct_usage(&rows, &entry).await?;
     renewals.request_refresh();
     Ok(Json(UsageCorrectionsReceipt { rows: corrected(&before) }))
 }
 
-/// Put right how guarantee periods ended
+/// Correct the ends of guarantee periods
 ///
-/// Taken whole or not at all. The audit keeps the reason and what was there before. A move of eta that has counted an outcome
-/// stays as it was: `spent` says so.
+/// Stored whole or not at all. The audit keeps the reason and the values before. A move of eta that has counted an outcome stays:
+/// then `spent` is true.
 #[utoipa::path(post, path = "/v1/outcomes/corrections", tag = "feed", request_body = OutcomeCorrections, responses(
     (status = 200, description = "Durable; one result for each event, in their order", body = OutcomeCorrectionsReceipt),
-    (status = 400, description = "Events are refused, or there is no reason; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "Events are refused, or there is no reason; nothing was stored", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "An event was never reported", body = Problem, content_type = "application/problem+json"),
     (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn correct_outcomes(
     State(renewals): State<Arc<Renewals>>,
@@ -124,7 +124,7 @@ pub async fn correct_outcomes(
     Body(body): Body<OutcomeCorrections>,
 ) -> Result<Json<OutcomeCorrectionsReceipt>, ApiError> {
     if write.0.is_scoped() {
-        let detail = "outcomes are put right with a token of every pool".to_owned();
+        let detail = "the scope of the token is too small: correct outcomes with a token of every pool".to_owned();
         return Err(ApiError::Forbidden { detail });
     }
     let now = renewals.core.clock.now();
@@ -138,11 +138,11 @@ pub async fn correct_outcomes(
         };
         before.iter().zip(&corrections).map(one).collect()
     };
-    let tell = |before: &[OutcomeBefore]| {
+    let entry = |before: &[OutcomeBefore]| {
         let detail = json!({ "reason": reason, "outcomes": corrected(before) });
         write.entry(now, StatusCode::OK, &detail)
     };
-    let before = renewals.core.store.correct_outcomes(&corrections, &tell).await?;
+    let before = renewals.core.store.correct_outcomes(&corrections, &entry).await?;
     renewals.request_refresh();
     Ok(Json(OutcomeCorrectionsReceipt { outcomes: corrected(&before) }))
 }

@@ -1,4 +1,4 @@
-//! The dashboard: files that are part of the program, served as they are. What they show, they ask for like any other client.
+//! The dashboard: files inside the program, served as they are. They request their data like any other client.
 
 use axum::Router;
 use axum::extract::Path;
@@ -22,7 +22,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const PICTURE: &str = "image/svg+xml";
 
-/// What a browser may load for these pages: their own files, and nothing that stands inside another.
+/// The content security policy of the pages: their own files, and no inline script or style.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -106,7 +106,7 @@ impl Served {
             (CONTENT_SECURITY_POLICY, POLICY),
             (X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (REFERRER_POLICY, "no-referrer"),
-            // A page of another version would ask what this one no longer answers.
+            // A page of another version would send requests that this one no longer answers.
             (CACHE_CONTROL, "no-cache"),
             (VARY, "accept-encoding"),
         ];
@@ -120,7 +120,7 @@ impl Served {
     }
 }
 
-/// Whether the client says that it reads gzip, and not at a quality of zero.
+/// Whether the client accepts gzip at a quality above zero.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let values = asked.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|one| {
@@ -130,7 +130,7 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
     })
 }
 
-/// Whether the client has what the tag names.
+/// Whether the client has the bytes that the tag names.
 fn names(asked: &HeaderMap, tag: &[u8]) -> bool {
     let values = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut tags = values.flat_map(|value| value.split(',')).map(str::trim);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_sent_compressed_to_whoever_reads_that() {
+    fn a_file_is_sent_compressed_to_a_client_that_accepts_gzip() {
         let page = served("index.html").unwrap();
         for (accepts, zipped) in
             [("gzip, deflate, br", true), ("br;q=1, gzip;q=0.5", true), ("gzip;q=0", false), ("br", false), ("*", true)]
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_same_bytes_is_told_so() {
+    fn a_client_with_the_same_bytes_gets_304() {
         let page = served("index.html").unwrap();
         let plain: &'static str = Box::leak(page.tags[0].clone().into_boxed_str());
         let answer = |pairs: &[(HeaderName, &'static str)]| page.answer(&asked(pairs)).status().as_u16();

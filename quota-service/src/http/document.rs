@@ -1,4 +1,4 @@
-//! What every route may answer beside what is its own: said once, so that no route forgets it.
+//! The answers that routes have in common: added in one place, so that no route lacks them.
 
 use super::routes::row;
 use axum::http::Method;
@@ -6,7 +6,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi, PathItem, Ref, RefOr, Response};
 
-const OVERLOADED: &str = "Too much is asked at once, or it took too long; Retry-After says when to come back";
+const OVERLOADED: &str = "Overloaded, or the request took too long; retry after Retry-After";
 
 /// Adds the answers that bodies, writes and overload have in common.
 pub fn complete(document: &mut OpenApi) {
@@ -20,16 +20,16 @@ pub fn complete(document: &mut OpenApi) {
             let (writes, is_open) = (method != Method::GET, row.is_probe());
             let may = [
                 (writes, "413", "The body is too large"),
-                (writes, "415", "The body is not said to be application/json"),
+                (writes, "415", "Content-Type is not application/json"),
                 (writes, "422", "The database cannot hold this"),
                 (writes, "507", "The database takes no more data"),
-                (!is_open, "401", "A token is needed, and none came that is in force"),
+                (!is_open, "401", "The request has no valid token"),
                 (
                     !is_open,
                     "403",
-                    "The token is good for something else, or the host or the origin of the request is foreign",
+                    "The role or scope of the token does not allow the request, or its host or origin is foreign",
                 ),
-                (!is_open, "429", "One address asks too often"),
+                (!is_open, "429", "One address exceeds its rate"),
                 (!is_open, "503", OVERLOADED),
             ];
             for (_, status, description) in may.into_iter().filter(|(may, ..)| *may) {
@@ -42,7 +42,7 @@ pub fn complete(document: &mut OpenApi) {
     }
 }
 
-/// What the route says itself stands.
+/// Adds an answer that the route itself does not describe.
 fn add(operation: &mut Operation, status: &str, description: &str) {
     let mut answer = Response::new(description);
     let problem = Content::new(Some(Ref::from_schema_name("Problem")));
@@ -55,7 +55,7 @@ mod tests {
     use crate::http::openapi;
 
     #[test]
-    fn the_document_says_what_bodies_writes_and_overload_are_answered() {
+    fn the_document_has_the_answers_to_bodies_writes_and_overload() {
         let document = serde_json::to_value(openapi()).unwrap();
         let of = |method: &str, path: &str| {
             let answers = document["paths"][path][method]["responses"].as_object().unwrap();

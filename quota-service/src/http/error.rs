@@ -1,4 +1,4 @@
-//! The one place where a refusal becomes an HTTP problem.
+//! The one place where an error becomes an HTTP problem.
 
 mod response;
 
@@ -11,7 +11,7 @@ use placement::pool::Fault;
 use store::StoreError;
 use wire::{FieldError, FieldFault, Problem};
 
-/// Why a request was not answered as asked.
+/// The reason for which a request failed.
 #[derive(Debug)]
 pub enum ApiError {
     NoRoute {
@@ -54,29 +54,29 @@ pub enum ApiError {
     UnknownTask {
         task: String,
     },
-    /// A task of this name is there, and asks for something else.
+    /// A task of this id exists with another request.
     TaskDiffers {
         task: String,
     },
-    /// The task is not in a state in which this can be done.
+    /// The request does not fit the state of the task.
     TaskState {
         detail: String,
     },
-    /// What was asked does not fit which side places the pool, or its size.
+    /// The request does not fit the side that places the pool, or its size.
     Placing(PlacingFault),
     /// Tasks are not placed under a virtual clock.
     VirtualClock,
-    /// A token is needed, and none came that is in force.
+    /// The request has no valid token.
     NoToken(Refused),
-    /// The token is good for something else.
+    /// The role or scope of the token does not allow the request.
     Forbidden {
         detail: String,
     },
     /// Another problem, whole.
     Problem(Box<Problem>),
-    /// Another service decides, or nobody does at this moment.
+    /// Another replica leads the cluster, or none does at this moment.
     Elsewhere(Option<Leader>),
-    /// What was asked cannot be written, whenever it is asked.
+    /// The database can never hold the request.
     Refused {
         detail: String,
     },
@@ -94,16 +94,16 @@ pub enum ApiError {
     TooLarge {
         max_bytes: usize,
     },
-    /// Too much is asked at once; quotas are still answered.
+    /// All places for such requests are taken; quotas are still answered.
     Overloaded {
         retry_after_s: u32,
     },
-    /// One address asks too often.
+    /// One address exceeds its rate.
     TooMany {
         rate: u32,
         retry_after_s: u32,
     },
-    /// The request took longer than any may.
+    /// The request exceeded the time limit.
     TooSlow {
         seconds: u64,
     },
@@ -164,33 +164,41 @@ impl ApiError {
         let of = Self::plain;
         match self {
             Self::NoRoute { path } => {
-                of(404, "no-route", "There is nothing here", format!("{path}: see /openapi.json"))
+                of(404, "no-route", "Unknown path", format!("no route matches {path}: see /openapi.json"))
             }
             Self::NoMethod { method, path } => {
-                of(405, "no-method", "The method is not allowed here", format!("{method} {path}: see /openapi.json"))
+                of(405, "no-method", "Method not allowed", format!("{path} does not take {method}: see /openapi.json"))
             }
             Self::UnknownPool { asked, known } => {
-                let what_to_do = if known.is_empty() {
+                let advice = if known.is_empty() {
                     "no pool is known: ingest usage, a capacity or nodes first"
                 } else {
-                    "choose one of those in `known`"
+                    "choose one of `known`"
                 };
-                Problem { known, ..of(404, "unknown-pool", "There is no such pool", format!("{asked}: {what_to_do}")) }
+                Problem { known, ..of(404, "unknown-pool", "Unknown pool", format!("{asked}: {advice}")) }
             }
             Self::UnknownCluster { asked, known } => {
-                Problem { known, ..of(404, "unknown-cluster", "There is no such cluster", asked) }
+                Problem { known, ..of(404, "unknown-cluster", "Unknown cluster", asked) }
             }
-            Self::NoState { pool } => {
-                of(404, "no-state", "No state of the pool was reported", format!("{pool}: PUT the state to report it"))
-            }
+            Self::NoState { pool } => of(
+                404,
+                "no-state",
+                "No reported state",
+                format!("no scheduler has reported a state of {pool}: PUT it first"),
+            ),
             Self::UnknownHours { asked, known } => Problem {
                 known,
-                ..of(404, "unknown-hours", "These hours are not offered", format!("{asked} h: choose one of `known`"))
+                ..of(
+                    404,
+                    "unknown-hours",
+                    "Hours not offered",
+                    format!("the pool does not offer {asked} h: choose one of `known`"),
+                )
             },
             Self::UnknownOrganization { asked, known } => {
-                Problem { known, ..of(404, "unknown-organization", "There is no such organization in the pool", asked) }
+                Problem { known, ..of(404, "unknown-organization", "Unknown organization", asked) }
             }
-            Self::NoQuotaYet { why } => Self::later("no-quota-yet", "No quota was computed yet", why),
+            Self::NoQuotaYet { why } => Self::later("no-quota-yet", "No quota yet", why),
             Self::NoWrites { why } => Self::later("no-writes", "The database takes no writes", why),
             Self::NoNodes
             | Self::UnknownTask { .. }
@@ -204,10 +212,10 @@ impl ApiError {
             Self::Placing(fault) => fault.problem(),
             Self::NoToken(_) | Self::Forbidden { .. } | Self::Problem(_) => self.of_access(),
             Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
-            Self::Query { detail } => of(400, "bad-query", "The query is not understood", detail),
+            Self::Query { detail } => of(400, "bad-query", "Invalid query", detail),
             Self::Body(faults) => Problem {
                 errors: faults.into_iter().map(FieldError::from).collect(),
-                ..of(400, "bad-body", "The body is refused", "nothing was taken; see `errors`".to_owned())
+                ..of(400, "bad-body", "Invalid body", "nothing was stored: see `errors`".to_owned())
             },
             Self::NotJson => {
                 of(415, "not-json", "The body is not JSON", "send Content-Type: application/json".to_owned())
@@ -215,12 +223,12 @@ impl ApiError {
             Self::TooLarge { max_bytes } => {
                 of(413, "too-large", "The body is too large", format!("send at most {max_bytes} bytes at a time"))
             }
-            Self::Receive { detail } => of(400, "not-received", "The body was not received whole", detail),
+            Self::Receive { detail } => of(400, "not-received", "Incomplete body", detail),
             Self::Store(fault) => Self::of_store(&fault),
         }
     }
 
-    /// What concerns tasks.
+    /// Problems of tasks.
     fn of_task(self) -> Problem {
         let of = Self::plain;
         match self {
@@ -229,60 +237,60 @@ impl ApiError {
                 of(404, "no-nodes", "The pool has no nodes", detail)
             }
             Self::UnknownTask { task } => {
-                of(404, "unknown-task", "There is no such task", format!("{task} was never submitted to the pool"))
+                of(404, "unknown-task", "Unknown task", format!("{task} was never submitted to the pool"))
             }
             Self::TaskDiffers { task } => {
-                let detail = format!("{task} is there already, and asks for something else: choose another id");
+                let detail = format!("task {task} exists with another request: choose another id");
                 of(422, "task-differs", "The id is taken", detail)
             }
-            Self::TaskState { detail } => of(409, "task-state", "The task is not in that state", detail),
+            Self::TaskState { detail } => of(409, "task-state", "Wrong task state", detail),
             Self::VirtualClock => {
-                let detail = "start the service without --as-of to place tasks".to_owned();
-                of(409, "virtual-clock", "A virtual clock runs", detail)
+                let detail = "the service runs on a virtual clock: start it without --as-of to place tasks".to_owned();
+                of(409, "virtual-clock", "Virtual clock", detail)
             }
             Self::Elsewhere(leader) => {
                 let detail = match leader {
                     Some(leader) if leader.address.is_empty() => {
-                        format!(
-                            "{} writes for the cluster, and does not say where it is reached (advertise)",
-                            leader.holder
-                        )
+                        format!("{} leads the cluster, and has no address: set `advertise` there", leader.holder)
                     }
-                    Some(leader) => format!("{} writes for the cluster, at {}", leader.holder, leader.address),
-                    None => "nobody writes for the cluster at this moment; somebody will in seconds".to_owned(),
+                    Some(leader) => {
+                        format!("{} leads the cluster: send the request to {}", leader.holder, leader.address)
+                    }
+                    None => "no replica leads the cluster at this moment: retry in seconds".to_owned(),
                 };
-                Problem { retry_after_s: Some(1), ..of(503, "not-the-writer", "Another service decides", detail) }
+                Problem { retry_after_s: Some(1), ..of(503, "not-the-writer", "Another replica leads", detail) }
             }
             Self::Refused { detail } => of(422, "refused", "The database cannot hold this", detail),
-            Self::Broken => {
-                of(500, "internal", "The service failed", "the log of the service says what happened".to_owned())
-            }
+            Self::Broken => of(500, "internal", "The service failed", "see the log of the service".to_owned()),
             Self::NotWritten { detail } => {
-                Problem { retry_after_s: Some(1), ..of(503, "not-written", "Nothing was done", detail) }
+                Problem { retry_after_s: Some(1), ..of(503, "not-written", "Not written", detail) }
             }
             other => unreachable!("no problem of a task: {other:?}"),
         }
     }
 
-    /// What concerns who asks.
+    /// Problems of access.
     fn of_access(self) -> Problem {
         let of = Self::plain;
         match self {
             Self::NoToken(Refused::Missing) => {
                 let detail =
-                    "send Authorization: Bearer TOKEN; an admin makes one: quota-service token create".to_owned();
-                of(401, "no-token", "A token is needed", detail)
+                    "the request has no token: send Authorization: Bearer TOKEN; an admin creates one with `quota-service token create`".to_owned();
+                of(401, "no-token", "Token required", detail)
             }
-            Self::NoToken(Refused::Unknown) => {
-                of(401, "bad-token", "The token is not in force", "it was revoked, has expired, or is none".to_owned())
-            }
-            Self::Forbidden { detail } => of(403, "forbidden", "The token is not good for this", detail),
+            Self::NoToken(Refused::Unknown) => of(
+                401,
+                "bad-token",
+                "Invalid token",
+                "the token was revoked, has expired, or was never created: ask an admin for another".to_owned(),
+            ),
+            Self::Forbidden { detail } => of(403, "forbidden", "Not allowed", detail),
             Self::Problem(problem) => *problem,
             other => unreachable!("no problem of access: {other:?}"),
         }
     }
 
-    /// What concerns how much is asked.
+    /// Problems of load.
     fn of_load(self) -> Problem {
         let of = Self::plain;
         match self {
@@ -291,8 +299,8 @@ impl ApiError {
                 ..of(
                     503,
                     "overloaded",
-                    "Too much is asked at once",
-                    "quotas are answered; come back for this".to_owned(),
+                    "Overloaded",
+                    "all places for such requests are taken, quotas apart: retry later".to_owned(),
                 )
             },
             Self::TooMany { rate, retry_after_s } => Problem {
@@ -300,20 +308,19 @@ impl ApiError {
                 ..of(
                     429,
                     "too-many",
-                    "One address asks too often",
-                    format!("at most {rate} requests a second, quotas apart"),
+                    "Too many requests",
+                    format!("one address may send {rate} requests a second, quotas apart: retry later"),
                 )
             },
             Self::TooSlow { seconds } => {
-                let detail =
-                    format!("it took more than {seconds} s; the same request again is safe where its route says so");
-                Problem { retry_after_s: Some(1), ..of(503, "too-slow", "The request took too long", detail) }
+                let detail = format!("the request took more than {seconds} s: retry where its route allows it");
+                Problem { retry_after_s: Some(1), ..of(503, "too-slow", "Request timeout", detail) }
             }
             other => unreachable!("no problem of load: {other:?}"),
         }
     }
 
-    /// What passes by itself.
+    /// Problems that pass by themselves.
     fn later(code: &str, title: &str, why: String) -> Problem {
         Problem { retry_after_s: Some(RETRY_AFTER_S), ..Self::plain(503, code, title, why) }
     }
@@ -336,7 +343,7 @@ impl ApiError {
         match fault {
             StoreError::Lost { reason, .. } => {
                 tracing::error!(%fault, "a request failed");
-                let detail = format!("its file is not the one that was opened: {reason}");
+                let detail = format!("its file is not the opened one: {reason}");
                 Self::plain(503, "store-lost", "The database is lost", detail)
             }
             StoreError::Unavailable { .. } | StoreError::Busy { .. } | StoreError::Fenced { .. } => Problem {
@@ -344,16 +351,13 @@ impl ApiError {
                 ..Self::plain(503, "store-unavailable", "The database does not answer", detail)
             },
             StoreError::NotAudited { .. } => {
-                tracing::warn!(%fault, "the audit takes no entry: nothing is written");
+                tracing::warn!(%fault, "the audit takes no entry; the write was rolled back");
                 metrics::audit_failed();
-                let detail = "nothing was done, since the audit could not be written; try again".to_owned();
-                Problem {
-                    retry_after_s: Some(1),
-                    ..Self::plain(503, "not-audited", "The audit was not written", detail)
-                }
+                let detail = "the audit could not be written, so nothing was done: retry".to_owned();
+                Problem { retry_after_s: Some(1), ..Self::plain(503, "not-audited", "Audit not written", detail) }
             }
-            StoreError::NotFound { .. } => Self::plain(404, "not-found", "There is no such thing", detail),
-            StoreError::Conflict { .. } => Self::plain(409, "conflict", "Somebody was faster", detail),
+            StoreError::NotFound { .. } => Self::plain(404, "not-found", "Not found", detail),
+            StoreError::Conflict { .. } => Self::plain(409, "conflict", "Conflicting update", detail),
             StoreError::Contradiction { .. } | StoreError::OutOfRange { .. } => {
                 Self::plain(422, "refused", "The database cannot hold this", detail)
             }
@@ -365,8 +369,8 @@ impl ApiError {
             | StoreError::Corrupt { .. }
             | StoreError::Unexpected(_) => {
                 tracing::error!(%fault, "a request failed");
-                // What an operator has to see may hold names and paths that a client has no business with.
-                let detail = "the log of the service says what happened".to_owned();
+                // The details are for the operator: they may hold names and paths that no client should read.
+                let detail = "see the log of the service".to_owned();
                 Self::plain(500, "internal", "The service failed", detail)
             }
         }

@@ -1,4 +1,4 @@
-//! Events of a pool as they are written, told from where a client left off.
+//! Streams the events of a pool as they are written, from the last event of the client.
 
 use super::ApiError;
 use super::extract::Query;
@@ -19,7 +19,7 @@ use store::{PlacedPool, PlacedPoolId};
 use vocab::PoolId;
 use wire::{EventBody, Problem};
 
-/// Where a client is.
+/// The position of a client.
 struct Telling {
     core: Arc<Core>,
     engine: Arc<Engine>,
@@ -31,13 +31,13 @@ struct Telling {
     read: VecDeque<(Cursor, EventBody)>,
 }
 
-/// What happens in a pool: tasks start and are evicted, nodes are lost, quotas change
+/// Events of a pool: tasks start and are evicted, nodes are lost, quotas change
 ///
-/// Server-sent events: `id`, `event` (its kind) and `data`. With `Last-Event-ID` it goes on behind that event, else from
+/// Server-sent events: `id`, `event` (its kind) and `data`. With `Last-Event-ID` it continues after that event, else from
 /// now on.
 #[utoipa::path(get, path = "/v1/events", tag = "tasks", params(PoolQuery), responses(
     (status = 200, description = "A stream that ends with the service", body = EventBody, content_type = "text/event-stream"),
-    (status = 400, description = "The query, or Last-Event-ID, is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query or Last-Event-ID is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "No task was ever submitted to the pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -53,11 +53,9 @@ pub async fn events(
     };
     let cursor = match headers.get("last-event-id") {
         None => Cursor::after(last),
-        Some(seen) => seen
-            .to_str()
-            .ok()
-            .and_then(Cursor::parse)
-            .ok_or_else(|| ApiError::Query { detail: "Last-Event-ID: it is no id of an event".to_owned() })?,
+        Some(seen) => seen.to_str().ok().and_then(Cursor::parse).ok_or_else(|| ApiError::Query {
+            detail: "Last-Event-ID: expected the id of an event, such as one of this stream".to_owned(),
+        })?,
     };
     let telling = Telling { core: quotas.core.clone(), engine, pool, id, cursor, seen: last, read: VecDeque::new() };
     let stream = unfold(telling, |mut telling| async move { telling.next().await.map(|event| (Ok(event), telling)) });

@@ -24,10 +24,10 @@ pub struct ExplainQuery {
     hours: u64,
 }
 
-/// Why a quota is what it is, step by step
+/// The computation of a quota, step by step
 #[utoipa::path(get, path = "/v1/quota/explain", tag = "quota", params(ExplainQuery), responses(
-    (status = 200, description = "Every number that the quota is made of", body = Explanation),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "Every number that the quota was computed from", body = Explanation),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool or hours", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "No quota was computed yet", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -68,14 +68,14 @@ pub struct HistoryQuery {
     cluster: String,
     gpu_model: String,
     hours: u64,
-    /// At most so many, up to 10,000; 288 if not given: a day of quotas renewed every 300 s.
+    /// The most quotas to list, up to 10,000; 288 if not given: a day of quotas renewed every 300 s.
     limit: Option<u32>,
 }
 
-/// What the quota was, newest first
+/// The history of the quota, newest first
 #[utoipa::path(get, path = "/v1/quota/history", tag = "quota", params(HistoryQuery), responses(
     (status = 200, description = "Quotas as they were computed", body = QuotaHistory),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool or hours", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -88,10 +88,10 @@ pub async fn history(
     let (from, to) = (UnixSeconds::new(0), quotas.core.clock.now().plus_s(1));
     let limit = query.limit.unwrap_or(288);
     if limit > MOST_QUOTAS {
-        return Err(ApiError::Query { detail: format!("limit: {limit} is more than {MOST_QUOTAS}") });
+        return Err(ApiError::Query { detail: format!("limit: invalid limit {limit}: write 0 to {MOST_QUOTAS}") });
     }
     let stored = quotas.core.store.quota_history(&pool.id, hours, from, to, limit).await?;
-    // Hours that were offered once have a history still.
+    // Hours that are no longer offered have a history, too.
     if stored.is_empty() && pool.answer(hours.get()).is_none() {
         return Err(nothing_for(&pool, query.hours));
     }
@@ -113,14 +113,14 @@ pub async fn history(
 pub struct ForecastQuery {
     cluster: String,
     gpu_model: String,
-    /// This one only.
+    /// Only this organization.
     organization: Option<String>,
 }
 
-/// The demand that each organization is forecast to have
+/// The forecast demand of each organization
 #[utoipa::path(get, path = "/v1/forecast", tag = "quota", params(ForecastQuery), responses(
     (status = 200, description = "A distribution for each organization and hour", body = ForecastAnswer),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool or organization", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "No forecast was made yet", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -130,10 +130,10 @@ pub async fn forecast(
 ) -> Result<Json<ForecastAnswer>, ApiError> {
     let pool = published_pool(&quotas, &query.cluster, &query.gpu_model)?;
     if pool.made_of.is_none() {
-        // They are in the memory of the one that computes.
+        // The forecasts are in the memory of the leader.
         written_here(&quotas.core, &pool.id.cluster)?;
     }
-    let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is under way".to_owned());
+    let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is running: retry".to_owned());
     let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: why() })?;
     let answer = plan::forecast_answer(made_of, query.organization.as_deref());
     match query.organization {

@@ -1,4 +1,4 @@
-//! Queries and bodies, refused with the place of what is wrong.
+//! Queries and bodies; a refusal names the place of the fault.
 
 use super::{ApiError, missing};
 use crate::core::Core;
@@ -54,7 +54,7 @@ where
     }
 }
 
-/// A body of the type whose schema is in the document.
+/// Parses a body whose schema is in the OpenAPI document.
 pub fn parse<T: DeserializeOwned + ToSchema>(body: &[u8]) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(Strict(&mut reader)).map_err(|fault| {
@@ -65,7 +65,7 @@ pub fn parse<T: DeserializeOwned + ToSchema>(body: &[u8]) -> Result<T, ApiError>
     Ok(value)
 }
 
-/// Everything that is missing, where the first fault is that something is.
+/// All missing fields, where the first fault is a missing field.
 fn lacking<T: ToSchema>(body: &[u8], first: &FieldFault) -> Option<Vec<FieldFault>> {
     let field = first.detail.strip_prefix("missing field `")?.split('`').next()?;
     let missing = missing::fields(&T::name(), &serde_json::from_slice(body).ok()?);
@@ -91,18 +91,18 @@ pub fn pool_id(quotas: &Quotas, text: &str) -> Result<PoolId, ApiError> {
         .map_err(|fault| ApiError::UnknownPool { asked: fault.to_string(), known: quotas.published.load().ids() })
 }
 
-/// Refuses a time that is further ahead of the clock of the service than `skew_s`: one of the two clocks is wrong.
+/// Refuses a time more than `skew_s` ahead of the clock of the service: one of the two clocks is wrong.
 pub fn not_ahead(pointer: &str, time: UnixSeconds, now: UnixSeconds, skew_s: u32) -> Result<(), FieldFault> {
     if time.since_s(now) <= i64::from(skew_s) {
         return Ok(());
     }
     let detail = format!(
-        "{time} is more than {skew_s} s ahead of the clock of the service, {now}: set the clocks right, or raise clock_skew_s"
+        "{time} is more than {skew_s} s ahead of the clock of the service, {now}: synchronize the clocks, or raise clock_skew_s"
     );
     Err(FieldFault::new(pointer, detail))
 }
 
-/// Goes on where this service writes for a cluster, or nobody is known to.
+/// Accepts a write where this replica leads the cluster, or no leader is known.
 pub fn written_here(core: &Core, cluster: &ClusterName) -> Result<(), ApiError> {
     match core.leases.leader(cluster) {
         Some(leader) if core.leases.led(cluster).is_none() => Err(ApiError::Elsewhere(Some(leader))),
@@ -116,13 +116,13 @@ pub fn published_pool(quotas: &Quotas, cluster: &str, gpu_model: &str) -> Result
     if let Some(pool) = published.pool(cluster, gpu_model) {
         return Ok(pool.clone());
     }
-    // Whether there is such a pool is not known yet, or known elsewhere.
+    // Another replica may know the pool, or this one may soon.
     if !quotas.are_complete() {
-        return Err(ApiError::NoQuotaYet { why: "the service has just started and reads the database".to_owned() });
+        return Err(ApiError::NoQuotaYet { why: "the service has just started and is reading the database: retry".to_owned() });
     }
     match ClusterName::parse(cluster).ok().and_then(|cluster| quotas.core.leases.leader(&cluster)) {
         Some(leader) => {
-            let why = format!("{} computes the quotas of the cluster, and has stored none of this pool", leader.holder);
+            let why = format!("{} leads the cluster, and has stored no quota of this pool yet: retry", leader.holder);
             Err(ApiError::NoQuotaYet { why })
         }
         None => Err(ApiError::UnknownPool { asked: format!("{cluster}:{gpu_model}"), known: published.ids() }),

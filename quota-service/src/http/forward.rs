@@ -1,4 +1,4 @@
-//! What another service decides is asked there, on behalf of the client: behind one address, any service may be reached.
+//! Forwards requests to the replica that leads: behind one address, a client may reach any replica.
 
 use super::guard::received;
 use crate::client;
@@ -15,17 +15,17 @@ use hyper_util::rt::TokioIo;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// Marks what was forwarded once: it is not forwarded again.
+/// Marks a forwarded request: it is not forwarded again.
 pub const FORWARDED: HeaderName = HeaderName::from_static("headroom-forwarded");
-/// How long the connection to the other service may take: it is near, or gone.
+/// The time limit of the connection to the other replica: it is near, or gone.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 
-/// The address of the service that decides, in the extensions of the answer that says so.
+/// The address of the leader, in the extensions of the answer that names it.
 #[derive(Debug, Clone)]
 pub struct Elsewhere(pub String);
 
-/// Answers a request here, or, where it turns out that another service decides, with what that one answers. Who cannot be
-/// reached has not been asked: then the answer is that of this service, which says when to come back.
+/// Answers a request here, or with the answer of the leader where another replica leads. If the leader cannot be reached, the
+/// answer is that of this replica, with `Retry-After`.
 pub async fn answered(core: &Core, request: Request, next: Next) -> Response {
     if !core.leases.follows() || request.headers().contains_key(FORWARDED) {
         return next.run(request).await;
@@ -41,7 +41,7 @@ pub async fn answered(core: &Core, request: Request, next: Next) -> Response {
     match ask(core, address, again, bytes).await {
         Ok(theirs) => theirs,
         Err(why) => {
-            tracing::info!(%address, %why, "the service that decides was not reached");
+            tracing::info!(%address, %why, "the leader cannot be reached");
             response
         }
     }
@@ -49,7 +49,7 @@ pub async fn answered(core: &Core, request: Request, next: Next) -> Response {
 
 async fn ask(core: &Core, address: &str, parts: Parts, body: Bytes) -> Result<Response, String> {
     let target: Uri = address.parse().map_err(|fault| format!("{fault}"))?;
-    let authority = target.authority().ok_or("it names no host")?;
+    let authority = target.authority().ok_or("the address has no host")?;
     let is_secure = target.scheme_str() == Some("https");
     let port = authority.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
     let connected = tokio::time::timeout(CONNECTS_WITHIN, async {
@@ -87,7 +87,7 @@ fn request(authority: &str, parts: Parts, body: Bytes) -> Result<hyper::Request<
         .header(FORWARDED, HeaderValue::from_static("1"))
         .body(Full::new(body));
     let mut request = request.map_err(|fault| fault.to_string())?;
-    // In place of what the client has sent: what is done there is a part of what is done here.
+    // Replaces the trace of the client: the work of the leader is a part of this span.
     trace::hand_on(request.headers_mut());
     Ok(request)
 }

@@ -1,9 +1,9 @@
-//! What keeps one kind of request from starving another: limits on time, on how many are worked on at once, on the rate of one
-//! address, and on streams that stay open.
+//! Limits that keep one class of requests from starving another: on time, on concurrency, on the rate of one address, and on open
+//! streams.
 //!
-//! A quota is read from memory and costs less than a refusal would save, so that `/quota` and the health checks pass whatever
-//! else waits. Writes and other reads take one of their places, and are told to come back where there is none: a queue would
-//! only make all of them late.
+//! A quota is read from memory and costs less than a refusal saves, so `/quota` and the health checks always pass. Writes and other
+//! reads take a place of their class, and are refused with `Retry-After` without a free one: a queue would only make all of them
+//! late.
 
 use super::routes::{LimitClass, Route};
 use super::transit::{Asked, Transit, Unfit};
@@ -30,19 +30,19 @@ use tracing::{Instrument, Span};
 /// Limits of the HTTP interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Tasks, reports and settings that are taken at once: most of their time they wait for the disk.
+    /// Concurrent writes: most of their time they wait for the disk.
     pub writes: usize,
-    /// Explanations, histories and the like that are read at once: they take the processor.
+    /// Concurrent reads, such as explanations and histories: they take the processor.
     pub reads: usize,
-    /// Streams and long polls that are open at once.
+    /// Open streams and long polls.
     pub streams: usize,
-    /// How long a request may take, its body included; streams and long polls apart.
+    /// The time limit of a request, its body included; streams and long polls apart.
     pub request: Duration,
-    /// Requests a second of one address, quotas apart; 0 for any number.
+    /// Requests a second of one address, quotas apart; 0 for no limit.
     pub rate: u32,
-    /// Bytes of bodies on their way.
+    /// Bytes of bodies in transit.
     pub room: RoomLimits,
-    /// Of one request's body.
+    /// Bytes of one request's body.
     pub body_bytes: usize,
 }
 
@@ -62,14 +62,13 @@ impl Limits {
     }
 }
 
-/// Addresses that are remembered before those that were quiet are forgotten.
+/// Addresses with a bucket; beyond, full buckets are dropped first.
 const ADDRESSES: usize = 10_000;
 /// Seconds of rate that an address may use at once.
 const BURST_S: f64 = 2.0;
-/// Who is refused for want of a place hears so after a while: a client that asks again at once would otherwise cost as much as
-/// one that is answered.
+/// The delay of a refusal for want of a place: a client that retries at once would otherwise cost as much as an answered one.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(200);
-/// Who is refused comes back after one of so many seconds: not all at once.
+/// The spread of `Retry-After`, in seconds: clients do not all retry at once.
 const RETRY_SPREAD_S: u32 = 5;
 
 /// Limit class of a request. One without a row is limited as what its method suggests.
@@ -92,7 +91,7 @@ struct Bucket {
     at: Instant,
 }
 
-/// The places that there are.
+/// The places of each class, and the buckets of addresses.
 #[derive(Debug)]
 pub struct Guard {
     limits: Limits,
@@ -118,7 +117,7 @@ impl Guard {
         }
     }
 
-    /// Seconds after which the next one that is refused may come back: spread, so that they do not all come at once.
+    /// Seconds after which the next refused client may retry, spread over [`RETRY_SPREAD_S`].
     fn retry_after_s(&self) -> u32 {
         1 + self.refused.fetch_add(1, Ordering::Relaxed) % RETRY_SPREAD_S
     }
@@ -129,7 +128,7 @@ impl Guard {
         ApiError::Overloaded { retry_after_s }.into_response()
     }
 
-    /// Takes a token of an address. Answers whether it has one.
+    /// Takes a token from the bucket of an address; false where it is empty.
     fn has_token(&self, address: IpAddr, now: Instant) -> bool {
         if self.limits.rate == 0 {
             return true;
@@ -137,7 +136,7 @@ impl Guard {
         let rate = f64::from(self.limits.rate);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= ADDRESSES && !buckets.contains_key(&address) {
-            // A full bucket is as good as none.
+            // A full bucket needs no entry.
             buckets.retain(|_, bucket| now.duration_since(bucket.at).as_secs_f64() < BURST_S);
         }
         let full = Bucket { tokens: rate * BURST_S, at: now };
@@ -152,7 +151,7 @@ impl Guard {
     }
 }
 
-/// Lets a request through, or says when to come back.
+/// Passes a request on, or refuses it with `Retry-After`.
 pub async fn guarded(
     access: &Arc<Access>,
     health: &Arc<Health>,
@@ -175,10 +174,10 @@ pub async fn guarded(
     let asked = Asked::of(&request);
     let limit = guard.limits.request;
     let answered = async {
-        // What is large is made in its turn, and only where there is room for it.
+        // A large answer is made in its turn, and only where there is room for it.
         let turn = guard.transit.turn(&asked).await?;
         let share = guard.transit.expect(&asked).ok_or(Unfit::NoRoom)?;
-        // The room of the request is given back once it is worked on.
+        // The room of the request is released once it is handled.
         let (request, room) = guard.transit.received(request, &asked).await?;
         let (response, place) = if has_written {
             written(access, health, (place, room), request, next).await?
@@ -195,7 +194,7 @@ pub async fn guarded(
             Err(Unfit::NoRoom) => None,
         },
         () = tokio::time::sleep(limit) => Some(ApiError::TooSlow { seconds: limit.as_secs() }.into_response()),
-        // What waits for a database that is gone is answered now, and not after the limits of its connections.
+        // A request that waits for a lost database is answered now, not after the time limits of its connections.
         reason = health.gone() => Some(ApiError::Store(StoreError::Unavailable { reason }).into_response()),
     };
     match sent {
@@ -204,8 +203,8 @@ pub async fn guarded(
     }
 }
 
-/// A write runs to its end in a task of its own, and holds its place until then: a client that hangs up, or waits no longer,
-/// leaves nothing half done.
+/// A write runs to its end in a task of its own, and holds its place until then: a client that disconnects leaves nothing half
+/// done.
 async fn written(
     access: &Arc<Access>,
     health: &Arc<Health>,
@@ -213,7 +212,7 @@ async fn written(
     request: Request,
     next: Next,
 ) -> Result<(Response, OwnedSemaphorePermit), Unfit> {
-    // 1. Receive: where the body does not come whole, nothing was asked for.
+    // 1. Receive: a body that does not arrive whole is no request.
     let (parts, body) = request.into_parts();
     let body = received(body, access.core.config.max_body_bytes).await.map_err(Unfit::Other)?;
     let request = Request::from_parts(parts, Body::from(body));
@@ -225,7 +224,7 @@ async fn written(
         drop((room, under_way));
         (response, place)
     };
-    // 3. Answer, if the client is still there.
+    // 3. Answer, if the client is still connected.
     match tokio::spawn(write.instrument(Span::current())).await {
         Ok(answered) => Ok(answered),
         Err(fault) => match fault.try_into_panic() {
@@ -235,7 +234,7 @@ async fn written(
     }
 }
 
-/// Notes whether the database took a write; what another service decides says nothing of it.
+/// Notes whether the database took a write; an answer of another replica is no evidence.
 fn note(health: &Health, response: &Response) {
     let is_here = response.extensions().get::<forward::Elsewhere>().is_none();
     match response.status() {
@@ -250,7 +249,7 @@ fn note(health: &Health, response: &Response) {
 /// The whole body.
 ///
 /// # Errors
-/// It is larger than `max_bytes`, or its client hangs up before its end.
+/// It is larger than `max_bytes`, or its client disconnects before its end.
 pub async fn received(body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
     to_bytes(body, max_bytes).await.map_err(|fault| {
         let detail = fault.to_string();
@@ -259,7 +258,7 @@ pub async fn received(body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
     })
 }
 
-/// Answers a scrape, whose bytes count as those of others do.
+/// Answers a scrape; its bytes count like those of other answers.
 pub async fn scraped(guard: &Guard, request: Request, next: Next) -> Response {
     let asked = Asked::of(&request);
     let Some(share) = guard.transit.expect(&asked) else { return guard.overloaded().await };
@@ -269,8 +268,8 @@ pub async fn scraped(guard: &Guard, request: Request, next: Next) -> Response {
     }
 }
 
-/// Answers a stream or a long poll. It ends when its token is out of force; its place is free when the body has been sent, or
-/// its client has gone.
+/// Answers a stream or a long poll. It ends when its token is no longer valid; its place is free when the body has been sent, or
+/// its client has disconnected.
 async fn streamed(access: &Arc<Access>, request: Request, next: Next, place: OwnedSemaphorePermit) -> Response {
     let (access, caller) = (access.clone(), request.extensions().get::<Arc<Caller>>().cloned());
     let mut out_of_force = Box::pin(async move {
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_its_rate_and_a_burst_and_others_have_theirs() {
+    fn each_address_has_its_own_rate_and_burst() {
         let (guard, start) = (Guard::new(limits(10)), Instant::now());
         let at = |ms: u64| start + Duration::from_millis(ms);
         let [one, other] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
@@ -308,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_comes_back_at_different_times() {
+    fn refused_clients_retry_at_different_times() {
         let guard = Guard::new(limits(0));
         let seconds: std::collections::BTreeSet<u32> = (0..20).map(|_| guard.retry_after_s()).collect();
         assert_eq!(seconds, (1..=5).collect());

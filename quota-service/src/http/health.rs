@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use wire::Problem;
 
 /// Whether the process runs
-#[utoipa::path(get, path = "/healthz", tag = "service", responses((status = 200, description = "It does", body = String)))]
+#[utoipa::path(get, path = "/healthz", tag = "service", responses((status = 200, description = "It runs", body = String)))]
 pub async fn healthz() -> &'static str {
     "ok\n"
 }
@@ -18,8 +18,8 @@ pub async fn healthz() -> &'static str {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ReadyQuery {
-    /// What it has to be ready for: `all` (the default), or `reads` alone. Quotas are answered while the database is away, so what
-    /// sends clients to this service asks for `reads`.
+    /// The requests that it has to be ready for: `all` (the default), or `reads` alone. Quotas are answered while the database is
+    /// away, so a load balancer asks for `reads`.
     #[serde(rename = "for", default)]
     of: ReadyFor,
 }
@@ -30,22 +30,22 @@ impl ReadyQuery {
     }
 }
 
-/// What a service is ready for.
+/// The requests that a service is ready for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadyFor {
-    /// Quotas are answered, and writes taken.
+    /// Quotas and writes.
     #[default]
     All,
-    /// Quotas are answered.
+    /// Quotas.
     Reads,
 }
 
-/// Whether quotas are answered and writes taken
+/// Whether the service answers quotas and takes writes
 #[utoipa::path(get, path = "/readyz", tag = "service", params(ReadyQuery), responses(
     (status = 200, description = "Both; with `for=reads`, quotas are answered", body = String),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "None was computed yet, or the database takes no writes; the detail says why", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "No quota was computed yet, or the database takes no writes; see the detail", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn readyz(
     State(health): State<Arc<Health>>,

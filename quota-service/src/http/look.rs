@@ -1,4 +1,4 @@
-//! What people look at: measured demand, what became of promises, nodes, runs, and what would be.
+//! Reports for people: measured demand, promises, nodes, runs, and what-if answers.
 
 use super::ApiError;
 use super::extract::{Query, pool_id, published_pool, written_here};
@@ -30,19 +30,19 @@ use wire::{
 pub struct DemandQuery {
     cluster: String,
     gpu_model: String,
-    /// So many hours up to the present one, 72 if not given.
+    /// Hours up to the present one, 72 if not given.
     #[param(minimum = 1, maximum = 1344)]
     hours: Option<u32>,
 }
 
-/// Of demand: eight weeks. Of nodes: what is kept of them.
+/// Demand: eight weeks. Nodes: the retention of their hours.
 const MOST_DEMAND_HOURS: u32 = 1_344;
 const MOST_NODE_HOURS: u32 = vocab::HOURS_PER_WEEK as u32;
 
 fn hours_of(asked: Option<u32>, default: u32, most: u32) -> Result<i64, ApiError> {
     match asked.unwrap_or(default) {
         hours if (1..=most).contains(&hours) => Ok(i64::from(hours)),
-        hours => Err(ApiError::Query { detail: format!("hours: {hours} is none of 1 to {most}") }),
+        hours => Err(ApiError::Query { detail: format!("hours: invalid hours {hours}: write 1 to {most}") }),
     }
 }
 
@@ -51,10 +51,10 @@ fn present(core: &Core) -> Result<HourStart, ApiError> {
     now.hour().map_err(|fault| ApiError::Query { detail: format!("the clock shows {now}: {fault}") })
 }
 
-/// The demand that was measured, hour by hour
+/// The measured demand, hour by hour
 #[utoipa::path(get, path = "/v1/demand", tag = "quota", params(DemandQuery), responses(
     (status = 200, description = "Of each organization, and of the pool", body = DemandAnswer),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -99,16 +99,16 @@ pub async fn demand(
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct NodesQuery {
-    /// So many hours up to and with the present one, 168 if not given.
+    /// Hours up to and with the present one, 168 if not given.
     #[param(minimum = 1, maximum = 168)]
     hours: Option<u32>,
 }
 
-/// The nodes of a pool: what is allocated on each, and was, hour by hour
+/// The nodes of a pool with their allocated GPUs, now and hour by hour
 #[utoipa::path(get, path = "/v1/pools/{id}/nodes", tag = "pools",
     params(("id" = String, Path, description = "CLUSTER:GPU_MODEL"), NodesQuery), responses(
     (status = 200, description = "By name", body = NodeViews),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool, or it has no nodes", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
@@ -171,10 +171,10 @@ pub struct RunsQuery {
     cluster: String,
 }
 
-/// The training runs of a cluster with their scores, and which of them came to serve
+/// The training runs of a cluster with their scores and promotions
 #[utoipa::path(get, path = "/v1/runs", tag = "quota", params(RunsQuery), responses(
     (status = 200, description = "Newest first", body = RunList),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -197,7 +197,7 @@ pub async fn runs(State(core): State<Arc<Core>>, Query(query): Query<RunsQuery>)
 
 fn run_body(run: &RunRecord, promoted: bool) -> RunBody {
     let facts = &run.facts;
-    // What an older program wrote and this one does not read is shown as nothing.
+    // JSON of an older program that this one does not read is shown as empty.
     let json = |text: &str| serde_json::from_str(text).unwrap_or_default();
     RunBody {
         id: run.id.to_string(),
@@ -219,7 +219,7 @@ fn run_body(run: &RunRecord, promoted: bool) -> RunBody {
     }
 }
 
-/// The losses by issue time are kept for the gate of `train`, and are too long to be read.
+/// Without the losses by issue time: they are for the gate of `train`, and too long for people.
 fn without_hours(mut scores: serde_json::Value) -> serde_json::Value {
     if let Some(scores) = scores.as_object_mut() {
         scores.remove("hours");
@@ -227,7 +227,7 @@ fn without_hours(mut scores: serde_json::Value) -> serde_json::Value {
     scores
 }
 
-/// A misspelt change would be answered with no change.
+/// An unknown field is refused: a misspelt change would be answered without it.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -235,21 +235,21 @@ pub struct WhatIfQuery {
     cluster: String,
     gpu_model: String,
     hours: u64,
-    /// So many GPUs more, or with a minus fewer.
+    /// GPUs added to the capacity; negative ones are taken away.
     capacity_change_gpus: Option<f64>,
-    /// HP demand, now and in every hour ahead.
+    /// GPUs added to HP demand, now and in every hour ahead; negative ones are taken away.
     demand_change_gpus: Option<f64>,
     /// p, between 0 and 1.
     guarantee_rate: Option<f64>,
     eta: Option<f64>,
 }
 
-/// What the quota would be under another capacity, demand, guarantee rate or eta
+/// The quota under another capacity, demand, guarantee rate or eta
 ///
-/// Computed as the quota is, from what it was last computed from. Nothing changes.
+/// Computed like the quota, from its last inputs. Nothing changes.
 #[utoipa::path(get, path = "/v1/quota/what-if", tag = "quota", params(WhatIfQuery), responses(
     (status = 200, description = "As it is, and as it would be", body = WhatIfAnswer),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool or hours", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "No quota was computed yet", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -268,10 +268,10 @@ pub async fn what_if(
     };
     let hours = HorizonHours::new(query.hours).map_err(|_| nothing_for(&pool, query.hours))?;
     if pool.made_of.is_none() {
-        // What the quota is made of is in the memory of the one that computes.
+        // The inputs of the quota are in the memory of the leader.
         written_here(&quotas.core, &pool.id.cluster)?;
     }
-    let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is under way".to_owned());
+    let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is running: retry".to_owned());
     let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: why() })?;
     let answer =
         plan::what_if(made_of, hours, &changes).map_err(|fault| refused("guarantee_rate", fault.to_string()))?;
@@ -290,15 +290,15 @@ fn change(name: &str, gpus: Option<f64>) -> Result<Change, ApiError> {
 pub struct PromisesQuery {
     cluster: String,
     gpu_model: String,
-    /// So many days of UTC, the present one included, 28 if not given.
+    /// Days of UTC up to the present one, 28 if not given.
     #[param(minimum = 1, maximum = 400)]
     days: Option<u32>,
 }
 
-/// The promises of a pool and what became of them
+/// The promises of a pool and their outcomes
 #[utoipa::path(get, path = "/v1/promises", tag = "quota", params(PromisesQuery), responses(
-    (status = 200, description = "Sold, kept, broken, and why", body = wire::PromiseReport),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "Promises sold, kept and broken, with reasons", body = wire::PromiseReport),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -309,7 +309,7 @@ pub async fn promises(
     let pool: PoolId = published_pool(&quotas, &query.cluster, &query.gpu_model)?.id.clone();
     let days = query.days.unwrap_or(28);
     if !(1..=400).contains(&days) {
-        return Err(ApiError::Query { detail: format!("days: {days} is none of 1 to 400") });
+        return Err(ApiError::Query { detail: format!("days: invalid days {days}: write 1 to 400") });
     }
     let now: UnixSeconds = quotas.core.clock.now();
     let rate = settings::load(quotas.core.store.as_ref(), &pool).await?.pool.guarantee_rate;

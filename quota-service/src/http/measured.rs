@@ -1,4 +1,4 @@
-//! What is reported of a pool that Headroom places: the service knows it from the tasks, and takes no other account of it.
+//! Reports of pools that Headroom places: the service measures these itself, and refuses the reports.
 
 use super::ApiError;
 use super::placing_fault::PlacingFault;
@@ -7,39 +7,42 @@ use std::collections::BTreeMap;
 use vocab::{PlacedBy, PoolId, UnixSeconds};
 use wire::FieldFault;
 
-/// A part of a report: where it stands in the body, the pool it is of, and from when on it tells.
-pub struct Told<'a> {
+/// A part of a report: its place in the body, its pool, and its time.
+pub struct Part<'a> {
     pub place: String,
     pub pool: &'a PoolId,
     pub from: UnixSeconds,
 }
 
-impl<'a> Told<'a> {
-    /// The parts of a report that is a list, in their order.
+impl<'a> Part<'a> {
+    /// The parts of a list, in their order.
     #[must_use]
     pub fn list(place: &str, parts: impl Iterator<Item = (&'a PoolId, UnixSeconds)>) -> Vec<Self> {
         parts.enumerate().map(|(index, (pool, from))| Self { place: format!("{place}/{index}"), pool, from }).collect()
     }
 }
 
-/// Refuses a report that tells of a time since which Headroom places the pool. What was before may be told.
+/// Refuses a report of a time since which Headroom places the pool. Earlier times may be reported.
 ///
 /// # Errors
 /// [`PlacingFault::MeasuredHere`] with each such part; the database does not answer.
-pub async fn check(core: &Core, told: &[Told<'_>], correct_at: &'static str) -> Result<(), ApiError> {
+pub async fn check(core: &Core, parts: &[Part<'_>], correct_at: &'static str) -> Result<(), ApiError> {
     let mut since: BTreeMap<&PoolId, Option<UnixSeconds>> = BTreeMap::new();
-    for Told { pool, .. } in told {
+    for Part { pool, .. } in parts {
         if !since.contains_key(pool) {
             let placement = core.store.placement(pool).await?.filter(|one| one.placed_by == PlacedBy::Headroom);
-            // Where a migration decided, nobody knows since when: always, then.
+            // A migration that decided stored no time: then every time counts as measured.
             let measured_from = placement.map(|placement| placement.since.unwrap_or(UnixSeconds::new(i64::MIN)));
             since.insert(pool, measured_from);
         }
     }
-    let is_known_here = |one: &&Told<'_>| since.get(one.pool).copied().flatten().is_some_and(|from| one.from >= from);
-    let fault = |one: &Told<'_>| {
-        FieldFault::new(&one.place, format!("{} is placed by Headroom, which measures it from its tasks", one.pool))
+    let is_known_here = |one: &&Part<'_>| since.get(one.pool).copied().flatten().is_some_and(|from| one.from >= from);
+    let fault = |one: &Part<'_>| {
+        FieldFault::new(
+            &one.place,
+            format!("{} is placed by Headroom, which measures its demand and outcomes", one.pool),
+        )
     };
-    let faults: Vec<FieldFault> = told.iter().filter(is_known_here).map(fault).collect();
+    let faults: Vec<FieldFault> = parts.iter().filter(is_known_here).map(fault).collect();
     if faults.is_empty() { Ok(()) } else { Err(ApiError::Placing(PlacingFault::MeasuredHere { faults, correct_at })) }
 }

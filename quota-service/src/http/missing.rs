@@ -1,17 +1,17 @@
-//! What a body lacks, all at once: a client that learns of one field with each request asks once for each.
+//! Names all missing fields of a body at once: otherwise a client would learn of one field with each request.
 
 use serde_json::Value;
 use std::sync::LazyLock;
 use wire::FieldFault;
 
-/// More are not named.
+/// The most fields that are named.
 const MOST_NAMED: usize = 100;
 
-/// What bodies require, as `/openapi.json` states it.
+/// The OpenAPI document, which states the required fields.
 static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::to_value(super::openapi()).expect("a document is objects with names"));
 
-/// The required fields that are not there, in the body and in what stands in it.
+/// The missing required fields of a body and of the objects in it.
 pub fn fields(schema: &str, body: &Value) -> Vec<FieldFault> {
     let mut missing = Vec::new();
     collect(&DOCUMENT["components"]["schemas"][schema], body, "", &mut missing);

@@ -119,7 +119,7 @@ async fn method_not_allowed(request: Request) -> ApiError {
     ApiError::NoMethod { method: request.method().to_string(), path: request.uri().path().to_owned() }
 }
 
-/// What every request passes.
+/// The state of the layer that every request passes.
 struct Passing {
     state: AppState,
     guard: Guard,

@@ -1,6 +1,6 @@
-//! Names of tasks as the client of one organization uses them. Each organization has names of its own, so that a name which is taken
-//! reveals nothing of the tasks of others: a task of a token with an organization is kept as `ORGANIZATION/NAME`, and shown to such a
-//! token as `NAME`. Clients without an organization use the names that are kept.
+//! Task names of organizations. Each organization has its own names, so that a taken name reveals nothing of the tasks of others: a
+//! task of a token with an organization is stored as `ORGANIZATION/NAME`, and shown to such a token as `NAME`. Clients without an
+//! organization use the stored names.
 
 use super::ApiError;
 use crate::access::Caller;
@@ -8,8 +8,7 @@ use crate::core::Core;
 use vocab::{NameError, Organization, PoolId, TaskId};
 use wire::{FieldFault, TaskAnswer};
 
-/// What the names of an organization begin with where they are kept. A slash inside its own name is escaped: no two organizations
-/// share a name.
+/// The prefix of the stored names of an organization. A slash inside its own name is escaped: no two organizations share a name.
 fn prefix(of: &Organization) -> String {
     format!("{}/", of.as_str().replace('%', "%25").replace('/', "%2F"))
 }
@@ -18,8 +17,8 @@ fn qualified(of: &Organization, id: &TaskId) -> Result<TaskId, NameError> {
     TaskId::parse(&format!("{}{id}", prefix(of)))
 }
 
-/// The name under which a task of the caller is kept. One that was submitted for its organization by others, under this very name,
-/// is its own, too.
+/// The stored name of a task of the caller. A task that another caller submitted for its organization under this very name is its
+/// own, too.
 ///
 /// # Errors
 /// With the organization the name is too long, or the database does not answer.

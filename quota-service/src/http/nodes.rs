@@ -40,7 +40,10 @@ fn check_size(node: &Node) -> Result<(), FieldFault> {
     if node.gpus <= u32::from(GpuRequest::MOST) {
         return Ok(());
     }
-    Err(FieldFault::new("/gpus", format!("{} GPUs are more than a node may have, {}", node.gpus, GpuRequest::MOST)))
+    Err(FieldFault::new(
+        "/gpus",
+        format!("invalid number of GPUs {}: a node has at most {}", node.gpus, GpuRequest::MOST),
+    ))
 }
 
 fn cluster_name(text: &str) -> Result<ClusterName, ApiError> {
@@ -51,7 +54,7 @@ fn node_id(text: &str) -> Result<NodeId, ApiError> {
     NodeId::parse(text).map_err(|fault: NameError| ApiError::Query { detail: format!("node: {fault}") })
 }
 
-/// A cluster that is there.
+/// A known cluster.
 pub async fn known_cluster(core: &Core, asked: &str) -> Result<ClusterName, ApiError> {
     let cluster = cluster_name(asked)?;
     if core.store.cluster(&cluster).await?.is_none() {
@@ -64,7 +67,7 @@ pub async fn known_cluster(core: &Core, asked: &str) -> Result<ClusterName, ApiE
 /// The nodes of a cluster
 #[utoipa::path(get, path = "/v1/nodes", tag = "feed", params(ClusterQuery), responses(
     (status = 200, description = "By name", body = NodeList),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -77,12 +80,12 @@ pub async fn list(
     Ok(Json(NodeList { nodes: nodes.iter().map(NodeBody::from).collect() }))
 }
 
-/// Add a node, or change what is known of it
+/// Add or change a node
 #[utoipa::path(put, path = "/v1/nodes/{id}", tag = "feed", request_body = NodeBody, params(("id" = String, Path)), responses(
     (status = 200, description = "Durable", body = NodeBody),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn put(
     State(renewals): State<Arc<Renewals>>,
@@ -98,13 +101,13 @@ pub async fn put(
     written_here(&renewals.core, &node.pool.cluster)?;
     let before = node_of(&renewals.core, &node.pool.cluster, &node.id).await?;
     if let Some(before) = &before {
-        // Who moves a node takes it from another pool.
+        // A node that moves leaves another pool.
         write.of_pool(&before.pool)?;
     }
     let detail = json!({ "before": before.as_ref().map(NodeBody::from), "after": NodeBody::from(&node) });
     write.store(&renewals.core, StatusCode::OK, &detail).put_node(&node).await?;
     let before = before.map(|before| before.pool);
-    // Of one that has moved, both pools have to know.
+    // Both pools of a node that has moved have to know.
     for pool in before.iter().filter(|pool| **pool != node.pool).chain([&node.pool]) {
         renewals.engine.ask_if_running(pool, Order::TakeInNodes).await?;
     }
@@ -116,12 +119,12 @@ pub async fn put(
 
 /// Remove a node
 ///
-/// What ran there waits again. `cause` is `drained` (if not given) or `failed`; neither counts as a broken guarantee.
+/// Its tasks wait again. The cause does not count as a broken guarantee.
 #[utoipa::path(delete, path = "/v1/nodes/{id}", tag = "feed", params(("id" = String, Path), RemovalQuery), responses(
-    (status = 204, description = "It is gone"),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "There was no such node", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 204, description = "Removed"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown node", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn delete(
     State(renewals): State<Arc<Renewals>>,

@@ -1,7 +1,7 @@
-//! Requests that a browser makes for a page of another site. Where there are no tokens, whoever reaches the service may write: then
-//! the name of the loopback, of the address or a name of `allowed_hosts` has to be asked for, which keeps out pages whose name
-//! resolves to this machine (DNS rebinding). A write without a token must not come from a page of another origin, nor carry a
-//! body that a form may send (CSRF).
+//! Requests that a browser makes for a page of another site. A service without tokens lets every caller write. Then the host of a
+//! request has to be the loopback, the address or a name of `allowed_hosts`, which refuses pages whose name resolves to this
+//! machine (DNS rebinding). A write without a token must not come from a page of another origin, nor carry a body that a form can
+//! send (CSRF).
 
 use super::ApiError;
 use super::forward::FORWARDED;
@@ -17,7 +17,7 @@ use serving::hosts::Hosts;
 
 const UNSAFE: [Method; 4] = [Method::POST, Method::PUT, Method::DELETE, Method::PATCH];
 
-/// The hosts under which the service is reached: those that are named, and where other services reach it.
+/// The hosts of the service: `allowed_hosts`, and the address at which other replicas reach it.
 #[must_use]
 pub fn hosts(config: &Config) -> Hosts {
     let advertised = config.advertise.get().and_then(|uri| uri.host().map(str::to_owned));
@@ -29,7 +29,7 @@ pub fn only_for(router: Router, config: &Config) -> Router {
     serving::hosts::only(router, hosts(config))
 }
 
-/// Goes on with a request that no page of another site has made.
+/// Accepts a request that no page of another site has made.
 ///
 /// # Errors
 /// Its host is foreign, its origin is, or its body is not JSON.
@@ -48,18 +48,20 @@ pub fn check(
         // Probes ask by the address of a pod.
         && !row.is_some_and(Route::is_probe)
     {
-        let detail = format!("the host {host:?} is not this service: ask for localhost, or name it in allowed_hosts");
-        return Err(foreign("foreign-host", "The host is foreign", detail));
+        let detail = format!(
+            "the host {host:?} is not a host of this service: send the request to localhost, or add the host to allowed_hosts"
+        );
+        return Err(foreign("foreign-host", "Foreign host", detail));
     }
     if !UNSAFE.contains(request.method()) {
         return Ok(());
     }
-    // No page can send this header, or a token, to another origin: a browser asks first, and is not let.
+    // No page can send this header, or a token, to another origin: the preflight request of its browser is refused.
     if caller.token_id.is_none() && !headers.contains_key(FORWARDED) && !hosts.may_all_write(headers, host) {
         let origins: Vec<_> = headers.get_all(ORIGIN).iter().collect();
         let detail =
-            format!("the origin {origins:?} may not write here: send a token, or name its host in allowed_hosts");
-        return Err(foreign("foreign-origin", "The origin is foreign", detail));
+            format!("a page of origin {origins:?} may not write: send a token, or add its host to allowed_hosts");
+        return Err(foreign("foreign-origin", "Foreign origin", detail));
     }
     if has_body(headers) && !headers.get(CONTENT_TYPE).is_some_and(is_json) {
         return Err(ApiError::NotJson);
@@ -75,7 +77,7 @@ fn has_body(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
 }
 
-/// Whether a header `Content-Type` says that a body is JSON.
+/// Whether a header `Content-Type` names JSON.
 pub fn is_json(kind: &HeaderValue) -> bool {
     kind.to_str().is_ok_and(|text| {
         text.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))

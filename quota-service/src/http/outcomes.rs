@@ -1,7 +1,7 @@
 use super::ApiError;
 use super::access::{Write, batch};
 use super::extract::{Json as Body, not_ahead, published_pool};
-use super::measured::{self, Told};
+use super::measured::{self, Part};
 use crate::metrics;
 use crate::refresh::Renewals;
 use crate::refresh::pace::Haste;
@@ -14,19 +14,18 @@ use store::Recorded;
 use vocab::Outcome;
 use wire::{OutcomeBatch, OutcomeReceipt, OutcomeResult, OutcomeResultBody, Problem};
 
-/// Report how guarantee periods ended
+/// Report the ends of guarantee periods
 ///
-/// Each event counts once, by its `event_id`, however often and in whatever batch it arrives; the answer says of each
-/// whether it was new. Outcomes move eta. The service counts those of a pool that Headroom places itself: they are refused
-/// here.
+/// Each event counts once, by its `event_id`, in any number of batches; the answer states for each whether it was new. Outcomes
+/// move eta. Headroom counts the outcomes of pools that it places itself, and refuses reports of them.
 #[utoipa::path(post, path = "/v1/outcomes", tag = "feed", request_body = OutcomeBatch, responses(
     (status = 200, description = "Durable; one result for each event, in their order", body = OutcomeReceipt),
-    (status = 400, description = "Events are refused; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "Events are refused; nothing was stored", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "Headroom places a pool of the events, and counts them itself; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "Headroom places a pool of the events, and counts them itself; nothing was stored", body = Problem, content_type = "application/problem+json"),
     (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
-    (status = 507, description = "The database takes no more data; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
+    (status = 507, description = "The database takes no more data; nothing was stored", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn record(
     State(renewals): State<Arc<Renewals>>,
@@ -48,8 +47,8 @@ pub async fn record(
         write.of_pool(&outcome.pool)?;
         published_pool(&renewals.quotas, outcome.pool.cluster.as_str(), outcome.pool.gpu_model.as_str())?;
     }
-    let told = outcomes.iter().map(|outcome| (&outcome.pool, outcome.ended_at));
-    measured::check(&renewals.core, &Told::list("/outcomes", told), "/v1/outcomes/corrections").await?;
+    let parts = outcomes.iter().map(|outcome| (&outcome.pool, outcome.ended_at));
+    measured::check(&renewals.core, &Part::list("/outcomes", parts), "/v1/outcomes/corrections").await?;
     let recorded = write.store(&renewals.core, StatusCode::OK, &asked).record_outcomes(&outcomes, now).await?;
     for (outcome, _) in outcomes.iter().zip(&recorded).filter(|(_, recorded)| **recorded == Recorded::New) {
         metrics::outcome(outcome);

@@ -1,4 +1,4 @@
-//! What people know of the hours ahead: who, why, from when to when, how many GPUs.
+//! Overrides: GPUs that operators reserve for HP work, or release from it, for some time.
 
 use super::ApiError;
 use super::access::Write;
@@ -24,14 +24,14 @@ use wire::{FieldFault, OverrideBody, OverrideList, OverrideRequest, Problem};
 pub struct OverridesQuery {
     cluster: String,
     gpu_model: String,
-    /// Those that are over or were withdrawn, too.
+    /// Also past and withdrawn overrides.
     past: Option<bool>,
 }
 
 /// The overrides of a pool
 #[utoipa::path(get, path = "/v1/overrides", tag = "pools", params(OverridesQuery), responses(
     (status = 200, description = "By number", body = OverrideList),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -49,14 +49,14 @@ pub async fn list(
 
 /// Reserve GPUs for HP work, or release them from it, for some time
 ///
-/// Quotas follow at once. The same override again is answered as it is. The audit keeps it with its reason.
+/// Quotas follow at once. A repeated override is answered as stored. The audit keeps it with its reason.
 #[utoipa::path(post, path = "/v1/overrides", tag = "pools", request_body = OverrideRequest, responses(
-    (status = 200, description = "It was there already", body = OverrideBody),
+    (status = 200, description = "It is stored already", body = OverrideBody),
     (status = 201, description = "Durable", body = OverrideBody),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn create(
     State(renewals): State<Arc<Renewals>>,
@@ -77,7 +77,7 @@ pub async fn create(
     written_here(&renewals.core, &pool.cluster)?;
     let now = renewals.core.clock.now();
     if what.to <= now {
-        let detail = format!("{} is over at {now}: an override is for the hours ahead", what.to);
+        let detail = format!("{} is past at {now}: write a time in the hours ahead", what.to);
         return Err(FieldFault::new("/to", detail).into());
     }
     let asked = NewOverride { what, reason, by: write.0.name.clone(), at: now };
@@ -90,10 +90,10 @@ pub async fn create(
 
 /// Withdraw an override
 ///
-/// It stays in the list of those that are over. Withdrawn again, it stays as it is.
+/// It stays in the list of past overrides. A second withdrawal changes nothing.
 #[utoipa::path(delete, path = "/v1/overrides/{id}", tag = "pools", params(("id" = u64, Path)), responses(
-    (status = 204, description = "It is out of force"),
-    (status = 404, description = "There is none of this number", body = Problem, content_type = "application/problem+json"),
+    (status = 204, description = "Withdrawn"),
+    (status = 404, description = "Unknown override", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; it stays", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -102,7 +102,7 @@ pub async fn delete(
     write: Write,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    // What the database could not even number is none.
+    // A number beyond those of the database is unknown.
     let number = id.parse::<u64>().ok().filter(|number| i64::try_from(*number).is_ok());
     let found = match number {
         Some(number) => renewals.core.store.override_record(OverrideId(number)).await,
@@ -127,7 +127,7 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Under a virtual clock nothing that is decided is kept.
+/// Under a virtual clock no decision is stored.
 fn real_time(core: &Core) -> Result<(), ApiError> {
     if core.clock.is_virtual() { Err(ApiError::VirtualClock) } else { Ok(()) }
 }

@@ -1,9 +1,9 @@
-//! Requests that do not fit which side places a pool, or its size.
+//! Requests that do not fit the side that places a pool, or its size.
 
 use super::ApiError;
 use wire::{FieldError, FieldFault, Problem};
 
-/// Why a pool takes no task, no report or no other side.
+/// The reason for which a pool takes no task, no report or no other side.
 #[derive(Debug)]
 pub enum PlacingFault {
     /// An external scheduler places the pool: it takes no task.
@@ -23,14 +23,14 @@ impl PlacingFault {
         let of = ApiError::plain;
         match self {
             Self::Outside => {
-                let detail = "placed_by of the pool is external: submit the task to the scheduler of the pool; for tasks to be \
-                              placed here an admin sets placed_by to headroom: PUT /v1/pools/{id}/settings";
+                let detail = "placed_by of the pool is external: submit the task to its scheduler, or have an admin set placed_by \
+                              to headroom: PUT /v1/pools/{id}/settings";
                 of(409, "placed-outside", "An external scheduler places the pool", detail.to_owned())
             }
             Self::Here { pool } => {
                 let detail = format!(
-                    "placed_by of {pool} is headroom: its tasks and nodes are its state, and the report was not taken; where \
-                     an external scheduler places it an admin sets placed_by to external: PUT /v1/pools/{pool}/settings"
+                    "placed_by of {pool} is headroom, which knows its state, so nothing was stored: if an external scheduler \
+                     places it, have an admin set placed_by to external: PUT /v1/pools/{pool}/settings"
                 );
                 of(409, "placed-here", "Headroom places the pool", detail)
             }
@@ -41,15 +41,15 @@ impl PlacingFault {
                     "placed-here",
                     "Headroom places the pool",
                     format!(
-                        "placed_by of the pools named in errors is headroom: their tasks tell it, and nothing was taken; \
-                         leave their rows out, or put right what is stored: POST {correct_at}"
+                        "placed_by of the pools in `errors` is headroom, which measures them, so nothing was stored: \
+                         leave their rows out, or correct the stored ones: POST {correct_at}"
                     ),
                 )
             },
             Self::OpenTasks { tasks } => {
                 let detail = format!(
-                    "{tasks} tasks of the pool wait or run here, and an external scheduler would not know them: finish or \
-                     delete them (GET /v1/tasks), then set placed_by"
+                    "{tasks} tasks of the pool wait or run, and an external scheduler does not know them: finish or delete \
+                     them (GET /v1/tasks), then set placed_by"
                 );
                 of(409, "open-tasks", "The pool has open tasks", detail)
             }
@@ -60,7 +60,7 @@ impl PlacingFault {
                     "task-too-large",
                     "The task is too large for the pool",
                     format!(
-                        "{detail}; submit it in parts, register the nodes first, or have an admin raise \
+                        "{detail}: submit it in parts, register the nodes first, or have an admin raise \
                          max_request_multiple: PUT /v1/pools/{{id}}/settings"
                     ),
                 )

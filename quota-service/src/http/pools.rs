@@ -1,4 +1,4 @@
-//! Pools at a glance, their reported state, their settings.
+//! Summaries of pools, their reported states, their settings.
 
 use super::ApiError;
 use super::access::{Who, Write};
@@ -27,7 +27,7 @@ use wire::{
     SnapshotRecord,
 };
 
-/// Every pool at a glance
+/// A summary of every pool
 #[utoipa::path(get, path = "/v1/pools", tag = "pools", responses(
     (status = 200, description = "Every pool that has usage, a capacity or nodes", body = PoolList),
 ))]
@@ -75,8 +75,8 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
 
 /// The state that a scheduler last reported
 #[utoipa::path(get, path = "/v1/pools/{id}/state", tag = "pools", params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
-    (status = 200, description = "As it was reported", body = PoolStateBody),
-    (status = 404, description = "Unknown pool, or none was reported", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "The last reported state", body = PoolStateBody),
+    (status = 404, description = "Unknown pool, or no report", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn get_state(
@@ -88,18 +88,18 @@ pub async fn get_state(
     stored.map(|received| Json(PoolStateBody::from(&received.state))).ok_or(ApiError::NoState { pool: id })
 }
 
-/// Report capacity, idle GPUs, spot GPUs and waiting, as a scheduler sees them
+/// Report capacity, idle GPUs, spot GPUs and waiting of an external scheduler
 ///
-/// An older report does not overwrite a newer one. A report from more than `clock_skew_s` ahead of the service is refused; within
-/// it counts as of now. What leaves less than a quota lowers it at once; a raise follows with the next renewal, at most
+/// An older report does not overwrite a newer one. A report of more than `clock_skew_s` ahead of the service is refused; one within
+/// it counts as of now. A report that lowers a quota does so at once; a raise follows with the next renewal, at most
 /// `report_refresh_s` later.
 #[utoipa::path(put, path = "/v1/pools/{id}/state", tag = "pools", request_body = PoolStateBody,
     params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
-    (status = 200, description = "Durable, unless a newer one was there", body = PoolStateReceipt),
+    (status = 200, description = "Durable, unless a newer report is stored", body = PoolStateReceipt),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "Headroom places the pool", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn put_state(
     State(renewals): State<Arc<Renewals>>,
@@ -123,7 +123,7 @@ pub async fn put_state(
     Ok(Json(PoolStateReceipt { taken }))
 }
 
-/// Refuses reports of a pool that Headroom places. The first report of an undecided pool makes it one of an external scheduler.
+/// Refuses reports of a pool that Headroom places. The first report of an undecided pool sets it to `external`.
 async fn listens_to_reports(renewals: &Renewals, who: &Caller, pool: &PoolId) -> Result<(), ApiError> {
     let known = renewals.core.store.placement(pool).await?.map(|placement| placement.placed_by);
     let side = if let Some(side) = known {
@@ -140,12 +140,12 @@ async fn listens_to_reports(renewals: &Renewals, who: &Caller, pool: &PoolId) ->
     }
 }
 
-/// Forget the reported state
+/// Delete the reported state
 ///
-/// For a pool whose scheduler reports no more: until then its quota ages, since nobody knows what spot tasks hold. An admin does
-/// it, since what is estimated in place of the state may raise the quota.
+/// For a pool whose scheduler no longer reports: until then its quota ages, since the GPUs of spot tasks are unknown. It needs an
+/// admin, since the estimate in place of the state may raise the quota.
 #[utoipa::path(delete, path = "/v1/pools/{id}/state", tag = "pools", params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
-    (status = 204, description = "There is none any more"),
+    (status = 204, description = "Deleted"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; nothing was deleted", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -163,7 +163,7 @@ pub async fn delete_state(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The settings in force
+/// The settings of a pool
 #[utoipa::path(get, path = "/v1/pools/{id}/settings", tag = "pools", params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
     (status = 200, description = "The settings; without a version they are the defaults", body = SettingsBody),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
@@ -187,7 +187,7 @@ pub async fn get_settings(
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "The settings have another version, or the pool has open tasks", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn put_settings(
     State(renewals): State<Arc<Renewals>>,
@@ -209,7 +209,8 @@ pub async fn put_settings(
     Ok(Json(body))
 }
 
-/// No duration of a pool is longer than a day: it is a slip, which would keep what is old for new. What is stored is not asked.
+/// No duration of a pool is longer than a day: a longer one is a slip that would keep old numbers fresh. Stored settings are not
+/// checked.
 fn check_durations(body: &SettingsBody) -> Result<(), ApiError> {
     const MOST_S: u32 = vocab::SECONDS_PER_DAY as u32;
     let all = [
@@ -220,11 +221,11 @@ fn check_durations(body: &SettingsBody) -> Result<(), ApiError> {
     ];
     let too_long = all.into_iter().filter(|(_, seconds)| seconds.is_some_and(|seconds| seconds > MOST_S));
     let faults: Vec<_> =
-        too_long.map(|(field, _)| FieldFault::new(field, format!("more than {MOST_S} s, a day"))).collect();
+        too_long.map(|(field, _)| FieldFault::new(field, format!("more than {MOST_S} s, a day: write less"))).collect();
     if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
 }
 
-/// Stores settings, and the side of the pool where it changes; answers what is in force.
+/// Stores settings, and the side of the pool where it changes; answers the valid ones.
 async fn put(
     renewals: &Renewals,
     write: &Write,
@@ -240,9 +241,9 @@ async fn put(
     });
     let stored = SettingsBody { version: None, placed_by: None, ..settings.body() };
     let text = serde_json::to_string(&stored).expect("settings have finite numbers under string keys");
-    let in_force = settings.placed_by.or(side).map(Into::into);
-    let after = SettingsBody { placed_by: in_force, ..stored };
-    // Those of the version that is replaced: where they are others meanwhile, the store refuses.
+    let valid = settings.placed_by.or(side).map(Into::into);
+    let after = SettingsBody { placed_by: valid, ..stored };
+    // The settings of the replaced version: if another version is stored meanwhile, the store refuses.
     let before = crate::settings::load(renewals.core.store.as_ref(), pool).await?.body();
     let moved = placement.as_ref().map(|to| placed_by::change(side, to.placed_by, "setting"));
     let detail = json!({ "before": before, "after": after, "pool": pool.to_string(), "placed_by": moved });
@@ -267,9 +268,9 @@ async fn put(
     }
 }
 
-/// The whole state of a pool whose tasks are placed here
+/// The snapshot of a pool that Headroom places
 ///
-/// Counts are integers: thousandths, and seconds since 1970. `simulate --snapshot` goes on from it.
+/// Counts are integers: thousandths, and seconds since 1970. `simulate --snapshot` continues from it.
 #[utoipa::path(get, path = "/v1/pools/{id}/snapshot", tag = "tasks", params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
     (status = 200, description = "As of the last decision", body = SnapshotRecord),
     (status = 404, description = "Unknown pool, or it has no nodes", body = Problem, content_type = "application/problem+json"),

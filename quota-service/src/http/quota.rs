@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 use vocab::UnixSeconds;
 use wire::{Problem, QuotaAnswer};
 
-/// A longer wait is cut to this: middleboxes close quiet connections.
+/// The longest wait: middleboxes close quiet connections.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -26,18 +26,18 @@ pub struct QuotaQuery {
     pub gpu_model: String,
     /// Guarantee hours.
     pub hours: u64,
-    /// With `If-None-Match`: wait so long for another answer, such as `30s`; at most a minute.
+    /// With `If-None-Match`: the longest wait for another answer, such as `30s`; at most a minute.
     wait: Option<String>,
 }
 
-/// How many GPUs spot tasks with a guarantee of at least `hours` may hold
+/// The quota: GPUs that spot tasks with a guarantee of at least `hours` may hold
 ///
 /// The answer carries a strong `ETag`; with `If-None-Match` an unchanged one is 304.
 #[utoipa::path(get, path = "/quota", tag = "quota", params(QuotaQuery), responses(
     (status = 200, description = "The quota, with its stage and reasons", body = QuotaAnswer),
     (status = 304, description = "Unchanged"),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "Unknown pool or hours; `known` lists what there is", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool or hours; `known` lists the known ones", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "No quota was computed yet", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn quota(
@@ -52,8 +52,8 @@ pub async fn quota(
 #[utoipa::path(get, path = "/v1/quota", tag = "quota", params(QuotaQuery), responses(
     (status = 200, description = "The quota, with its stage and reasons", body = QuotaAnswer),
     (status = 304, description = "Unchanged"),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "Unknown pool or hours; `known` lists what there is", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool or hours; `known` lists the known ones", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "No quota was computed yet", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn quota_v1(
@@ -76,23 +76,23 @@ async fn answer(quotas: &Quotas, query: &QuotaQuery, headers: &HeaderMap) -> Res
     Ok(respond(ready(&pool, query.hours, quotas.core.clock.now())?, seen))
 }
 
-/// What is answered for these hours now.
+/// The answer for these hours now.
 pub fn ready(pool: &PublishedPool, hours: u64, now: UnixSeconds) -> Result<&Ready, ApiError> {
     let found = u8::try_from(hours).ok().and_then(|hours| pool.answer(hours));
     found.map(|answer| answer.at(now)).ok_or_else(|| nothing_for(pool, hours))
 }
 
-/// Why there is no answer for these hours.
+/// The error for hours without an answer.
 pub fn nothing_for(pool: &PublishedPool, hours: u64) -> ApiError {
     if pool.answers.is_empty() {
-        let why = pool.problem.clone().unwrap_or_else(|| "the first computation is under way".to_owned());
+        let why = pool.problem.clone().unwrap_or_else(|| "the first computation is running: retry".to_owned());
         return ApiError::NoQuotaYet { why };
     }
     let known = pool.answers.iter().map(|answer| answer.hours().to_string()).collect();
     ApiError::UnknownHours { asked: hours, known }
 }
 
-/// The answer, or that it is the one that was seen.
+/// The answer, or 304 where the client has it.
 pub fn respond(ready: &Ready, seen: Option<&HeaderValue>) -> Response {
     let always = [
         (header::ETAG, ready.etag.clone()),
@@ -112,13 +112,13 @@ fn matches_etag(seen: &HeaderValue, etag: &HeaderValue) -> bool {
 }
 
 fn wait(text: &str) -> Result<Duration, ApiError> {
-    let refused = || ApiError::Query { detail: format!("wait: {text:?} is no number of seconds: write 30s") };
+    let refused =
+        || ApiError::Query { detail: format!("wait: invalid wait {text:?}: write a number of seconds such as 30s") };
     let seconds = text.strip_suffix('s').unwrap_or(text).parse().map_err(|_| refused())?;
     Ok(Duration::from_secs(seconds).min(LONGEST_WAIT))
 }
 
-/// Returns when the answer is another one than `seen`, or after `wait`. A client that is slow sees the newest answer,
-/// never a queue of old ones.
+/// Returns when the answer differs from `seen`, or after `wait`. A slow client gets the newest answer, never a queue of old ones.
 async fn wait_for_another(
     quotas: &Quotas,
     query: &QuotaQuery,

@@ -1,5 +1,5 @@
-//! Refused requests (401 and 403) in the log: what tries tokens, or uses one beyond its scope, leaves a line. One line in ten
-//! seconds of each address and token, with how many there were since.
+//! Logs refused requests (401 and 403), which show a client that guesses tokens, or uses one beyond its scope. One line in ten
+//! seconds for each address and token, with the number of refusals since the last.
 
 use crate::access::{Caller, token_id};
 use axum::extract::{ConnectInfo, Request};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 /// Between two lines of one address and token.
 const LINE_EVERY: Duration = Duration::from_secs(10);
-/// Addresses and tokens that are told apart; more share one line.
+/// Addresses and tokens with a line of their own; more share one.
 const MOST_APART: usize = 1_000;
 
-/// Who is refused.
+/// The client of a refused request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Refused {
     address: Option<IpAddr>,
@@ -31,7 +31,7 @@ struct Lately {
 #[derive(Default)]
 pub struct Refusals(Mutex<HashMap<Refused, Lately>>);
 
-/// What a line says of a request, taken before it is answered.
+/// The facts of a request for its line, taken before it is answered.
 pub struct Line {
     of: Refused,
     method: Method,

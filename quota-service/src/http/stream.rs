@@ -1,4 +1,4 @@
-//! `GET /v1/quota/stream`: a new quota is told when there is one. A slow client gets the newest, never a queue of old ones.
+//! `GET /v1/quota/stream`: sends each new quota. A slow client gets the newest, never a queue of old ones.
 
 use super::ApiError;
 use super::extract::{Query, published_pool};
@@ -31,23 +31,23 @@ pub struct StreamQuery {
     hours: u64,
 }
 
-/// A client that is told.
+/// The state of a stream.
 struct Listening {
     quotas: Arc<Quotas>,
     query: StreamQuery,
     publications: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
-    told: Option<HeaderValue>,
+    sent: Option<HeaderValue>,
 }
 
 /// The quota now, and each new one
 ///
 /// Server-sent events: `id` is the `ETag` of `/quota`, `event` is `quota`, `data` its body. With `Last-Event-ID` the first one
-/// is told once it is another.
+/// is sent once it differs.
 #[utoipa::path(get, path = "/v1/quota/stream", tag = "quota", params(StreamQuery), responses(
     (status = 200, description = "A stream that ends with the service", body = QuotaAnswer, content_type = "text/event-stream"),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "Unknown pool or hours; `known` lists what there is", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown pool or hours; `known` lists the known ones", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "No quota was computed yet, or too many streams are open", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn stream(
@@ -55,15 +55,15 @@ pub async fn stream(
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    // What is wrong is told as a problem, before there is a stream.
+    // A fault is answered as a problem, before the stream begins.
     let pool = published_pool(&quotas, &query.cluster, &query.gpu_model)?;
     u8::try_from(query.hours)
         .ok()
         .and_then(|hours| pool.answer(hours))
         .ok_or_else(|| nothing_for(&pool, query.hours))?;
     let (publications, stopping) = (quotas.publications.subscribe(), quotas.core.stopping.subscribe());
-    let told = headers.get("last-event-id").cloned();
-    let listening = Listening { quotas, query, publications, stopping, told };
+    let sent = headers.get("last-event-id").cloned();
+    let listening = Listening { quotas, query, publications, stopping, sent };
     let events =
         unfold(listening, |mut listening| async move { listening.next().await.map(|event| (event, listening)) });
     let always = [
@@ -79,7 +79,7 @@ fn event(ready: &Ready) -> Bytes {
 }
 
 impl Listening {
-    /// The next answer that is another one than was told, or a comment after a while of silence.
+    /// The next answer that differs from the last one, or a comment after a while of silence.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             self.publications.mark_unchanged();
@@ -87,8 +87,8 @@ impl Listening {
             let pool = published_pool(&self.quotas, &self.query.cluster, &self.query.gpu_model).ok()?;
             let answer = u8::try_from(self.query.hours).ok().and_then(|hours| pool.answer(hours))?;
             let ready = answer.at(now);
-            if self.told.as_ref() != Some(&ready.etag) {
-                self.told = Some(ready.etag.clone());
+            if self.sent.as_ref() != Some(&ready.etag) {
+                self.sent = Some(ready.etag.clone());
                 return Some(event(ready));
             }
             let ages = until_next_stage(&pool, self.query.hours, now);

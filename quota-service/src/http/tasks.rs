@@ -83,18 +83,18 @@ pub struct ListQuery {
     gpu_model: String,
     /// `waiting` or `running`.
     status: String,
-    /// At most so many, 100 if not given.
+    /// The most tasks to list, 100 if not given.
     #[param(minimum = 0, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// Tasks that are listed at most: of each that waits the pool is asked why.
+/// The most tasks of one list: for each waiting one the pool finds the reason.
 const MOST_LISTED: u32 = 1_000;
 
-/// The tasks of a pool that wait, with why, or that run
+/// The waiting tasks of a pool with their reasons, or its running ones
 #[utoipa::path(get, path = "/v1/tasks", tag = "tasks", params(ListQuery), responses(
     (status = 200, description = "Waiting ones HP first and larger requests first, running ones by name", body = TaskList),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "The pool has no nodes", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
@@ -108,11 +108,11 @@ pub async fn list(
     let pool = PoolQuery { cluster, gpu_model }.pool()?;
     let limit = limit.unwrap_or(100);
     if limit > MOST_LISTED {
-        return Err(ApiError::Query { detail: format!("limit: {limit} is more than {MOST_LISTED}") });
+        return Err(ApiError::Query { detail: format!("limit: invalid limit {limit}: write 0 to {MOST_LISTED}") });
     }
     let known = TaskStatus::ALL.into_iter().find(|known| known.as_str() == status);
     let wanted = known.and_then(|known| TaskQuery::of(known, who.organization().cloned(), limit as usize));
-    let refused = || ApiError::Query { detail: format!("status: {status:?} is neither waiting nor running") };
+    let refused = || ApiError::Query { detail: format!("status: invalid status {status:?}: write waiting or running") };
     let TaskPage { records, total } = renewals.engine.ask(&pool, ListTasks(wanted.ok_or_else(refused)?)).await?;
     let one = |record| names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }));
     Ok(Json(TaskList { tasks: records.into_iter().map(one).collect(), total }))
@@ -120,13 +120,13 @@ pub async fn list(
 
 /// Submit a task
 ///
-/// It starts at once, with its places, or waits and the answer says why. The same task again is answered as it is now.
+/// It starts at once, with its places, or waits, with the reason. A repeated task is answered as it is now.
 #[utoipa::path(post, path = "/v1/tasks", tag = "tasks", request_body = TaskBody, responses(
     (status = 200, description = "Decided, and durable", body = TaskAnswer),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "The pool has no nodes", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "An external scheduler places the pool, or a virtual clock runs", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "A task of this id asks for something else, the task is too large for the pool, or the database cannot hold it", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "A task of this id exists with another request, the task is too large for the pool, or the database cannot hold it", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn submit(
@@ -152,11 +152,11 @@ pub async fn submit(
     }
 }
 
-/// What would become of a task now
+/// Try a task without submitting it
 ///
 /// Decides as a submission would, and changes nothing.
 #[utoipa::path(post, path = "/v1/tasks/dry-run", tag = "tasks", request_body = TaskBody, responses(
-    (status = 200, description = "As it would be decided", body = TaskAnswer),
+    (status = 200, description = "The decision on a submission now", body = TaskAnswer),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "The pool has no nodes", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "An external scheduler places the pool, or a virtual clock runs", body = Problem, content_type = "application/problem+json"),
@@ -178,8 +178,8 @@ pub async fn dry_run(
 /// A task as it is, or was when it ended
 #[utoipa::path(get, path = "/v1/tasks/{id}", tag = "tasks", params(("id" = String, Path), PoolQuery), responses(
     (status = 200, description = "As it is stored", body = TaskAnswer),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown task", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn get(
@@ -199,13 +199,13 @@ pub async fn get(
     }
 }
 
-/// Take a task back, wherever it is
+/// Delete a task, waiting or running
 #[utoipa::path(delete, path = "/v1/tasks/{id}", tag = "tasks", params(("id" = String, Path), PoolQuery), responses(
     (status = 200, description = "It is deleted", body = TaskAnswer),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It has finished", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold the result; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn delete(
@@ -219,13 +219,13 @@ pub async fn delete(
     decided(&renewals, &pool, TaskCall::Delete(id), &write, Some(&write)).await
 }
 
-/// A running task came to its end
+/// Report the end of a running task
 #[utoipa::path(post, path = "/v1/tasks/{id}/finish", tag = "tasks", params(("id" = String, Path), PoolQuery), responses(
-    (status = 200, description = "It is finished, now or since before", body = TaskAnswer),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "It is finished, now or before", body = TaskAnswer),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It does not run: it was evicted, or deleted", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold the result; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn finish(
@@ -239,15 +239,15 @@ pub async fn finish(
     decided(&renewals, &pool, TaskCall::Finish(id), &write, Some(&write)).await
 }
 
-/// A running task has saved its work
+/// Report a checkpoint of a running task
 ///
-/// What came before is not lost if it is evicted: those who lose least go first.
+/// Work before it is not lost by an eviction, and tasks that lose least are evicted first.
 #[utoipa::path(post, path = "/v1/tasks/{id}/checkpoint", tag = "tasks", params(("id" = String, Path), PoolQuery), responses(
-    (status = 200, description = "It is noted", body = TaskAnswer),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "Stored", body = TaskAnswer),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It does not run", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold the result; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn checkpoint(
@@ -261,16 +261,16 @@ pub async fn checkpoint(
     decided(&renewals, &pool, TaskCall::Checkpoint(id), &write, Some(&write)).await
 }
 
-/// How fast an elastic task is on the pods that it has
+/// Report the speed of an elastic task on its present pods
 ///
-/// Where the task did not say its speeds, it is lent a pod while the last one was worth it. What was said before of as many
-/// pods is replaced.
+/// A task without speeds in its request is lent a pod while the last one was worth it. A report replaces an earlier one of as many
+/// pods.
 #[utoipa::path(post, path = "/v1/tasks/{id}/speed", tag = "tasks", params(("id" = String, Path), PoolQuery), request_body = SpeedBody, responses(
-    (status = 200, description = "It is noted", body = TaskAnswer),
+    (status = 200, description = "Stored", body = TaskAnswer),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It does not run, or is not elastic", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "The database cannot hold what follows from it; nothing was done", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "The database cannot hold the result; nothing was done", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer; the same request again is safe", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn speed(
@@ -286,11 +286,11 @@ pub async fn speed(
     decided(&renewals, &pool, TaskCall::Speed(id, pods, speed_thousandths), &write, Some(&write)).await
 }
 
-/// Why a task waits, or stands as it does
+/// The reason for the state of a task
 #[utoipa::path(get, path = "/v1/tasks/{id}/explain", tag = "tasks", params(("id" = String, Path), PoolQuery), responses(
-    (status = 200, description = "The reason now, with what it rests on", body = TaskExplanation),
-    (status = 400, description = "The query is not understood", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "There was never such a task", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "The reason now, with its numbers", body = TaskExplanation),
+    (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown task", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "The database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]

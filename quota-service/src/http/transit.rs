@@ -21,8 +21,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// Smaller bodies are not counted: a connection has buffers of that size whatever it carries, and the number of connections is
-/// bounded.
+/// Smaller bodies are not counted: each connection has buffers of that size anyway, and the number of connections is bounded.
 const SMALL_BYTES: u64 = 16 * 1_024;
 /// Requests whose last answer is remembered.
 const REMEMBERED: usize = 4_096;
@@ -31,10 +30,10 @@ const STEP_BYTES: u64 = 1_024 * 1_024;
 
 /// Large answers that are made at the same time: how much memory one takes is known only once it is made.
 const MAKERS: usize = 2;
-/// How long a request waits to be made among them.
+/// The time limit for such a turn.
 const MADE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Why a body is not taken.
+/// The reason for which a body is refused.
 pub enum Unfit {
     /// There is no room at this moment.
     NoRoom,
@@ -51,7 +50,7 @@ pub struct Transit {
     body_bytes: usize,
 }
 
-/// What is asked, and by whom.
+/// The client and the subject of a request.
 pub struct Asked {
     client: Client,
     about: u64,
@@ -101,7 +100,7 @@ impl Transit {
     }
 
     /// The answer, which holds its room and `place` until it was sent. `None` where there is no room for it; what was written is
-    /// acknowledged all the same.
+    /// acknowledged anyway.
     pub async fn sent<T: Send + 'static>(
         &self,
         response: Response,
@@ -124,7 +123,7 @@ impl Transit {
         if !share.resize(counted) && !has_written {
             return None;
         }
-        // What was written piece by piece lies in a block of up to twice its length.
+        // A body written piece by piece occupies up to twice its length.
         let exact = Bytes::copy_from_slice(&bytes);
         Some(Response::from_parts(head, Body::from(held(exact, (share, place)))))
     }

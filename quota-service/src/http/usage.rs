@@ -1,7 +1,7 @@
 use super::ApiError;
 use super::access::{Write, batch};
 use super::extract::Json as Body;
-use super::measured::{self, Told};
+use super::measured::{self, Part};
 use crate::core::Core;
 use crate::organizations;
 use crate::refresh::Renewals;
@@ -14,18 +14,19 @@ use std::sync::Arc;
 use vocab::UsageRow;
 use wire::{FieldFault, Problem, UsageBatch, UsageReceipt};
 
-/// Report the demand of hours that are over
+/// Report the demand of past hours
 ///
-/// Taken whole or not at all. A row replaces an earlier one of the same series and hour, so that repeating a batch
-/// changes nothing. Hours of a pool since Headroom places it are measured from its tasks, and refused here. The cluster has to be known: `datasets ingest` creates it with its time zone.
+/// Stored whole or not at all. A row replaces an earlier one of the same series and hour, so that a repeated batch
+/// changes nothing. Headroom measures the demand of pools that it places, and refuses reports of it. The cluster has to be known:
+/// `datasets ingest` creates it with its time zone.
 #[utoipa::path(post, path = "/v1/usage", tag = "feed", request_body = UsageBatch, responses(
     (status = 200, description = "Durable", body = UsageReceipt),
-    (status = 400, description = "Rows are refused, or they bring more organizations than one request or the cluster may; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "Rows are refused, or they bring more organizations than one request or the cluster may; nothing was stored", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown cluster", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "Headroom places a pool of the rows, and measures its hours itself; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "Headroom places a pool of the rows, and measures its hours itself; nothing was stored", body = Problem, content_type = "application/problem+json"),
     (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "The database does not answer; nothing was taken", body = Problem, content_type = "application/problem+json"),
-    (status = 507, description = "The database takes no more data; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
+    (status = 507, description = "The database takes no more data; nothing was stored", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn append(
     State(renewals): State<Arc<Renewals>>,
@@ -39,8 +40,8 @@ pub async fn append(
         write.of_organization(&row.series.organization)?;
     }
     check_over(&renewals.core, &rows)?;
-    let told = rows.iter().map(|row| (&row.series.pool, row.hour.instant()));
-    measured::check(&renewals.core, &Told::list("/rows", told), "/v1/usage/corrections").await?;
+    let parts = rows.iter().map(|row| (&row.series.pool, row.hour.instant()));
+    measured::check(&renewals.core, &Part::list("/rows", parts), "/v1/usage/corrections").await?;
     check_organizations(&renewals.core, &rows).await?;
     let report = write.store(&renewals.core, StatusCode::OK, &asked).append(&rows, &[]).await?;
     for cluster in rows.iter().map(|row| &row.series.pool.cluster).collect::<BTreeSet<_>>() {

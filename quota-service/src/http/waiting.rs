@@ -1,4 +1,4 @@
-//! What is answered before the database is there: the last quotas, at their age, and whether the service is well.
+//! Answers before the database is connected: the last quotas, at their age, and the health of the service.
 
 use super::ApiError;
 use super::health::{ReadyQuery, answers_quotas, healthz};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 use store::StoreError;
 use vocab::PoolId;
 
-/// What is known without the database.
+/// The state without the database.
 pub struct Waiting {
     pub published: Published,
     pub tokens: Tokens,
     pub clock: Clock,
-    /// Why the database is not there.
+    /// The reason for which the database is not connected.
     pub why: String,
 }
 
@@ -58,7 +58,7 @@ async fn quota(
     let now = waiting.clock.now();
     let caller = waiting.tokens.admit(headers.get(header::AUTHORIZATION), now).map_err(ApiError::NoToken)?;
     let Query(query) = query.map_err(|fault| ApiError::Query { detail: fault.body_text() })?;
-    // A pool that the file does not know may be there all the same.
+    // The database may have a pool that the file lacks.
     let pool = waiting.published.pool(&query.cluster, &query.gpu_model).ok_or_else(|| waiting.unavailable())?;
     if !caller.may_pool(&pool.id) {
         return Err(out_of_scope(&pool.id));

@@ -147,9 +147,15 @@ pub enum ResizeRecord {
     /// It is lent idle GPUs.
     Grows,
     /// An HP task needs its lent GPUs.
-    For { task: String },
+    For {
+        /// The HP task.
+        task: String,
+    },
     /// A node that it used was lost.
-    Lost { node: String },
+    Lost {
+        /// The node.
+        node: String,
+    },
 }
 
 impl ResizeRecord {

@@ -104,9 +104,9 @@ async fn bad_bodies_are_refused_by_their_fields(database: TestDatabase) {
         ("gpus_per_pod", json!(-1), "-1 GPUs is negative"),
         ("pods", json!(0), "at least one pod"),
         ("pods", json!(-1), "invalid value"),
-        ("class", json!("best"), "neither hp nor spot"),
-        ("organization", json!("*"), "all organizations together"),
-        ("guarantee_hours", json!(4), "needs no guarantee"),
+        ("class", json!("best"), "expected `hp` or `spot`"),
+        ("organization", json!("*"), "* is the pool itself"),
+        ("guarantee_hours", json!(4), "an hp task is never evicted"),
         ("id", json!(""), "the task is empty"),
         ("gpu", json!(1), "unknown field `gpu`"),
     ] {
@@ -137,7 +137,7 @@ async fn what_is_unknown_is_answered_so(database: TestDatabase) {
     assert_eq!(service.get("/v1/events?cluster=demo&gpu_model=H800").await.expect(404)["code"], "unknown-pool");
     let path = format!("/v1/events?{OF_POOL}");
     let strange = service.send(Method::GET, &path, &[("last-event-id", "yesterday")], None).await;
-    assert_eq!(strange.expect(400)["detail"], "Last-Event-ID: it is no id of an event");
+    assert_eq!(strange.expect(400)["detail"], "Last-Event-ID: expected the id of an event, such as one of this stream");
 }
 
 async fn a_trial_changes_nothing(database: TestDatabase) {

@@ -72,7 +72,7 @@ async fn the_first_use_decides_the_side_of_a_pool_and_an_admin_changes_it(databa
     assert_eq!(settings_of(&service).await["placed_by"], "headroom");
     let refused = report(&service, 5, json!({})).await.expect(409);
     assert_eq!(refused["code"], "placed-here");
-    assert!(refused["detail"].as_str().unwrap().contains("sets placed_by to external"), "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("set placed_by to external"), "{refused}");
     let _ = delete(&service, "first").await.expect(200);
     assert_eq!(set_side(&service, "slurm").await.expect(400)["errors"][0]["pointer"], "/placed_by");
     assert_eq!(set_side(&service, "external").await.expect(200)["placed_by"], "external");

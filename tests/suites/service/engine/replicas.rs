@@ -42,7 +42,7 @@ async fn one_service_writes_and_the_others_answer_the_same(database: TestDatabas
     let refused = other.post("/v1/tasks", &hp("b", 4.0, 1)).await;
     assert_eq!((refused.status, &refused.headers["retry-after"]), (503, &"1".parse().unwrap()));
     assert_eq!(refused.body["code"], "not-the-writer");
-    assert!(refused.body["detail"].as_str().unwrap().starts_with("one writes for the cluster"), "{}", refused.body);
+    assert!(refused.body["detail"].as_str().unwrap().starts_with("one leads the cluster"), "{}", refused.body);
     for (path, body) in [
         ("/v1/pools/demo:A100/state", state(8, 1, &json!({}), end())),
         ("/v1/nodes/n1", json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 })),
