@@ -180,7 +180,7 @@ impl Tokens {
 
     /// Returns when an admitted caller would no longer be admitted: its token was revoked or has expired, or the first token was
     /// created.
-    pub async fn out_of_force(&self, caller: &Caller) {
+    pub async fn expired(&self, caller: &Caller) {
         let mut changes = self.changes.subscribe();
         loop {
             changes.mark_unchanged();

@@ -1,7 +1,7 @@
 //! Admits callers, and names them in the audit.
 
 use super::routes::{AuditRule, OrganizationRule, Route, Scope};
-use super::{ApiError, names};
+use super::{ApiError, task_names};
 use crate::access::{
     Access, Caller, Need, Refused, cluster_in_query, path_segment, pool_in_path, pool_in_query, queried,
 };
@@ -109,7 +109,7 @@ async fn is_task_of(
 ) -> Result<bool, ApiError> {
     let id = path_segment(uri, 3).and_then(|id| TaskId::parse(&id).ok());
     let Some(id) = id else { return Ok(false) };
-    let Ok(id) = names::kept(&access.core, caller, pool, id).await else { return Ok(false) };
+    let Ok(id) = task_names::kept(&access.core, caller, pool, id).await else { return Ok(false) };
     let record = access.core.store.task_record(pool, &id).await?;
     Ok(record.is_some_and(|record| record.organization == *mine))
 }

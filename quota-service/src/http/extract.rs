@@ -1,6 +1,6 @@
 //! Queries and bodies; a refusal names the place of the fault.
 
-use super::{ApiError, missing};
+use super::{ApiError, missing_fields};
 use crate::core::Core;
 use crate::published::PublishedPool;
 use crate::quotas::Quotas;
@@ -68,7 +68,7 @@ pub fn parse<T: DeserializeOwned + ToSchema>(body: &[u8]) -> Result<T, ApiError>
 /// All missing fields, where the first fault is a missing field.
 fn lacking<T: ToSchema>(body: &[u8], first: &FieldFault) -> Option<Vec<FieldFault>> {
     let field = first.detail.strip_prefix("missing field `")?.split('`').next()?;
-    let missing = missing::fields(&T::name(), &serde_json::from_slice(body).ok()?);
+    let missing = missing_fields::fields(&T::name(), &serde_json::from_slice(body).ok()?);
     let named = format!("{}/{field}", first.pointer);
     missing.iter().any(|fault| fault.pointer == named).then_some(missing)
 }

@@ -272,17 +272,17 @@ pub async fn scraped(guard: &Guard, request: Request, next: Next) -> Response {
 /// its client has disconnected.
 async fn streamed(access: &Arc<Access>, request: Request, next: Next, place: OwnedSemaphorePermit) -> Response {
     let (access, caller) = (access.clone(), request.extensions().get::<Arc<Caller>>().cloned());
-    let mut out_of_force = Box::pin(async move {
+    let mut expired = Box::pin(async move {
         match caller {
-            Some(caller) => access.tokens.out_of_force(&caller).await,
+            Some(caller) => access.tokens.expired(&caller).await,
             None => std::future::pending().await,
         }
     });
     let response = tokio::select! {
         response = next.run(request) => response,
-        () = &mut out_of_force => return ApiError::NoToken(Refused::Unknown).into_response(),
+        () = &mut expired => return ApiError::NoToken(Refused::Unknown).into_response(),
     };
-    response.map(|body| super::stream::held(super::stream::until(body, out_of_force), place))
+    response.map(|body| super::stream::held(super::stream::until(body, expired), place))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //!
 //! A new route is a handler with `#[utoipa::path]` and a row here. What has no row needs the role `admin`, and no scope covers it.
 
-use super::{audit, events, explain, health, look, nodes, outcomes, overrides, pools, quota, stream, tasks, usage};
+use super::{audit, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, stream, tasks, usage};
 use crate::access::Need;
 use crate::access::Need::{Admin, Nothing, Place, Read, Report};
 use crate::state::AppState;
@@ -144,16 +144,16 @@ pub static ROUTES: &[Route] = &[
     read("/v1/quota/stream",         Read,    PoolInQuery,    Any,     Stream).by(|| routes!(stream::stream)),
     read("/v1/quota/explain",        Read,    PoolInQuery,    Refused, LargeRead).by(|| routes!(explain::explain)),
     read("/v1/quota/history",        Read,    PoolInQuery,    Any,     LargeRead).by(|| routes!(explain::history)),
-    read("/v1/quota/what-if",        Read,    PoolInQuery,    Refused, LargeRead).by(|| routes!(look::what_if)),
+    read("/v1/quota/what-if",        Read,    PoolInQuery,    Refused, LargeRead).by(|| routes!(reports::what_if)),
     read("/v1/forecast",             Read,    PoolInQuery,    Named,   LargeRead).by(|| routes!(explain::forecast)),
-    read("/v1/demand",               Read,    PoolInQuery,    Refused, LargeRead).by(|| routes!(look::demand)),
-    read("/v1/promises",             Read,    PoolInQuery,    Refused, ReadLimit).by(|| routes!(look::promises)),
-    read("/v1/runs",                 Read,    ClusterInQuery, Refused, ReadLimit).by(|| routes!(look::runs)),
+    read("/v1/demand",               Read,    PoolInQuery,    Refused, LargeRead).by(|| routes!(reports::demand)),
+    read("/v1/promises",             Read,    PoolInQuery,    Refused, ReadLimit).by(|| routes!(reports::promises)),
+    read("/v1/runs",                 Read,    ClusterInQuery, Refused, ReadLimit).by(|| routes!(reports::runs)),
     read("/v1/overrides",            Read,    PoolInQuery,    Refused, ReadLimit).by(|| routes!(overrides::list)),
     write(Post, "/v1/overrides",           Admin,  InHandler, Refused).by(|| routes!(overrides::create)),
     write(Delete, "/v1/overrides/{id}",    Admin,  InHandler, Refused).by(|| routes!(overrides::delete)),
     read("/v1/pools",                Read,    InHandler,      Any,     ReadLimit).by(|| routes!(pools::list)),
-    read("/v1/pools/{id}/nodes",     Read,    PoolInPath,     Refused, LargeRead).by(|| routes!(look::nodes)),
+    read("/v1/pools/{id}/nodes",     Read,    PoolInPath,     Refused, LargeRead).by(|| routes!(reports::nodes)),
     read("/v1/pools/{id}/snapshot",  Read,    PoolInPath,     Refused, LargeRead).by(|| routes!(pools::snapshot)),
     read("/v1/pools/{id}/state",     Read,    PoolInPath,     Refused, ReadLimit).by(|| routes!(pools::get_state)),
     write(Put, "/v1/pools/{id}/state",     Report, PoolInPath, Refused).by(|| routes!(pools::put_state)),
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(path(&Method::HEAD, "/quota"), Some("/quota"));
         assert_eq!(row(&Method::DELETE, Some("/v1/pools/{id}/state")).map(|route| route.role), Some(Admin));
         assert_eq!(path(&Method::PATCH, "/quota"), None);
-        assert_eq!(path(&Method::GET, "/v1/whatever"), None);
+        assert_eq!(path(&Method::GET, "/v1/unlisted"), None);
         assert!(row(&Method::GET, None).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::access::{Who, Write};
 use super::extract::{Json as Body, Query};
-use super::{ApiError, names};
+use super::{ApiError, task_names};
 use crate::access::Caller;
 use crate::core::Core;
 use crate::engine::{Decided, EngineError, Explain, ListTasks, Order, TaskCall, TaskPage, TaskQuery, answer};
@@ -40,7 +40,7 @@ impl PoolQuery {
 
 /// The request under the name that is kept.
 async fn named(core: &Core, caller: &Caller, pool: &PoolId, mut request: Request) -> Result<Request, ApiError> {
-    request.gang.task = names::kept(core, caller, pool, request.gang.task).await?;
+    request.gang.task = task_names::kept(core, caller, pool, request.gang.task).await?;
     Ok(request)
 }
 
@@ -114,7 +114,7 @@ pub async fn list(
     let wanted = known.and_then(|known| TaskQuery::of(known, who.organization().cloned(), limit as usize));
     let refused = || ApiError::Query { detail: format!("status: invalid status {status:?}: write waiting or running") };
     let TaskPage { records, total } = renewals.engine.ask(&pool, ListTasks(wanted.ok_or_else(refused)?)).await?;
-    let one = |record| names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }));
+    let one = |record| task_names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }));
     Ok(Json(TaskList { tasks: records.into_iter().map(one).collect(), total }))
 }
 
@@ -189,9 +189,9 @@ pub async fn get(
     Query(query): Query<PoolQuery>,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let pool = query.pool()?;
-    let id = names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
+    let id = task_names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
     if let Some(record) = renewals.core.store.task_record(&pool, &id).await? {
-        return Ok(Json(names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }))));
+        return Ok(Json(task_names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }))));
     }
     match renewals.engine.ask_if_running(&pool, TaskCall::Shadow(id.clone())).await? {
         Some(decided) => Ok(Json(answer(&pool, &decided))),
@@ -215,7 +215,7 @@ pub async fn delete(
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let pool = query.pool()?;
-    let id = names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
+    let id = task_names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
     decided(&renewals, &pool, TaskCall::Delete(id), &write, Some(&write)).await
 }
 
@@ -235,7 +235,7 @@ pub async fn finish(
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let pool = query.pool()?;
-    let id = names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
+    let id = task_names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
     decided(&renewals, &pool, TaskCall::Finish(id), &write, Some(&write)).await
 }
 
@@ -257,7 +257,7 @@ pub async fn checkpoint(
     write: Write,
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let pool = query.pool()?;
-    let id = names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
+    let id = task_names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
     decided(&renewals, &pool, TaskCall::Checkpoint(id), &write, Some(&write)).await
 }
 
@@ -282,7 +282,7 @@ pub async fn speed(
 ) -> Result<Json<TaskAnswer>, ApiError> {
     let (pods, speed_thousandths) = body.parse()?;
     let pool = query.pool()?;
-    let id = names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
+    let id = task_names::kept(&renewals.core, &write.0, &pool, task_id(&id)?).await?;
     decided(&renewals, &pool, TaskCall::Speed(id, pods, speed_thousandths), &write, Some(&write)).await
 }
 
@@ -301,7 +301,7 @@ pub async fn explain(
     Query(query): Query<PoolQuery>,
 ) -> Result<Json<TaskExplanation>, ApiError> {
     let pool = query.pool()?;
-    let id = names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
+    let id = task_names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
     let explanation = renewals.engine.ask(&pool, Explain(id)).await?;
-    Ok(Json(TaskExplanation { task: names::shown(&who, explanation.task), ..explanation }))
+    Ok(Json(TaskExplanation { task: task_names::shown(&who, explanation.task), ..explanation }))
 }

@@ -111,7 +111,7 @@ choice! {
 }
 
 choice! {
-    /// What an override does.
+    /// The effect of an override.
     OverrideKindBody twin vocab::OverrideKind {
         /// Keeps more GPUs for HP work than forecast.
         Reserve = "reserve",

@@ -38,13 +38,13 @@ mod explanation;
 mod fact;
 mod fault;
 mod forecast;
-mod look;
 mod node;
 mod outcome;
 mod overrides;
 mod policy;
 mod pool;
 mod problem;
+mod reports;
 mod snapshot;
 mod strict;
 mod task;
@@ -74,16 +74,16 @@ pub use explanation::{
 pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord};
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
-pub use look::{
-    BrokenPromise, DemandAnswer, NodeView, NodeViews, OrganizationDemand, PromiseDay, PromiseHours, PromiseKept,
-    PromiseReport, PromiseServed, PromiseWorst, PromotionBody, RunBody, RunList, ServedBounds, ServedExtreme, TaskList,
-};
 pub use node::{NodeBody, NodeList};
 pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};
 pub use overrides::{OverrideBody, OverrideList, OverrideRequest};
 pub use policy::{PolicyBody, ReservationsBody, ScoreBody, VictimsBody, no_policy};
 pub use pool::{PoolForecastStep, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, PoolTasks, SettingsBody};
 pub use problem::{FieldError, Problem};
+pub use reports::{
+    BrokenPromise, DemandAnswer, NodeView, NodeViews, OrganizationDemand, PromiseDay, PromiseHours, PromiseKept,
+    PromiseReport, PromiseServed, PromiseWorst, PromotionBody, RunBody, RunList, ServedBounds, ServedExtreme, TaskList,
+};
 pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_override_is_refused_with_its_field() {
+    fn an_invalid_override_is_refused_with_its_field() {
         let faults = [
             refused(|one| one.kind = "hold".to_owned()),
             refused(|one| one.gpus = 0.0),

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused_where_it_stands() {
+    fn contradicting_parts_of_a_policy_are_refused_with_their_pointer() {
         let cases = [
             (r#"{"name": "gfs"}"#, "/policy_parts/name: invalid name \"gfs\": write a new name"),
             (r#"{"name": "a b"}"#, "/policy_parts/name: invalid name \"a b\": write"),

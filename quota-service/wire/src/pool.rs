@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_by_its_pointer() {
+    fn a_contradicting_state_is_refused_with_its_pointer() {
         let of = |idle: &str, spot: &str| {
             parse(&format!(
                 r#"{{"capacity_gpus": 90, "idle_gpus": {idle}, "spot_gpus_by_guarantee_hours": {spot}, "as_of": "2020-05-18T00:00:00Z"}}"#

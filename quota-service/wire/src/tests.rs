@@ -110,7 +110,7 @@ fn facts_and_snapshots_of_random_histories_come_back_as_they_were() {
 }
 
 #[test]
-fn a_snapshot_from_before_fragmentation_looked_at_cpu_is_read_and_gets_its_target() {
+fn a_snapshot_from_before_fragmentation_counted_cpu_is_read_and_gets_its_target() {
     let mut pool = Pool::new(Policy::parse("fgd").unwrap(), PoolRules::default());
     let mut draw = Draw(7);
     for _ in 0..40 {

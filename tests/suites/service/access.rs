@@ -8,16 +8,16 @@ use tests::{Answer, Listening, on_both_databases, program};
 use vocab::Organization;
 
 on_both_databases![
-    without_tokens_everybody_may_and_with_one_nobody_without,
-    a_role_is_good_for_what_it_says,
-    what_is_out_of_scope_is_refused_on_every_route,
+    without_tokens_every_caller_is_admitted_and_with_one_only_its_bearer,
+    a_role_allows_its_own_routes_alone,
+    a_pool_out_of_scope_is_refused_on_every_route,
     an_organization_touches_its_own_alone,
     a_name_that_another_organization_has_taken_is_answered_as_a_free_one,
-    a_token_works_from_its_creation_to_its_revocation_and_its_secret_is_nowhere,
-    every_write_is_told_with_who_did_it,
-    what_cannot_be_told_is_not_acknowledged,
-    what_was_wrong_is_put_right_and_both_are_kept,
-    other_machines_are_listened_to_only_with_tokens,
+    a_token_works_from_its_creation_to_its_revocation_and_its_secret_is_not_logged,
+    every_write_is_in_the_audit_with_its_actor,
+    a_write_that_the_audit_cannot_keep_is_not_acknowledged,
+    a_wrong_report_is_corrected_and_both_values_are_kept,
+    other_machines_are_admitted_only_with_tokens,
 ];
 
 /// A token of a role and scope; what its user sends.
@@ -45,7 +45,7 @@ async fn asked(service: &TestService, token: &str, method: &str, path: &str, bod
     service.send(method, path, &[("authorization", &authorization)], body.map(Value::to_string)).await
 }
 
-async fn without_tokens_everybody_may_and_with_one_nobody_without(database: TestDatabase) {
+async fn without_tokens_every_caller_is_admitted_and_with_one_only_its_bearer(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let _ = quota(&service, 1).await;
     let admin = token(&service, 1, Role::Admin, None, &[]).await;
@@ -72,7 +72,7 @@ async fn without_tokens_everybody_may_and_with_one_nobody_without(database: Test
     assert_eq!(answer.status, 401, "who has none does not learn what there is");
 }
 
-async fn a_role_is_good_for_what_it_says(database: TestDatabase) {
+async fn a_role_allows_its_own_routes_alone(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let node = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 });
     let task = json!({ "cluster": "demo", "gpu_model": "A100", "id": "t", "organization": "org-000", "class": "hp", "gpus_per_pod": 1.0, "pods": 1 });
@@ -129,7 +129,7 @@ fn body_of(path: &str) -> Option<Value> {
     })
 }
 
-async fn what_is_out_of_scope_is_refused_on_every_route(database: TestDatabase) {
+async fn a_pool_out_of_scope_is_refused_on_every_route(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let _ = service.put("/v1/nodes/n0", &body_of("/v1/nodes/{id}").unwrap()).await.expect(200);
     let other = token(&service, 1, Role::Admin, None, &["mars", "demo:B200"]).await;
@@ -232,7 +232,7 @@ fn listening(database: &TestDatabase, settings: &str) -> (Listening, tempfile::T
     (service, folder)
 }
 
-async fn a_token_works_from_its_creation_to_its_revocation_and_its_secret_is_nowhere(database: TestDatabase) {
+async fn a_token_works_from_its_creation_to_its_revocation_and_its_secret_is_not_logged(database: TestDatabase) {
     drop(serving(&database, 500).await);
     let (service, _folder) = listening(&database, "log = \"debug\"");
     let path = quota_path(1);
@@ -257,16 +257,16 @@ async fn a_token_works_from_its_creation_to_its_revocation_and_its_secret_is_now
     assert_eq!((unknown.code, unknown.stderr.contains("there is no token nobody")), (2, true), "{unknown:?}");
     let wrong = ["token", "create", "--name", "x", "--role", "read", "--pool", ":", "--database", &database.url];
     assert_eq!(program("quota-service", &wrong).code, 2);
-    let said = service.stop();
-    assert_eq!(said.code, 0);
-    assert!(said.stderr.contains("stopped"), "it logs: {}", said.stderr);
-    assert!(!said.stderr.contains(secret), "a secret is in the log");
+    let stopped = service.stop();
+    assert_eq!(stopped.code, 0);
+    assert!(stopped.stderr.contains("stopped"), "it logs: {}", stopped.stderr);
+    assert!(!stopped.stderr.contains(secret), "a secret is in the log");
     let audited = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 10).await.unwrap();
     let actions: Vec<_> = audited.iter().map(|one| (one.record.action.as_str(), one.record.target.as_str())).collect();
     assert_eq!(actions, [("token revoke", id), ("token create", id)]);
 }
 
-async fn every_write_is_told_with_who_did_it(database: TestDatabase) {
+async fn every_write_is_in_the_audit_with_its_actor(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let node = body_of("/v1/nodes/{id}").unwrap();
     let _ = service.put("/v1/nodes/n0", &node).await.expect(200);
@@ -277,9 +277,9 @@ async fn every_write_is_told_with_who_did_it(database: TestDatabase) {
     let _ = asked(&service, &admin, "post", "/v1/tasks", Some(&json!({}))).await.expect(400);
     let _ = asked(&service, &admin, "delete", "/v1/tasks/t?cluster=demo&gpu_model=A100", None).await.expect(200);
     let audit = asked(&service, &admin, "get", "/v1/audit", None).await.expect(200);
-    let told: Vec<Vec<&str>> = audit["entries"].as_array().unwrap().iter().map(told_of).collect();
+    let entries: Vec<Vec<&str>> = audit["entries"].as_array().unwrap().iter().map(actor_action_target).collect();
     assert_eq!(
-        told,
+        entries,
         [
             ["token 7", "DELETE /v1/tasks/{id}", "/v1/tasks/t?cluster=demo&gpu_model=A100"],
             ["token 7", "POST /v1/tasks", "/v1/tasks"],
@@ -300,11 +300,11 @@ async fn every_write_is_told_with_who_did_it(database: TestDatabase) {
     }
 }
 
-fn told_of(entry: &Value) -> Vec<&str> {
+fn actor_action_target(entry: &Value) -> Vec<&str> {
     ["actor", "action", "target"].map(|name| entry[name].as_str().unwrap()).to_vec()
 }
 
-async fn what_cannot_be_told_is_not_acknowledged(database: TestDatabase) {
+async fn a_write_that_the_audit_cannot_keep_is_not_acknowledged(database: TestDatabase) {
     let service = serving(&database, 500).await;
     database.execute("ALTER TABLE audit RENAME TO audit_gone").await;
     let node = body_of("/v1/nodes/{id}").unwrap();
@@ -316,7 +316,7 @@ async fn what_cannot_be_told_is_not_acknowledged(database: TestDatabase) {
     assert_eq!(service.get("/v1/audit").await.expect(200)["entries"].as_array().unwrap().len(), 1);
 }
 
-async fn what_was_wrong_is_put_right_and_both_are_kept(database: TestDatabase) {
+async fn a_wrong_report_is_corrected_and_both_values_are_kept(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let hour = end().plus_s(-3_600).to_string();
     let row = |organization: &str, gpus: f64| json!({ "hour": hour, "cluster": "demo", "gpu_model": "A100", "organization": organization, "demand_gpus": gpus });
@@ -355,7 +355,7 @@ async fn what_was_wrong_is_put_right_and_both_are_kept(database: TestDatabase) {
     assert_eq!(details[1]["detail"]["rows"][0]["before_gpus"], 400.0);
 }
 
-async fn other_machines_are_listened_to_only_with_tokens(database: TestDatabase) {
+async fn other_machines_are_admitted_only_with_tokens(database: TestDatabase) {
     drop(serving(&database, 500).await);
     let start = ["--listen", "0.0.0.0:0", "--database", &database.url];
     let refused = program("quota-service", &start);

@@ -8,7 +8,7 @@ on_both_databases![
     a_reservation_lowers_the_quotas_of_promises_that_reach_into_it_and_says_whose_it_is,
     a_release_raises_the_quota_and_not_beyond_what_hp_holds,
     an_override_is_there_after_a_restart_and_ends_by_itself,
-    what_is_no_override_is_refused_with_its_field,
+    an_invalid_override_is_refused_with_its_field,
 ];
 
 fn asked(kind: &str, gpus: f64, from: UnixSeconds, to: UnixSeconds) -> Value {
@@ -94,7 +94,7 @@ async fn an_override_is_there_after_a_restart_and_ends_by_itself(database: TestD
     assert!(late["detail"].as_str().is_some() && late["errors"][0]["pointer"] == "/to", "{late}");
 }
 
-async fn what_is_no_override_is_refused_with_its_field(database: TestDatabase) {
+async fn an_invalid_override_is_refused_with_its_field(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let now = service.service.core.clock.now();
     for (field, value) in [("kind", json!("hold")), ("gpus", json!(0)), ("to", json!("soon")), ("reason", json!(" "))] {

@@ -7,9 +7,9 @@ use std::time::Instant;
 use tests::{Listening, on_both_databases};
 
 on_both_databases![
-    answers_that_nobody_reads_take_bounded_memory_and_end,
+    answers_without_a_reader_take_bounded_memory_and_end,
     requests_that_never_end_take_bounded_memory,
-    a_service_that_is_told_to_stop_ends_within_its_grace_period_whatever_clients_do,
+    a_stopping_service_ends_within_its_grace_period_for_any_clients,
 ];
 
 const MIB: u64 = 1 << 20;
@@ -51,7 +51,7 @@ fn asking(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes()
 }
 
-async fn answers_that_nobody_reads_take_bounded_memory_and_end(database: TestDatabase) {
+async fn answers_without_a_reader_take_bounded_memory_and_end(database: TestDatabase) {
     let limits =
         "max_reads = 24\nmax_transit_bytes = 33554432\nmax_transit_bytes_per_client = 33554432\nwrite_timeout_s = 3";
     let (service, _folder) = with_large_answers(&database, limits).await;
@@ -113,7 +113,7 @@ async fn requests_that_never_end_take_bounded_memory(database: TestDatabase) {
     assert_eq!(service.stop().code, 0);
 }
 
-async fn a_service_that_is_told_to_stop_ends_within_its_grace_period_whatever_clients_do(database: TestDatabase) {
+async fn a_stopping_service_ends_within_its_grace_period_for_any_clients(database: TestDatabase) {
     let (service, _folder) = with_large_answers(&database, "shutdown_grace_s = 4").await;
     let head =
         "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";

@@ -38,7 +38,7 @@ mod tests {
     use store::StoreError;
 
     #[test]
-    fn a_full_disk_is_told_from_a_database_that_is_gone_and_secrets_stay_in_the_log() {
+    fn a_full_disk_and_a_lost_database_have_their_own_answers_and_secrets_stay_in_the_log() {
         let of = |fault: StoreError| ApiError::Store(fault).problem();
         let full = of(StoreError::Full { reason: "no space left on device".into() });
         assert_eq!((full.status, full.code.as_str(), full.retry_after_s), (507, "store-full", None));
