@@ -179,15 +179,15 @@ fn served_of(served: &Served) -> PromiseServed {
 fn one_day(counts: &[OutcomeCount], day: UnixSeconds) -> PromiseDay {
     let text = day.to_string();
     let date = text.split_once('T').map_or(text.as_str(), |(date, _)| date).to_owned();
-    let mut day = PromiseDay { day: date, kept: 0, broken: 0, other: 0 };
+    let mut sums = PromiseDay { day: date, kept: 0, broken: 0, other: 0 };
     for one in counts.iter().filter(|one| one.day == day) {
         match one.kind {
-            OutcomeKind::Kept => day.kept += one.count,
-            OutcomeKind::Broken => day.broken += one.count,
-            OutcomeKind::NodeFailure | OutcomeKind::Drain | OutcomeKind::UserDeleted => day.other += one.count,
+            OutcomeKind::Kept => sums.kept += one.count,
+            OutcomeKind::Broken => sums.broken += one.count,
+            OutcomeKind::NodeFailure | OutcomeKind::Drain | OutcomeKind::UserDeleted => sums.other += one.count,
         }
     }
-    day
+    sums
 }
 
 fn broken_promise(outcome: &Outcome, why: String) -> BrokenPromise {

@@ -1,7 +1,9 @@
 //! Each reader on small pictures of its format, and on what can be wrong with them.
 
 use super::*;
+use crate::Calendar;
 use std::path::Path;
+use vocab::{ClusterName, GpuModel};
 
 pub(super) fn options() -> ReadOptions {
     ReadOptions {

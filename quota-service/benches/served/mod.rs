@@ -36,7 +36,7 @@ pub fn answer(clock: &Clock, quota_gpus: f64) -> Answer {
         run_id: Some("run-1".into()),
         computed_at: now.to_string(),
         valid_until: now.plus_s(600).to_string(),
-        stage: "fresh".into(),
+        stage: wire::StageBody::Fresh,
         stale: false,
         as_of: None,
         reasons: vec![ReasonBody { code: "inventory".into(), detail: "65.719 GPUs stay free of HP demand".into() }],

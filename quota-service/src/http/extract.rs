@@ -118,7 +118,9 @@ pub fn published_pool(quotas: &Quotas, cluster: &str, gpu_model: &str) -> Result
     }
     // Another replica may know the pool, or this one may soon.
     if !quotas.are_complete() {
-        return Err(ApiError::NoQuotaYet { why: "the service has just started and is reading the database: retry".to_owned() });
+        return Err(ApiError::NoQuotaYet {
+            why: "the service has just started and is reading the database: retry".to_owned(),
+        });
     }
     match ClusterName::parse(cluster).ok().and_then(|cluster| quotas.core.leases.leader(&cluster)) {
         Some(leader) => {

@@ -73,7 +73,7 @@ async fn asked(
     }
     let entry = write.map(|write| write.entry(renewals.core.clock.now(), StatusCode::OK, &Value::Null));
     let decided = renewals.engine.order(pool, call, entry).await?;
-    Ok(Json(names::shown(&who.0, answer(pool, &decided))))
+    Ok(Json(task_names::shown(&who.0, answer(pool, &decided))))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

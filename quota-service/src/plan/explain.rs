@@ -57,7 +57,7 @@ pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswe
         run_id: Some(pool.run.id.to_string()),
         computed_at: pool.computed_at.to_string(),
         valid_until: pool.computed_at.plus_s(VALID_S).to_string(),
-        stage: Stage::Fresh.as_str().to_owned(),
+        stage: Stage::Fresh.into(),
         stale: false,
         as_of: virtual_time.then(|| pool.computed_at.to_string()),
         reasons,
@@ -75,7 +75,7 @@ pub struct Held {
 /// The answer at a later stage. `held` is how things are now; `problem` is why there is no newer quota.
 #[must_use]
 pub fn at_stage(fresh: &QuotaAnswer, stage: Stage, held: Held, problem: Option<&str>) -> QuotaAnswer {
-    let mut answer = QuotaAnswer { stage: stage.as_str().to_owned(), stale: stage != Stage::Fresh, ..fresh.clone() };
+    let mut answer = QuotaAnswer { stage: stage.into(), stale: stage != Stage::Fresh, ..fresh.clone() };
     if let Some(what) = problem {
         answer.reasons.push(reason(&Reason::InputsMissing { what: what.to_owned() }));
     }

@@ -110,7 +110,7 @@ mod tests {
         let mut request = OverrideRequest {
             cluster: "earth".to_owned(),
             gpu_model: "A100".to_owned(),
-            kind: "reserve".to_owned(),
+            kind: OverrideKindBody::Reserve,
             gpus: 8.0,
             from: "2026-12-01T00:00:00Z".to_owned(),
             to: "2026-12-02T00:00:00Z".to_owned(),
@@ -124,7 +124,6 @@ mod tests {
     #[test]
     fn an_invalid_override_is_refused_with_its_field() {
         let faults = [
-            refused(|one| one.kind = "hold".to_owned()),
             refused(|one| one.gpus = 0.0),
             refused(|one| one.gpus = f64::NAN),
             refused(|one| one.to.clone_from(&one.from)),
@@ -133,7 +132,7 @@ mod tests {
             refused(|one| one.reason = "  ".to_owned()),
             refused(|one| one.reason = "a\nb".to_owned()),
         ];
-        let fields = ["/kind", "/gpus", "/gpus", "/to", "/to", "/from", "/reason", "/reason"];
+        let fields = ["/gpus", "/gpus", "/to", "/to", "/from", "/reason", "/reason"];
         for (fault, field) in faults.iter().zip(fields) {
             assert!(fault.starts_with(&format!("{field}: ")), "{fault}");
         }

@@ -44,7 +44,9 @@ fn a_node_or_a_pod_that_stands_there_twice_is_one_and_with_other_fields_refused(
         listed_nodes("n0,1,1,0,\nn0,2,1,0,\n").unwrap_err(),
         "nodes.csv, row 3: column sn: n0 is already in row 2 with other fields: keep one of them"
     );
-    assert!(full("p,1,1,0,0,,,,,,\np,1,1,1,5,,,,,,\n").unwrap_err().contains("row 3: column name: p is already in row 2"));
+    assert!(
+        full("p,1,1,0,0,,,,,,\np,1,1,1,5,,,,,,\n").unwrap_err().contains("row 3: column name: p is already in row 2")
+    );
     assert_eq!(listed_nodes("").unwrap_err(), "nodes.csv: no rows");
 }
 

@@ -5,7 +5,7 @@ use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
 use placement::{Limit, Policy, invariants};
 use serde::{Deserialize, Serialize};
 use vocab::{NodeId, TaskId, UnixSeconds};
-use wire::{FactRecord, LimitRecord, NodeBody, PolicyBody, SnapshotRecord, SpeedBody, TaskBody, node_loss};
+use wire::{FactRecord, LimitRecord, NodeBody, NodeLossBody, PolicyBody, SnapshotRecord, SpeedBody, TaskBody};
 
 const START: UnixSeconds = UnixSeconds::new(1_700_000_000);
 /// More would find no more, and take longer.
@@ -100,7 +100,8 @@ fn of(ask: &Ask, pool: &Pool, now: UnixSeconds) -> Vec<Command> {
     match ask {
         Ask::Node(body) => nodes(body, pool).unwrap_or_default(),
         Ask::Remove { node, cause } => {
-            let (node, cause) = (NodeId::parse(node).ok(), node_loss(cause).ok());
+            let cause = serde_json::from_value::<NodeLossBody>(cause.as_str().into()).ok();
+            let (node, cause) = (NodeId::parse(node).ok(), cause.map(Into::into));
             one(node.zip(cause).map(|(node, cause)| Command::RemoveNode { node, cause }))
         }
         Ask::Task(body) => one(body.parse(now).ok().map(|(_, request)| Command::Submit(request))),
