@@ -168,7 +168,7 @@ fn helios_minutes_become_hourly_peaks_of_each_tenant_and_of_their_sum() {
 #[test]
 fn helios_minutes_out_of_order_are_refused_and_a_folder_without_tenants_is_refused() {
     let fault = helios_folder(&[("vc1.csv", "2020-05-01 00:01:00,8,3,1\n2020-05-01 00:01:00,8,1,0\n")]).unwrap_err();
-    assert!(fault.contains("vc1.csv, row 3: its time \"2020-05-01 00:01:00\" does not come after"), "{fault}");
+    assert!(fault.contains("vc1.csv, row 3: time \"2020-05-01 00:01:00\" is not after"), "{fault}");
     assert_eq!(helios_folder(&[]).unwrap_err(), ".: no file named vc*.csv");
 }
 

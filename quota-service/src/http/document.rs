@@ -66,6 +66,6 @@ mod tests {
         assert_eq!(of("put", "/v1/nodes/{id}"), "200 400 401 403 404 413 415 422 429 503 507");
         assert_eq!(of("delete", "/v1/nodes/{id}"), "204 400 401 403 404 413 415 422 429 503 507");
         let own = &document["paths"]["/v1/tasks"]["post"]["responses"]["422"]["description"];
-        assert!(own.as_str().unwrap().starts_with("A task of this id asks for something else"), "{own}");
+        assert!(own.as_str().unwrap().starts_with("A task of this id exists with another request"), "{own}");
     }
 }

@@ -31,7 +31,11 @@ fn a_node_without_gpus_has_no_model() {
         listed.items.iter().map(facts).collect::<Vec<_>>(),
         [(0, None, 32_000), (2, Some("P100".into()), 64_000)]
     );
-    assert!(listed_nodes("n0,1,1,8,\n").unwrap_err().contains("row 2: gpu 8 with model \"\": a node with GPUs names"));
+    assert!(
+        listed_nodes("n0,1,1,8,\n")
+            .unwrap_err()
+            .contains("row 2: gpu 8 with model \"\": a node with GPUs needs a model")
+    );
     assert!(listed_nodes("n0,1,1,0,T4\n").unwrap_err().contains("gpu 0 with model \"T4\""));
     assert!(listed_nodes("n0,1,1,0,nan\n").is_ok(), "as a data frame shows what is empty");
 }
@@ -108,7 +112,7 @@ fn an_unknown_qos_phase_or_column_is_refused_with_those_that_there_are() {
 
 #[test]
 fn a_pod_that_ends_before_it_begins_is_refused() {
-    let expected = "column deletion_time: 4 s lies before creation_time, which is 5 s";
+    let expected = "column deletion_time: 4 s is before creation_time, 5 s";
     assert_eq!(fault("p,1,1,0,0,,,,5,4,"), expected);
     assert_eq!(fault("p,1,1,0,0,,,,5,9,10"), "column deletion_time: 9 s lies before scheduled_time, which is 10 s");
     assert!(full("p,1,1,0,0,,,,5,5,5\n").is_ok(), "one second may hold all three");

@@ -76,7 +76,9 @@ mod tests {
         );
         assert_eq!(labels("# made by hand\njob_id,label\n").unwrap_err(), "labels.csv: no rows");
         assert!(
-            labels("job_id,label\n7,batch\n7,interactive\n").unwrap_err().contains("row 3: column job_id: 7 is row 2")
+            labels("job_id,label\n7,batch\n7,interactive\n")
+                .unwrap_err()
+                .contains("row 3: column job_id: 7 is already in row 2")
         );
     }
 
