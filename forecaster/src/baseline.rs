@@ -49,7 +49,7 @@ impl Rule {
 pub struct Spread {
     /// Standard deviation of the differences, in GPUs.
     pub stddev_gpus: f64,
-    /// What is added to the guess at each of [`QUANTILE_LEVELS`].
+    /// The addition to the guess at each of [`QUANTILE_LEVELS`].
     pub quantiles_gpus: [f64; 3],
 }
 

@@ -13,12 +13,12 @@ use vocab::HourStart;
 
 type Result<T> = std::result::Result<T, candle_core::Error>;
 
-/// What is learned: a function of weights and windows.
+/// The trained function of weights and windows.
 pub trait Learner {
-    /// What descends, as the mean over the targets of a batch that count.
+    /// The loss that descends, as the mean over the targets of a batch that count.
     fn loss(&self, weights: &Weights, batch: &Batch<'_>) -> Result<Tensor>;
 
-    /// What chooses the epoch, as the mean over the targets that count: lower is better.
+    /// The loss that chooses the epoch, as the mean over the targets that count: lower is better.
     fn validate(&self, weights: &Weights, batches: &[Batch<'_>]) -> Result<f64>;
 }
 

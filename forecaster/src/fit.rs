@@ -28,7 +28,7 @@ pub enum FitError {
     Arithmetic(#[from] candle_core::Error),
 }
 
-/// What to fit, and on what.
+/// The model to fit, and its data.
 #[derive(Debug, Clone, Copy)]
 pub struct Fit<'a> {
     /// Demand of all series.
@@ -50,7 +50,7 @@ pub struct FitProgress {
     pub epochs: usize,
     /// Negative log-likelihood.
     pub train_loss: f64,
-    /// What chooses the epoch: lower is better.
+    /// The score that chooses the epoch: lower is better.
     pub validation: f64,
 }
 

@@ -3,7 +3,7 @@
 //! [`fit()`] turns a panel and a split into a [`Model`]; every model answers through [`Predict`]; [`forecast`] adds the
 //! rules for series that are new or have left; [`scores`] says how good a forecast was; [`bound`] turns the forecasts of a
 //! pool's organizations into B_H, the upper bound of their common demand; [`calibration`] corrects both by what came of
-//! earlier ones; [`drift`] holds what was said against what came, [`watched`] what was served; [`checkpoint`]
+//! earlier ones; [`drift`] compares forecasts with the demand, [`watched`] the served bounds; [`checkpoint`]
 //! makes a model a row of bytes.
 //!
 //! The crate is pure: no clock, no I/O, no log, and no randomness but from the seed that the caller passes.

@@ -17,7 +17,7 @@ pub struct UnknownModel {
     pub name: String,
 }
 
-/// What can be trained.
+/// The models that can be trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ModelKind {
     /// OrgLinear as the GFS paper has it, with the corrections of DESIGN §4.

@@ -38,7 +38,7 @@ pub struct Validation {
     pub losses: Vec<IssueLosses>,
     /// Losses of the last value at each issue hour.
     pub last_value_losses: Vec<IssueLosses>,
-    /// What would have gone out, by issue time.
+    /// The forecasts that would have been issued, by issue time.
     pub issued: Vec<Issued>,
 }
 
@@ -137,9 +137,9 @@ pub fn train(
     Ok((Trained { spec: what.spec, data, model, calibrations, calibrator }, validation))
 }
 
-/// What corrected losses may come to as a share of the raw ones. Over three weeks the correction costs at most half a
+/// The largest corrected losses as a share of the raw ones. Over three weeks the correction costs at most half a
 /// percent, and halves the MAQE; in its first week, which is all that decides here, it cost up to 3.5 % (validation of both
-/// public traces). So this keeps out what harms, and no more can be told from a week.
+/// public traces). So this keeps out harmful corrections, and a week does not show more.
 const MOST_OF_RAW: f64 = 1.05;
 /// The calibrator knows a series after about a day: the first quarter of a week's validation part does not decide.
 const LEARNING_SHARE: usize = 4;

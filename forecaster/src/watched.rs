@@ -1,7 +1,7 @@
-//! What was served, looked back at: whether HP demand stayed below the bound that quotas were cut from, and how much of the
+//! Served bounds, judged later: whether HP demand stayed below the bound that quotas were cut from, and how much of the
 //! inventory HP would have taken back, had all of it been sold.
 //!
-//! [`drift`](crate::drift) scores what the forecast said of the hours after its issue time. What a pool promises is another bound,
+//! [`drift`](crate::drift) scores forecasts of the hours after their issue time. A pool's promise rests on another bound,
 //! mixed with what demand does and moved to what keeps the promise, over the hours from now on. It is noted here each quarter of an
 //! hour, and judged by the demand that is measured afterwards. Hourly sums of four weeks are kept.
 
@@ -15,9 +15,9 @@ mod score;
 pub use score::{Extreme, Fared, Served};
 
 const HOUR_S: i64 = 3_600;
-/// One time in so many seconds is looked at again: neighbours say the same.
+/// Seconds between two readings that count: neighbours are alike.
 const SAMPLE_S: i64 = 900;
-/// What is older is forgotten.
+/// Older bounds are forgotten.
 const KEPT_HOURS: i64 = 28 * 24;
 /// Demand that is known from moment to moment is measured at least this often, in seconds, or its peak is not known.
 const MOMENTS_S: i64 = 900;
@@ -53,7 +53,7 @@ struct Open {
     peak_milli: u64,
 }
 
-/// What became of the bounds that were served in one hour.
+/// The outcomes of the bounds that were served in one hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hour {
     /// Hours since 1970.
@@ -73,7 +73,7 @@ struct Horizon {
     past: VecDeque<Hour>,
 }
 
-/// What was served of one pool.
+/// The served bounds of one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
     rate: GuaranteeRate,
@@ -90,7 +90,7 @@ impl Watched {
     }
 
     /// For other hours: what is known of those that stay stays. Bounds at another rate are held against another promise, so that
-    /// it begins anew.
+    /// it begins again.
     #[must_use]
     pub fn made_for(self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
         let fresh = Self::new(rate, offered);

@@ -66,7 +66,7 @@ fn request(path: &str, headers: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n").into_bytes()
 }
 
-/// What requests of one kind came to.
+/// Figures of requests of one kind.
 #[derive(Default)]
 struct Answers {
     latencies_us: Vec<u64>,
@@ -142,12 +142,12 @@ async fn streams(address: SocketAddr, count: usize) -> Value {
             })
         })
         .collect();
-    let mut told_us = Vec::with_capacity(count);
+    let mut received_us = Vec::with_capacity(count);
     for one in waiting {
-        told_us.push(one.await.expect("a client ends").0);
+        received_us.push(one.await.expect("a client ends").0);
     }
-    told_us.sort_unstable();
-    json!({ "median_us": told_us[count / 2], "last_us": told_us[count - 1] })
+    received_us.sort_unstable();
+    json!({ "median_us": received_us[count / 2], "last_us": received_us[count - 1] })
 }
 
 async fn read_until(stream: &mut TcpStream, buffer: &mut [u8], wanted: &[u8]) {
@@ -159,7 +159,7 @@ async fn read_until(stream: &mut TcpStream, buffer: &mut [u8], wanted: &[u8]) {
     }
 }
 
-/// What the second process does.
+/// The work of the second process.
 async fn client(order: &Value) -> Value {
     let address: SocketAddr = order["address"].as_str().expect("an address").parse().expect("an address");
     let headers = order["headers"].as_str().unwrap_or_default();
@@ -216,8 +216,8 @@ async fn new_quota(service: &AppState, address: &str) -> Value {
     let open_mib = memory_mib();
     let published_us = now_us();
     service.quotas.publish(vec![pool(answer(&service.core.clock, 64.0))]);
-    let told = streaming.await.expect("it is waited for");
-    let after = |field: &str| (told[field].as_u64().unwrap_or(0).saturating_sub(published_us)) as f64 / 1_000.0;
+    let received = streaming.await.expect("it is waited for");
+    let after = |field: &str| (received[field].as_u64().unwrap_or(0).saturating_sub(published_us)) as f64 / 1_000.0;
     let (median_ms, last_ms) = (after("median_us"), after("last_us"));
     println!(
         "{STREAMS} streams: {:.0} MiB more ({before_mib:.0} before); a new quota reached half of them after {median_ms:.0} ms, all after {last_ms:.0} ms",
@@ -246,8 +246,8 @@ async fn server() -> Value {
         for (most, (to, headers)) in
             most.iter_mut().zip([(&address, ""), (&address, seen.as_str()), (&bare_address, "")])
         {
-            let said = asked(json!({ "what": "most", "address": to, "headers": headers })).await;
-            *most = most.max(said["per_s"].as_f64().unwrap_or(0.0));
+            let counted = asked(json!({ "what": "most", "address": to, "headers": headers })).await;
+            *most = most.max(counted["per_s"].as_f64().unwrap_or(0.0));
         }
     }
     let [ours_200, ours_304, of_bare] = most;
@@ -268,11 +268,11 @@ async fn server() -> Value {
     let overload =
         asked(json!({ "what": "overload", "address": &address, "rate": rate / 4.0, "others": 10.0 * can })).await;
     println!("others {others}\n  quotas alone {calm}\n  with {:.0} others a second: {overload}", 10.0 * can);
-    let told = new_quota(&service, &address).await;
+    let received = new_quota(&service, &address).await;
     json!({
         "campaign": "load", "ours_200_per_s": ours_200, "ours_304_per_s": ours_304, "bare_per_s": of_bare,
         "half": half, "bare_half": bare_half, "others": others, "calm": calm, "overload": overload,
-        "streams": told,
+        "streams": received,
         "max_reads": Config::default().max_reads,
     })
 }

@@ -69,8 +69,8 @@ fn trained(series: &[SeriesId], panel: &Panel, kind: ModelKind) -> Trained {
     Trained { spec, data, model, calibrations, calibrator: Calibrator::new(horizon, true) }
 }
 
-/// A blend of the size that 140 days of six series make, with made-up splits into fifteen leaves and made-up weights: a
-/// renewal costs the same whatever they are.
+/// A blend of the size that 140 days of six series make, with synthetic splits into fifteen leaves and synthetic weights: a
+/// renewal costs the same with any.
 fn blend(series: &[SeriesId], horizon: HorizonHours) -> Model {
     let features = Blend::features_of(LOOKBACK_HOURS, horizon);
     let node = |place: usize, tree: usize| {
@@ -105,7 +105,7 @@ fn blend(series: &[SeriesId], horizon: HorizonHours) -> Model {
     Model::Blend(Box::new(Blend::from_parts(parts)))
 }
 
-/// An OrgLinear with made-up weights: a renewal costs the same whatever they are.
+/// An OrgLinear with synthetic weights: a renewal costs the same with any.
 fn orglinear(series: &[SeriesId], horizon: HorizonHours) -> Model {
     let config = Config::PAPER;
     let shape = Shape::new(&config, horizon, LOOKBACK_HOURS, series);
@@ -185,14 +185,14 @@ fn read_once(panel: &Panel) -> f64 {
     panel.series().iter().map(|series| series.demand_gpus().iter().sum::<f64>()).sum()
 }
 
-/// An hour of the ledger: what was said as bytes; read back, held against what came, the scores as bytes; and the report
+/// An hour of the ledger: the issued forecasts as bytes; read back, scored against the demand, the scores as bytes; and the report
 /// over seven days. Each in milliseconds, with the bytes of the first.
 fn ledger(inputs: &ClusterInputs) -> ([f64; 3], usize) {
     let (panel, trained) = (&inputs.panel, inputs.run.trained.as_ref());
     let issue = panel.end().plus_hours(-4);
     let cluster = panel.cluster().clone();
-    let said = forecast(trained, panel, issue).expect("made-up weights forecast");
-    let issued = Issued::of(panel, issue, said.clone(), &said, Vec::new());
+    let predicted = forecast(trained, panel, issue).expect("synthetic weights forecast");
+    let issued = Issued::of(panel, issue, predicted.clone(), &predicted, Vec::new());
     let bytes = issued.to_bytes(&cluster);
     let write_ms = timed(|| drop(black_box(issued.to_bytes(&cluster))));
     let scored = || score(&Issued::from_bytes(&bytes).expect("as written"), panel);
@@ -243,7 +243,7 @@ fn main() {
     println!("  the same with orglinear-paper           {whole_ms:8.1} ms   {:.2} of the budget", whole_ms / BUDGET_MS);
     println!("  bound: every number read once           {read_ms:8.1} ms   ratio {:.1}", blend_ms / read_ms);
     println!("  bound: the two products of that one     {product_ms:8.1} ms   ratio {:.1}", whole_ms / product_ms);
-    println!("  once an hour: what was said as bytes    {write_ms:8.1} ms   {} KiB", bytes / 1_024);
+    println!("  once an hour: the forecasts as bytes     {write_ms:8.1} ms   {} KiB", bytes / 1_024);
     println!("  once an hour: read, scored, as bytes    {score_ms:8.1} ms");
     println!("  once an hour: the report on seven days  {report_ms:8.1} ms");
     println!("  peak memory of this process             {:8.0} MiB", peak_memory_mib());

@@ -71,7 +71,7 @@ struct Quota {
 }
 
 impl Quota {
-    /// What spot tasks may still take; nothing once the answer is too old to admit anything on.
+    /// GPUs that spot tasks may still take; none once the answer is too old to admit anything on.
     fn available_gpus(&self) -> f64 {
         let until = chrono::DateTime::parse_from_rfc3339(self.body["valid_until"].as_str().unwrap_or_default());
         let is_valid = until.is_ok_and(|until| chrono::Utc::now() < until);
@@ -129,12 +129,12 @@ impl<'a> Poller<'a> {
 
 fn poll(arguments: &Arguments) -> Result<(), PollError> {
     let poller = Poller::new(arguments);
-    let (mut seen, mut told, mut pause) = (None::<Quota>, 0, Duration::from_secs(1));
-    while arguments.count == 0 || told < arguments.count {
+    let (mut seen, mut received, mut pause) = (None::<Quota>, 0, Duration::from_secs(1));
+    while arguments.count == 0 || received < arguments.count {
         match poller.next(seen.as_ref()) {
             Ok(Some(quota)) => {
                 println!("{}", quota.body);
-                (told, pause, seen) = (told + 1, Duration::from_secs(1), Some(quota));
+                (received, pause, seen) = (received + 1, Duration::from_secs(1), Some(quota));
             }
             Ok(None) => {
                 pause = Duration::from_secs(1);

@@ -23,8 +23,8 @@ impl Service {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-        Self { address: told["listening"].as_str().unwrap().to_owned(), child }
+        let printed: serde_json::Value = serde_json::from_str(&line).unwrap();
+        Self { address: printed["listening"].as_str().unwrap().to_owned(), child }
     }
 
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
@@ -38,11 +38,11 @@ impl Service {
     }
 
     /// Asks for readiness until the answer holds a text.
-    fn is_ready_with(&self, said: &str, round: u32) {
+    fn is_ready_with(&self, expected: &str, round: u32) {
         let begun = Instant::now();
         loop {
             let (status, answer) = self.ask("GET", "/readyz", "");
-            if answer.contains(said) {
+            if answer.contains(expected) {
                 assert_eq!(status, 503);
                 return;
             }
@@ -91,7 +91,7 @@ fn readiness_says_that_the_disk_is_full_and_writes_go_on_with_room_without_a_res
 
 #[test]
 fn a_service_whose_database_file_is_deleted_or_emptied_says_so_and_ends() {
-    for (lose, said) in [
+    for (lose, reason) in [
         ((|file: &Path| fs::remove_file(file)) as fn(&Path) -> std::io::Result<()>, "it was deleted or moved"),
         (|file| fs::write(file, ""), "it was emptied"),
     ] {
@@ -103,9 +103,9 @@ fn a_service_whose_database_file_is_deleted_or_emptied_says_so_and_ends() {
         let status = service.child.wait().unwrap();
         let mut log = String::new();
         service.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-        assert!(status.code() == Some(5) && log.contains(said), "{status}: {log}");
+        assert!(status.code() == Some(5) && log.contains(reason), "{status}: {log}");
         // Of one that was emptied SQLite may still write back what its log holds.
-        assert!(said == "it was emptied" || !file.exists(), "no ghost was made");
+        assert!(reason == "it was emptied" || !file.exists(), "no ghost was made");
     }
 }
 
@@ -114,9 +114,9 @@ fn a_folder_that_is_missing_is_refused_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("headroom.toml");
     for (lines, flags, place) in [
-        ("fallback_file = \"/nowhere/at/all/last.json\"", &[][..], "fallback_file"),
-        ("", &["--database", "sqlite:///nowhere/at/all/headroom.db"], "--database"),
-        ("database = \"sqlite:///nowhere/at/all/headroom.db\"", &[], "headroom.toml"),
+        ("fallback_file = \"/missing/folder/last.json\"", &[][..], "fallback_file"),
+        ("", &["--database", "sqlite:///missing/folder/headroom.db"], "--database"),
+        ("database = \"sqlite:///missing/folder/headroom.db\"", &[], "headroom.toml"),
     ] {
         fs::write(&settings, format!("[quota-service]\n{lines}\n")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_quota-service"));
@@ -124,6 +124,6 @@ fn a_folder_that_is_missing_is_refused_with_its_place() {
         let ran = command.output().unwrap();
         let log = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert_eq!(ran.status.code(), Some(4), "{log}");
-        assert!(log.contains(place) && log.contains("/nowhere/at/all"), "{log}");
+        assert!(log.contains(place) && log.contains("/missing/folder"), "{log}");
     }
 }

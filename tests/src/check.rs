@@ -174,8 +174,8 @@ pub async fn no_gpu_is_given_twice(database: &TestDatabase) {
                 (_, true) => "waiting",
                 _ => "ended",
             };
-            let told = if ["finished", "deleted"].contains(&status) { "ended" } else { status };
-            assert_eq!(now, told, "{task}: by its facts, and by its row");
+            let expected = if ["finished", "deleted"].contains(&status) { "ended" } else { status };
+            assert_eq!(now, expected, "{task}: by its facts, and by its row");
         }
     }
 }

@@ -142,8 +142,8 @@ pub fn program_interrupted(name: &str, arguments: &[&str], after: Duration) -> (
     listening.arg("--default-signal=INT").arg(path(name)).args(arguments).stdin(Stdio::null());
     let child = listening.stdout(piped()).stderr(piped()).spawn().expect("the program starts");
     std::thread::sleep(after);
-    let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(told.expect("kill runs").success(), "{name} had ended");
+    let printed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(printed.expect("kill runs").success(), "{name} had ended");
     let output = child.wait_with_output().expect("the program ends");
     (output.status.signal(), String::from_utf8(output.stderr).expect("programs print UTF-8"))
 }
@@ -181,10 +181,10 @@ impl Listening {
         let stdout = child.stdout.take().expect("stdout is piped");
         BufReader::new(stdout).read_line(&mut line).expect("the first line is read");
         let announced: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
-            let mut said = String::new();
+            let mut printed = String::new();
             let mut stderr = child.stderr.take().expect("stderr is piped");
-            stderr.read_to_string(&mut said).expect("stderr is read");
-            panic!("{name} does not listen: {said}")
+            stderr.read_to_string(&mut printed).expect("stderr is read");
+            panic!("{name} does not listen: {printed}")
         });
         let address = announced["listening"].as_str().expect("an address").to_owned();
         Self { child, address }
@@ -270,8 +270,8 @@ impl Listening {
     /// It has ended.
     pub fn pause(&self, stands_still: bool) {
         let signal = if stands_still { "-STOP" } else { "-CONT" };
-        let told = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(told.expect("kill runs").success(), "the service had ended by itself");
+        let printed = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(printed.expect("kill runs").success(), "the service had ended by itself");
     }
 
     /// The memory that the service holds.
@@ -290,8 +290,8 @@ impl Listening {
     /// # Panics
     /// It has ended.
     pub fn hang_up(&self) {
-        let told = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status();
-        assert!(told.expect("kill runs").success(), "the service had ended by itself");
+        let printed = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status();
+        assert!(printed.expect("kill runs").success(), "the service had ended by itself");
     }
 
     /// Ends the service as a lost machine does: no signal that it could hear.
@@ -300,8 +300,8 @@ impl Listening {
     /// It cannot be ended.
     pub fn kill(&self) {
         let id = self.child.id().to_string();
-        let told = Command::new("kill").args(["-KILL", &id]).status();
-        assert!(told.expect("kill runs").success(), "the service had ended by itself");
+        let printed = Command::new("kill").args(["-KILL", &id]).status();
+        assert!(printed.expect("kill runs").success(), "the service had ended by itself");
         // Its port is free once it has really ended, which takes a moment where much else runs.
         let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         let has_ended = || state().rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'));
@@ -320,8 +320,8 @@ impl Listening {
     /// It cannot be told.
     #[must_use]
     pub fn stop(mut self) -> Ran {
-        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
-        assert!(told.expect("kill runs").success());
+        let printed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(printed.expect("kill runs").success());
         let mut stderr = String::new();
         self.child.stderr.take().expect("stderr is piped").read_to_string(&mut stderr).expect("stderr is read");
         let code = self.child.wait().expect("the child ends").code().unwrap_or(-1);

@@ -125,7 +125,7 @@ async fn hours_beyond_the_table_are_warned_of_wherever_they_matter(database: Tes
     warned(run(&database, "datasets", &["describe"]));
     let train = ["--horizon", "4h", "--model", "last-value", "--json"];
     let trained = run(&database, "train", &train);
-    assert!(trained.json()[0]["calendar_warning"].as_str().is_some_and(|said| expected.ends_with(said)));
+    assert!(trained.json()[0]["calendar_warning"].as_str().is_some_and(|printed| expected.ends_with(printed)));
     // Until local midnight nothing reaches out but the hours that are forecast.
     let quiet = |until: &str| {
         !run(&database, "train", &[&train[..], &["--until", until]].concat()).ok().stderr.contains("warning")
@@ -135,8 +135,8 @@ async fn hours_beyond_the_table_are_warned_of_wherever_they_matter(database: Tes
     let path = "/v1/quota/explain?cluster=demo&gpu_model=A100-SXM4-80GB&hours=4";
     let calendar = &service.get_until(path, |status, _| status == 200)["calendar"];
     assert_eq!((&calendar["covers_until"], &calendar["covered"]), (&"2026-12-31".into(), &false.into()), "{calendar}");
-    let said = service.stop().stderr;
-    assert_eq!(said.matches("from 2027-01-01 on only Saturdays and Sundays").count(), 1, "{said}");
+    let printed = service.stop().stderr;
+    assert_eq!(printed.matches("from 2027-01-01 on only Saturdays and Sundays").count(), 1, "{printed}");
 }
 
 async fn a_cluster_that_is_there_gets_another_calendar(database: TestDatabase) {

@@ -39,8 +39,8 @@ impl Place {
 
     fn made(&self, what: &str, more: &[&str]) -> String {
         let out = self.file(&format!("{what}.csv"));
-        let told = program("simulate", &[&["elastic", what, "--out", &out], more].concat()).ok();
-        assert!(told.stdout.contains(&out), "it says where it wrote: {}", told.stdout);
+        let answer = program("simulate", &[&["elastic", what, "--out", &out], more].concat()).ok();
+        assert!(answer.stdout.contains(&out), "it says where it wrote: {}", answer.stdout);
         fs::read_to_string(out).unwrap()
     }
 }
@@ -106,17 +106,17 @@ fn deadlines_are_read_where_a_policy_looks_at_them() {
     let row = |id: u64, until: &str| format!("{id},vc_1,1,0,10,vgg16,30,1,{until},10,0,strict\n");
     place.write("jobs.csv", &format!("{HEADER}{}{}", row(7, "soon"), row(8, "90")));
     let part = "jobs.csv, row 2: column expect_time_list: \"soon\" is not a whole number of at least 0";
-    let said = place.run(&["--policies", "chronus"]);
-    assert_eq!((said.code, said.stderr.contains(part)), (3, true), "{}", said.stderr);
-    let told = figures(place.run(&["--gpus", "8", "--policies", "srtf", "--json"]));
-    assert_eq!((&told["8"]["srtf"]["finished"], &told["8"]["srtf"]["deadlines"]), (&2.into(), &0.into()));
+    let printed = place.run(&["--policies", "chronus"]);
+    assert_eq!((printed.code, printed.stderr.contains(part)), (3, true), "{}", printed.stderr);
+    let answer = figures(place.run(&["--gpus", "8", "--policies", "srtf", "--json"]));
+    assert_eq!((&answer["8"]["srtf"]["finished"], &answer["8"]["srtf"]["deadlines"]), (&2.into(), &0.into()));
     let ran = place.run(&["--gpus", "8", "--policies", "chronus", "--skip-bad-rows", "--json"]).ok();
     assert_eq!(ran.stderr.matches("row 2 is left out").count(), 1, "{}", ran.stderr);
-    let told = &figures(ran)["8"]["chronus"];
-    assert_eq!((&told["finished"], &told["deadlines"], &told["deadlines_met"]), (&1.into(), &1.into(), &1.into()));
+    let answer = &figures(ran)["8"]["chronus"];
+    assert_eq!((&answer["finished"], &answer["deadlines"], &answer["deadlines_met"]), (&1.into(), &1.into(), &1.into()));
     place.write("jobs.csv", "job_id,user,num_gpu,submit_time,model_name,duration,best_effort\n7,vc_1,1,0,vgg16,30,0\n");
-    let said = place.run(&["--policies", "chronus"]);
-    assert_eq!((said.code, said.stderr.contains("expect_time_list")), (3, true), "{}", said.stderr);
+    let printed = place.run(&["--policies", "chronus"]);
+    assert_eq!((printed.code, printed.stderr.contains("expect_time_list")), (3, true), "{}", printed.stderr);
     assert_eq!(place.run(&["--policies", "srtf"]).code, 0, "who looks at no deadlines needs none");
 }
 
@@ -139,12 +139,12 @@ fn what_cannot_be_simulated_is_named_with_what_to_do() {
             "job 1 trains \"alexnet\", of which there is no profile but of vgg16: add its speeds",
         ),
     ] {
-        let said = place.run(words);
-        assert_eq!((said.code, said.stderr.contains(part)), (code, true), "{words:?}: {}", said.stderr);
+        let printed = place.run(words);
+        assert_eq!((printed.code, printed.stderr.contains(part)), (code, true), "{words:?}: {}", printed.stderr);
     }
     place.write("jobs.csv", &format!("{HEADER}7,vc_1,x,0,10,vgg16,30,1,1,1,0,strict\n"));
-    let said = place.run(&[]);
-    assert_eq!((said.code, said.stderr.contains("jobs.csv, row 2: column num_gpu")), (3, true), "{}", said.stderr);
-    let said = program("simulate", &["elastic"]);
-    assert_eq!((said.code, said.stderr.contains("--jobs <FILE>")), (2, true), "{}", said.stderr);
+    let printed = place.run(&[]);
+    assert_eq!((printed.code, printed.stderr.contains("jobs.csv, row 2: column num_gpu")), (3, true), "{}", printed.stderr);
+    let printed = program("simulate", &["elastic"]);
+    assert_eq!((printed.code, printed.stderr.contains("--jobs <FILE>")), (2, true), "{}", printed.stderr);
 }

@@ -86,8 +86,8 @@ fn curves_are_files_and_a_page() {
 fn what_cannot_be_filled_is_named_with_what_to_do() {
     let place = Place::new();
     let refused = |more: &[&str], code: i32, part: &str| {
-        let said = place.run(&[&["--seeds", "1"], more].concat());
-        assert_eq!((said.code, said.stderr.contains(part)), (code, true), "{more:?}: {}", said.stderr);
+        let printed = place.run(&[&["--seeds", "1"], more].concat());
+        assert_eq!((printed.code, printed.stderr.contains(part)), (code, true), "{more:?}: {}", printed.stderr);
     };
     refused(&["--policies", "fgd,pwr-fgd-1.5"], 2, "\"pwr-fgd-1.5\" is no policy; there are gfs, ");
     refused(&["--policies", "fgd", "--seeds", "0"], 2, "--seeds");
@@ -120,8 +120,8 @@ fn power_beside_gfs_needs_a_known_model_in_a_replay_too() {
     let run = |more: &[&str]| {
         program("simulate", &[&["compare", "--nodes", &nodes, "--jobs", &jobs, "--json", "--policies"], more].concat())
     };
-    let said = run(&["fgd,gfs-pwr"]);
-    assert_eq!((said.code, said.stderr.contains("the GPU model X1 is not known")), (2, true), "{}", said.stderr);
+    let printed = run(&["fgd,gfs-pwr"]);
+    assert_eq!((printed.code, printed.stderr.contains("the GPU model X1 is not known")), (2, true), "{}", printed.stderr);
     place.write("power.csv", "model,idle_w,full_w\nX1,50,500\n");
     let all = run(&["gfs-fgd,gfs-pwr,pwr-fgd-moving,random", "--power", &place.file("power.csv")]).ok().json();
     assert!(all.as_object().unwrap().values().all(|of| of["finished"] == 2), "{all}");

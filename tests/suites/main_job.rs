@@ -246,11 +246,11 @@ fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
         ("datasets", &["describe", "--database", "postgres://nobody@127.0.0.1:1/x"], 5, "check that it runs"),
         ("datasets", &["describe", "--database", "mysql://x"], 4, "write sqlite://PATH or postgres://"),
     ];
-    for (name, arguments, code, said) in cases {
+    for (name, arguments, code, printed) in cases {
         let ran =
             program_with(name, arguments, &[("HEADROOM_DATABASE", &format!("sqlite://{}", path(&folder, "other.db")))]);
         assert_eq!(ran.code, code, "{name} {arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains(said), "{name} {arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(printed), "{name} {arguments:?}: {}", ran.stderr);
     }
 }
 

@@ -94,8 +94,8 @@ fn guarantee_rates_that_mean_nothing_are_refused_before_anything_runs() {
         ("gfs", &["--grace-s", "-1"], "--grace-s"),
     ] {
         let out = place.file("refused");
-        let said = place.run(&[&["compare", "--policies", policies, "--out", &out], more].concat());
-        assert_eq!((said.code, said.stderr.contains(part)), (2, true), "{more:?}: {}", said.stderr);
+        let printed = place.run(&[&["compare", "--policies", policies, "--out", &out], more].concat());
+        assert_eq!((printed.code, printed.stderr.contains(part)), (2, true), "{more:?}: {}", printed.stderr);
         assert!(!Path::new(&out).exists(), "{more:?}");
     }
 }

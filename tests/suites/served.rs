@@ -93,10 +93,10 @@ fn what_no_service_would_serve_is_not_played() {
         (&["--late", "1h", "--out", &out], 2, "--served"),
         (&[], 2, "--out <FILE>"),
     ];
-    for (more, code, said) in cases {
+    for (more, code, printed) in cases {
         let ran = backtest(&url, more);
         assert_eq!(ran.code, code, "{more:?}: {ran:?}");
-        assert!(ran.stderr.contains(said), "{more:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(printed), "{more:?}: {}", ran.stderr);
     }
     assert!(!Path::new(&out).exists() && !Path::new(&pools).exists(), "a refused command leaves nothing");
 }

@@ -88,8 +88,8 @@ fn with_a_topology_pods_lie_as_they_ask_and_their_share_is_told_only_then() {
         (&["--topology", "a100-8", "--affinity", "rack"], "write one of numa, socket, nvlink-island"),
         (&["--topology", "dgx"], "write a file with a topology, or one of rtx4090-8, a100-8"),
     ] {
-        let said = place.run(words);
-        assert!(said.code == 2 && said.stderr.contains(part), "{words:?}: {}", said.stderr);
+        let printed = place.run(words);
+        assert!(printed.code == 2 && printed.stderr.contains(part), "{words:?}: {}", printed.stderr);
     }
 }
 
@@ -104,8 +104,8 @@ fn in_a_full_cluster_every_preemptor_gets_gpus_that_lie_together_where_there_are
     assert_eq!((preemptions, possible, refused), ([250; 2], [250; 2], [0; 2]));
     assert!(aligned[0] == 250 && aligned[1] < 200, "{aligned:?}");
     assert_eq!(counts()[2], aligned, "the same seed gives the same figures");
-    let said = program("simulate", &["topology", "--cycles", "1", "--fill", "lowest"]).ok().stdout;
-    assert!(said.lines().any(|line| line.starts_with("gfs-topology  all")), "{said}");
+    let printed = program("simulate", &["topology", "--cycles", "1", "--fill", "lowest"]).ok().stdout;
+    assert!(printed.lines().any(|line| line.starts_with("gfs-topology  all")), "{printed}");
 }
 
 #[test]
@@ -127,24 +127,24 @@ fn a_comparison_is_a_table_and_a_page() {
 fn what_cannot_be_replayed_is_named() {
     let place = Place::new();
     place.write("jobs.csv", &format!("{JOBS}bad,1,V100,4,1,1,0,-5,HP\n"));
-    let said = place.run(&["--policy", "gfs"]);
+    let printed = place.run(&["--policy", "gfs"]);
     assert_eq!(
-        (said.code, said.stderr.contains("row 5") && said.stderr.contains("duration")),
+        (printed.code, printed.stderr.contains("row 5") && printed.stderr.contains("duration")),
         (3, true),
         "{}",
-        said.stderr
+        printed.stderr
     );
     place.write("jobs.csv", &format!("{JOBS}wide,1,V100,4,9,1,0,5,HP\nelse,1,H800,4,1,1,0,5,HP\n"));
-    let said = place.run(&["--policy", "gfs"]).ok().stderr;
-    assert!(said.contains("2 jobs are left out, the first one else: there is no node with H800"), "{said}");
+    let printed = place.run(&["--policy", "gfs"]).ok().stderr;
+    assert!(printed.contains("2 jobs are left out, the first one else: there is no node with H800"), "{printed}");
     for (words, code, part) in [
         (&["--policy", "best"][..], 2, "\"best\" is no policy; there are gfs, "),
         (&["--predictor", "crystal"], 2, "live, oracle"),
         (&["--nodes-minus", "2"], 2, "2 nodes less leave none of 2"),
         (&["--spot-scale", "-1"], 2, "--spot-scale"),
     ] {
-        let said = place.run(words);
-        assert_eq!((said.code, said.stderr.contains(part)), (code, true), "{words:?}: {}", said.stderr);
+        let printed = place.run(words);
+        assert_eq!((printed.code, printed.stderr.contains(part)), (code, true), "{words:?}: {}", printed.stderr);
     }
     assert_eq!(program("simulate", &["--policy", "gfs"]).code, 2);
 }
@@ -153,18 +153,18 @@ fn what_cannot_be_replayed_is_named() {
 fn a_policy_file_names_the_parts_and_what_does_not_go_together_is_refused() {
     let place = Place::new();
     let file = place.file("mine.toml");
-    let told = |text: &str| {
+    let answer = |text: &str| {
         place.write("mine.toml", text);
         place.run(&["--policy", &file, "--json"])
     };
     // The rules of gfs-noquota by their parts.
-    let idle = figures(told("name = \"mine\"\nadmission = \"idle\"\n[victims]\nby = \"least-waste\"\n"));
+    let idle = figures(answer("name = \"mine\"\nadmission = \"idle\"\n[victims]\nby = \"least-waste\"\n"));
     let noquota = figures(place.run(&["--policy", "gfs-noquota", "--json"]));
     assert_eq!(idle["mine"], noquota["gfs-noquota"]);
     let both = format!("{file}:last-value,gfs");
     let table = place.run(&["compare", "--policies", &both]).ok().stdout;
     assert!(table.lines().any(|line| line.starts_with("mine:last-value ")), "{table}");
-    for (text, said) in [
+    for (text, printed) in [
         ("order = \"size\"", "mine.toml: name is missing"),
         ("name = \"mine\"\nordr = \"size\"", "mine.toml: key \"ordr\" is not known, did you mean \"order\"?"),
         ("name = \"mine\"\norder = 3", "mine.toml, key order: 3 is not a text"),
@@ -176,8 +176,8 @@ fn a_policy_file_names_the_parts_and_what_does_not_go_together_is_refused() {
         ("name = \"mine\"\n[victims]\nby = \"random\"\nidle_first = false", "mine.toml: idle_first = false is for"),
         ("name = ", "mine.toml"),
     ] {
-        let ran = told(text);
-        assert_eq!((ran.code, ran.stderr.contains(said)), (4, true), "{text}: {}", ran.stderr);
+        let ran = answer(text);
+        assert_eq!((ran.code, ran.stderr.contains(printed)), (4, true), "{text}: {}", ran.stderr);
     }
     let none = place.run(&["--policy", "none.toml"]);
     assert_eq!((none.code, none.stderr.contains("none.toml: there is no such file")), (4, true), "{}", none.stderr);
@@ -234,11 +234,11 @@ fn a_live_pool_is_asked_what_another_policy_would_do() {
         "what fits never is no demand"
     );
     assert_eq!(verdicts(&asked("gfs-noquota")), ["starts", "fits_never"]);
-    let said = program("simulate", &["--snapshot", &file]).ok().stdout;
-    assert!(said.contains("2.000 GPUs more than the 4.000 that are promised for 1h"), "{said}");
+    let printed = program("simulate", &["--snapshot", &file]).ok().stdout;
+    assert!(printed.contains("2.000 GPUs more than the 4.000 that are promised for 1h"), "{printed}");
     place.write("pool.json", "{}");
-    let said = program("simulate", &["--snapshot", &file]);
-    assert_eq!((said.code, said.stderr.contains("missing field")), (3, true), "{}", said.stderr);
+    let printed = program("simulate", &["--snapshot", &file]);
+    assert_eq!((printed.code, printed.stderr.contains("missing field")), (3, true), "{}", printed.stderr);
 }
 
 /// Philly on 1,280 GPUs.

@@ -104,15 +104,15 @@ fn what_cannot_be_played_is_named() {
         ("1", &["--phases", "none.csv"][..], 3, "none.csv"),
         ("1", &["--durations", "guess"][..], 2, "history"),
     ] {
-        let said = place.run(gpus, words);
-        assert_eq!((said.code, said.stderr.contains(part)), (code, true), "{words:?}: {}", said.stderr);
+        let printed = place.run(gpus, words);
+        assert_eq!((printed.code, printed.stderr.contains(part)), (code, true), "{words:?}: {}", printed.stderr);
     }
     place.write("jobs.csv", &format!("{HEADER}0,vc_1,1,0,9,vgg16,-4,14,1105,10,0,strict\n"));
-    let said = place.run("1", &[]);
-    assert_eq!((said.code, said.stderr.contains("row 2: column duration")), (3, true), "{}", said.stderr);
+    let printed = place.run("1", &[]);
+    assert_eq!((printed.code, printed.stderr.contains("row 2: column duration")), (3, true), "{}", printed.stderr);
     place.write("jobs.csv", &format!("{HEADER}0,vc_1,4,0,9,vgg16,4,14,1105,10,0,strict\n"));
-    let said = place.run("2", &[]);
-    assert_eq!((said.code, said.stderr.contains("none of the 1 jobs fits on 2 GPUs")), (2, true), "{}", said.stderr);
+    let printed = place.run("2", &[]);
+    assert_eq!((printed.code, printed.stderr.contains("none of the 1 jobs fits on 2 GPUs")), (2, true), "{}", printed.stderr);
 }
 
 #[test]

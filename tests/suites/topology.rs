@@ -28,14 +28,14 @@ fn a_machine_is_told_as_nodes_are_put() {
     fs::write(&matrix, MATRIX).unwrap();
     let (sys, matrix) = (place.path().to_str().unwrap(), matrix.to_str().unwrap());
     let words = ["topology", "--sysfs", sys, "--nvidia-smi", matrix];
-    let told = program("quota-service", &[&words[..], &["--json"]].concat()).ok().json();
-    assert_eq!(told["nvlink_islands"], serde_json::json!([[0, 1]]));
+    let answer = program("quota-service", &[&words[..], &["--json"]].concat()).ok().json();
+    assert_eq!(answer["nvlink_islands"], serde_json::json!([[0, 1]]));
     let second = serde_json::json!({ "numa_node": 1, "socket": 1, "gpus": [1], "cores": "4-7" });
-    assert_eq!(told["numa_nodes"][1], second);
-    let body: wire::TopologyBody = serde_json::from_value(told).unwrap();
+    assert_eq!(answer["numa_nodes"][1], second);
+    let body: wire::TopologyBody = serde_json::from_value(answer).unwrap();
     assert_eq!(body.parse().unwrap().gpus(), 2);
-    let said = program("quota-service", &words).ok().stdout;
-    assert!(said.contains("NVLink: GPUs 0-1"), "{said}");
+    let printed = program("quota-service", &words).ok().stdout;
+    assert!(printed.contains("NVLink: GPUs 0-1"), "{printed}");
 }
 
 #[test]

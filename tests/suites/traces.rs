@@ -30,8 +30,8 @@ fn philly_jobs_become_usage_and_what_is_left_out_is_told() {
     let summary = ingest(&folder, &[&epoch[..], &nodes, &["--json"]].concat()).json();
     assert_eq!((&summary["inserted"], &summary["jobs_without_gpus"]), (&6.into(), &1.into()));
     assert_eq!((&summary["capacity_rows"], &summary["clusters"][0]["name"]), (&1.into(), &"philly".into()));
-    let told = ingest(&folder, &[&epoch[..], &nodes].concat()).ok().stdout;
-    assert!(told.contains("jobs without GPUs: 1 skipped\n"), "{told}");
+    let answer = ingest(&folder, &[&epoch[..], &nodes].concat()).ok().stdout;
+    assert!(answer.contains("jobs without GPUs: 1 skipped\n"), "{answer}");
     let database = format!("sqlite://{}", Path::new(folder.path()).join("headroom.db").display());
     let pool = &program("datasets", &["describe", "--json", "--database", &database]).json()[0]["pools"][0];
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What the command line says.
+//! The command line.
 
 mod served;
 
@@ -45,18 +45,18 @@ pub struct Arguments {
 pub enum Command {
     /// Play the past again: forecast every hour of a window from the hours before it, and score
     Backtest(Backtest),
-    /// What each ingredient of the default model brings: the same window again with one of them less each time
+    /// The gain of each ingredient of the default model: the same window again with one of them less each time
     Ablation(Ablation),
     /// Settings for your own data: tries some around the default ones, judged on validation weeks alone
     Tune(Tune),
-    /// What moved a forecast: how much each kind of feature added, against the mean of the week before
+    /// The causes of a forecast: how much each kind of feature added, against the mean of the week before
     Explain(Explain),
     /// The runs that were trained
     Runs {
         #[command(subcommand)]
         command: RunsCommand,
     },
-    /// Settings in force
+    /// Settings with their values and sources
     Config {
         #[command(subcommand)]
         command: ConfigCommand,

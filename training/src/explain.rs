@@ -153,7 +153,7 @@ fn report(run: RunId, series: &SeriesId, at: HourStart, explanation: &Explanatio
     }
 }
 
-/// What each kind of feature says, in words.
+/// The meaning of each kind of feature, in words.
 const fn in_words(group: FeatureGroup) -> &'static str {
     match group {
         FeatureGroup::Hours => "the last 24 hours",

@@ -11,7 +11,7 @@ const TOLERANCE: f64 = 0.05;
 /// Issue times that both runs must have for a comparison on the same rows: a day.
 const LEAST_ISSUES: usize = 24;
 
-/// What a run has to reach.
+/// The conditions of a promotion.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Gate {
     /// Of the median, in GPUs.
@@ -173,17 +173,17 @@ mod tests {
         let scores = KeptScores { served: vec![served(1, 0.93), served(4, 0.84)], ..kept(5.0, 0.95, 1.0) };
         let refused =
             |least| refusal(Gate { min_coverage: Some(least), ..Gate::default() }, &run(4, scores.clone()), None);
-        let said = refused(0.85).unwrap();
-        assert!(said.ends_with("has a coverage of 0.840 over 4 h, below --min-coverage 0.85"), "{said}");
+        let text = refused(0.85).unwrap();
+        assert!(text.ends_with("has a coverage of 0.840 over 4 h, below --min-coverage 0.85"), "{text}");
         assert_eq!(refused(0.84), None);
     }
 
     #[test]
     fn without_thresholds_a_run_may_not_be_clearly_worse_than_the_promoted_one() {
         let promoted = run(4, kept(5.0, 0.9, 1.0));
-        let said = |relative| refusal(Gate::default(), &run(4, kept(5.0, 0.9, relative)), Some(&promoted));
-        assert_eq!(said(1.04), None);
-        assert!(said(1.06).unwrap().contains("1.060 times"));
+        let text = |relative| refusal(Gate::default(), &run(4, kept(5.0, 0.9, relative)), Some(&promoted));
+        assert_eq!(text(1.04), None);
+        assert!(text(1.06).unwrap().contains("1.060 times"));
         assert_eq!(refusal(Gate::default(), &run(4, kept(5.0, 0.9, 9.0)), None), None, "a first run has no rival");
     }
 
@@ -196,10 +196,10 @@ mod tests {
         assert!(better.scores.relative_pinball() > 1.05 * day.scores.relative_pinball(), "as shares it looks worse");
         assert_eq!(refusal(Gate::default(), &better, Some(&day)), None);
         let worse = judged(5, 3..165, |step| 0.7 * step + 0.8, last_value);
-        let said = refusal(Gate::default(), &worse, Some(&day)).unwrap();
+        let text = refusal(Gate::default(), &worse, Some(&day)).unwrap();
         assert!(
-            said.contains("2.900 GPUs, that of the promoted run 2.600 GPUs on the same 810 forecasts of up to 5 h"),
-            "{said}"
+            text.contains("2.900 GPUs, that of the promoted run 2.600 GPUs on the same 810 forecasts of up to 5 h"),
+            "{text}"
         );
         let refused = refusal(Gate::default(), &day, Some(&better));
         assert!(refused.is_none(), "within the tolerance the other way round");
@@ -211,7 +211,7 @@ mod tests {
         let day = judged(24, 0..165, |step| 0.7 * step + 0.5, last_value);
         let later = judged(5, 400..500, |step| 0.7 * step + 0.4, last_value);
         assert_eq!(refusal(Gate::default(), &later, Some(&day)), None);
-        let said = refusal(Gate::default(), &later, Some(&run(24, kept(5.0, 0.9, 1.0)))).unwrap();
-        assert!(said.contains("train runs promote"), "{said}");
+        let text = refusal(Gate::default(), &later, Some(&run(24, kept(5.0, 0.9, 1.0)))).unwrap();
+        assert!(text.contains("train runs promote"), "{text}");
     }
 }

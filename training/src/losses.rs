@@ -15,7 +15,7 @@ use vocab::GuaranteeRate;
 /// GPUs are kept to so many decimal places.
 const KEPT_PER_GPU: f64 = 1e4;
 
-/// What the forecasts of one issue time lost, step by step.
+/// The losses of the forecasts of one issue time, step by step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HourLosses {
     #[serde(rename = "issue")]
@@ -81,7 +81,7 @@ pub async fn promoted(
     Ok(Some(Contender { horizon: run.facts.horizon, scores, losses }))
 }
 
-/// What a run, as it serves, loses on those hours of a validation part that it has not learned from.
+/// The losses of a run, as it serves, on those hours of a validation part that it has not learned from.
 fn since(trained: &Trained, panel: &Panel, validation: HourRange, rate: GuaranteeRate) -> Vec<HourLosses> {
     let remembered = validation.from.plus_hours(-(Calibrator::WINDOW_HOURS as i64));
     let unseen = HourRange { from: trained.data.to.max(remembered).max(panel.start()), to: validation.to };

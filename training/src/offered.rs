@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use store::Store;
 use vocab::{HorizonHours, PoolId};
 
-/// What a pool offers for which nobody has set anything: up to four hours (GFS table 4).
+/// The hours that a pool offers by default: up to four (GFS table 4).
 const USUAL_HOURS: u8 = 4;
 /// A promise that begins within an hour ends within another one, and usage may be an hour late.
 const MORE_HOURS: u8 = 2;
@@ -70,8 +70,8 @@ mod tests {
         assert_eq!((offered("{}"), offered("not JSON")), (USUAL_HOURS, USUAL_HOURS));
         assert_eq!((horizon_for(hours(4)), horizon_for(hours(168))), (hours(6), hours(168)));
         assert_eq!(too_short(hours(6), hours(4)), None);
-        let said = too_short(hours(4), hours(4)).unwrap();
-        assert!(said.ends_with("train --horizon 6h"), "{said}");
+        let text = too_short(hours(4), hours(4)).unwrap();
+        assert!(text.ends_with("train --horizon 6h"), "{text}");
         assert_eq!(too_short(hours(168), hours(168)), None, "there is none beyond a week");
     }
 }

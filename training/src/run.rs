@@ -29,7 +29,7 @@ pub struct KeptScores {
     pub model: ScoresBody,
     pub last_value: ScoresBody,
     pub pools: Vec<PoolScoresBody>,
-    /// What would have been served, by the hours of the promise; empty for a run of an older version.
+    /// The bounds that would have been served, by the hours of the promise; empty for a run of an older version.
     #[serde(default)]
     pub served: Vec<ServedBody>,
 }
@@ -42,7 +42,7 @@ impl KeptScores {
     }
 }
 
-/// What a training gave.
+/// The result of a training.
 #[derive(Debug, Serialize)]
 pub struct RunReport {
     pub run_id: String,
@@ -125,7 +125,7 @@ pub async fn train_cluster(
     let longest = offered::longest(store, &panel).await?;
     let horizon = what.horizon.unwrap_or_else(|| offered::horizon_for(longest));
     let horizon_warning = offered::too_short(horizon, longest);
-    let calendar_warning = history::uncovered(&panel, horizon).inspect(|said| eprintln!("warning: {said}"));
+    let calendar_warning = history::uncovered(&panel, horizon).inspect(|text| eprintln!("warning: {text}"));
     let (spec, split) = plan(&panel, cluster, what, horizon, seed)?;
     let started = Instant::now();
     let settings = parameters::chosen(what.settings.as_deref(), &[what.model])?;
@@ -179,7 +179,7 @@ fn plan(
     Ok((spec, split))
 }
 
-/// What is learned, and how.
+/// The data and the settings of a training.
 #[derive(Debug, Clone, Copy)]
 pub struct Lesson {
     pub spec: ModelSpec,
@@ -298,8 +298,8 @@ fn print_report(report: &RunReport) {
         report.seed,
         report.train_s
     ));
-    if let Some(said) = &report.horizon_warning {
-        say(format_args!("note: {said}"));
+    if let Some(text) = &report.horizon_warning {
+        say(format_args!("note: {text}"));
     }
     let scores = &report.scores;
     say(format_args!("validation, {} issue times from {}:", scores.validation_issue_times, scores.validation_from));

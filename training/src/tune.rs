@@ -21,7 +21,7 @@ const FOLD_HOURS: i64 = 168;
 /// Settings that are better than the default ones by less than this are chance.
 const LEAST_GAIN: f64 = 0.005;
 
-/// What one try gave.
+/// The result of one try.
 #[derive(Debug, Clone, Serialize)]
 struct Trial {
     number: usize,

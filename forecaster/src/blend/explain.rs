@@ -1,4 +1,4 @@
-//! What moved a forecast: Shapley values of groups of features.
+//! Causes of a forecast's move: Shapley values of groups of features.
 
 use super::Blend;
 use crate::predict::{Predict, PredictError};
@@ -9,7 +9,7 @@ use vocab::{DemandForecast, QUANTILE_LEVELS};
 /// Coalitions of groups that are asked at once.
 const GROUPS: usize = FeatureGroup::ALL.len();
 
-/// What a group of features added to each quantile of one step, in GPUs.
+/// The part of a group of features in each quantile of one step, in GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contribution {
     /// The group.
@@ -18,11 +18,11 @@ pub struct Contribution {
     pub quantiles_gpus: [f64; QUANTILE_LEVELS.len()],
 }
 
-/// One step, taken apart: last value + usual change + contributions = what the model said, before quantiles that cross are
+/// One step, taken apart: last value + usual change + contributions = the model's prediction, before quantiles that cross are
 /// drawn together and demand below zero is cut.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepExplanation {
-    /// What the model says on average of the windows compared with, less their last values.
+    /// The mean prediction of the windows compared with, less their last values.
     pub usual_gpus: [f64; QUANTILE_LEVELS.len()],
     /// In the order of [`FeatureGroup::ALL`].
     pub contributions: Vec<Contribution>,
@@ -53,13 +53,13 @@ impl Blend {
         if rows.is_empty() {
             return Err(PredictError::OtherLookback { have: 0, need: self.lookback_hours });
         }
-        let said = self.coalitions(&own, &rows)?;
+        let predicted = self.coalitions(&own, &rows)?;
         let scale_gpus = scales[0].scale_gpus;
-        let steps = (0..self.horizon.steps()).map(|step| taken_apart(&said, step, scale_gpus)).collect();
+        let steps = (0..self.horizon.steps()).map(|step| taken_apart(&predicted, step, scale_gpus)).collect();
         Ok(Explanation { forecast, last_gpus: window.last_gpus(), steps })
     }
 
-    /// What the model says, on average over `rows`, where the groups in the bits of a coalition are `own`:
+    /// The prediction of the model, on average over `rows`, where the groups in the bits of a coalition are `own`:
     /// `[coalition][step × OUTPUTS]`.
     fn coalitions(&self, own: &[f32], rows: &[f32]) -> Result<Vec<Vec<f64>>, PredictError> {
         let groups = self.features.groups();
@@ -75,19 +75,19 @@ impl Blend {
                     }
                 }
             }
-            let said = self.say(&mixed)?;
-            Ok(said.iter().map(|column| column.iter().sum::<f64>() / count).collect())
+            let predicted = self.say(&mixed)?;
+            Ok(predicted.iter().map(|column| column.iter().sum::<f64>() / count).collect())
         };
         (0..1_u32 << GROUPS).map(of_coalition).collect()
     }
 }
 
-fn taken_apart(said: &[Vec<f64>], step: usize, scale_gpus: f64) -> StepExplanation {
+fn taken_apart(predicted: &[Vec<f64>], step: usize, scale_gpus: f64) -> StepExplanation {
     // The quantiles follow the mean among the outputs of a step.
-    let at = |coalition: usize, level: usize| said[coalition][step * OUTPUTS + 1 + level] * scale_gpus;
+    let at = |coalition: usize, level: usize| predicted[coalition][step * OUTPUTS + 1 + level] * scale_gpus;
     let of_group = |(place, group): (usize, FeatureGroup)| {
         let mut quantiles_gpus = [0.0; QUANTILE_LEVELS.len()];
-        for coalition in (0..said.len()).filter(|coalition| coalition & (1 << place) == 0) {
+        for coalition in (0..predicted.len()).filter(|coalition| coalition & (1 << place) == 0) {
             let weight = weight(coalition.count_ones() as usize);
             for (level, sum) in quantiles_gpus.iter_mut().enumerate() {
                 *sum += weight * (at(coalition | 1 << place, level) - at(coalition, level));
@@ -121,8 +121,8 @@ mod tests {
                 + 5.0 * f64::from(u8::from(second))
                 + 2.0 * f64::from(u8::from(first && second))
         };
-        let said: Vec<_> = (0..1 << GROUPS).map(|coalition| vec![value(coalition); OUTPUTS]).collect();
-        let apart = taken_apart(&said, 0, 10.0);
+        let predicted: Vec<_> = (0..1 << GROUPS).map(|coalition| vec![value(coalition); OUTPUTS]).collect();
+        let apart = taken_apart(&predicted, 0, 10.0);
         let medians: Vec<f64> = apart.contributions.iter().map(|one| one.quantiles_gpus[0]).collect();
         assert!((medians[0] - 40.0).abs() < 1e-9 && (medians[1] - 60.0).abs() < 1e-9, "{medians:?}");
         assert!(medians[2..].iter().all(|one| one.abs() < 1e-9));

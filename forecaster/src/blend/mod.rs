@@ -44,7 +44,7 @@ pub struct Blend {
     scales_gpus: Vec<f64>,
     forests: Option<Forests>,
     network: Option<Network>,
-    /// What the network counts in each output; the forests count the rest.
+    /// The network's share in each output; the forests have the rest.
     network_share: [f64; OUTPUTS],
 }
 
@@ -129,14 +129,14 @@ impl Blend {
         Ok((rows, scales))
     }
 
-    /// What the parts say together: `[step × OUTPUTS][row]`.
+    /// The joint prediction of the parts: `[step × OUTPUTS][row]`.
     fn say(&self, rows: &[f32]) -> Result<Vec<Vec<f64>>, PredictError> {
         let trees = self.forests.as_ref().map(|forests| forests.say(rows, self.features.count()));
         let Some(network) = &self.network else { return Ok(trees.unwrap_or_default()) };
-        let said = network.say(rows, &self.features)?;
+        let predicted = network.say(rows, &self.features)?;
         let outputs = network.sizes.outputs();
         let mixed = |output: usize| {
-            let of_network = said.iter().skip(output).step_by(outputs).copied().map(f64::from);
+            let of_network = predicted.iter().skip(output).step_by(outputs).copied().map(f64::from);
             let share = self.network_share[output % OUTPUTS];
             match &trees {
                 None => of_network.collect(),
@@ -157,14 +157,14 @@ struct Scale<'a> {
 
 impl Scale<'_> {
     /// A step in GPUs; quantiles that cross are drawn together.
-    fn step(&self, said: [f64; OUTPUTS]) -> StepForecast {
+    fn step(&self, predicted: [f64; OUTPUTS]) -> StepForecast {
         let last = self.window.last_gpus();
-        let gpus = |number: usize| (last + said[number] * self.scale_gpus).max(0.0);
+        let gpus = |number: usize| (last + predicted[number] * self.scale_gpus).max(0.0);
         let median = gpus(1);
         let q90 = gpus(2).max(median);
         StepForecast {
             mean_gpus: gpus(0),
-            stddev_gpus: (said[SPREAD] * self.scale_gpus).max(LEAST_STDDEV_GPUS),
+            stddev_gpus: (predicted[SPREAD] * self.scale_gpus).max(LEAST_STDDEV_GPUS),
             quantiles_gpus: [median, q90, gpus(3).max(q90)],
         }
     }
@@ -194,10 +194,10 @@ impl Predict for Blend {
 
     fn predict(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {
         let (rows, scales) = self.rows(windows)?;
-        let said = self.say(&rows)?;
+        let predicted = self.say(&rows)?;
         let forecast = |(row, scale): (usize, &Scale<'_>)| {
             let step = |step: &[Vec<f64>]| scale.step(std::array::from_fn(|output| step[output][row]));
-            let steps = said.chunks_exact(OUTPUTS).map(step).collect();
+            let steps = predicted.chunks_exact(OUTPUTS).map(step).collect();
             let window = &scale.window;
             Ok(DemandForecast::new(window.series.clone(), window.issue, ForecastOrigin::Model, steps)?)
         };

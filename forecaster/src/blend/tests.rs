@@ -1,4 +1,4 @@
-//! What trees make of a history.
+//! Trees on a history.
 
 use crate::blend::Settings;
 use crate::fit::{Fit, FitError};
@@ -51,7 +51,7 @@ fn each_part_knows_when_the_office_opens_and_the_last_value_does_not() {
 }
 
 #[test]
-fn a_lookback_of_less_than_two_days_is_said_with_both_lengths() {
+fn a_lookback_of_less_than_two_days_is_refused_with_both_lengths() {
     let fault = validated(ModelKind::OrgLinear, 24).unwrap_err().to_string();
     assert_eq!(fault, "a lookback of 24 h is too short for this model, which needs 48 h");
 }

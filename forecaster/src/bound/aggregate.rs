@@ -18,7 +18,7 @@ pub enum BoundError {
     NoAmount { hours: HorizonHours, fault: AmountError },
 }
 
-/// What one organization adds to a bound.
+/// The part of one organization in a bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrganizationShare {
     /// The organization.
@@ -70,7 +70,7 @@ pub struct PoolBound {
     pub totals: Vec<StepTotal>,
     /// Demand of each organization at the step that decides.
     pub shares: Vec<OrganizationShare>,
-    /// What measured peaks say, under `conformal`.
+    /// The evidence of measured peaks, under `conformal`.
     pub conformal: Option<ConformalHours>,
 }
 

@@ -1,4 +1,4 @@
-//! What the validation part taught about a pool.
+//! Knowledge of a pool from the validation part.
 
 use super::shrinkage::{self, Correlation};
 use super::{Aggregation, AggregationScore, choose, score};

@@ -47,7 +47,7 @@ pub fn score(
 /// Below so many days the interval over days says next to nothing, and the coverage itself has to reach p.
 const DAYS_OF_AN_INTERVAL: usize = 7;
 
-/// What the loss of conformal bounds on the validation part may come to as a share of the lowest one's. They are the only
+/// The largest loss of conformal bounds on the validation part, as a share of the lowest one's. They are the only
 /// ones that start knowing nothing there, while correlations were measured on these very hours, and they go on learning.
 /// On validation windows of the public traces they lost up to 1.3 times the lowest loss in the week that decides, and over
 /// the weeks after it the least of all, or at most 2 % more than that.

@@ -42,7 +42,7 @@ use series::{LEVELS, Lesson, SeriesState, recorded_steps};
 use std::collections::BTreeMap;
 use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId, StepForecast};
 
-/// What the recent past taught about the forecasts of one cluster: about 1.4 KB a series and 2.7 KB a pool at 4 h.
+/// Knowledge from the recent past about the forecasts of one cluster: about 1.4 KB a series and 2.7 KB a pool at 4 h.
 #[derive(Debug, Clone)]
 pub struct Calibrator {
     horizon: HorizonHours,
@@ -59,14 +59,14 @@ pub struct Calibrator {
     all: Vec<Vec<f32>>,
 }
 
-/// What is done to the forecast of one organization.
+/// The correction of the forecast of one organization.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeriesCorrection {
     /// Hours that the correction of each quantile was learned from.
     pub residuals: usize,
-    /// What is added to the mean, on average over the steps.
+    /// The addition to the mean, on average over the steps.
     pub mean_gpus: f64,
-    /// What is added to each exported quantile, on average over the steps.
+    /// The addition to each exported quantile, on average over the steps.
     pub quantiles_gpus: [f64; 3],
 }
 
@@ -111,7 +111,7 @@ impl Calibrator {
         self.newest
     }
 
-    /// Learns from what the model said at `issue`, before any correction. To be called in the order of issue times, once
+    /// Learns from the model's forecasts at `issue`, before any correction. To be called in the order of issue times, once
     /// all hours of the forecasts are over; an issue time at or before the newest one is not learned from again. Hours
     /// that were not measured teach nothing, nor do forecasts of the cold-start rule.
     pub fn observe(&mut self, panel: &Panel, issue: HourStart, raw: &[DemandForecast]) {
@@ -206,7 +206,7 @@ impl Calibrator {
         corrected.unwrap_or_else(|_| forecast.clone())
     }
 
-    /// What [`Self::apply`] does to a forecast; `None` where it leaves it as it is.
+    /// The effect of [`Self::apply`] on a forecast; `None` where it leaves it as it is.
     #[must_use]
     pub fn correction(&self, raw: &DemandForecast) -> Option<SeriesCorrection> {
         let place = self.series.binary_search_by(|series| series.id.cmp(raw.series())).ok()?;

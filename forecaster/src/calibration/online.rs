@@ -32,16 +32,16 @@ impl Switch {
     }
 }
 
-/// What goes out at one issue time.
+/// The forecasts that are issued at one issue time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Issued {
     /// Corrected, in the order of the raw ones.
     pub forecasts: Vec<DemandForecast>,
-    /// What the bounds of pools need.
+    /// The inputs of the pools' bounds.
     pub conformal: BTreeMap<PoolId, Conformal>,
 }
 
-/// Keeps what a model said until its hours are over, and then lets it teach.
+/// Keeps forecasts of a model until their hours are over, and then learns from them.
 #[derive(Debug, Clone)]
 pub struct Online {
     calibrator: Calibrator,
@@ -56,7 +56,7 @@ impl Online {
     }
 
     /// Learns from every earlier forecast whose hours are over at `issue`, corrects `raw` and keeps it. Nothing that
-    /// happened at or after `issue` is looked at.
+    /// happened at or after `issue` is read.
     pub fn issue(&mut self, panel: &Panel, issue: HourStart, raw: Vec<DemandForecast>, rate: GuaranteeRate) -> Issued {
         self.learn(panel, issue);
         let forecasts = self.calibrator.apply(&raw);

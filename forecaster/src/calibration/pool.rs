@@ -1,4 +1,4 @@
-//! What the recent past says of one pool's own peak.
+//! Evidence of the recent past about one pool's own peak.
 
 use super::residual::{WINDOW_HOURS, rank, slot};
 use crate::scores::{actual_peak_gpus, pinball};
@@ -67,7 +67,7 @@ fn above([above_sum, total]: [f32; 2], share: f64) -> f32 {
     (f64::from(above_sum) - share * f64::from(total)) as f32
 }
 
-/// What an order statistic of sorted residuals loses on them, in deviations.
+/// The loss of an order statistic of sorted residuals on them, in deviations.
 fn least_loss(sorted: &[f32], level: f64) -> f64 {
     let Some(bound) = sorted.get(rank(sorted.len(), level)).copied().map(f64::from) else { return 0.0 };
     sorted.iter().map(|residual| pinball(f64::from(*residual), bound, level)).sum()
@@ -140,7 +140,7 @@ impl PoolState {
         &self.sorted[hours - 1]
     }
 
-    /// What the bound needs, for forecasts of the pool's organizations at an issue time.
+    /// The inputs of the bound, for forecasts of the pool's organizations at an issue time.
     pub fn conformal(
         &self,
         raw: &[&DemandForecast],
@@ -174,7 +174,7 @@ pub fn order_statistic(sorted: &[f32], rate: GuaranteeRate) -> Option<f64> {
     sorted.get(rank(sorted.len(), rate.as_f64())).map(|residual| f64::from(*residual))
 }
 
-/// What a pool's measured peaks say of its next one, at one guarantee rate: what
+/// The evidence of a pool's measured peaks about its next one, at one guarantee rate: what
 /// [`Aggregation::Conformal`](crate::bound::Aggregation::Conformal) needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conformal {

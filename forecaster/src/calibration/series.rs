@@ -1,4 +1,4 @@
-//! What the recent past says of one organization's forecasts.
+//! Evidence of the recent past about one organization's forecasts.
 
 use super::residual::{Counts, MISSING, WINDOW_HOURS, code, slot};
 use vocab::{HorizonHours, HourStart, SeriesId, StepForecast};
@@ -49,7 +49,7 @@ pub struct SeriesState {
     pub id: SeriesId,
     /// `[issue time by slot][level][recorded step]`.
     pub codes: Vec<i8>,
-    /// What is added to the median, in deviations.
+    /// The addition to the median, in deviations.
     pub median: f64,
     /// Sum of actual − mean, in GPUs, and how many hours that stands for; both fade.
     pub error_gpus: f64,
@@ -66,7 +66,7 @@ pub struct SeriesState {
     count: usize,
 }
 
-/// What one issue time brought: of each step the forecast and, where it was measured, what came.
+/// The yield of one issue time: of each step the forecast and, where it was measured, the demand.
 pub struct Lesson<'a> {
     /// Forecast of each step.
     pub steps: &'a [StepForecast],

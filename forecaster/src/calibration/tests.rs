@@ -1,4 +1,4 @@
-//! What a calibrator learns, what it must not see, and what it refuses.
+//! A calibrator learns, does not see the future, and refuses damaged state.
 
 use super::*;
 use crate::bound::{Aggregation, bounds};
@@ -46,14 +46,14 @@ fn gaussian_step(mean_gpus: f64, stddev_gpus: f64) -> StepForecast {
     StepForecast { mean_gpus, stddev_gpus, quantiles_gpus: QUANTILE_LEVELS.map(quantile) }
 }
 
-fn said(name: &str, issue: HourStart, mean_gpus: f64, stddev_gpus: f64) -> DemandForecast {
+fn forecast_of(name: &str, issue: HourStart, mean_gpus: f64, stddev_gpus: f64) -> DemandForecast {
     let steps = vec![gaussian_step(mean_gpus, stddev_gpus); HOURS as usize];
     DemandForecast::new(id(name), issue, ForecastOrigin::Model, steps).unwrap()
 }
 
 /// The same forecast at every issue time, of every organization.
 fn always(panel: &Panel, issues: HourRange, mean_gpus: f64, stddev_gpus: f64) -> Vec<Vec<DemandForecast>> {
-    let one = |issue| (0..panel.series().len()).map(|place| said(name(place), issue, mean_gpus, stddev_gpus)).collect();
+    let one = |issue| (0..panel.series().len()).map(|place| forecast_of(name(place), issue, mean_gpus, stddev_gpus)).collect();
     issues.iter().map(one).collect()
 }
 
@@ -85,7 +85,7 @@ fn issues(from: usize, to: usize) -> HourRange {
 }
 
 #[test]
-fn on_a_steady_stream_coverage_comes_to_its_level_whatever_the_model_said() {
+fn on_a_steady_stream_coverage_comes_to_its_level_under_any_model() {
     let panel = panel(&[noise(1_004, 1, |_| 50.0, 10.0), noise(1_004, 2, |_| 50.0, 10.0)]);
     let issues = issues(0, 1_000);
     for stddev in [3.0, 30.0] {
@@ -118,7 +118,7 @@ fn after_a_level_change_coverage_comes_back_within_a_week_and_a_half() {
 fn an_organization_that_stays_where_it_is_has_no_room_above_it() {
     let panel = panel(&[vec![0.0; 100], vec![5.0; 100]]);
     let issues = issues(0, 90);
-    let raw: Vec<Vec<_>> = issues.iter().map(|at| vec![said("a", at, 0.2, 0.3), said("b", at, 5.3, 0.4)]).collect();
+    let raw: Vec<Vec<_>> = issues.iter().map(|at| vec![forecast_of("a", at, 0.2, 0.3), forecast_of("b", at, 5.3, 0.4)]).collect();
     let (issued, calibrator) = replay(Calibrator::new(horizon(), true), &panel, issues, &raw, GuaranteeRate::GFS);
     let quantiles = |place: usize| issued[89].forecasts[place].steps()[3].quantiles_gpus;
     assert_eq!((quantiles(0), quantiles(1)), ([0.0; 3], [5.0; 3]));
@@ -139,12 +139,12 @@ fn who_is_new_forecast_by_rule_or_not_measured_passes_unchanged() {
     );
     let mut calibrator = Calibrator::new(horizon(), true);
     for at in (0..60).map(hour) {
-        let mut cold = said("c", at, 9.0, 1.0);
+        let mut cold = forecast_of("c", at, 9.0, 1.0);
         cold =
             DemandForecast::new(cold.series().clone(), at, ForecastOrigin::ColdStart, cold.steps().to_vec()).unwrap();
-        calibrator.observe(&panel, at, &[said("a", at, 30.0, 1.0), said("b", at, 7.0, 1.0), cold]);
+        calibrator.observe(&panel, at, &[forecast_of("a", at, 30.0, 1.0), forecast_of("b", at, 7.0, 1.0), cold]);
     }
-    let now = [said("a", hour(70), 30.0, 1.0), said("b", hour(70), 7.0, 1.0), said("d", hour(70), 7.0, 1.0)];
+    let now = [forecast_of("a", hour(70), 30.0, 1.0), forecast_of("b", hour(70), 7.0, 1.0), forecast_of("d", hour(70), 7.0, 1.0)];
     let issued = calibrator.apply(&now);
     assert_ne!(issued[0], now[0]);
     assert_eq!(issued[1..], now[1..], "one was never measured, one never seen");
@@ -160,7 +160,7 @@ fn an_issue_time_teaches_once_and_one_not_measured_for_a_week_is_forgotten() {
     let other = demand.clone();
     demand[100..500].fill(f64::NAN);
     let panel = panel(&[demand, other]);
-    let both = |at| [said("a", at, 20.0, 5.0), said("b", at, 20.0, 5.0)];
+    let both = |at| [forecast_of("a", at, 20.0, 5.0), forecast_of("b", at, 20.0, 5.0)];
     let mut calibrator = Calibrator::new(horizon(), true);
     (0..90).map(hour).for_each(|at| calibrator.observe(&panel, at, &both(at)));
     let once = calibrator.to_bytes();
@@ -201,7 +201,7 @@ fn the_bound_of_a_pool_keeps_its_promise_and_rises_with_the_hours() {
 
 #[test]
 fn without_residuals_the_bound_is_that_of_pooled() {
-    let all = [said("a", hour(0), 10.0, 2.0), said("b", hour(0), 20.0, 3.0)];
+    let all = [forecast_of("a", hour(0), 10.0, 2.0), forecast_of("b", hour(0), 20.0, 3.0)];
     let refs: Vec<_> = all.iter().collect();
     let empty = Calibrator::new(horizon(), true).conformal(&all, GuaranteeRate::GFS);
     let of = |aggregation| {
@@ -214,7 +214,7 @@ fn without_residuals_the_bound_is_that_of_pooled() {
 fn taught(hours: usize) -> (Panel, Calibrator) {
     let panel = panel(&[noise(400, 9, |_| 20.0, 5.0), vec![3.0; 400]]);
     let mut calibrator = Calibrator::new(horizon(), true);
-    let both = |at| [said("a", at, 22.0, 5.0), said("b", at, 3.2, 0.2)];
+    let both = |at| [forecast_of("a", at, 22.0, 5.0), forecast_of("b", at, 3.2, 0.2)];
     (0..hours).map(hour).for_each(|at| calibrator.observe(&panel, at, &both(at)));
     (panel, calibrator)
 }
@@ -225,7 +225,7 @@ fn a_state_read_back_goes_on_as_the_one_that_was_never_written() {
         let (panel, mut whole) = taught(stop);
         let mut back = Calibrator::from_bytes(&whole.to_bytes()).unwrap();
         for at in (stop..stop + 40).map(hour) {
-            let raw = [said("a", at, 22.0, 5.0), said("b", at, 3.2, 0.2)];
+            let raw = [forecast_of("a", at, 22.0, 5.0), forecast_of("b", at, 3.2, 0.2)];
             assert_eq!(whole.apply(&raw), back.apply(&raw), "stopped after {stop} h");
             assert_eq!(whole.conformal(&raw, GuaranteeRate::GFS), back.conformal(&raw, GuaranteeRate::GFS));
             whole.observe(&panel, at, &raw);
@@ -301,7 +301,7 @@ proptest! {
     #[test]
     fn hour_by_hour_is_the_same_as_all_at_once(hours in 1..120_usize) {
         let (panel, batch) = taught(hours);
-        let raw = |at| vec![said("a", at, 22.0, 5.0), said("b", at, 3.2, 0.2)];
+        let raw = |at| vec![forecast_of("a", at, 22.0, 5.0), forecast_of("b", at, 3.2, 0.2)];
         let mut online = Online::new(Calibrator::new(horizon(), true));
         for at in (0..hours).map(hour) {
             let _ = online.issue(&panel, at, raw(at), GuaranteeRate::GFS);

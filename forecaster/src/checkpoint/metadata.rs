@@ -9,7 +9,7 @@ use datasets::HourRange;
 use serde::{Deserialize, Serialize};
 use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, Organization, PoolId, SeriesId};
 
-/// Read first, so that a file of another format is told from a damaged one.
+/// Read first, so that a file of another format is distinguished from a damaged one.
 #[derive(Deserialize)]
 struct Version {
     format: u32,

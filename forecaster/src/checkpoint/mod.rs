@@ -20,7 +20,7 @@ use vocab::{HorizonError, HourError, NameError, SeriesId};
 /// The format that this version writes, and the only one that it reads.
 pub const FORMAT: u32 = 2;
 
-/// Why bytes are no model that can serve. Whatever it is, the model that serves now stays.
+/// Why bytes are no model that can serve. In each case the model that serves now stays.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The bytes are no safetensors file.

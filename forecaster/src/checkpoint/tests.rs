@@ -1,4 +1,4 @@
-//! What a checkpoint keeps, and what it refuses.
+//! Contents of a checkpoint, and its refusals.
 
 use super::*;
 use crate::blend::Settings;
@@ -108,8 +108,8 @@ fn a_torn_file_and_one_of_another_format_say_what_they_are() {
     assert!(matches!(load(&whole[..whole.len() / 2]), Err(CheckpointError::NotSafetensors(_))));
     assert!(matches!(load(b""), Err(CheckpointError::NotSafetensors(_))));
     let coloured = br#"{"a\u001b":{"dtype":"F\u001b[31m","shape":[0],"data_offsets":[0,0]}}"#;
-    let said = load(&[&(coloured.len() as u64).to_le_bytes()[..], coloured].concat()).unwrap_err().to_string();
-    assert!(said.contains("unknown variant") && !said.contains(char::is_control), "{said:?}");
+    let message = load(&[&(coloured.len() as u64).to_le_bytes()[..], coloured].concat()).unwrap_err().to_string();
+    assert!(message.contains("unknown variant") && !message.contains(char::is_control), "{message:?}");
     let format = br#"\"format\":"#;
     let place = whole.windows(format.len()).position(|window| window == format).unwrap() + format.len();
     let mut later = whole.clone();

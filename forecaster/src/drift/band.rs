@@ -5,7 +5,7 @@ use vocab::HorizonHours;
 /// Half the width of the band that a share must leave: 99 % of a normal distribution.
 const LEAVES: f64 = 2.575_829_303_548_901;
 /// Half the width of the band to which it must come back: 95 %. The gap between the two keeps a share at the edge from
-/// being told again and again.
+/// being reported again and again.
 const COMES_BACK: f64 = 1.959_963_984_540_054;
 /// Nothing is judged on less than a day, nor on fewer independent forecasts than this.
 const LEAST_ISSUES: usize = 24;

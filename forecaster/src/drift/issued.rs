@@ -1,4 +1,4 @@
-//! What was said at one issue hour.
+//! The forecasts of one issue hour.
 
 use super::{JUDGED, KEPT_HOURS, LATE_HOURS};
 use crate::bytes::{DamagedBytes, Reader, Writer};
@@ -15,7 +15,7 @@ const SILENT_HOURS: usize = 24;
 const NUMBERS_PER_STEP: usize = 5;
 const ORIGINS: [ForecastOrigin; 3] = [ForecastOrigin::Model, ForecastOrigin::ColdStart, ForecastOrigin::Left];
 
-/// The bound of a pool's demand, as it was said.
+/// The bound of a pool's demand, as it was issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuedBound {
     /// The pool.
@@ -28,7 +28,7 @@ pub struct IssuedBound {
     pub bound: MilliGpus,
 }
 
-/// Everything that was said of a cluster at one issue hour.
+/// All forecasts and bounds of a cluster at one issue hour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Issued {
     /// The issue hour.
@@ -37,14 +37,14 @@ pub struct Issued {
     pub forecasts: Vec<DemandForecast>,
     /// The median and the 0.9 quantile of each step as they were issued, where they were corrected before; else empty.
     pub corrected_gpus: Vec<Vec<[f64; 2]>>,
-    /// Demand of each series in the hour before, as it was known then: what "the last value stays" would have said.
+    /// Demand of each series in the hour before, as it was known then: the forecast of "the last value stays".
     pub last_gpus: Vec<f64>,
     /// Bound of each pool.
     pub bounds: Vec<IssuedBound>,
 }
 
 impl Issued {
-    /// What a model said of the series of a panel, in the panel's order, and what was issued of it.
+    /// A model's forecasts of the series of a panel, in the panel's order, and the issued ones.
     #[must_use]
     pub fn of(
         panel: &Panel,
@@ -128,8 +128,8 @@ impl Issued {
             let origin = ORIGINS.get(usize::from(from.u8()?)).copied();
             let origin = origin.ok_or_else(|| DamagedBytes("an origin is unknown".to_owned()))?;
             last_gpus.push(from.f32()?);
-            let said = (0..steps).map(|_| step(&mut from)).collect::<Result<_, _>>()?;
-            forecasts.push(DemandForecast::new(series, issue, origin, said).map_err(DamagedBytes::of)?);
+            let of_steps = (0..steps).map(|_| step(&mut from)).collect::<Result<_, _>>()?;
+            forecasts.push(DemandForecast::new(series, issue, origin, of_steps).map_err(DamagedBytes::of)?);
             let corrected = if from.u8()? == 0 { 0 } else { steps };
             corrected_gpus.push((0..corrected).map(|_| judged(&mut from)).collect::<Result<_, _>>()?);
         }
@@ -192,13 +192,13 @@ pub fn is_whole(panel: &Panel, hour: HourStart) -> bool {
     all().all(came) && all().any(|series| series.measured()[index])
 }
 
-/// Whether what was said at `issue` can be scored: its hours are over and whole, or the panel has gone on for
+/// Whether the forecasts of `issue` can be scored: their hours are over and whole, or the panel has gone on for
 /// [`LATE_HOURS`] after them, and what has not come by then is not waited for.
 #[must_use]
 pub fn is_due(panel: &Panel, issue: HourStart, horizon: HorizonHours) -> bool {
     let end = issue.plus_hours(i64::from(horizon.get()));
     let Some(known_until) = panel.newest_measured().map(|newest| newest.plus_hours(1)) else { return false };
-    // What lies that far back will not come any more; the panel may not even reach it.
+    // Rows that lie that far back will not come any more; the panel may not even reach them.
     if known_until.hours_since(issue) > KEPT_HOURS || known_until.hours_since(end) >= LATE_HOURS {
         return true;
     }

@@ -1,7 +1,7 @@
-//! Drift: what was said at each issue hour, how it fared once its hours were over, and whether the shares of the last
+//! Drift: the forecasts of each issue hour, how they fared once their hours were over, and whether the shares of the last
 //! seven days are still those that were promised.
 //!
-//! [`Issued`] is what was said, [`score`] holds it against what came, once, [`Window`] keeps the last seven days, and
+//! [`Issued`] holds the forecasts, [`score`] compares them with the demand, once, [`Window`] keeps the last seven days, and
 //! [`judge`] says whether a share has left its band.
 
 mod band;

@@ -1,4 +1,4 @@
-//! What was said, held against what came.
+//! Forecasts, compared with the demand.
 
 use super::issued::{Issued, pool, rate, series};
 use crate::bytes::{DamagedBytes, Reader, Writer};
@@ -80,7 +80,7 @@ pub struct BoundOutcome {
     pub held: Option<bool>,
 }
 
-/// How everything fared that was said at one issue hour.
+/// How all forecasts and bounds of one issue hour fared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoredIssue {
     /// The issue hour.
@@ -93,8 +93,8 @@ pub struct ScoredIssue {
     pub bounds: Vec<BoundOutcome>,
 }
 
-/// Holds what was said against the panel. Hours that were not measured, or that lie before the panel, are counted and
-/// not scored; whatever lies before the issue hour plays no part.
+/// Compares forecasts with the panel. Hours that were not measured, or that lie before the panel, are counted and
+/// not scored; values before the issue hour play no part.
 #[must_use]
 pub fn score(issued: &Issued, panel: &Panel) -> ScoredIssue {
     let places: BTreeMap<&SeriesId, usize> =
@@ -132,7 +132,7 @@ fn tally(issued: &Issued, number: usize, panel: &Panel, place: Option<usize>) ->
             tally.unmeasured += 1;
             continue;
         };
-        // What was written as f32 is as exact as f32 is.
+        // A number that was written as f32 is as exact as f32 is.
         let [median, quantile] = issued.judged_gpus(number, step);
         let tolerance = TOLERANCE_GPUS + f64::from(f32::EPSILON) * quantile.abs();
         tally.hours += 1;

@@ -34,7 +34,7 @@ fn panel(picture: &str) -> Panel {
 }
 
 /// A forecast that says the same median and 0.9 quantile for two hours.
-fn said(name: &str, issue: i64, median: f64, q90: f64) -> DemandForecast {
+fn forecast_of(name: &str, issue: i64, median: f64, q90: f64) -> DemandForecast {
     let step = StepForecast { mean_gpus: median, stddev_gpus: 1.0, quantiles_gpus: [median, q90, q90] };
     DemandForecast::new(series(name), hour(issue), ForecastOrigin::Model, vec![step; 2]).unwrap()
 }
@@ -48,7 +48,7 @@ fn bound(issue_hours: u64, gpus: u32) -> IssuedBound {
 #[test]
 fn a_forecast_is_held_against_what_came() {
     let panel = panel("a 4 5 9 1\nb 2 2 . 1");
-    let raw = vec![said("a", 1, 6.0, 9.0), said("b", 1, 3.0, 3.0)];
+    let raw = vec![forecast_of("a", 1, 6.0, 9.0), forecast_of("b", 1, 3.0, 3.0)];
     let issued = Issued::of(&panel, hour(1), raw.clone(), &raw, vec![bound(1, 7), bound(2, 100)]);
     assert_eq!(issued.last_gpus, [4.0, 2.0]);
     let scored = score(&issued, &panel);
@@ -78,7 +78,7 @@ fn a_forecast_is_held_against_what_came() {
 #[test]
 fn what_was_corrected_is_held_to_what_was_issued() {
     let panel = panel("a 4 5 9 1\nb 2 2 2 1");
-    let raw = vec![said("a", 1, 6.0, 9.0), said("b", 1, 3.0, 3.0)];
+    let raw = vec![forecast_of("a", 1, 6.0, 9.0), forecast_of("b", 1, 3.0, 3.0)];
     let step = StepForecast { mean_gpus: 2.0, stddev_gpus: 1.0, quantiles_gpus: [2.0, 2.0, 2.0] };
     let lower = DemandForecast::new(series("b"), hour(1), ForecastOrigin::Model, vec![step; 2]).unwrap();
     let issued = Issued::of(&panel, hour(1), raw.clone(), &[raw[0].clone(), lower], Vec::new());
@@ -92,7 +92,7 @@ fn what_was_corrected_is_held_to_what_was_issued() {
 #[test]
 fn recording_gaps_and_series_that_are_gone_are_not_scored() {
     let panel = panel("a 4 . 9 1\nb 2 . 2 1");
-    let forecasts = vec![said("a", 1, 6.0, 9.0), said("gone", 1, 3.0, 3.0)];
+    let forecasts = vec![forecast_of("a", 1, 6.0, 9.0), forecast_of("gone", 1, 3.0, 3.0)];
     let corrected_gpus = vec![Vec::new(); 2];
     let issued =
         Issued { issue: hour(1), forecasts, corrected_gpus, last_gpus: vec![4.0, 4.0], bounds: vec![bound(2, 100)] };
@@ -126,7 +126,7 @@ fn forecasts_are_due_once_their_hours_are_whole_and_two_hours_later_at_the_lates
 }
 
 #[test]
-fn only_what_the_serving_run_said_is_judged_and_each_hour_counts_once() {
+fn only_forecasts_of_the_serving_run_are_judged_and_each_hour_counts_once() {
     let scored = |issue: i64, covered: u32| ScoredIssue {
         issue: hour(issue),
         horizon: HorizonHours::ONE,
@@ -158,8 +158,8 @@ fn only_what_the_serving_run_said_is_judged_and_each_hour_counts_once() {
 #[test]
 fn bytes_that_are_damaged_are_refused() {
     let panel = panel("a 4 5 9 1\nX/b 2 2 . 1");
-    let raw = vec![said("X/b", 1, 3.0, 3.0), said("a", 1, 6.0, 9.0)];
-    let corrected = [raw[0].clone(), said("a", 1, 5.0, 8.0)];
+    let raw = vec![forecast_of("X/b", 1, 3.0, 3.0), forecast_of("a", 1, 6.0, 9.0)];
+    let corrected = [raw[0].clone(), forecast_of("a", 1, 5.0, 8.0)];
     let issued = Issued::of(&panel, hour(1), raw, &corrected, vec![bound(2, 7)]);
     let bytes = issued.to_bytes(&earth());
     let scores = score(&issued, &panel).to_bytes(&earth());
@@ -180,7 +180,7 @@ fn bytes_that_are_damaged_are_refused() {
 
 proptest! {
     #[test]
-    fn what_was_said_reads_back_as_it_was_written_to_the_precision_of_f32(
+    fn issued_forecasts_read_back_as_they_were_written_to_the_precision_of_f32(
         values in prop::collection::vec((0.0_f64..5_000.0, 0.0_f64..900.0, 0.0_f64..400.0, 0.0_f64..400.0), 1..9)
     ) {
         let forecast = |(place, (median, stddev, more, yet_more)): (usize, (f64, f64, f64, f64))| {

@@ -129,7 +129,7 @@ pub struct PoolDrift {
     pub organizations: Vec<OrganizationDrift>,
     /// How often the bound held.
     pub bound: BoundRecord,
-    /// The same of what the run said that serves: another run's misses are not its own.
+    /// The same of the serving run's forecasts: another run's misses are not its own.
     run_horizon: Option<HorizonHours>,
     run_issues: usize,
     /// Tally of the run that serves.
@@ -215,7 +215,7 @@ impl Window {
         self.issues.is_empty()
     }
 
-    /// How each pool fared, in their order, and what of it `run` said.
+    /// How each pool fared, in their order, and `run`'s part of it.
     #[must_use]
     pub fn report(&self, run: i64) -> Vec<PoolDrift> {
         let mut pools: Vec<Option<PoolDrift>> = vec![None; self.pools.len()];

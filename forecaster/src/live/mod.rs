@@ -13,13 +13,13 @@ use rises::Rises;
 use std::collections::VecDeque;
 use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
 
-/// What is older is forgotten.
+/// Older observations are forgotten.
 const WINDOW_S: i64 = 7 * 86_400;
 /// Shares of a live bound that are tried.
 const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 /// Until it was judged for so long the live bound has no share: what one part of a day taught says little of the others.
 const JUDGED_S: i64 = 86_400;
-/// What demand did while nobody looked for so long is not known, nor how far it rose.
+/// After a gap of so many seconds the course of demand is not known, nor how far it rose.
 const UNSEEN_S: i64 = 3_600;
 /// Losses fade with this half-life: a model that was refitted is not judged by the one before it.
 const LOSS_HALF_LIFE_S: f64 = 2.0 * 86_400.0;
@@ -29,7 +29,7 @@ const MOVE_HALF_LIFE_S: f64 = 6.0 * 3_600.0;
 /// Demand that never moved may still begin to, by thousandths of a GPU at a time.
 const LEAST_MOVE_MILLI: f64 = 2_000.0;
 
-/// What was seen at one time.
+/// An observation of one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Seen {
     at: UnixSeconds,
@@ -39,9 +39,9 @@ struct Seen {
     forecast_gpus: Option<f64>,
 }
 
-/// What was said then about one number of hours.
+/// The bound of that time for one number of hours.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Said {
+struct Issued {
     seen: Seen,
     /// Of the whole day, and of the hours of the day that are near.
     live_gpus: Option<[f64; 2]>,
@@ -53,7 +53,7 @@ struct Said {
 #[derive(Debug, Clone, PartialEq)]
 struct Horizon {
     hours: HorizonHours,
-    open: VecDeque<Said>,
+    open: VecDeque<Issued>,
     closed: VecDeque<(UnixSeconds, i64)>,
     rises: Rises,
     /// Of each live bound in each share beside a forecast.
@@ -175,8 +175,8 @@ impl Horizon {
     }
 
     fn unjudged(self) -> Self {
-        let unsaid = |said: Said| Said { seen: Seen { forecast_gpus: None, ..said.seen }, live_gpus: None, ..said };
-        let open = self.open.into_iter().map(unsaid).collect();
+        let withdrawn = |issued: Issued| Issued { seen: Seen { forecast_gpus: None, ..issued.seen }, live_gpus: None, ..issued };
+        let open = self.open.into_iter().map(withdrawn).collect();
         let Self { hours, closed, rises, .. } = self;
         Self { open, closed, rises, ..Self::new(hours) }
     }
@@ -185,7 +185,7 @@ impl Horizon {
         self.learn(seen.at, seen.demand_milli, rate);
         let above = |rise: f64| (seen.demand_milli as f64 + rise.max(0.0) * seen.move_milli) / 1_000.0;
         let live = self.rises.order_statistics(rate, seen.at).map(|rises| rises.map(above));
-        self.open.push_back(Said { seen, live_gpus: live, peak_milli: seen.demand_milli });
+        self.open.push_back(Issued { seen, live_gpus: live, peak_milli: seen.demand_milli });
         match (seen.forecast_gpus, live) {
             (Some(forecast_gpus), Some(live)) => {
                 let (kind, share) = self.share(seen.at);
@@ -203,15 +203,15 @@ impl Horizon {
         }
     }
 
-    /// Closes what was said long enough ago.
+    /// Closes the bounds that were issued long enough ago.
     fn learn(&mut self, now: UnixSeconds, demand_milli: i64, rate: GuaranteeRate) {
-        for said in &mut self.open {
-            said.peak_milli = said.peak_milli.max(demand_milli);
+        for issued in &mut self.open {
+            issued.peak_milli = issued.peak_milli.max(demand_milli);
         }
-        while let Some(said) = self.open.pop_front_if(|said| now.since_s(said.seen.at) >= self.hours.seconds()) {
-            let rise = (said.peak_milli - said.seen.demand_milli) as f64 / said.seen.move_milli * 1_000.0;
+        while let Some(issued) = self.open.pop_front_if(|issued| now.since_s(issued.seen.at) >= self.hours.seconds()) {
+            let rise = (issued.peak_milli - issued.seen.demand_milli) as f64 / issued.seen.move_milli * 1_000.0;
             self.measured(now, rise.round() as i64);
-            self.judge(&said, now, rate);
+            self.judge(&issued, now, rate);
         }
         while let Some((at, rise)) = self.closed.pop_front_if(|(at, _)| now.since_s(*at) > WINDOW_S) {
             self.rises.remove(at.plus_s(-self.hours.seconds()), rise);
@@ -224,22 +224,22 @@ impl Horizon {
         self.closed.push_back((at, rise));
     }
 
-    fn judge(&mut self, said: &Said, now: UnixSeconds, rate: GuaranteeRate) {
-        let Some(live) = said.live_gpus else { return };
+    fn judge(&mut self, issued: &Issued, now: UnixSeconds, rate: GuaranteeRate) {
+        let Some(live) = issued.live_gpus else { return };
         let passed_s = self.judged_at.map_or(0, |before| now.since_s(before)) as f64;
         let fades = 0.5_f64.powf(passed_s / LOSS_HALF_LIFE_S);
         self.judged_at = Some(now);
-        let peak = said.peak_milli as f64 / 1_000.0;
+        let peak = issued.peak_milli as f64 / 1_000.0;
         let loss_of = |bound: f64| crate::scores::pinball(peak, bound, rate.as_f64());
         for (kind, live) in live.into_iter().enumerate() {
             self.alone[kind] = self.alone[kind] * fades + loss_of(live);
             for (loss, share) in self.losses[kind].iter_mut().zip(SHARES) {
                 let new =
-                    said.seen.forecast_gpus.map_or(0.0, |forecast| loss_of(share * live + (1.0 - share) * forecast));
+                    issued.seen.forecast_gpus.map_or(0.0, |forecast| loss_of(share * live + (1.0 - share) * forecast));
                 *loss = *loss * fades + new;
             }
         }
-        if said.seen.forecast_gpus.is_some() {
+        if issued.seen.forecast_gpus.is_some() {
             self.judged_since.get_or_insert(now);
         }
     }

@@ -1,4 +1,4 @@
-//! A live bound as bytes, so that a restart does not begin anew: little-endian, checked when they are read.
+//! A live bound as bytes, so that a restart does not begin without it: little-endian, checked when they are read.
 //!
 //! ```text
 //! "HRLV" 1 │ p in millionths u32 │ last: time, milli i64 │ moves f64, weight f64 │ hours u32 × { hours u8 │ judged at, since:
@@ -6,7 +6,7 @@
 //! measured u32 × { time, rise i64 } }; a time is i64, i64::MIN none; a number that is not there is -1
 //! ```
 
-use super::{Horizon, LiveBound, Said, Seen};
+use super::{Horizon, LiveBound, Issued, Seen};
 use crate::DamagedBytes;
 use crate::bytes::{Reader, Writer};
 
@@ -52,13 +52,13 @@ impl Horizon {
         to.time(self.judged_since);
         self.losses.iter().flatten().chain(&self.alone).for_each(|loss| to.f64(*loss));
         to.count(self.open.len());
-        for said in &self.open {
-            to.time(Some(said.seen.at));
-            to.i64(said.seen.demand_milli);
-            to.f64(said.seen.move_milli);
-            to.f64(said.seen.forecast_gpus.unwrap_or(NONE));
-            said.live_gpus.unwrap_or([NONE; 2]).iter().for_each(|gpus| to.f64(*gpus));
-            to.i64(said.peak_milli);
+        for issued in &self.open {
+            to.time(Some(issued.seen.at));
+            to.i64(issued.seen.demand_milli);
+            to.f64(issued.seen.move_milli);
+            to.f64(issued.seen.forecast_gpus.unwrap_or(NONE));
+            issued.live_gpus.unwrap_or([NONE; 2]).iter().for_each(|gpus| to.f64(*gpus));
+            to.i64(issued.peak_milli);
         }
         to.count(self.closed.len());
         for (at, rise) in &self.closed {
@@ -83,7 +83,7 @@ impl Horizon {
             let live = [from.f64()?, from.f64()?];
             let live_gpus = known(live[0]).map(|_| live);
             let seen = Seen { at, demand_milli, move_milli, forecast_gpus };
-            horizon.open.push_back(Said { seen, live_gpus, peak_milli: from.i64()? });
+            horizon.open.push_back(Issued { seen, live_gpus, peak_milli: from.i64()? });
         }
         for _ in 0..from.count(16)? {
             let (at, rise) = (from.moment()?, from.i64()?);

@@ -26,15 +26,15 @@ fn wandering(steps: usize) -> Vec<u64> {
 fn it_holds_as_often_as_promised_and_longer_hours_need_no_less() {
     let demand = wandering(6_000);
     let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1), hours(4)]);
-    let (mut kept, mut said) = (0, 0);
+    let (mut kept, mut issued) = (0, 0);
     for (step, &now) in demand.iter().enumerate() {
         let mixed = live.mix(UnixSeconds::new(step as i64 * STEP_S), now, None);
         let Some(after) = demand.get(step..step + 13).filter(|_| step > 1_000) else { continue };
         assert!(mixed[0].bound_gpus <= mixed[1].bound_gpus && mixed[0].bound_gpus >= now as f64 / 1_000.0);
-        said += 1;
+        issued += 1;
         kept += usize::from(*after.iter().max().unwrap() as f64 <= mixed[0].bound_gpus * 1_000.0);
     }
-    let share = f64::from(kept as u32) / f64::from(said);
+    let share = f64::from(kept as u32) / f64::from(issued);
     assert!((0.87..0.93).contains(&share), "{share}");
 }
 
@@ -110,16 +110,16 @@ fn rises_over_hours_in_which_nobody_looked_are_not_known() {
 fn demand_that_rises_every_morning_is_expected_in_the_morning_alone() {
     let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1)]);
     let demand = |second: i64| if (9..18).contains(&(second / 3_600 % 24)) { 400_000_u64 } else { 100_000 };
-    let mut said = Vec::new();
+    let mut issued = Vec::new();
     for step in 0..20 * 288_i64 {
         let now = step * STEP_S;
         // A forecast that knows nothing of the day.
         let mixed = live.mix(UnixSeconds::new(now), demand(now), Some(&[700.0]));
         if now >= 15 * 86_400 {
-            said.extend(mixed.first().map(|one| (now, one.bound_gpus)));
+            issued.extend(mixed.first().map(|one| (now, one.bound_gpus)));
         }
     }
-    let at_hour = |hour: i64| said.iter().filter(move |(now, _)| now / 3_600 % 24 == hour);
+    let at_hour = |hour: i64| issued.iter().filter(move |(now, _)| now / 3_600 % 24 == hour);
     assert!(at_hour(8).filter(|(now, _)| now % 3_600 > 0).all(|(_, bound)| *bound > 390.0));
     assert!(at_hour(2).all(|(_, bound)| *bound < 150.0));
 }

@@ -1,4 +1,4 @@
-//! What lies between the products of a network, each in one pass: on a CPU, candle's operations of one kind at a time write
+//! Operations between the products of a network, each in one pass: on a CPU, candle's operations of one kind at a time write
 //! and read every intermediate once more.
 
 use candle_core::{Device, Tensor};

@@ -1,4 +1,4 @@
-//! What a network is trained for and chosen by: the CRPS of a Gaussian, and the pinball loss of three quantiles.
+//! The losses that train and choose a network: the CRPS of a Gaussian, and the pinball loss of three quantiles.
 
 use crate::gaussian::{cdf, crps, pdf};
 use crate::rows::{OUTPUTS, SPREAD};
@@ -30,9 +30,9 @@ impl Targets<'_> {
         let share = 1.0 / rows.len() as f64;
         for (row, outputs) in rows.iter().zip(outputs.chunks_exact_mut(self.steps.len() * OUTPUTS)) {
             let weight = f64::from(self.weights[*row]) * share;
-            for (targets, said) in self.steps.iter().zip(outputs.chunks_exact_mut(OUTPUTS)) {
-                let slopes = gradient(targets[*row], said);
-                said.iter_mut().zip(slopes).for_each(|(said, slope)| *said = (slope * weight) as f32);
+            for (targets, predicted) in self.steps.iter().zip(outputs.chunks_exact_mut(OUTPUTS)) {
+                let slopes = gradient(targets[*row], predicted);
+                predicted.iter_mut().zip(slopes).for_each(|(predicted, slope)| *predicted = (slope * weight) as f32);
             }
         }
     }
@@ -41,12 +41,12 @@ impl Targets<'_> {
     /// others.
     pub fn score(&self, outputs: &[f32]) -> f64 {
         let mut sums = [0.0; 1 + QUANTILE_LEVELS.len()];
-        for (row, said) in outputs.chunks_exact(self.steps.len() * OUTPUTS).enumerate() {
+        for (row, predicted) in outputs.chunks_exact(self.steps.len() * OUTPUTS).enumerate() {
             let weight = f64::from(self.weights[row]);
-            for (targets, said) in self.steps.iter().zip(said.chunks_exact(OUTPUTS)) {
-                sums[0] += weight * crps(targets[row], f64::from(said[0]), spread(said[SPREAD]));
+            for (targets, predicted) in self.steps.iter().zip(predicted.chunks_exact(OUTPUTS)) {
+                sums[0] += weight * crps(targets[row], f64::from(predicted[0]), spread(predicted[SPREAD]));
                 for (place, level) in QUANTILE_LEVELS.into_iter().enumerate() {
-                    sums[1 + place] += weight * pinball(targets[row], f64::from(said[1 + place]), level);
+                    sums[1 + place] += weight * pinball(targets[row], f64::from(predicted[1 + place]), level);
                 }
             }
         }
@@ -55,14 +55,14 @@ impl Targets<'_> {
 }
 
 /// Of one step: CRPS by centre and logarithm of the spread (Gneiting and Raftery 2007, Eq. 21), pinball by quantile.
-fn gradient(target: f64, said: &[f32]) -> [f64; OUTPUTS] {
-    let spread = spread(said[SPREAD]);
-    let z = (target - f64::from(said[0])) / spread;
+fn gradient(target: f64, predicted: &[f32]) -> [f64; OUTPUTS] {
+    let spread = spread(predicted[SPREAD]);
+    let z = (target - f64::from(predicted[0])) / spread;
     let mut slopes = [0.0; OUTPUTS];
     slopes[0] = 1.0 - 2.0 * cdf(z);
     slopes[SPREAD] = spread * (2.0 * pdf(z) - 1.0 / PI.sqrt());
     for (place, level) in QUANTILE_LEVELS.into_iter().enumerate() {
-        slopes[1 + place] = if target > f64::from(said[1 + place]) { -level } else { 1.0 - level };
+        slopes[1 + place] = if target > f64::from(predicted[1 + place]) { -level } else { 1.0 - level };
     }
     slopes
 }
@@ -73,16 +73,16 @@ mod tests {
 
     #[test]
     fn slopes_are_those_of_the_losses() {
-        let said = [0.3_f32, 0.1, 0.9, 1.4, 0.2];
-        let loss = |said: &[f32], target: f64| {
+        let predicted = [0.3_f32, 0.1, 0.9, 1.4, 0.2];
+        let loss = |predicted: &[f32], target: f64| {
             let quantiles = QUANTILE_LEVELS.into_iter().enumerate();
-            crps(target, f64::from(said[0]), spread(said[SPREAD]))
-                + quantiles.map(|(k, level)| pinball(target, f64::from(said[1 + k]), level)).sum::<f64>()
+            crps(target, f64::from(predicted[0]), spread(predicted[SPREAD]))
+                + quantiles.map(|(k, level)| pinball(target, f64::from(predicted[1 + k]), level)).sum::<f64>()
         };
         for target in [-1.0, 0.5, 2.0] {
-            let slopes = gradient(target, &said);
+            let slopes = gradient(target, &predicted);
             for (place, slope) in slopes.into_iter().enumerate() {
-                let (mut more, mut less) = (said, said);
+                let (mut more, mut less) = (predicted, predicted);
                 more[place] += 1e-3;
                 less[place] -= 1e-3;
                 let step = f64::from(more[place] - less[place]);

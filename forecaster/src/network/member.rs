@@ -20,7 +20,7 @@ pub struct Sizes {
     pub steps: usize,
 }
 
-/// What parameters begin as.
+/// The initial values of parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Begin {
     Zero,
@@ -35,7 +35,7 @@ impl Sizes {
         self.inputs - super::CALENDAR_INPUTS
     }
 
-    /// What a network says of a row.
+    /// The outputs of a network for a row.
     #[must_use]
     pub const fn outputs(self) -> usize {
         self.steps * OUTPUTS
@@ -151,7 +151,7 @@ impl Member {
         self.outputs(&fused::matrix(second, HIDDEN[1])?, inputs, places)
     }
 
-    /// What the first hidden layer adds up, `[rows, units]`.
+    /// The sums of the first hidden layer, `[rows, units]`.
     ///
     /// # Errors
     /// As [`forward`](Self::forward).
@@ -162,7 +162,7 @@ impl Member {
         Ok(sums)
     }
 
-    /// What the second one adds up.
+    /// The sums of the second one.
     ///
     /// # Errors
     /// As [`forward`](Self::forward).

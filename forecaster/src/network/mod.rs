@@ -89,29 +89,29 @@ impl Network {
         Inputs { values, places }
     }
 
-    /// What the networks say on average of each row: `[row][step × outputs]`, the spread as a deviation.
+    /// The mean outputs of the networks for each row: `[row][step × outputs]`, the spread as a deviation.
     ///
     /// # Errors
     /// The arithmetic fails.
     pub fn say(&self, rows: &[f32], features: &Features) -> Result<Vec<f32>, candle_core::Error> {
         let outputs = self.sizes.outputs();
         let share = 1.0 / self.members.len() as f32;
-        let mut said = Vec::with_capacity(rows.len() / features.count() * outputs);
+        let mut predicted = Vec::with_capacity(rows.len() / features.count() * outputs);
         for rows in rows.chunks(ROWS_AT_ONCE * features.count()) {
             let inputs = self.inputs(rows, features);
             let count = inputs.places.len();
             let places = inputs.places;
             let inputs = fused::matrix(inputs.values, self.sizes.inputs)?;
-            let start = said.len();
-            said.resize(start + count * outputs, 0.0);
+            let start = predicted.len();
+            predicted.resize(start + count * outputs, 0.0);
             for member in &self.members {
                 let of_member = member.forward(&inputs, &places)?;
-                for (place, (sum, one)) in said[start..].iter_mut().zip(of_member).enumerate() {
+                for (place, (sum, one)) in predicted[start..].iter_mut().zip(of_member).enumerate() {
                     *sum += share * if place % OUTPUTS == SPREAD { loss::spread(one) as f32 } else { one };
                 }
             }
         }
-        Ok(said)
+        Ok(predicted)
     }
 }
 

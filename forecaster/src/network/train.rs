@@ -60,7 +60,7 @@ impl Default for Lesson {
     }
 }
 
-/// What a network learns from.
+/// The training data of a network.
 struct Ground<'a> {
     lesson: &'a Lesson,
     sizes: Sizes,
@@ -69,7 +69,7 @@ struct Ground<'a> {
     judged: Option<Judged<'a>>,
 }
 
-/// What decides when a network is done.
+/// The data that decide when a network is done.
 struct Judged<'a> {
     inputs: Tensor,
     places: Vec<u32>,
@@ -186,13 +186,13 @@ struct Parameter {
     averages: Vec<f32>,
 }
 
-/// What moves all parameters in a step.
+/// The move of all parameters in a step.
 struct Move {
     rate: f32,
-    /// What the moments are multiplied by, since they began at zero.
+    /// The correction of the moments, since they began at zero.
     first: f32,
     second: f32,
-    /// What remains of a value.
+    /// The part of a value that remains.
     decay: f32,
     memory: f32,
 }

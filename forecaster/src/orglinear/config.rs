@@ -1,4 +1,4 @@
-//! What tells the variants of OrgLinear apart.
+//! Differences between the variants of OrgLinear.
 
 /// How the moving average sees past the ends of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub enum ZeroTargets {
     Masked,
 }
 
-/// What of the validation part chooses the epoch whose weights are kept.
+/// The score of the validation part that chooses the epoch whose weights are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EpochChoice {
     /// The loss itself, as the released code does. Near-constant series rule it: their likelihood has no maximum.

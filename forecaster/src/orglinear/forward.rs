@@ -15,7 +15,7 @@ const LEAST_STDDEV: f64 = 1e-3;
 
 type Result<T> = std::result::Result<T, candle_core::Error>;
 
-/// What a forward pass needs of the weights.
+/// The weights of a forward pass.
 #[derive(Debug, Clone)]
 pub struct Folded {
     mean: Head,

@@ -4,7 +4,7 @@
 //! series' embedding; several hours ahead it goes on from its own draws, and the paths' moments and quantiles are the
 //! forecast. Windows are scaled by 1 + their mean, all as there. Ours: one layer of long short-term memory where the paper
 //! has three, a context of 72 h so that a processor's core trains it, older hours as lags (24, 48 and 96 h), a location
-//! that is said as a difference to the hour before, a Student-t with four degrees of freedom instead of a Gaussian, whose
+//! given as a difference to the hour before, a Student-t with four degrees of freedom instead of a Gaussian, whose
 //! likelihood jumps of flat series would rule, and draws below zero count as zero. The window has no calendar of past hours: their hour and weekday are counted back from the first
 //! target's, and Saturdays and Sundays count as days off.
 
@@ -126,7 +126,7 @@ impl Scaled {
         Tensor::from_vec(before, (self.values.len(), hours), &Device::Cpu)
     }
 
-    /// What the network sees of hour number `hour` from the start of the context, `[windows, FEATURES]`.
+    /// The network's input of hour number `hour` from the start of the context, `[windows, FEATURES]`.
     fn features(&self, calendars: &[&[HourFeatures]], hour: usize) -> Result<Tensor> {
         let mut features = Vec::with_capacity(self.values.len() * FEATURES);
         for ((values, calendar), scale) in self.values.iter().zip(calendars).zip(&self.scales_gpus) {
@@ -155,7 +155,7 @@ fn clock(calendar: &[HourFeatures], hour: usize) -> [f32; CALENDAR_FEATURES] {
     all.map(|one| one as f32)
 }
 
-/// What the series of each row adds to the gates.
+/// The part of the series of each row in the gates.
 fn of_series(weights: &Weights, places: &[usize]) -> Result<Tensor> {
     linear(weights, OF_SERIES, &embed(weights, SERIES, places.iter().map(|&place| place as u32))?)
 }
@@ -220,7 +220,7 @@ impl Learner for Autoregressive {
     }
 }
 
-/// The generator of a window's paths: the same for the same seed, series and issue time, whatever else is forecast.
+/// The generator of a window's paths: the same for the same seed, series and issue time, with any other series beside it.
 pub fn draws(seed: u64, window: &Window<'_>) -> ChaCha8Rng {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());

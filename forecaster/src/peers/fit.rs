@@ -17,7 +17,7 @@ const LEAST_STDDEV_GPUS: f64 = 1e-3;
 const ISSUES_AT_ONCE: usize = 64;
 
 impl NetworkKind {
-    /// What learns its most in a few epochs.
+    /// A learning rate for peers that learn their most in a few epochs.
     const QUICK: Schedule = Schedule {
         epochs: 16,
         patience_epochs: 5,

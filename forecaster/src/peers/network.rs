@@ -1,4 +1,4 @@
-//! What the networks among the peers have in common.
+//! Common parts of the networks among the peers.
 
 use super::{deepar, linear, transformer};
 use crate::baseline::Spread;
@@ -79,7 +79,7 @@ pub struct Parts {
     pub horizon: HorizonHours,
     /// Hours that it sees.
     pub lookback_hours: usize,
-    /// What paths are drawn from.
+    /// The distribution that paths are drawn from.
     pub seed: u64,
     /// In the order of the embedding.
     pub series: Vec<SeriesId>,
@@ -96,7 +96,7 @@ pub struct Parts {
 pub struct Network {
     parts: Parts,
     index: BTreeMap<SeriesId, usize>,
-    /// What predicts in place of a point network's weights: trend and season in one matrix.
+    /// The matrix that predicts in place of a point network's weights: trend and season in one.
     folded: Option<linear::Folded>,
 }
 
@@ -176,7 +176,7 @@ impl Network {
         Ok(mean.iter().zip(&stddev).zip(places).map(gaussian).collect())
     }
 
-    /// What a point network says, `[windows, steps]`, in its scale.
+    /// The outputs of a point network, `[windows, steps]`, in its scale.
     pub(super) fn points(&self, inputs: &Tensor) -> Result<Tensor> {
         let none = || candle_core::Error::Msg("this network says no points".to_owned());
         self.folded.as_ref().ok_or_else(none)?.points(inputs)
@@ -197,7 +197,7 @@ impl Network {
     }
 }
 
-/// What a network sees of several windows.
+/// The inputs of a network for several windows.
 #[derive(Clone, Copy)]
 pub struct Seen<'a> {
     /// `[windows, lookback]`, in the network's scale.

@@ -1,4 +1,4 @@
-//! What peers make of a history.
+//! Peers on a history.
 
 use super::{AutoEts, Network, NetworkKind};
 use crate::descent::Schedule;
@@ -102,7 +102,7 @@ fn exponential_smoothing_knows_when_the_office_opens() {
 }
 
 #[test]
-fn a_lookback_that_is_too_short_is_said_with_both_lengths() {
+fn a_lookback_that_is_too_short_is_refused_with_both_lengths() {
     let panel = office(504);
     for (kind, expected) in [
         (ModelKind::DeepAr, "a lookback of 96 h is too short for this model, which needs 168 h"),
@@ -131,7 +131,7 @@ fn assert_alike(one: &DemandForecast, other: &DemandForecast) {
 }
 
 #[test]
-fn drawn_paths_are_those_of_the_seed_the_series_and_the_hour_whatever_else_is_forecast() {
+fn drawn_paths_are_those_of_the_seed_the_series_and_the_hour_with_any_other_series() {
     let panel = office(504);
     let what = fit_of(&panel, ModelKind::DeepAr, 168);
     let schedule = Schedule { epochs: 1, ..short(NetworkKind::DeepAr) };

@@ -6,7 +6,7 @@
 //! that bound, by one factor λ for each H: B(λ) = centre + λ · (bound − centre) up to 1, and from there on towards the whole
 //! capacity, which it reaches at 3: promises may break although demand stays where it was (HP needs whole nodes, or cores), and
 //! then no bound of demand is of help. λ rises with GPUs that were broken, and falls
-//! with the share 1 − p of those that were exposed to it: over time the one is the other, whatever demand does. Promises teach
+//! with the share 1 − p of those that were exposed to it: over time the one is the other, under any demand. Promises teach
 //! by what became of them. While nobody holds any, the inventory f = max(0, C − B) teaches by what would have: with measured
 //! peak P over the hours of the promise, min(f, max(0, P − B)) of f GPUs would have been broken.
 
@@ -15,7 +15,7 @@ mod saved;
 use std::collections::VecDeque;
 use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
 
-/// One time in so many seconds is looked at again: neighbours say the same.
+/// Seconds between two readings that count: neighbours are alike.
 const SAMPLE_S: i64 = 900;
 /// So long a bound stays where it is: nothing is known of the pool yet.
 const WATCHED_S: i64 = 86_400;
@@ -23,7 +23,7 @@ const WATCHED_S: i64 = 86_400;
 const LAMBDA_START: f64 = 0.7;
 /// The largest λ: nothing is sold.
 pub const LAMBDA_MOST: f64 = 3.0;
-/// What demand did while it was not measured for so long is not known: usage is at most two hours late.
+/// The longest gap of measurements over which the course of demand counts as known: usage is at most two hours late.
 const UNSEEN_S: i64 = 7_200;
 /// By how much λ moves for all GPUs of the pool, broken once.
 const STEP: f64 = 1.0;
@@ -46,7 +46,7 @@ pub fn is_supported(rate: GuaranteeRate, hours: HorizonHours, measured_s: i64) -
     broken_s >= i128::from(hours.seconds()) * i128::from(GuaranteeRate::MILLION)
 }
 
-/// What is known of a pool's demand at one time.
+/// Knowledge of a pool's demand at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moment {
     /// Instant of the renewal.
@@ -59,19 +59,19 @@ pub struct Moment {
     pub capacity: MilliGpus,
 }
 
-/// What a bound was made of at one time, in GPUs.
+/// The parts of a bound at one time, in GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stated {
     /// At p, of the peak.
     pub bound_gpus: f64,
-    /// Whether spot holds anything under a promise of these hours or more, of which the end will be told.
+    /// Whether spot holds anything under a promise of these hours or more, of which the end will be reported.
     pub is_sold: bool,
 }
 
-/// What became of a promise.
+/// The outcome of a promise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// Outcomes are numbered in the order in which they were told: each teaches once, however late it comes.
+    /// Outcomes are numbered in the order of their reports: each teaches once, however late it comes.
     pub number: i64,
     /// Hours of the promise.
     pub hours: HorizonHours,
@@ -110,8 +110,8 @@ struct Unsold {
     peak_gpus: f64,
 }
 
-/// What may be learned of promises at once, as shares of the pool: no more GPUs can have been promised for H hours than there are, and
-/// what somebody reports beyond that is not believed.
+/// The most that may be learned of promises at once, as shares of the pool: no more GPUs can have been promised for H hours than there are, and
+/// reports beyond that are not believed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Credible {
     exposed: f64,
@@ -233,8 +233,8 @@ impl Horizon {
 
     fn factor(&self, now: UnixSeconds, rate: GuaranteeRate) -> f64 {
         let watched_s = self.since.map_or(0, |since| now.since_s(since));
-        let is_told = watched_s >= WATCHED_S && is_supported(rate, self.hours, watched_s);
-        if is_told { self.lambda } else { self.lambda.max(1.0) }
+        let is_reported = watched_s >= WATCHED_S && is_supported(rate, self.hours, watched_s);
+        if is_reported { self.lambda } else { self.lambda.max(1.0) }
     }
 
     /// As much of what was reported, in shares of the pool, as can have been promised meanwhile.
@@ -258,7 +258,7 @@ impl Horizon {
         while let Some(one) = self.open.pop_front_if(|one| moment.measured_at.since_s(one.at) >= seconds) {
             let inventory_gpus = (one.capacity_gpus - one.bound_gpus).max(0.0);
             let broken_gpus = inventory_gpus.min((one.peak_gpus - one.bound_gpus).max(0.0));
-            // A promise of H hours would have been looked at so often while it lasted.
+            // A promise of H hours would have been read so often while it lasted.
             let looks = seconds as f64 / SAMPLE_S as f64;
             self.step((broken_gpus - target * inventory_gpus) / looks / one.capacity_gpus.max(1.0));
         }

@@ -1,4 +1,4 @@
-//! The factors of a pool as bytes, so that a restart does not begin anew: little-endian, checked when they are read.
+//! The factors of a pool as bytes, so that a restart does not begin without them: little-endian, checked when they are read.
 //!
 //! ```text
 //! "HRRC" 1 │ p in millionths u32 │ since, measured at: times │ taught i64, i64::MIN none │ twice, offered and formerly offered:

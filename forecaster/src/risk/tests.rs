@@ -44,7 +44,7 @@ fn for_a_day_a_bound_stays_where_it_is() {
 }
 
 #[test]
-fn of_what_nobody_buys_as_much_would_break_as_may_whatever_the_bound_says() {
+fn of_promises_that_nobody_buys_as_much_would_break_as_may_under_any_bound() {
     // Bounds that are far too wide, and too narrow by half.
     for above in [60.0, 400.0] {
         let demand = wandering(80_000);
@@ -101,7 +101,7 @@ fn usage_that_comes_late_is_held_against_the_hours_that_it_is_of() {
     };
     let one = [Stated { bound_gpus: 400.0, is_sold: false }];
     risk.control(&at(7_200, 7_200, 300), &one);
-    // The hour before it is told of once more, larger: no peak of what was stated at its end.
+    // The hour before it is reported once more, larger: no peak of the demand that was stated at its end.
     risk.control(&at(7_500, 7_200, 900), &one);
     risk.control(&at(14_400, 10_800, 300), &one);
     assert!(risk.horizons[0].lambda < LAMBDA_START, "{risk:?}");
@@ -119,7 +119,7 @@ fn each_outcome_teaches_once_however_late_it_comes() {
     let once = learn(&[3, 4]);
     assert!(once > LAMBDA_START);
     assert_eq!(learn(&[4, 3]), once);
-    // Told later of something that ended earlier: its number is the larger one.
+    // A later report of an earlier end: its number is the larger one.
     assert!(learn(&[4, 6, 3]) > once);
 }
 

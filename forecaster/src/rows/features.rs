@@ -1,4 +1,4 @@
-//! What a model of rows sees of a window: differences to the last value, in deviations of the series, then the calendar.
+//! The features of a window for a model of rows: differences to the last value, in deviations of the series, then the calendar.
 
 use datasets::window::Window;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use vocab::HorizonHours;
 
 const DAY_HOURS: usize = 24;
 const WEEK_HOURS: usize = 168;
-/// Steps whose hours of the days before are looked at; of a longer horizon so many are picked evenly.
+/// Steps whose hours of the days before are read; of a longer horizon so many are picked evenly.
 const STEPS_MOST: usize = 8;
 const LAGS_OF_DAYS: [usize; 6] = [48, 72, 96, 120, 144, 168];
 const SPANS_HOURS: [usize; 6] = [3, 6, 12, 24, 72, 168];
@@ -152,7 +152,7 @@ impl Features {
         }
     }
 
-    /// What hours like the target's were on the days and weeks before, and how demand moved to them from the issue hour.
+    /// Demand of hours like the target's on the days and weeks before, and how demand moved to them from the issue hour.
     fn of_step(&self, look: &Look<'_>, step: usize) -> Vec<f64> {
         let same_hour = |period: usize| look.scaled(look.ago(period - step % period));
         // From the hour before the issue time to the target's, `period` hours earlier each.
@@ -188,7 +188,7 @@ fn groups(steps: usize, weeks: usize) -> Vec<FeatureGroup> {
     parts.concat()
 }
 
-/// A window, looked at from its end.
+/// A window, read from its end.
 struct Look<'a> {
     seen: &'a [f64],
     last: f64,

@@ -12,7 +12,7 @@ const HOURS_PER_DAY: usize = 24;
 /// Deviations of series below this, in GPUs, count as this.
 const LEAST_SCALE_GPUS: f64 = 1.0;
 
-/// What models of rows learn from.
+/// The training data of models of rows.
 pub struct Samples {
     /// `[rows, features]`.
     pub rows: Vec<f32>,

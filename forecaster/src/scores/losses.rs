@@ -8,7 +8,7 @@ use vocab::{DemandForecast, HorizonHours, HourStart};
 const LEVEL: f64 = 0.9;
 const PLACE: usize = 1;
 
-/// What one step of the forecasts of all series lost.
+/// The losses of one step of the forecasts of all series.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StepLoss {
     /// Series that were measured.

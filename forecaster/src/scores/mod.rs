@@ -1,4 +1,4 @@
-//! How good forecasts were. Definitions are the project's (DESIGN §5); units are GPUs where nothing else is said.
+//! How good forecasts were. Definitions are the project's (DESIGN §5); units are GPUs by default.
 
 mod losses;
 mod pool;

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn waste_and_shortfall_are_told_apart_and_a_tie_keeps_the_promise() {
+    fn waste_and_shortfall_are_distinguished_and_a_tie_keeps_the_promise() {
         let scores = score_pool(&[pair(0, 10.0, 4.0), pair(1, 4.0, 4.0), pair(2, 1.0, 4.0)], GuaranteeRate::GFS);
         let scores = scores.unwrap();
         assert!((scores.coverage - 2.0 / 3.0).abs() < 1e-12);
@@ -207,7 +207,7 @@ mod tests {
         };
         assert_eq!(peaks(&|_| true), [Some(5.0), Some(8.0), Some(8.0)]);
         assert_eq!(peaks(&|hour| hour != 89), [None, None, Some(8.0)], "a row is missing");
-        assert_eq!(peaks(&|hour| hour < 20), [None, None, Some(3.0)], "an hour without a row of anybody");
+        assert_eq!(peaks(&|hour| hour < 20), [None, None, Some(3.0)], "an hour without a row of any organization");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-/// What a forest is to predict.
+/// The target of a forest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Target {
     /// The mean.
@@ -57,7 +57,7 @@ pub struct Rows<'a> {
     pub binned: &'a Binned,
     /// Target of each row.
     pub targets: &'a [f64],
-    /// What an error of each row weighs on validation: the scale of its series.
+    /// The weight of an error of each row on validation: the scale of its series.
     pub weights: &'a [f64],
 }
 

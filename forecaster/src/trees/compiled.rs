@@ -59,7 +59,7 @@ impl Compiled {
         Self { thresholds, forests }
     }
 
-    /// What each forest says of each row: `[forest][row]`.
+    /// The predictions of each forest for each row: `[forest][row]`.
     pub fn say(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
         // Instructions of the widest registers that the processor has; the numbers are the same with any.
         pulp::Arch::new().dispatch(|| self.say_here(rows, features))
@@ -69,20 +69,20 @@ impl Compiled {
     #[inline(always)]
     fn say_here(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
         let count = rows.len() / features;
-        let mut said: Vec<Vec<f64>> = self.forests.iter().map(|(base, _)| vec![*base; count]).collect();
+        let mut predicted: Vec<Vec<f64>> = self.forests.iter().map(|(base, _)| vec![*base; count]).collect();
         let mut ranks = vec![0_u16; self.thresholds.len() * ROWS_AT_ONCE];
         let mut open = [Leaves::MAX; ROWS_AT_ONCE];
         for (block, rows) in rows.chunks(ROWS_AT_ONCE * features).enumerate() {
             let count = rows.len() / features;
             self.rank(rows, features, &mut ranks);
-            for ((_, trees), said) in self.forests.iter().zip(&mut said) {
-                let said = &mut said[block * ROWS_AT_ONCE..][..count];
+            for ((_, trees), predicted) in self.forests.iter().zip(&mut predicted) {
+                let predicted = &mut predicted[block * ROWS_AT_ONCE..][..count];
                 for tree in trees {
-                    tree.add_to(|feature| &ranks[feature * ROWS_AT_ONCE..], &mut open[..count], said);
+                    tree.add_to(|feature| &ranks[feature * ROWS_AT_ONCE..], &mut open[..count], predicted);
                 }
             }
         }
-        said
+        predicted
     }
 
     fn rank(&self, rows: &[f32], features: usize, ranks: &mut [u16]) {
@@ -121,15 +121,15 @@ impl Tree {
         }
     }
 
-    /// Adds the leaf that each row reaches. `ranks` answers the ranks of a feature, as many as `said` at least; `open` is
-    /// room to work in, as long as `said`.
+    /// Adds the leaf that each row reaches. `ranks` answers the ranks of a feature, as many as `predicted` at least; `open` is
+    /// room to work in, as long as `predicted`.
     #[expect(clippy::inline_always, reason = "it is compiled once for each width of registers, in the caller")]
     #[inline(always)]
     pub fn add_to<'a, T: Copy + Into<u16> + 'a>(
         &self,
         ranks: impl Fn(usize) -> &'a [T],
         open: &mut [Leaves],
-        said: &mut [f64],
+        predicted: &mut [f64],
     ) {
         open.fill(Leaves::MAX);
         for &Split { feature, rank: most, takes } in &self.splits {
@@ -139,9 +139,9 @@ impl Tree {
                 *open &= !(goes_right & takes);
             }
         }
-        for (said, open) in said.iter_mut().zip(open) {
+        for (predicted, open) in predicted.iter_mut().zip(open) {
             // A leaf remains to every row, so the remainder only spares a check.
-            *said += f64::from(self.leaves[open.trailing_zeros() as usize % Compiled::LEAVES_MOST]);
+            *predicted += f64::from(self.leaves[open.trailing_zeros() as usize % Compiled::LEAVES_MOST]);
         }
     }
 }
@@ -172,16 +172,16 @@ mod tests {
             .map(|number| Forest { base: f64::from(number), trees: (0..20).map(|_| tree(&mut rng)).collect() })
             .collect();
         let rows: Vec<f32> = (0..5 * 2_500).map(|_| rng.random_range(-8..8) as f32 * 0.5).collect();
-        let said = Compiled::new(forests.iter()).say(&rows, 5);
-        for (forest, said) in forests.iter().zip(said) {
+        let predicted = Compiled::new(forests.iter()).say(&rows, 5);
+        for (forest, predicted) in forests.iter().zip(predicted) {
             let walked: Vec<f64> = rows.chunks_exact(5).map(|row| forest.predict(row)).collect();
-            assert_eq!(said, walked);
+            assert_eq!(predicted, walked);
         }
     }
 
     #[test]
     fn forests_without_trees_say_their_base() {
-        let said = Compiled::new([Forest::new(2.5)].iter()).say(&[1.0, 2.0, 3.0, 4.0], 2);
-        assert_eq!(said, [[2.5, 2.5]]);
+        let predicted = Compiled::new([Forest::new(2.5)].iter()).say(&[1.0, 2.0, 3.0, 4.0], 2);
+        assert_eq!(predicted, [[2.5, 2.5]]);
     }
 }

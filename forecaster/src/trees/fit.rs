@@ -43,7 +43,7 @@ struct Ground<'a> {
 }
 
 impl Forests {
-    /// Grows on what there is to learn from; the validation part ends the growth and sets how wide the spread is.
+    /// Grows on the training data; the validation part ends the growth and sets how wide the spread is.
     #[must_use]
     pub fn fit(growth: &Growth, seed: u64, features: usize, learn: &Samples, validate: &Samples) -> Self {
         let binned = Binned::cut(&learn.rows, features);
@@ -109,7 +109,7 @@ impl Ground<'_> {
 fn best_factor(forests: &[Vec<Forest>], samples: &Samples) -> f64 {
     let mut sums = [0.0; FACTORS.len()];
     for (forests, targets) in forests.iter().zip(&samples.targets) {
-        let (means, spreads) = (samples.said(&forests[0]), samples.said(&forests[SPREAD]));
+        let (means, spreads) = (samples.predicted(&forests[0]), samples.predicted(&forests[SPREAD]));
         for (place, scale) in samples.scales.iter().enumerate() {
             let (mean, spread) = (means[place], spreads[place].max(0.0));
             for (sum, factor) in sums.iter_mut().zip(FACTORS) {
@@ -121,14 +121,14 @@ fn best_factor(forests: &[Vec<Forest>], samples: &Samples) -> f64 {
 }
 
 impl Samples {
-    /// What a forest says of each row.
-    fn said(&self, forest: &Forest) -> Vec<f64> {
+    /// The predictions of a forest for each row.
+    fn predicted(&self, forest: &Forest) -> Vec<f64> {
         Compiled::new(std::iter::once(forest)).say(&self.rows, self.features()).remove(0)
     }
 
     /// How far the mean was off, as a deviation of a Gaussian.
     fn errors(&self, step: usize, mean: &Forest) -> Vec<f64> {
-        let targets = self.targets[step].iter().zip(self.said(mean));
+        let targets = self.targets[step].iter().zip(self.predicted(mean));
         targets.map(|(target, mean)| (target - mean).abs() * DEVIATION_PER_ERROR).collect()
     }
 }

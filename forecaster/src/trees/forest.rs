@@ -48,7 +48,7 @@ impl Forest {
         Self { base, trees: trees.map(|tree| tree.into_iter().map(lighter).collect()).collect() }
     }
 
-    /// What the forest says of one row of features.
+    /// The prediction of the forest for one row of features.
     #[must_use]
     pub fn predict(&self, row: &[f32]) -> f64 {
         self.trees.iter().fold(self.base, |sum, tree| sum + of_tree(tree, row))

@@ -45,7 +45,7 @@ impl Forests {
         self.spread_factor
     }
 
-    /// What the forests say of each row: `[step × OUTPUTS][row]`, the spread as a deviation.
+    /// The predictions of the forests for each row: `[step × OUTPUTS][row]`, the spread as a deviation.
     #[must_use]
     pub fn say(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
         let mut all = self.compiled.say(rows, features);

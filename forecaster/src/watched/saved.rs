@@ -1,4 +1,4 @@
-//! What was watched as bytes, so that a restart does not begin anew; checked when they are read.
+//! Watched bounds as bytes, so that a restart does not begin without them; checked when they are read.
 //!
 //! ```text
 //! "HRWD" 1 │ numbers u32 × i64: p in millionths │ measured at, i64::MIN none │ hours × { hours │ open × { at, bound, capacity, peak } │
@@ -84,7 +84,7 @@ fn hour(from: &mut impl Iterator<Item = i64>) -> Option<Hour> {
     let (looks, covered) = (count()?, count()?);
     let mut amount = || u64::try_from(from.next()?).ok();
     let (inventory_milli, broken_milli) = (amount()?, amount()?);
-    // What is left out of a sum was in it.
+    // A part that is left out of a sum was in it.
     let holds = covered <= looks && broken_milli <= inventory_milli;
     holds.then_some(Hour { number, looks, covered, inventory_milli, broken_milli })
 }

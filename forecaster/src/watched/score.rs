@@ -8,10 +8,10 @@ const WEEK_HOURS: i64 = 7 * 24;
 /// A span with fewer looks an hour, on average, was hardly watched. Four are the most.
 const LEAST_LOOKS_AN_HOUR: i64 = 2;
 
-/// What became of the bounds that were served in some span of time.
+/// The outcomes of the bounds that were served in some span of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fared {
-    /// Times at which a bound was looked at whose hours are over.
+    /// Times at which a bound was read whose hours are over.
     pub looks: u64,
     /// Of these, those at which demand stayed at or below it.
     pub covered: u64,

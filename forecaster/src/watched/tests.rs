@@ -114,7 +114,7 @@ fn what_is_older_than_four_weeks_is_forgotten_and_what_is_remembered_stays_small
 }
 
 #[test]
-fn other_hours_leave_what_is_known_and_another_rate_begins_anew() {
+fn other_hours_leave_the_learned_state_and_another_rate_begins_again() {
     let mut watched = fresh();
     serve(&mut watched, 0..96, |_| 50);
     let four = HorizonHours::new(4).unwrap();

@@ -9,15 +9,15 @@ use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, MilliGpus, P
 /// Measured peaks from which an order statistic at 0.9 exists, and a few more.
 const LEAST_RESIDUALS: usize = 12;
 
-/// What a pool's bounds are made of.
+/// The inputs of a pool's bounds.
 pub struct Forecasted<'a> {
     /// Of its organizations, as they are issued.
     pub members: &'a [DemandForecast],
-    /// What its measured peaks say.
+    /// The evidence of its measured peaks.
     pub conformal: Option<&'a Conformal>,
-    /// What validation found; none before anything is trained.
+    /// The choice of validation; none before anything is trained.
     pub calibration: Option<&'a PoolCalibration>,
-    /// As somebody has set it; else as validation chooses.
+    /// The operator's setting; else validation chooses.
     pub aggregation: Option<Aggregation>,
     /// That the forecasts reach.
     pub horizon: HorizonHours,

@@ -1,4 +1,4 @@
-//! What was learned of one pool, from renewal to renewal.
+//! State learned of one pool, kept from renewal to renewal.
 
 use forecaster::DamagedBytes;
 use forecaster::live::{LiveBound, Mixed};
@@ -11,7 +11,7 @@ use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
 /// Renewals closer together than this teach nothing of how much demand moves: that is measured at even intervals.
 const LEAST_INTERVAL_S: i64 = 150;
 
-/// What was learned of one pool, at one guarantee rate and for some hours.
+/// State learned of one pool, at one guarantee rate and for one number of hours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
     /// Of demand that is known from moment to moment.
@@ -45,13 +45,13 @@ impl Learned {
         Self { live, risk, watched: self.watched.made_for(rate, offered) }
     }
 
-    /// What was learned of risk, as bytes: a few hundred, other ones at each renewal.
+    /// The learned risk as bytes: a few hundred, different at each renewal.
     #[must_use]
     pub fn risk_bytes(&self) -> Vec<u8> {
         self.risk.to_bytes()
     }
 
-    /// What was learned of how demand moves, and what became of the bounds that were served, as bytes: tens of thousands, of which a
+    /// The learned moves of demand, and the ends of the bounds that were served, as bytes: tens of thousands, of which a
     /// renewal changes few. The length of the first part, the first part, the second one.
     #[must_use]
     pub fn live_bytes(&self) -> Vec<u8> {
@@ -104,7 +104,7 @@ impl Learned {
 
     /// Moves bounds of the peak to what keeps the promise, and learns the demand of this moment and what became of promises
     /// since the last one; `ended` are the newest of them. Where tasks are placed outside (`is_placed_here` is
-    /// false) outcomes may come late or not at all, so that measured peaks teach there whatever is sold.
+    /// false) outcomes may come late or not at all, so that measured peaks teach there in any case.
     pub(crate) fn control(
         &mut self,
         moment: &Moment,

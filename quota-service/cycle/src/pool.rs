@@ -7,12 +7,12 @@ use placement::overrides::{Overridden, overridden};
 use placement::{Bound, Eta, Known, PoolSettings, Promise, Quota, Supply, Unknown, quotas, supply};
 use vocab::{MilliGpus, Override, OverrideId, SECONDS_PER_HOUR, UnixSeconds};
 
-/// What is measured and known of a pool at one moment.
+/// Measurements and knowledge of a pool at one moment.
 #[derive(Debug)]
 pub struct Inputs<'a> {
     /// Instant of the renewal.
     pub now: UnixSeconds,
-    /// What is known of the pool's supply.
+    /// Knowledge of the pool's supply.
     pub known: &'a Known,
     /// Settings of the pool.
     pub settings: &'a PoolSettings,
@@ -24,7 +24,7 @@ pub struct Inputs<'a> {
     pub measured_until: UnixSeconds,
     /// Hours of demand that the forecast's bounds are calibrated on; 0 where they are not.
     pub calibrated_hours: usize,
-    /// What was learned before, and is now; none where nothing is to be learned.
+    /// The learned state before, and after; none where nothing is to be learned.
     pub learned: Option<&'a mut Learned>,
     /// Overrides whose time is not over.
     pub overrides: &'a [(OverrideId, Override)],
@@ -34,7 +34,7 @@ pub struct Inputs<'a> {
     pub unspent: &'a [Ended],
     /// Instant of the newest outcome.
     pub newest_outcome: Option<UnixSeconds>,
-    /// Whether eta stays where it is, whatever it should do.
+    /// Whether eta stays fixed in spite of its rule.
     pub eta_is_fixed: bool,
 }
 
@@ -160,7 +160,7 @@ fn watch(inputs: &mut Inputs<'_>, supply: &Supply, bounds: &[Bound], needed: Mil
     }
 }
 
-/// What is known of demand now.
+/// Knowledge of demand now.
 fn moment(inputs: &Inputs<'_>, supply: &Supply, needed: MilliGpus) -> Moment {
     let measured_at = if inputs.hp_demand.is_some() { inputs.now } else { inputs.measured_until };
     Moment { now: inputs.now, measured_at, demand: needed, capacity: supply.capacity }

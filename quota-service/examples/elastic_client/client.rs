@@ -1,4 +1,4 @@
-//! What a program has to know of the service to keep an elastic task: submit it, hear what changes, look what it has.
+//! The calls of an elastic task to the service: submit it, receive its events, read its state.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -56,8 +56,8 @@ impl Client {
         if status < 300 {
             return Ok(body);
         }
-        let said = [&body["errors"][0]["detail"], &body["detail"]].into_iter().find_map(Value::as_str);
-        Err(ClientError::Refused { status, detail: said.unwrap_or_default().to_owned() })
+        let detail_of = [&body["errors"][0]["detail"], &body["detail"]].into_iter().find_map(Value::as_str);
+        Err(ClientError::Refused { status, detail: detail_of.unwrap_or_default().to_owned() })
     }
 
     /// Repeated, the same task is answered as it stands: it may be sent again after an answer that was lost.

@@ -46,13 +46,13 @@ struct Arguments {
     command: Vec<String>,
 }
 
-/// How often the task is looked at though nothing was told.
+/// How often the task is read although no event came.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(100);
 /// For a worker whose place is gone and of whose deadline nothing was heard yet.
 const UNHEARD: Duration = Duration::from_secs(30);
 
-/// A worker, and until when it may go on once it was told to end.
+/// A worker, and its deadline once it was asked to end.
 struct Worker {
     child: Child,
     ends_by: Option<Instant>,
@@ -149,7 +149,7 @@ impl Drop for Workers {
     }
 }
 
-/// Hears events of the task, and goes on where it was when the service comes back.
+/// Receives events of the task, and goes on where it was when the service comes back.
 fn listen(client: &Client, task: &str, tell: &Sender<Value>) {
     let mut last = "0.0".to_owned();
     loop {
@@ -166,13 +166,13 @@ const fn passes(fault: &ClientError) -> bool {
     matches!(fault, ClientError::Unreachable(_) | ClientError::Refused { status: 429 | 500.., .. })
 }
 
-fn keep(arguments: &Arguments, client: &Client, told: &Receiver<Value>) -> Result<bool, Box<dyn std::error::Error>> {
+fn keep(arguments: &Arguments, client: &Client, received: &Receiver<Value>) -> Result<bool, Box<dyn std::error::Error>> {
     let (by_place, not_before) = (BTreeMap::new(), BTreeMap::new());
     let mut workers = Workers { command: arguments.command.clone(), by_place, not_before, done: 0 };
     let mut looked = None::<Instant>;
     loop {
         let mut is_due = looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
-        match told.recv_timeout(TURN) {
+        match received.recv_timeout(TURN) {
             Ok(event) => {
                 is_due = true;
                 workers.hear(&event);
@@ -186,7 +186,7 @@ fn keep(arguments: &Arguments, client: &Client, told: &Receiver<Value>) -> Resul
                     return Ok(true);
                 }
                 Ok(task) => workers.become_those(&task)?,
-                // What runs goes on: nobody else gets its GPUs meanwhile.
+                // Running workers go on: nobody else gets their GPUs meanwhile.
                 Err(fault) if passes(&fault) => eprintln!("{fault}: it is tried again"),
                 Err(fault) => return Err(fault.into()),
             }
@@ -226,10 +226,10 @@ fn main() -> ExitCode {
         eprintln!("{fault}");
         return ExitCode::FAILURE;
     }
-    let (tell, told) = channel();
+    let (tell, received) = channel();
     let (listener, task) = (client.clone(), arguments.id.clone());
     std::thread::spawn(move || listen(&listener, &task, &tell));
-    match keep(&arguments, &client, &told) {
+    match keep(&arguments, &client, &received) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
             eprintln!("a worker failed: the task is taken back");

@@ -89,7 +89,7 @@ fn timed(fleet: &mut Fleet, gangs: impl Iterator<Item = Gang>, is_preempting: Op
     times
 }
 
-/// The same order without an index: every node is looked at.
+/// The same order without an index: every node is read.
 fn look_at_all(fleet: &Fleet, gpus: GpuRequest) -> Option<usize> {
     let fits = fleet.nodes().iter().enumerate().filter(|(_, node)| node.place(gpus).is_some());
     fits.min_by_key(|(number, node)| (node.idle, u32::MAX - node.hp_milli, *number)).map(|(number, _)| number)

@@ -1,7 +1,7 @@
 //! Spot tasks that were let through and are not seen to run yet.
 //!
 //! Where another scheduler binds, between our yes and the news that the task runs there is time for more to ask. What was answered
-//! counts as promised until then. That the task does not come is not told: an assumption ends by itself.
+//! counts as promised until then. A task that does not come sends no report: an assumption ends by itself.
 
 use crate::decide::{Limit, Refusal, exceeded};
 use crate::staleness::Stage;
@@ -25,7 +25,7 @@ pub struct Ask {
 pub enum NotAdmitted {
     /// The task is refused.
     Refused(Refusal),
-    /// The quota is so old that nothing new is admitted, whatever is left of it.
+    /// The quota is so old that nothing new is admitted, even where some of it is left.
     Conservative { hours: HorizonHours },
 }
 
@@ -79,7 +79,7 @@ impl<P: Ord + Clone> Assumed<P> {
     /// Lets a task through if its promise leaves all quotas of the pool kept, by the rule of
     /// [`decide`](crate::decide()): S_a(h') + request ≤ Q_h' for every offered h' ≤ h, where S_a is what runs
     /// (`running`) and what was let through. It then counts until `until`, or until it is [forgotten](Self::forget). Who asks again
-    /// is asked anew, and counts once.
+    /// is asked again, and counts once.
     ///
     /// # Errors
     /// It may not start; it counts no longer.
@@ -130,7 +130,7 @@ impl<P: Ord + Clone> Assumed<P> {
         debug_assert!(self.milli.values().all(|milli| *milli > 0), "nothing is counted as zero");
     }
 
-    /// What tasks that were let through for at least so many hours will hold.
+    /// GPUs that tasks let through for at least so many hours will hold.
     #[must_use]
     pub fn promised(&self, pool: &P, hours: HorizonHours) -> MilliGpus {
         let of_pool = self.milli.range((pool.clone(), hours)..).take_while(|((of, _), _)| of == pool);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in whatever order, the sums are those of what is there, and no quota is exceeded by what passes.
+        /// In any order of events the sums are those of the present tasks, and no quota is exceeded by admitted ones.
         #[test]
         fn sums_are_those_of_the_parts(steps in prop::collection::vec((0..12_u128, 1..9_u32, any::<bool>(), 0..40_i64, 0..4_u8), 0..80)) {
             let (mut assumed, limits) = (Assumed::<u8>::default(), limits([20, 12]));

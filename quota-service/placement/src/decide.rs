@@ -132,7 +132,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What becomes of a task now.
+/// The fate of a task now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// It starts as planned, with this promise if it is spot with one.
@@ -152,7 +152,7 @@ pub struct Circumstances<'a> {
     pub history: History,
     /// Policy of the pool.
     pub policy: &'a Policy,
-    /// What fragmentation is measured against, under policies that look at it.
+    /// The reference of fragmentation, under policies that measure it.
     pub workload: &'a Workload,
     /// Whether HP may evict: not while it is put off.
     pub may_evict: bool,
@@ -198,7 +198,7 @@ fn misaligned(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<
     plan(fleet, &anywhere, on).map(|_| (domain, Misaligned::NotNow))
 }
 
-/// Idle GPUs first, or at once whatever HP may have, as the policy says.
+/// Idle GPUs first, or at once any GPUs that HP may have, as the policy demands.
 fn plan(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<Plan> {
     let Policy { score, victims, idle_first, preemption, .. } = on.policy;
     if *idle_first || gang.class == TaskClass::Spot || !on.may_evict {
@@ -219,7 +219,7 @@ pub fn over_quota(fleet: &Fleet, gang: &Gang, hours: HorizonHours, limits: &[Lim
     exceeded(|of| fleet.promised(of), asked(gang), hours, limits)
 }
 
-/// [`over_quota`] for whoever counts what is promised in another way.
+/// [`over_quota`] for callers that count promises in another way.
 pub fn exceeded(
     promised: impl Fn(HorizonHours) -> MilliGpus,
     asked: MilliGpus,
@@ -238,7 +238,7 @@ pub fn exceeded(
     over.next()
 }
 
-/// GPUs over all pods. More than an amount holds fits nowhere, and counts as the most there is.
+/// GPUs over all pods. A sum beyond the range of an amount fits on no pool, and counts as the largest amount.
 pub(crate) fn asked(gang: &Gang) -> MilliGpus {
     let milli = u64::from(gang.pod.gpus.milli()) * u64::from(gang.pods);
     MilliGpus::from_milli(milli).unwrap_or(MilliGpus::from_gpus(u32::MAX))

@@ -88,7 +88,7 @@ impl EtaState {
     }
 }
 
-/// What eta is judged by. Outcomes are [`recent`] ones since the last move, kept or broken by HP demand; node failures,
+/// The evidence that moves eta. Outcomes are [`recent`] ones since the last move, kept or broken by HP demand; node failures,
 /// drains and deletions by the user do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feedback {
@@ -106,7 +106,7 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// What outcomes, newest first and not yet spent, and the quotas that eta gives now say of a pool.
+    /// The evidence of outcomes, newest first and not yet spent, and of the quotas that eta gives now for a pool.
     #[must_use]
     pub fn of(
         outcomes: &[Ended],
@@ -135,7 +135,7 @@ impl Feedback {
 /// An ended guarantee period that counts, not yet spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Outcomes are numbered from 1 in the order in which they were told.
+    /// Outcomes are numbered from 1 in the order in which they were reported.
     pub number: i64,
     /// Instant at which the period ended.
     pub at: UnixSeconds,
@@ -179,11 +179,11 @@ pub enum HoldReason {
     RisingWouldNotHelp,
     /// It is at the bound that it would pass.
     AtBound,
-    /// What became of promises moves the bound itself: eta beside it made more of them break for the same quota.
+    /// Outcomes of promises move the bound itself: eta beside it made more of them break for the same quota.
     BoundLearns,
 }
 
-/// What becomes of eta.
+/// The next value of eta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EtaDecision {
     /// Eta stays, for this reason.

@@ -1,9 +1,9 @@
-//! Evidence that a promise fails, as an e-value: a number that may be looked at as often as one likes.
+//! Evidence that a promise fails, as an e-value: a number that may be read as often as one likes.
 //!
-//! Somebody who doubts the promise bets against it, on one block of half a day after the other, with one unit of money. While
+//! A player who doubts the promise bets against it, on one block of half a day after the other, with one unit of money. While
 //! HP takes promised GPUs at the rate that p allows, −ln p of them for each H hours that they are exposed, no way of betting
 //! makes money on average, so that the chance that the unit ever becomes twenty is at most one in twenty (Ville's inequality;
-//! Waudby-Smith and Ramdas 2024). A test that is looked at each day and says p < 0.05 would be wrong far more often.
+//! Waudby-Smith and Ramdas 2024). A test that is read each day with p < 0.05 would be wrong far more often.
 //!
 //! - Evictions come together. A block is won or lost as a whole, so that a burst inside it counts once.
 //! - An old good month must not hide a new bad week. A part of the unit is bet from each day on, as in the e-detectors of Shin,
@@ -11,7 +11,7 @@
 //!   has a 56th of the unit, so that all of them together keep to the one in twenty over these days.
 //! - How much to bet is not known before. Each part is split between a small and a large bet, fixed beforehand.
 //!
-//! By simulation (400 months of a pool with 24 gangs, p = 0.9; two of five tasks end by themselves before their promise does; looked at twice
+//! By simulation (400 months of a pool with 24 gangs, p = 0.9; two of five tasks end by themselves before their promise does; read twice
 //! a day, after a month that was kept): months with an alarm though K_H = p, and days until the alarm where K_H falls to
 //! 0.8, in the median:
 //!
@@ -37,12 +37,12 @@ const BLOCKS_A_DAY: i64 = DAY_S / BLOCK_S;
 const DAYS: i64 = 28;
 /// Bets of which some part of the outcome is seen in [`DAYS`] days.
 const SHARES: f64 = 2.0 * DAYS as f64;
-/// Who has won so much bets no more.
+/// A player who has won so much bets no more.
 const MOST: f64 = 1e9;
-/// What is bet, as a share of the most that cannot end below zero.
+/// The stake, as a share of the largest one that cannot end below zero.
 const BETS: [f64; 2] = [0.3, 0.9];
 
-/// What outcomes say against a promise.
+/// The evidence of outcomes against a promise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// At [`ALARM`](Self::ALARM) or more the promise fails: chance alone has shown as much in at most one of twenty months. About
@@ -54,7 +54,7 @@ pub struct Evidence {
     pub blocks: u32,
 }
 
-/// What became of the GPUs that were promised within one block.
+/// The fate of the GPUs that were promised within one block.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Block {
     promised_gpus: f64,
@@ -83,7 +83,7 @@ impl Evidence {
         known_from: UnixSeconds,
         now: UnixSeconds,
     ) -> Option<Self> {
-        // A promise that is kept is told hours after one that was broken beside it: a block waits for both.
+        // A kept promise is reported hours after one that was broken beside it: a block waits for both.
         let end = (now.get() - hours.seconds()).div_euclid(BLOCK_S);
         let first = (end - DAYS * DAY_S / BLOCK_S).max(-(-known_from.get()).div_euclid(BLOCK_S));
         let count = usize::try_from(end - first).ok().filter(|count| *count > 0)?;
@@ -112,7 +112,7 @@ fn blocks(periods: &[Period], hours: HorizonHours, first: i64, count: usize) -> 
     for period in periods {
         let gpus = period.gpus_milli as f64 / 1_000.0;
         let (began, ended) = (period.began.get(), period.began.get() + period.lasted_s.min(hours.seconds()));
-        // What ends with a block belongs to it, and not to the next one.
+        // The end of a block belongs to it, and not to the next one.
         let last = (ended - 1).max(began).div_euclid(BLOCK_S);
         for number in began.div_euclid(BLOCK_S)..=last {
             let Some(block) = usize::try_from(number - first).ok().and_then(|place| all.get_mut(place)) else {
@@ -130,7 +130,7 @@ fn blocks(periods: &[Period], hours: HorizonHours, first: i64, count: usize) -> 
     all
 }
 
-/// What was put on the blocks from one day on.
+/// The stakes on the blocks from one day on.
 struct Bet {
     /// The number of its first block.
     began: i64,
@@ -157,8 +157,8 @@ impl Bet {
     }
 }
 
-/// What the bets are worth after the last block, and the number of the block with which the best of them began. A bet is worth
-/// the same whichever other blocks are looked at.
+/// The value of the bets after the last block, and the number of the block with which the best of them began. A bet is worth
+/// the same with any selection of the other blocks.
 fn e_value(blocks: &[Block], first: i64, rate: GuaranteeRate) -> (f64, Option<i64>) {
     // Of GPUs that are exposed for H hours: what p allows HP to take, at a rate that does not depend on their age.
     let allowed = -rate.as_f64().ln();

@@ -1,4 +1,4 @@
-//! What must always hold, as named functions: called by the code, the property tests and the simulator alike.
+//! Invariants as named functions: called by the code, the property tests and the simulator alike.
 
 use crate::decide::Limit;
 use crate::eta::{Eta, EtaState};
@@ -55,7 +55,7 @@ pub fn no_gpu_is_overused(fleet: &Fleet) {
     }
 }
 
-/// What nodes say is taken is what their tasks hold, GPU by GPU, every task has all its pods, and what is promised is what
+/// The taken parts of nodes are the parts that their tasks hold, GPU by GPU, every task has all its pods, and the sum of promises is that
 /// spot tasks inside a guarantee hold.
 ///
 /// # Panics
@@ -93,7 +93,7 @@ pub fn books_balance(fleet: &Fleet) {
     }
 }
 
-/// What is lent is idle to everybody else, lent once, and lent to spot alone.
+/// A lent GPU is idle to all others, lent once, and lent to spot alone.
 ///
 /// # Panics
 /// When it does not hold.

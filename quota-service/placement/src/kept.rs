@@ -10,7 +10,7 @@ use vocab::{HorizonHours, MilliGpus, UnixSeconds};
 const DAY_S: i64 = vocab::SECONDS_PER_DAY;
 const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
 
-/// What was seen of one guarantee period.
+/// The measured course of one guarantee period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
     /// Start of the promise.
@@ -52,7 +52,7 @@ impl Period {
     ) -> Self {
         let began = began_at.unwrap_or_else(|| ended_at.plus_s(-hours.seconds()));
         let watched_s = ended_at.since_s(began);
-        // Who is evicted after its hours has had what was promised.
+        // A task that is evicted after its hours has had its promise.
         let broken = broken && watched_s <= hours.seconds();
         let lasted_s = watched_s.clamp(0, hours.seconds());
         debug_assert!(!broken || watched_s <= hours.seconds(), "an eviction after its hours breaks nothing");
@@ -155,7 +155,7 @@ fn survival_of(
     if at_risk == 0 {
         return None;
     }
-    // Of the second that is looked at: evicted, and in all.
+    // Of the second that is read: evicted, and in all.
     let (mut survival, mut second, mut evicted, mut ended) = (1.0, i64::MIN, 0, 0);
     for one in all() {
         let lasted_s = one.lasted_s.min(until_s);
@@ -237,7 +237,7 @@ mod tests {
         };
         assert!(ended(3_600).broken && !ended(3_601).broken);
         assert_eq!(ended(9_000).lasted_s, 3_600);
-        assert!(Period::reported(hours(1), UnixSeconds::new(0), None, None, true).broken, "nobody said since when");
+        assert!(Period::reported(hours(1), UnixSeconds::new(0), None, None, true).broken, "no report says since when");
     }
 
     #[test]

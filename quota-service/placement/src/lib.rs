@@ -1,6 +1,6 @@
 //! Every decision of Headroom, pure: no clock, no I/O, no log, no randomness, no floats for amounts.
 //!
-//! What is known of a pool becomes its [`Supply`]; supply, bounds and [`Eta`] become a [`Quota`] for each offered number
+//! Knowledge of a pool becomes its [`Supply`]; supply, bounds and [`Eta`] become a [`Quota`] for each offered number
 //! of hours, with the reasons that explain it; outcomes move eta ([`eta::decide`]); age turns a quota conservative
 //! ([`staleness`]). A [`Fleet`](fleet::Fleet) is a pool's nodes with the tasks on them: [`decide`] says whether and where a
 //! gang starts, and which spot tasks have to go for it; a [`Pool`](pool::Pool) does so for its queue, event by event. The service and the simulator call the same functions.

@@ -58,7 +58,7 @@ fn one(bound: Bound, overrides: &[(OverrideId, Override)], demand: MilliGpus, no
         let of_kind = applied.iter().filter(|(_, one)| one.kind == kind).map(|(_, one)| one.gpus);
         of_kind.fold(MilliGpus::ZERO, MilliGpus::saturating_add)
     };
-    // What an amount holds is more than any pool has: a reservation of everything leaves nothing.
+    // The largest amount is more than any pool has: a reservation of everything leaves nothing.
     let raised = bound.bound.saturating_add(sum(OverrideKind::Reserve));
     let lowered = raised.left_after(sum(OverrideKind::Release)).max(demand.min(raised));
     Overridden {

@@ -11,7 +11,7 @@ type Names<T, const N: usize> = [(&'static str, T); N];
 
 /// A part that is one of a few values, each with a name.
 pub trait Part: Copy + PartialEq + 'static {
-    /// What the part is called.
+    /// The name of the part.
     const PART: &'static str;
     /// All values with their names.
     const ALL: &'static [(&'static str, Self)];
@@ -182,8 +182,8 @@ mod tests {
         all::<ScoreRule>();
         all::<VictimRule>();
         all::<Timing>();
-        let said = OrderRule::parse("fifo").unwrap_err();
-        assert_eq!(said, "\"fifo\" is no order; there are small-spot-first, size, arrival");
+        let message = OrderRule::parse("fifo").unwrap_err();
+        assert_eq!(message, "\"fifo\" is no order; there are small-spot-first, size, arrival");
     }
 
     #[test]

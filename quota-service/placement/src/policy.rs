@@ -15,7 +15,7 @@ pub enum OrderRule {
     Arrival,
 }
 
-/// Who waits behind a task that does not fit.
+/// The tasks that wait behind one that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
     /// Nobody: smaller tasks fill what is left.
@@ -26,7 +26,7 @@ pub enum Blocking {
     Everybody,
 }
 
-/// What a spot task needs to start, besides idle GPUs.
+/// The condition of a spot task's start, besides idle GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// Room in the quota of its guarantee hours.

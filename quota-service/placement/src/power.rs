@@ -1,4 +1,4 @@
-//! What nodes draw: a table of GPU models and one CPU, which a user may extend, and the watts of a node that follow from it.
+//! The power draw of nodes: a table of GPU models and one CPU, which a user may extend, and the watts of a node that follow from it.
 //!
 //! A GPU counts as working where any part of it is taken, a socket where any core of it is. The model and its figures are
 //! those of the PWR paper (Eqs. 1 to 3, table II, §V-B).
@@ -7,7 +7,7 @@ use crate::fleet::NodeState;
 use std::collections::BTreeMap;
 use vocab::GpuModel;
 
-/// Why no power can be told.
+/// Why no power is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PowerError {
     /// The GPU model has no row in the table.
@@ -62,7 +62,7 @@ impl CpuPower {
 /// Thousandths of a virtual CPU on a core.
 const MILLI_PER_CORE: u64 = 2_000;
 
-/// What nodes with one GPU model draw.
+/// The power draw of nodes with one GPU model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodePower {
     /// Power of the CPU.
@@ -142,7 +142,7 @@ impl PowerTable {
         Ok(())
     }
 
-    /// What nodes with a GPU model draw.
+    /// The power draw of nodes with a GPU model.
     ///
     /// # Errors
     /// The model is not in the table.
@@ -182,14 +182,14 @@ mod tests {
         let large = PodRequest::new(GpuRequest::Share(999), 33_000, 0);
         one.hold(GpuPlace::Share { gpu: 3, milli: 999 }, &large, TaskClass::Hp, true);
         assert_eq!(g2.watts(&one), 285 + 2 * 105 + 120);
-        assert_eq!(g2.watts(&node(2, None)), 60, "of CPUs that are not known nothing is said");
+        assert_eq!(g2.watts(&node(2, None)), 60, "unknown CPUs add nothing");
     }
 
     #[test]
     fn a_table_is_extended_and_says_what_it_lacks() {
         let mut table = PowerTable::default();
-        let said = table.of(&model("H800")).unwrap_err().to_string();
-        assert!(said.starts_with("the power of the GPU model H800 is not known; known are A10, A100, "), "{said}");
+        let message = table.of(&model("H800")).unwrap_err().to_string();
+        assert!(message.starts_with("the power of the GPU model H800 is not known; known are A10, A100, "), "{message}");
         table.set_gpu(&model("H800"), 60, 700).unwrap();
         table.set_cpu(20, 200, 32).unwrap();
         assert_eq!(table.of(&model("H800")).unwrap().watts(&node(8, Some(128_000))), 8 * 60 + 2 * 20);

@@ -38,7 +38,7 @@ pub struct Quota {
     pub ceiling: MilliGpus,
     /// Q_H = min(f · η, S0 + S_a(H)).
     pub quota: MilliGpus,
-    /// What may still be admitted with this guarantee: what every offered guarantee up to it leaves, since a task counts
+    /// GPUs that may still be admitted with this guarantee: the least that every offered guarantee up to it leaves, since a task counts
     /// among all of them (DESIGN §4.8).
     pub available: MilliGpus,
     /// Reasons of the result, in the order of the computation.
@@ -116,7 +116,7 @@ impl Quota {
         !self.inventory.is_zero() && self.scaled_inventory < self.ceiling
     }
 
-    /// What it would take to change the quota, for people who ask why it is so low.
+    /// The change that would raise the quota, for people who ask why it is so low.
     #[must_use]
     pub fn what_would_change(&self) -> String {
         if self.inventory.is_zero() {
@@ -134,7 +134,7 @@ impl Quota {
     }
 }
 
-/// What decided, first what bound the quota, then what else a reader should know.
+/// The reasons of the quota: first the one that bounds it, then others that a reader should know.
 fn reasons(supply: &Supply, quota: &Quota) -> Vec<Reason> {
     let mut reasons = Vec::new();
     if supply.capacity.is_zero() {

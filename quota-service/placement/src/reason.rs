@@ -27,7 +27,7 @@ pub enum Reason {
     Estimated,
     /// People asked to keep more for HP work than is forecast.
     Reserved { gpus: MilliGpus },
-    /// People said that HP work will need less than is forecast.
+    /// Operators expect that HP work will need less than is forecast.
     Released { gpus: MilliGpus },
     /// Some organizations were forecast by the cold-start rule.
     ColdStart { organizations: usize },
@@ -35,7 +35,7 @@ pub enum Reason {
     SeenInTraining { until: UnixSeconds },
     /// The promise ends after the forecast does; its last step stands for the rest.
     ForecastEndsEarly { steps: u8, horizon: HorizonHours },
-    /// What was measured cannot tell so large a p of promises of so many hours: it can tell `supported_ppm`, in millionths.
+    /// The measurements do not support so large a p for promises of so many hours: they support `supported_ppm`, in millionths.
     RateNotSupported { hours: HorizonHours, rate: GuaranteeRate, supported_ppm: u32 },
     /// The quota was not renewed in time.
     NotRenewed { computed_at: UnixSeconds },

@@ -26,7 +26,7 @@ pub enum SettingsError {
     NoOutcomes,
 }
 
-/// What p is the probability of.
+/// The event that p is the probability of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Promise {
     /// That a promised GPU stays where it is for H hours: the bound is moved until what breaks is what p allows.
@@ -56,12 +56,12 @@ impl Promise {
     }
 }
 
-/// What an operator can set for a pool.
+/// Settings of a pool that an operator can set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolSettings {
     /// p. 0.9, GFS table 4.
     pub guarantee_rate: GuaranteeRate,
-    /// What p is the probability of.
+    /// The event that p is the probability of.
     pub promise: Promise,
     /// H, rising. 1, 2 and 4 h, GFS table 4.
     pub offered_hours: Vec<HorizonHours>,

@@ -12,7 +12,7 @@ pub const USAGE_MAX_AGE_S: i64 = 7_200;
 /// Clocks of two machines may differ by this much; more means that one of them jumped.
 const CLOCK_TOLERANCE_S: i64 = 300;
 
-/// What a quota's age means.
+/// The stage of a quota by its age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Computed within the validity of a quota, 600 s.
@@ -53,12 +53,12 @@ pub fn stage(computed_at: UnixSeconds, now: UnixSeconds) -> (Stage, Option<UnixS
     }
 }
 
-/// What is answered at a stage.
+/// The answer at a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answered {
     /// Quota at this age, in GPUs.
     pub quota: MilliGpus,
-    /// What may still be admitted.
+    /// GPUs that may still be admitted.
     pub available: MilliGpus,
 }
 

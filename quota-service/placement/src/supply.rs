@@ -1,4 +1,4 @@
-//! What a pool has: capacity, idle GPUs, spot GPUs inside their guarantee.
+//! The supply of a pool: capacity, idle GPUs, spot GPUs inside their guarantee.
 
 use crate::settings::PoolSettings;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub enum Unknown {
     FutureState { as_of: UnixSeconds },
 }
 
-/// What quota is cut from.
+/// The amounts that quota is cut from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supply {
     /// C.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_and_demand_above_capacity_leaves_nothing_idle() {
+    fn missing_inputs_are_named_and_demand_above_capacity_leaves_nothing_idle() {
         assert_eq!(of(&Known::default()), Err(Unknown::Capacity));
         assert_eq!(of(&Known { table_capacity: gpus(70), ..Known::default() }), Err(Unknown::Demand));
         let full = Known { table_capacity: gpus(70), latest_demand: gpus(90), ..Known::default() };

@@ -1,4 +1,4 @@
-//! What a quota would be if something else were: the same rules on a changed supply and changed bounds.
+//! The quota under a change: the same rules on a changed supply and changed bounds.
 
 use crate::quota::Bound;
 use crate::supply::Supply;
@@ -17,7 +17,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The amount after the change; what there is not cannot be taken away.
+    /// The amount after the change; no more is taken away than there is.
     #[must_use]
     pub fn of(self, amount: MilliGpus) -> MilliGpus {
         match self {

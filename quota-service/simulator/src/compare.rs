@@ -4,7 +4,7 @@ use crate::args::{Compare, Config, Trace};
 use crate::commands::{CHRONUS, SimulatorError, has_quota, played, settings, warn_of_left_out, world};
 use crate::figures::{Row, present};
 use crate::files::flat;
-use crate::page::Told;
+use crate::page::Header;
 use crate::power::PowerFault;
 use crate::spread::Spread;
 use crate::world::World;
@@ -24,14 +24,14 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
     let mut plans = plans(what, config)?;
     let draws = what.draws.unwrap_or(1);
     let progress = Progress::new("compare", draws * plans.len() as u64);
-    let mut told = None;
+    let mut header = None;
     for (draw, seed) in (0..draws).zip(config.seed..) {
         let config = Config { seed };
         let world = world(&drawn(what), &config)?;
         if draw == 0 {
             warn_of_left_out(&world);
             check(&plans, &world, &config)?;
-            told = Some(self::told(what, &world));
+            header = Some(self::header(what, &world));
         }
         let steps = draw * plans.len() as u64..;
         for (Plan { policy, trace, row }, step) in plans.iter_mut().zip(steps) {
@@ -45,8 +45,8 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
     }
     progress.done();
     let rows: Vec<Row> = plans.into_iter().map(|plan| plan.row).collect();
-    if let (Some(folder), Some(told)) = (&what.out, &told) {
-        crate::files::write(folder, &rows, told)?;
+    if let (Some(folder), Some(header)) = (&what.out, &header) {
+        crate::files::write(folder, &rows, header)?;
     }
     show(&rows, draws > 1 || !what.guarantee_rates.is_empty(), json);
     Ok(())
@@ -116,7 +116,7 @@ fn drawn(what: &Compare) -> Trace {
     Trace { spot_scale: what.trace.spot_scale * share, ..what.trace.clone() }
 }
 
-fn told(what: &Compare, world: &World) -> Told {
+fn header(what: &Compare, world: &World) -> Header {
     let trace = &what.trace;
     let name =
         |path: &std::path::Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -149,7 +149,7 @@ fn told(what: &Compare, world: &World) -> Told {
         trace.promise,
         rates.join(", "),
     );
-    Told { trace: name(&trace.jobs), how, gpus: world.gpus() }
+    Header { trace: name(&trace.jobs), how, gpus: world.gpus() }
 }
 
 /// Prints rows; where there are many, how long tasks of each size waited is left to the files.

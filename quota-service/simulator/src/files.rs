@@ -3,7 +3,7 @@
 use crate::commands::SimulatorError;
 use crate::compare::spreads;
 use crate::figures::{FIGURES, Row};
-use crate::page::{Told, page};
+use crate::page::{Header, page};
 use command_line::OutputFile;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -14,13 +14,13 @@ use std::path::Path;
 ///
 /// # Errors
 /// The folder or a file cannot be written.
-pub fn write(folder: &Path, rows: &[Row], told: &Told) -> Result<(), SimulatorError> {
+pub fn write(folder: &Path, rows: &[Row], header: &Header) -> Result<(), SimulatorError> {
     let fault = |fault| SimulatorError::Write { file: folder.to_owned(), fault };
     std::fs::create_dir_all(folder).map_err(fault)?;
     text(folder, "compare.csv", &figures(rows))?;
     text(folder, "price.csv", &prices(rows))?;
     text(folder, "course.csv", &course(rows))?;
-    text(folder, "compare.html", &page(rows, told))
+    text(folder, "compare.html", &page(rows, header))
 }
 
 /// Writes one file, whole or not at all.

@@ -7,7 +7,7 @@ use pages::{Axis, Chart, legend};
 
 /// What the page says of the trace.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct Header {
     pub trace: String,
     pub how: String,
     pub gpus: u64,
@@ -15,10 +15,10 @@ pub struct Told {
 
 /// The page. The same runs give the same bytes, but for CPU times.
 #[must_use]
-pub fn page(rows: &[Row], told: &Told) -> String {
-    let title = format!("Policies on {}", told.trace);
-    let header = html! { header { h1 { (title) } p class="how" { (told.how) } } };
-    let main = html! { (crate::price::section(rows)) (table(rows)) (courses(rows, told)) };
+pub fn page(rows: &[Row], header: &Header) -> String {
+    let title = format!("Policies on {}", header.trace);
+    let header = html! { header { h1 { (title) } p class="how" { (header.how) } } };
+    let main = html! { (crate::price::section(rows)) (table(rows)) (courses(rows, header)) };
     pages::document(&title, &header, &main, "simulate compare")
 }
 
@@ -50,7 +50,7 @@ fn hours(sample: &Sample) -> f64 {
     sample.at_s as f64 / 3_600.0
 }
 
-fn courses(rows: &[Row], told: &Told) -> Markup {
+fn courses(rows: &[Row], header: &Header) -> Markup {
     let last = rows.iter().filter_map(|row| row.course.last()).map(hours).fold(1.0, f64::max);
     let most = |of: fn(&Sample) -> f64| rows.iter().flat_map(|row| row.course.iter().map(of)).fold(1.0, f64::max);
     let days = || {
@@ -73,7 +73,7 @@ fn courses(rows: &[Row], told: &Told) -> Markup {
         let owned: Vec<_> = all.iter().map(|(class, name)| ((*class).to_owned(), (*name).to_owned())).collect();
         legend(&owned)
     };
-    let gpus = told.gpus as f64;
+    let gpus = header.gpus as f64;
     html! {
         @for Row { name: policy, course, .. } in rows {
             section {

@@ -36,7 +36,7 @@ pub struct QuotaLoop {
     unspent: VecDeque<Ended>,
     newest: Option<UnixSeconds>,
     /// Outcomes so far.
-    told: i64,
+    numbered: i64,
     last: Vec<Quota>,
     /// None where live demand takes no part.
     learned: Option<Learned>,
@@ -53,8 +53,8 @@ impl QuotaLoop {
     pub fn begun(quota: QuotaSettings, offered: Vec<HorizonHours>, start: UnixSeconds) -> Self {
         let learned = quota.live.then(|| Learned::new(quota.pool.guarantee_rate, &offered));
         let eta = EtaState { eta: quota.pool.eta_start, moved_at: start };
-        let (unspent, newest, told, last) = (VecDeque::new(), None, 0, Vec::new());
-        Self { settings: quota, offered, oracle: None, eta, unspent, newest, told, last, learned }
+        let (unspent, newest, numbered, last) = (VecDeque::new(), None, 0, Vec::new());
+        Self { settings: quota, offered, oracle: None, eta, unspent, newest, numbered, last, learned }
     }
 
     /// A guarantee period ended.
@@ -62,8 +62,8 @@ impl QuotaLoop {
         if !matches!(end.kind, OutcomeKind::Kept | OutcomeKind::Broken) {
             return;
         }
-        self.told += 1;
-        self.unspent.push_front(Ended { number: self.told, at: end.at, hours: end.hours, period: end.period });
+        self.numbered += 1;
+        self.unspent.push_front(Ended { number: self.numbered, at: end.at, hours: end.hours, period: end.period });
         self.unspent.truncate(MOST_OUTCOMES);
         self.newest = self.newest.max(Some(end.at));
     }

@@ -9,7 +9,7 @@ import { runsPage } from "./runs.js";
 import { themeButton } from "./theme.js";
 import { tokenButton } from "./token.js";
 
-/** How often what is shown is asked for again, while somebody may be looking. */
+/** How often the page is refreshed while a reader may watch it. */
 const EVERY_MS = 15_000;
 
 const main = document.getElementById("main");
@@ -112,7 +112,7 @@ async function refresh(force = false) {
     if (names.length > 0) say(`Changed: ${names.join(", ")}`);
   } finally {
     if (busy === current) busy = null;
-    // Somebody asked for it while it was under way: something has changed since.
+    // A click asked for it while it was under way: something has changed since.
     if (again && current === page) {
       again = false;
       refresh(true);

@@ -1,4 +1,4 @@
-// Elements from names and texts. Whatever comes from the service enters as text, never as markup.
+// Elements from names and texts. Every text of the service enters as text, never as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -113,6 +113,6 @@ export function responsive(host, draw) {
 let polite = null;
 /** Says something to those who do not see the page, once they are free to listen. */
 export function say(words) {
-  polite ??= document.getElementById("said");
+  polite ??= document.getElementById("announced");
   polite.textContent = words;
 }

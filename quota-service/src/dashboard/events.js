@@ -28,7 +28,7 @@ function row(event) {
 }
 
 /** Reads events off a stream until it ends; gives the id of the last one. */
-async function read(response, last, told) {
+async function read(response, last, receive) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
@@ -46,17 +46,17 @@ async function read(response, last, told) {
           .trim();
       if (!line("data:")) continue;
       last = line("id:") ?? last;
-      told(JSON.parse(line("data:")));
+      receive(JSON.parse(line("data:")));
     }
   }
 }
 
-/** Follows a pool until it is told to stop, and comes back where the stream ends. */
-async function follow(url, signal, told) {
+/** Follows a pool until it is stopped, and comes back where the stream ends. */
+async function follow(url, signal, receive) {
   let last = null;
   while (!signal.aborted) {
     const response = await stream(url, { signal, headers: last ? { "last-event-id": last } : {} });
-    last = await read(response, last, told);
+    last = await read(response, last, receive);
     await new Promise((later) => setTimeout(later, AGAIN_S * 1000));
   }
 }
@@ -74,7 +74,7 @@ export function eventsSection(pool) {
         : none,
     );
   };
-  const told = (event) => {
+  const receive = (event) => {
     seen.unshift(event);
     seen.length = Math.min(seen.length, KEPT);
     draw();
@@ -89,7 +89,7 @@ export function eventsSection(pool) {
     const mine = (following = new AbortController());
     draw();
     try {
-      await follow(address("/v1/events", { cluster: pool.cluster, gpu_model: pool.gpu_model }), mine.signal, told);
+      await follow(address("/v1/events", { cluster: pool.cluster, gpu_model: pool.gpu_model }), mine.signal, receive);
     } catch (fault) {
       if (mine.signal.aborted) return;
       stop();

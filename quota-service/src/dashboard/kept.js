@@ -114,12 +114,12 @@ function picture(answer) {
   const shown = lines(answer);
   const height = shown.length * ROW + 6 + FOOT;
   const host = responsive(h("div", { class: "chart", vars: { "--height": `${height}px` } }), (width) => draw(host, width, answer));
-  const said = shown.map(({ words, kept }) => `${words}: ${percent(kept.kept_rate)}`).join("; ");
+  const rates = shown.map(({ words, kept }) => `${words}: ${percent(kept.kept_rate)}`).join("; ");
   return figure({
     key: "kept",
     title: "Kept rate beside what is promised",
     host,
-    label: `Kept, of what was promised: ${said}. At least ${percent(answer.guarantee_rate)} is promised.`,
+    label: `Kept share of the promises: ${rates}. At least ${percent(answer.guarantee_rate)} is promised.`,
     legend: [
       { cls: "kept", words: "kept, with its 95 % interval" },
       { cls: "broken", words: "the same, certainly less than promised" },

@@ -19,7 +19,7 @@ const AXIS = 34;
 /** Room for names on the left, where there is room at all. */
 const NAMES = 104;
 const WIDE = 560;
-/** From few to many, told apart by lightness alone as well. */
+/** From few to many, distinct by lightness alone as well. */
 const LIGHT = ["#f1f4f8", "#c6dbef", "#82b8dd", "#3787c0", "#0b4f8a", "#062a52"];
 const DARK = ["#1a212a", "#17405f", "#1f6a9a", "#4a9bc9", "#95cbe6", "#eaf6fd"];
 
@@ -124,7 +124,7 @@ function axis(context, hours, column, height, inner) {
   });
 }
 
-function told({ groups, hours }, { row, hour }) {
+function summary({ groups, hours }, { row, hour }) {
   const group = groups[row];
   const value = group.hours[hour];
   const where = group.count > 1 ? `${group.name} (the mean of ${group.count} nodes)` : group.name;
@@ -150,7 +150,7 @@ function heat(picture, title, label) {
   const mark = (row, hour) => {
     marked = { row: clamp(row, picture.groups.length - 1), hour: clamp(hour, picture.hours.length - 1) };
     cell = paint(canvas, width, picture, marked);
-    readout.textContent = told(picture, marked);
+    readout.textContent = summary(picture, marked);
   };
   const frame = h(
     "div",

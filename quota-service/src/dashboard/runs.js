@@ -23,7 +23,7 @@ function flat(value, path = []) {
   return Object.entries(value).flatMap(([name, one]) => flat(one, [...path, name]));
 }
 
-/** Which of two scores is better: 1 the second, -1 the first, 0 equal, null where that cannot be said. */
+/** Which of two scores is better: 1 the second, -1 the first, 0 equal, null where they cannot be compared. */
 function better(path, a, b) {
   const name = path.split(" › ").at(-1);
   const coverage = COVERAGE.exec(name);

@@ -26,7 +26,7 @@ export function notice(fault, again) {
   );
 }
 
-/** Keeps the keyboard where it was while its surroundings are made anew. */
+/** Keeps the keyboard where it was while its surroundings are made again. */
 function keepingFocus(host, change) {
   const key = host.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   const open = [...host.querySelectorAll("details[open]")].map((one) => one.dataset.key);

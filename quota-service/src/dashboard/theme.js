@@ -27,7 +27,7 @@ function apply(theme) {
   else document.documentElement.dataset.theme = theme;
 }
 
-/** The button that changes the theme; `changed` draws anew what has colours of its own. */
+/** The button that changes the theme; `changed` draws again everything with colours of its own. */
 export function themeButton(changed) {
   let theme = kept();
   apply(theme);

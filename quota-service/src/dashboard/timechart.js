@@ -6,7 +6,7 @@ import { dayOf, hourOf, moment, number } from "./format.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-/** In pixels, where nothing else is said. */
+/** In pixels, by default. */
 const HEIGHT = 260;
 const DASH = { dashed: [6, 4], dotted: [2, 3] };
 
@@ -54,8 +54,8 @@ function line({ words, colour, width = 2, dash, stepped, points }) {
 function readoutOf(chart, lines, readout) {
   const index = chart.cursor.idx;
   if (index === null || index === undefined) return (readout.textContent = " ");
-  const told = lines.map(({ words, silent }, number_) => (silent ? null : [words, chart.data[number_ + 1][index]]));
-  const known = told.filter((one) => one && one[1] !== null && one[1] !== undefined);
+  const texts = lines.map(({ words, silent }, number_) => (silent ? null : [words, chart.data[number_ + 1][index]]));
+  const known = texts.filter((one) => one && one[1] !== null && one[1] !== undefined);
   readout.textContent = `${moment(new Date(chart.data[0][index] * 1000))}: ${known.map(([words, value]) => `${words} ${number(value)}`).join(", ") || "nothing known"}`;
 }
 

@@ -4,14 +4,14 @@ import { setToken, token } from "./api.js";
 import { field, h } from "./dom.js";
 
 let dialog = null;
-/** Who has said no is not asked again by what refreshes by itself. */
+/** A reader who has cancelled is not asked again by an automatic refresh. */
 let declined = false;
 
 function close() {
   dialog?.close();
 }
 
-/** Asks for a token. `why` is what the service said; `after` is done once there is a new one. */
+/** Asks for a token. `why` is the answer of the service; `after` is done once there is a new one. */
 export function askForToken(why, after) {
   if (dialog?.open) return;
   dialog?.remove();
@@ -65,7 +65,7 @@ export function tokenButton(after) {
     after();
   };
   button.addEventListener("click", () => {
-    if (!token()) return askForToken("Where tokens are in force, each question to the service needs one.", again);
+    if (!token()) return askForToken("This service requires tokens: each question to it needs one.", again);
     setToken("");
     declined = false;
     again();

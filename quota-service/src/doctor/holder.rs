@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_listens_is_found_by_the_port() {
+    fn a_listening_program_is_found_by_the_port() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let found = of(port).unwrap();

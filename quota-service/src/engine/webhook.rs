@@ -35,7 +35,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 pub struct Webhook {
     url: Uri,
     secret: Arc<[u8]>,
-    /// Whose certificates are trusted, where the URL is one of https.
+    /// Authorities whose certificates are trusted, where the URL is one of https.
     tls: Option<Arc<ClientConfig>>,
 }
 

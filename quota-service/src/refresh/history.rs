@@ -44,7 +44,7 @@ impl History {
     }
 }
 
-/// What makes an explanation another one than the last: why the quota is what it is, and by which run, settings, capacity
+/// Inputs that make an explanation another one than the last: why the quota is as it is, and by which run, settings, capacity
 /// and overrides. Amounts that move with every report are none of it: the history has the amount, and the arithmetic is the same.
 pub fn news(answer: &QuotaAnswer, explanation: &Explanation) -> String {
     let reasons: Vec<&str> = answer.reasons.iter().map(|reason| reason.code.as_str()).collect();

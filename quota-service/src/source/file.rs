@@ -74,6 +74,6 @@ mod tests {
             let refused = read_text(&text).unwrap_err();
             assert!(refused.contains(expected) && !refused.contains("hush"), "{refused}, expected {expected}");
         }
-        assert!(read(Path::new("/nowhere/sources.toml")).unwrap_err().contains("there is no such file"));
+        assert!(read(Path::new("/missing/sources.toml")).unwrap_err().contains("there is no such file"));
     }
 }

@@ -74,8 +74,8 @@ pub fn run(command: &mut Command) -> Outcome<String> {
     if ran.status.success() {
         return Ok(String::from_utf8_lossy(&ran.stdout).into_owned());
     }
-    let (said, also) = (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
-    Err(format!("{name} ended with {}: {} {}", ran.status, said.trim(), also.trim()))
+    let (printed, also) = (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
+    Err(format!("{name} ended with {}: {} {}", ran.status, printed.trim(), also.trim()))
 }
 
 /// A database for one campaign.

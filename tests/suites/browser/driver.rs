@@ -165,9 +165,9 @@ impl Browser {
 
     /// What the browser complained of: violations of the policy, faults in scripts. Answers other than 200 are no fault of a page.
     pub fn complaints(&self) -> Vec<String> {
-        let said = self.post("/se/log", &json!({ "type": "browser" }));
+        let printed = self.post("/se/log", &json!({ "type": "browser" }));
         let grave =
-            said.as_array().unwrap().iter().filter(|one| one["level"] == "SEVERE" && one["source"] != "network");
+            printed.as_array().unwrap().iter().filter(|one| one["level"] == "SEVERE" && one["source"] != "network");
         grave.map(|one| one["message"].as_str().unwrap().to_owned()).collect()
     }
 

@@ -10,10 +10,10 @@ const PAGES: [(&str, &str); 3] = [("pools", "#/"), ("pool", POOL), ("runs", "#/r
 /// What is wrong with the page for those who use it with help, each with where it stands.
 pub fn faults(browser: &Browser) -> Vec<String> {
     browser.run(AXE, &[]);
-    let told = browser.awaited(
+    let answer = browser.awaited(
         "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).join(', ')}`))",
     );
-    told.as_array().unwrap_or_else(|| panic!("{told}")).iter().map(ToString::to_string).collect()
+    answer.as_array().unwrap_or_else(|| panic!("{answer}")).iter().map(ToString::to_string).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,7 +113,7 @@ async fn without_a_pool_the_page_says_how_to_begin() {
     let service = Listening::start(&["--database", &database.url]);
     browser.go(&format!("http://{}/", service.address));
     browser.until("document.querySelector('#pools .notice')");
-    let said = browser.texts("#pools .notice").join("");
-    assert!(said.contains("datasets ingest") && said.contains("train --horizon"), "{said}");
+    let printed = browser.texts("#pools .notice").join("");
+    assert!(printed.contains("datasets ingest") && printed.contains("train --horizon"), "{printed}");
     assert_eq!(browser.complaints(), [""; 0]);
 }

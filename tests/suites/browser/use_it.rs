@@ -40,9 +40,9 @@ async fn a_pool_shows_its_quota_step_by_step_and_what_if() {
         (browser.texts("#quota .steps li"), browser.texts("#quota .figure")[0].clone())
     };
     let (explained, (steps, figure)) = opened.of_one_moment(&format!("/v1/quota/explain?{OF_POOL}&hours=4"), read);
-    let told: Vec<&str> = explained["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert!(told.len() >= 4, "{explained}");
-    assert_eq!(steps, told);
+    let answer: Vec<&str> = explained["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(answer.len() >= 4, "{explained}");
+    assert_eq!(steps, answer);
     assert_eq!(figure, shown(&explained["quota"]["quota_gpus"]));
     assert_eq!(browser.texts("#quota .waterfall li").len(), 6);
     browser.run("document.querySelector('#tab-4').focus()", &[]);
@@ -57,10 +57,10 @@ async fn a_pool_shows_its_quota_step_by_step_and_what_if() {
     browser.run("document.querySelector('#what-if-capacity').value = '-50'; document.querySelector('#what-if-hours').value = '4'", &[]);
     browser.click("#what-if form button[type=submit]");
     browser.until("document.querySelector('#what-if table')");
-    let told = opened.get(&asked);
-    assert_eq!(told["then"]["capacity_gpus"].as_f64().unwrap() - told["now"]["capacity_gpus"].as_f64().unwrap(), -50.0);
+    let answer = opened.get(&asked);
+    assert_eq!(answer["then"]["capacity_gpus"].as_f64().unwrap() - answer["now"]["capacity_gpus"].as_f64().unwrap(), -50.0);
     let row = |place: usize| browser.texts(&format!("#what-if tbody tr:nth-child({place}) > *"));
-    let numbers = |name: &str| [shown(&told["now"][name]), shown(&told["then"][name])];
+    let numbers = |name: &str| [shown(&answer["now"][name]), shown(&answer["then"][name])];
     assert_eq!(row(1)[1..3], numbers("quota_gpus"));
     assert_eq!(row(3)[1..3], numbers("capacity_gpus"));
     assert_eq!(row(3)[3], "-50");

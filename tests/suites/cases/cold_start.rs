@@ -1,7 +1,7 @@
 //! Organizations that are new, and clusters that are.
 
 use super::made::{Made, WEEK, hour, id};
-use super::played::{Said, Unknowing, horizon, play, play_by, trained_on};
+use super::played::{Source, Unknowing, horizon, play, play_by, trained_on};
 use super::{AT, END, LATE, LEARNED, WEEKS, learned, nothing_happens, usual};
 use datasets::TimeSplit;
 use forecaster::ModelKind;
@@ -30,11 +30,11 @@ fn a_new_organization_is_bounded_by_its_peak_for_three_days_and_then_forecast_as
         assert!(played.reserved_gpus(NEW, known_from - 1) >= peak - 1e-9);
         let pool = played.pool(AT..known_from);
         assert!(pool.coverage > 0.88, "the pool's bound while it is new: {pool:?}");
-        let later = played.scores(Said::Issued, Some(NEW), known_from..END);
+        let later = played.scores(Source::Issued, Some(NEW), known_from..END);
         assert!((0.82..0.98).contains(&later.coverage[0]), "{later:?}");
         ours += later.pinball_gpus[0];
         let rule = play_by(&Unknowing(learned(), id(NEW)), learned(), &made);
-        by_peak += rule.scores(Said::Issued, Some(NEW), known_from..END).pinball_gpus[0];
+        by_peak += rule.scores(Source::Issued, Some(NEW), known_from..END).pinball_gpus[0];
         played.line(&format!("new ({seed}), first three days"), Some(NEW), AT..known_from);
         played.line(&format!("new ({seed}), later"), Some(NEW), known_from..END);
         rule.line(&format!("new ({seed}), later, still by its peak"), Some(NEW), known_from..END);
@@ -47,7 +47,7 @@ fn one_that_came_five_days_before_the_end_of_the_training_is_forecast_from_the_f
     let played = nothing_happens();
     assert_eq!(played.of(LATE, LEARNED).origin(), ForecastOrigin::Model);
     played.line("came late", Some(LATE), LEARNED..END);
-    let [ours, last] = [Said::Issued, Said::LastValue].map(|said| played.scores(said, Some(LATE), LEARNED..END));
+    let [ours, last] = [Source::Issued, Source::LastValue].map(|source| played.scores(source, Some(LATE), LEARNED..END));
     assert!(ours.mae_median_gpus < 0.7 * last.mae_median_gpus, "{ours:?} against {last:?}");
     assert!((0.85..0.96).contains(&ours.coverage[0]), "{ours:?}");
 }
@@ -62,7 +62,7 @@ fn the_shortest_history_that_can_be_trained_gives_a_model_as_good_as_the_last_va
     let played = play(&trained, &made);
     let rest = until..made.hours() - 4;
     played.line("after 126 h", None, rest.clone());
-    let [ours, last] = [Said::Issued, Said::LastValue].map(|said| played.scores(said, None, rest.clone()));
+    let [ours, last] = [Source::Issued, Source::LastValue].map(|source| played.scores(source, None, rest.clone()));
     assert!(ours.mae_median_gpus < 1.03 * last.mae_median_gpus, "{ours:?} against {last:?}");
     assert!((0.87..0.96).contains(&ours.coverage[0]), "{ours:?}");
     assert!(played.pool(rest).coverage > 0.85);

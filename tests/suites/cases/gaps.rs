@@ -1,6 +1,6 @@
 //! Hours that were not recorded.
 
-use super::played::{Said, play};
+use super::played::{Source, play};
 use super::{AT, END, LARGE, LEARNED, Made, learned, nothing_happens, usual};
 use std::ops::Range;
 
@@ -26,9 +26,9 @@ fn gaps_are_not_scored_and_the_forecasts_in_them_and_after_them_stay_sane() {
     let after = DAY_WITHOUT_ROWS.end..DAY_WITHOUT_ROWS.end + 24;
     played.line("the day after a day without rows", None, after.clone());
     usual.line("the same, recorded", None, after.clone());
-    let [ours, last] = [Said::Issued, Said::LastValue].map(|said| played.scores(said, None, after.clone()));
+    let [ours, last] = [Source::Issued, Source::LastValue].map(|source| played.scores(source, None, after.clone()));
     assert!(ours.pinball_gpus[0] < last.pinball_gpus[0] && ours.mae_median_gpus < 0.8 * last.mae_median_gpus);
-    let [with, without] = [&played, usual].map(|played| played.scores(Said::Issued, None, LEARNED..END));
+    let [with, without] = [&played, usual].map(|played| played.scores(Source::Issued, None, LEARNED..END));
     assert!(with.pinball_gpus[0] < 1.05 * without.pinball_gpus[0], "{with:?} against {without:?}");
     assert!(played.pool(LEARNED..END).coverage > 0.85);
 }

@@ -2,7 +2,7 @@
 
 use super::WEEKS;
 use super::made::Made;
-use super::played::{Said, play, trained_on};
+use super::played::{Source, play, trained_on};
 use forecaster::ModelKind;
 use forecaster::blend::Settings;
 
@@ -26,10 +26,10 @@ fn a_calendar_that_names_the_holiday_foresees_the_turn_into_it() {
         played
     });
     let turn = HELD_OUT * DAY - 3..HELD_OUT * DAY + 1;
-    let [without, with] = [&plain, &named].map(|played| played.scores(Said::Issued, None, turn.clone()));
+    let [without, with] = [&plain, &named].map(|played| played.scores(Source::Issued, None, turn.clone()));
     assert!(with.mae_median_gpus < 0.96 * without.mae_median_gpus, "{with:?} against {without:?}");
     let whole = HELD_OUT * DAY - 3..HELD_OUT * DAY + DAY;
-    let [ours, last] = [Said::Issued, Said::LastValue].map(|said| named.scores(said, None, whole.clone()));
+    let [ours, last] = [Source::Issued, Source::LastValue].map(|source| named.scores(source, None, whole.clone()));
     assert!(ours.mae_median_gpus < 0.85 * last.mae_median_gpus, "{ours:?} against {last:?}");
     assert!(ours.pinball_gpus[0] < 0.75 * last.pinball_gpus[0], "{ours:?} against {last:?}");
 }

@@ -79,14 +79,14 @@ pub fn play_by(model: &dyn Predict, trained: &Trained, made: &Made) -> Played {
     let (mut raw, mut issued, mut bounds_gpus, mut last_value) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let chosen = trained.calibration(&pool()).map_or(Aggregation::SumOfBounds, |known| known.chosen);
     for issue in (from..panel.hours()).map(hour) {
-        let said = forecast(model, &panel, issue).unwrap();
-        let one = online.issue(&panel, issue, said.clone(), RATE);
+        let source = forecast(model, &panel, issue).unwrap();
+        let one = online.issue(&panel, issue, source.clone(), RATE);
         let members: Vec<_> = one.forecasts.iter().collect();
         let conformal = one.conformal.get(&pool());
         let bound = bounds(&members, chosen, trained.calibration(&pool()), conformal, RATE, &[horizon()]).unwrap();
         bounds_gpus.push(bound[0].bound.as_gpus());
         last_value.push(forecast(&rule, &panel, issue).unwrap());
-        raw.push(said);
+        raw.push(source);
         issued.push(one);
     }
     Played { panel, from, raw, issued, bounds_gpus, last_value }
@@ -94,7 +94,7 @@ pub fn play_by(model: &dyn Predict, trained: &Trained, made: &Made) -> Played {
 
 /// Of which forecasts.
 #[derive(Clone, Copy)]
-pub enum Said {
+pub enum Source {
     Issued,
     Raw,
     LastValue,
@@ -105,17 +105,17 @@ impl Played {
         self.panel.series().iter().position(|one| *one.id() == id(organization)).unwrap()
     }
 
-    fn at(&self, said: Said, hour: usize) -> &[DemandForecast] {
-        match said {
-            Said::Issued => &self.issued[hour - self.from].forecasts,
-            Said::Raw => &self.raw[hour - self.from],
-            Said::LastValue => &self.last_value[hour - self.from],
+    fn at(&self, source: Source, hour: usize) -> &[DemandForecast] {
+        match source {
+            Source::Issued => &self.issued[hour - self.from].forecasts,
+            Source::Raw => &self.raw[hour - self.from],
+            Source::LastValue => &self.last_value[hour - self.from],
         }
     }
 
     /// What was issued for an organization.
     pub fn of(&self, organization: &str, hour: usize) -> &DemandForecast {
-        &self.at(Said::Issued, hour)[self.place(organization)]
+        &self.at(Source::Issued, hour)[self.place(organization)]
     }
 
     /// The largest 0.9 quantile within the horizon.
@@ -128,8 +128,8 @@ impl Played {
     }
 
     /// Scores of one organization, or of all.
-    pub fn scores(&self, said: Said, organization: Option<&str>, range: Range<usize>) -> Scores {
-        let rolled: Vec<_> = range.clone().map(|hour| self.at(said, hour).to_vec()).collect();
+    pub fn scores(&self, source: Source, organization: Option<&str>, range: Range<usize>) -> Scores {
+        let rolled: Vec<_> = range.clone().map(|hour| self.at(source, hour).to_vec()).collect();
         let (rows, _) = collect(&self.panel, hours(&range), &rolled, horizon());
         let of = organization.map(|name| self.place(name));
         let rows: Vec<_> = rows.into_iter().filter(|row| of.is_none_or(|place| row.series == place)).collect();
@@ -138,7 +138,7 @@ impl Played {
 
     /// How many hours of the forecasts were scored.
     pub fn scored_hours(&self, organization: &str, range: Range<usize>) -> usize {
-        self.scores(Said::Issued, Some(organization), range).rows
+        self.scores(Source::Issued, Some(organization), range).rows
     }
 
     pub fn pool(&self, range: Range<usize>) -> PoolScores {
@@ -151,16 +151,16 @@ impl Played {
 
     /// A line for a table: MAE, pinball 0.9, coverage; then of the pool: share under, GPUs reserved too many.
     pub fn line(&self, what: &str, organization: Option<&str>, range: Range<usize>) {
-        let one = |said| {
-            let s = self.scores(said, organization, range.clone());
+        let one = |source| {
+            let s = self.scores(source, organization, range.clone());
             format!("{:6.2} {:6.3} {:5.3}", s.mae_median_gpus, s.pinball_gpus[0], s.coverage[0])
         };
         let pool = self.pool(range.clone());
         println!(
             "{what:40} {range:?} issued {} | raw {} | last {} | under {:.3} over {:6.2} short {:.3} pin {:.3} n {}",
-            one(Said::Issued),
-            one(Said::Raw),
-            one(Said::LastValue),
+            one(Source::Issued),
+            one(Source::Raw),
+            one(Source::LastValue),
             1.0 - pool.coverage,
             pool.over_reserved_gpus,
             pool.shortfall_gpus,

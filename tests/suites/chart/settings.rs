@@ -85,8 +85,8 @@ fn what_is_missing_or_contradicts_itself_is_refused_with_the_value_to_set() {
         ("everything", "modes.kueue=auto", "kueue.createObjects"),
     ] {
         let output = ran(renderer, values, &["--set", set]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(expected), "{set}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && printed.contains(expected), "{set}: {printed}");
     }
 }
 
@@ -113,8 +113,8 @@ fn the_connector_may_own_the_quotas_of_its_cluster_queue() {
 fn checked(python: &str, mutant: &[&str]) -> (bool, String) {
     let mut command = Command::new(file("tests/chart/validate.sh"));
     let output = command.env(PYTHON, python).args(mutant).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
 }
 
 #[test]
@@ -127,14 +127,14 @@ fn manifests_fit_the_schemas_of_kubernetes_and_a_wrong_field_is_found() {
         println!("not run, since {PYTHON} is not set: the schemas of Kubernetes");
         return;
     };
-    let (content, said) = checked(&python, &[]);
-    assert!(content, "{said}");
+    let (content, printed) = checked(&python, &[]);
+    assert!(content, "{printed}");
     for (kind, path, value) in [
         ("Deployment", "spec.replica", "2"),
         ("NetworkPolicy", "spec.policyTypes", "Ingress"),
         ("Service", "spec.port", "1"),
     ] {
-        let (content, said) = checked(&python, &["--mutant", kind, path, value]);
-        assert!(!content && said.contains(kind), "{kind} {path}: {said}");
+        let (content, printed) = checked(&python, &["--mutant", kind, path, value]);
+        assert!(!content && printed.contains(kind), "{kind} {path}: {printed}");
     }
 }

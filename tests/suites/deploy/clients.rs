@@ -61,7 +61,7 @@ fn ran(mut command: Command) -> Output {
 }
 
 /// The JSON of its only line.
-fn told(command: Command) -> Value {
+fn printed_json(command: Command) -> Value {
     let output = ran(command);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
@@ -90,18 +90,18 @@ fn the_client_in_python_polls_reports_and_is_told_what_was_wrong() {
     let (read, admin) = (prepared.token("read"), prepared.token("admin"));
     let service = serve(&prepared, &free_address(), &read);
     let at = &service.address;
-    assert_eq!(told(python(at, &admin, &STATE)), json!({ "taken": true }));
+    assert_eq!(printed_json(python(at, &admin, &STATE)), json!({ "taken": true }));
     let outcome = ["outcome", "--event-id", "e-1", "--hours", "4", "--ended-at", "2026-01-05T10:00:00Z"];
-    assert_eq!(told(python(at, &admin, &outcome)), json!({ "e-1": "recorded" }));
-    assert_eq!(told(python(at, &admin, &outcome)), json!({ "e-1": "repeated" }));
-    let quota = told(python(at, &read, &["poll", "--hours", "4", "--count", "1"]));
+    assert_eq!(printed_json(python(at, &admin, &outcome)), json!({ "e-1": "recorded" }));
+    assert_eq!(printed_json(python(at, &admin, &outcome)), json!({ "e-1": "repeated" }));
+    let quota = printed_json(python(at, &read, &["poll", "--hours", "4", "--count", "1"]));
     assert_eq!((&quota["used_gpus"], &quota["stage"]), (&8.0.into(), &"fresh".into()), "{quota}");
     let forbidden = ran(python(at, &read, &STATE));
-    let said = String::from_utf8_lossy(&forbidden.stderr).into_owned();
-    assert_eq!((forbidden.status.code(), said.starts_with("403 forbidden")), (Some(1), true), "{said}");
+    let printed = String::from_utf8_lossy(&forbidden.stderr).into_owned();
+    assert_eq!((forbidden.status.code(), printed.starts_with("403 forbidden")), (Some(1), true), "{printed}");
     let wrong = [&outcome[..], &["--kind", "evicted"]].concat();
-    let said = String::from_utf8_lossy(&ran(python(at, &admin, &wrong)).stderr).into_owned();
-    assert!(said.contains("/outcomes/0/kind: unknown variant `evicted`"), "{said}");
+    let printed = String::from_utf8_lossy(&ran(python(at, &admin, &wrong)).stderr).into_owned();
+    assert!(printed.contains("/outcomes/0/kind: unknown variant `evicted`"), "{printed}");
 }
 
 #[test]
@@ -132,13 +132,13 @@ fn the_client_of_the_shell_ends_where_trying_again_would_not_help() {
     let read = prepared.token("read");
     let service = serve(&prepared, &free_address(), &read);
     let at = &service.address;
-    let quota = told(shell(at, &read, &["--count", "1", CLUSTER, GPU_MODEL, "4"]));
+    let quota = printed_json(shell(at, &read, &["--count", "1", CLUSTER, GPU_MODEL, "4"]));
     assert_eq!((&quota["hours"], &quota["stage"]), (&4.into(), &"fresh".into()), "{quota}");
     for (token, gpu_model, expected) in [(&read, "H800", "404"), (&"/dev/null".to_owned(), GPU_MODEL, "401")] {
         let refused = ran(shell(at, token, &[CLUSTER, gpu_model, "4"]));
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(1), "{said}");
-        assert!(said.contains(&format!("the service answers {expected}")), "{said}");
+        let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{printed}");
+        assert!(printed.contains(&format!("the service answers {expected}")), "{printed}");
     }
     assert_eq!(ran(shell(at, &read, &["demo"])).status.code(), Some(2), "a call with too few names");
 }
@@ -175,11 +175,11 @@ fn the_client_in_rust_ends_where_trying_again_would_not_help() {
     let prepared = prepare();
     let read = prepared.token("read");
     let service = serve(&prepared, &free_address(), &read);
-    let quota = told(rust(&service.address, &read, &[GPU_MODEL, "--count", "1"]));
+    let quota = printed_json(rust(&service.address, &read, &[GPU_MODEL, "--count", "1"]));
     assert_eq!((&quota["hours"], &quota["stage"]), (&4.into(), &"fresh".into()), "{quota}");
     let refused = ran(rust(&service.address, &read, &["H800"]));
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!((refused.status.code(), said.starts_with("the service answers 404")), (Some(1), true), "{said}");
+    let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!((refused.status.code(), printed.starts_with("the service answers 404")), (Some(1), true), "{printed}");
 }
 
 /// A test of its own for each client, since each waits for a while.

@@ -22,8 +22,8 @@ fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
 }
 
 #[test]
@@ -36,8 +36,8 @@ fn every_alert_fires_on_what_it_is_for_and_on_nothing_else() {
         &["check", "config", "--syntax-only", "prometheus.yml", "compose.yml"],
         &["test", "rules", "alerts_test.yml"],
     ] {
-        let (content, said) = promtool(arguments, "");
-        assert!(content, "promtool {arguments:?}: {said}");
+        let (content, printed) = promtool(arguments, "");
+        assert!(content, "promtool {arguments:?}: {printed}");
     }
     let tested = super::text("prometheus/alerts_test.yml");
     for alert in alerts() {
@@ -54,8 +54,8 @@ fn what_the_service_tells_has_the_manners_of_prometheus() {
     let service = prepared.serve();
     work(&service);
     let (_, scrape) = service.get("/metrics");
-    let (content, said) = promtool(&["check", "metrics"], scrape.as_str().unwrap());
-    assert!(content, "promtool check metrics: {said}");
+    let (content, printed) = promtool(&["check", "metrics"], scrape.as_str().unwrap());
+    assert!(content, "promtool check metrics: {printed}");
 }
 
 /// A Prometheus that has seen the service a few times, if it is installed.

@@ -49,8 +49,8 @@ async fn a_cluster_is_told_to_headroom_and_nothing_is_written_to_it() {
     site.cluster.patch("pods", &namespace, &name, &json!({"status": {"conditions": conditions}}));
     site.cluster.delete("pods", &namespace, &name);
     let promises = format!("/v1/promises?cluster={CLUSTER}&gpu_model={MODEL}");
-    let told = service.get_until(&promises, |status, body| status == 200 && body["broken"] == 1);
-    assert_eq!(told["broken_ones"][0]["event_id"], format!("pod-{}", evicted["metadata"]["uid"].as_str().unwrap()));
+    let answer = service.get_until(&promises, |status, body| status == 200 && body["broken"] == 1);
+    assert_eq!(answer["broken_ones"][0]["event_id"], format!("pod-{}", evicted["metadata"]["uid"].as_str().unwrap()));
     // 3. The watch is lost, and history with it: the view is that of the cluster again.
     site.cluster.compact();
     site.cluster.close_watches();

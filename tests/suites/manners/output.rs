@@ -105,11 +105,11 @@ fn rows_on_stdout_leave_the_tables_to_stderr_and_do_not_mix_with_json() {
 fn a_reader_of_rows_that_goes_away_ends_them_quietly() {
     let place = Place::new();
     let export = ["export", "--out", "-", "--database", &place.url];
-    let (code, said) = program_to_closed_pipe("datasets", &export);
-    assert_eq!((code, said.as_str()), (0, "720 rows to stdout\n"));
+    let (code, printed) = program_to_closed_pipe("datasets", &export);
+    assert_eq!((code, printed.as_str()), (0, "720 rows to stdout\n"));
     let rows = backtest(&["--out", "-", "--pool-out", &place.file("p.csv"), "--database", &place.url]).join(" ");
-    let (code, said) = program_to_closed_pipe("train", &rows.split(' ').collect::<Vec<_>>());
-    assert_eq!((code, said.starts_with("model ")), (0, true), "{said}");
+    let (code, printed) = program_to_closed_pipe("train", &rows.split(' ').collect::<Vec<_>>());
+    assert_eq!((code, printed.starts_with("model ")), (0, true), "{printed}");
     assert_eq!(std::fs::read_to_string(place.file("p.csv")).unwrap().lines().count(), 1 + 21 * 4);
 }
 
@@ -120,8 +120,8 @@ fn what_is_interrupted_says_nothing_and_leaves_no_file_behind() {
     let day = ["--from", "2024-03-14T00:00:00Z", "--to", "2024-03-14T23:00:00Z", "--refit", "1h"];
     let files = ["--out", &forecasts, "--pool-out", &bounds, "--database", &place.url];
     let arguments = [&["backtest", "--horizon", "4h", "--model", "orglinear"], &day[..], &files].concat();
-    let (signal, said) = program_interrupted("train", &arguments, Duration::from_millis(500));
-    assert_eq!((signal, said.as_str()), (Some(2), ""));
+    let (signal, printed) = program_interrupted("train", &arguments, Duration::from_millis(500));
+    assert_eq!((signal, printed.as_str()), (Some(2), ""));
     let names = std::fs::read_dir(place.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
     let names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
     assert!(names.iter().all(|name| name == "usage.csv" || name.starts_with("headroom.db")), "{names:?}");
@@ -151,9 +151,9 @@ fn each_program_ends_with_the_code_of_what_went_wrong() {
         ("notebooks-export", &["report", "--forecasts", &empty, "--out", &place.file("r")], 3, "is missing"),
         ("notebooks-export", &["report", "--out", &place.file("r")], 2, "--forecasts <FILE>"),
     ];
-    for (name, arguments, code, said) in cases {
+    for (name, arguments, code, printed) in cases {
         let ran = place.run(name, arguments);
-        assert_eq!((ran.code, ran.stderr.contains(said)), (code, true), "{name} {arguments:?}: {ran:?}");
+        assert_eq!((ran.code, ran.stderr.contains(printed)), (code, true), "{name} {arguments:?}: {ran:?}");
         assert_eq!((ran.stderr.starts_with("error: "), ran.stdout.contains("error")), (true, false), "{ran:?}");
     }
 }

@@ -167,8 +167,8 @@ impl History {
                 }
             }
         }
-        let told = families.iter().map(|(metric, lines)| format!("# TYPE {metric} gauge\n{lines}"));
-        told.collect::<String>() + "# EOF\n"
+        let answer = families.iter().map(|(metric, lines)| format!("# TYPE {metric} gauge\n{lines}"));
+        answer.collect::<String>() + "# EOF\n"
     }
 
     /// Demand of a pod at a time as Prometheus sees it: by its newest sample of five minutes, if it has one.

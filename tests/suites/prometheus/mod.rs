@@ -184,10 +184,10 @@ async fn the_service_catches_up_what_a_prometheus_knows_and_says_so_in_its_own_m
     let failed = prometheus.query("headroom_prometheus_queries_total{outcome=\"failed\"}");
     assert_eq!(failed[0].1, 0.0);
     // 3. After a restart there is nothing more to read but what is over by then.
-    let said = service.stop().ok().stderr;
+    let printed = service.stop().ok().stderr;
     assert!(
-        said.contains("hours are missing in Prometheus") && said.contains("created the cluster of a Prometheus source"),
-        "{said}"
+        printed.contains("hours are missing in Prometheus") && printed.contains("created the cluster of a Prometheus source"),
+        "{printed}"
     );
     let again = start(&database, &address, &settings);
     let _ = again.get_until("/v1/pools", |status, _| status == 200);

@@ -9,9 +9,9 @@ fn cornucopia_lets_interactive_philly_jobs_begin_at_once_and_beats_srtf_on_960_g
     let name = "cornucopia_lets_interactive_philly_jobs_begin_at_once_and_beats_srtf_on_960_gpus";
     let Some(jobs) = public_data(name, "philly/trace_job_Philly_MIX1.csv") else { return };
     let args = ["elastic", "--jobs", jobs.to_str().unwrap(), "--policies", "cornucopia,srtf", "--seed", "0", "--json"];
-    let told = program("simulate", &args).ok().json();
+    let answer = program("simulate", &args).ok().json();
     let of = |gpus: &str, policy: &str, figure: &str| {
-        let figures: &Value = &told[gpus][policy];
+        let figures: &Value = &answer[gpus][policy];
         assert_eq!((&figures["finished"], &figures["unfinished"]), (&30_756.into(), &0.into()), "{gpus} {policy}");
         figures[figure].as_f64().unwrap()
     };
@@ -34,8 +34,8 @@ fn chronus_meets_more_deadlines_of_philly_than_srtf_on_960_gpus_and_lets_the_sho
     let name = "chronus_meets_more_deadlines_of_philly_than_srtf_on_960_gpus_and_lets_the_short_ones_wait";
     let Some(jobs) = public_data(name, "philly/trace_job_Philly_MIX1.csv") else { return };
     let args = ["elastic", "--jobs", jobs.to_str().unwrap(), "--gpus", "960", "--policies", "chronus,srtf", "--json"];
-    let told = &program("simulate", &args).ok().json()["960"];
-    let of = |policy: &str, figure: &str| told[policy][figure].as_f64().unwrap();
+    let answer = &program("simulate", &args).ok().json()["960"];
+    let of = |policy: &str, figure: &str| answer[policy][figure].as_f64().unwrap();
     assert_eq!((of("chronus", "deadlines"), of("chronus", "finished")), (21_600.0, 30_756.0));
     let met = ["chronus", "srtf"].map(|policy| of(policy, "deadlines_met"));
     assert!(met[0] > met[1] && met[1] > 21_200.0, "{met:?}");

@@ -61,11 +61,11 @@ async fn forecasts_that_were_too_low_are_corrected_and_the_explanation_shows_how
     assert!(corrections.iter().all(|one| number(&one["q90_gpus"]) > 0.0 && number(&one["residuals"]) > 24.0));
     let issue = end().plus_s(40 * 3_600).hour().unwrap();
     let stored = service.service.core.store.issued_forecasts(&cluster("demo"), issue).await.unwrap().unwrap();
-    let said = Issued::from_bytes(&stored.forecasts).unwrap();
+    let printed = Issued::from_bytes(&stored.forecasts).unwrap();
     for (place, organization) in explained["forecast"]["organizations"].as_array().unwrap().iter().enumerate() {
-        let (issued, raw) = (number(&organization["steps"][3]["q90_gpus"]), said.forecasts[place].steps()[3]);
+        let (issued, raw) = (number(&organization["steps"][3]["q90_gpus"]), printed.forecasts[place].steps()[3]);
         assert!(issued > raw.quantiles_gpus[1], "{issued} was issued where the model said {raw:?}");
-        assert!((said.corrected_gpus[place][3][1] - issued).abs() < 1e-3, "what was issued is kept beside it");
+        assert!((printed.corrected_gpus[place][3][1] - issued).abs() < 1e-3, "what was issued is kept beside it");
     }
     let conformal = &explained["bound"]["conformal"];
     assert!(number(&conformal["residuals"]) > 24.0, "{conformal}");

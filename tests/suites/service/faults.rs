@@ -194,7 +194,7 @@ async fn a_body_that_is_too_large_or_no_json_is_refused(database: TestDatabase) 
 
 async fn numbers_that_are_no_amounts_are_refused(database: TestDatabase) {
     let service = serving(&database, 500).await;
-    for (idle, said) in [
+    for (idle, printed) in [
         ("1e308", "1e308 GPUs exceeds the limit of 1000000000 GPUs"),
         ("-1", "-1 GPUs is negative"),
         ("\"1k\"", "invalid type: string \"1k\", expected f64"),
@@ -204,7 +204,7 @@ async fn numbers_that_are_no_amounts_are_refused(database: TestDatabase) {
         let body = format!(r#"{{"capacity_gpus": 500, "idle_gpus": {idle}, "as_of": "{}"}}"#, end().plus_s(60));
         let refused = service.send(Method::PUT, "/v1/pools/demo:A100/state", &[], Some(body)).await.expect(400);
         assert_eq!(refused["errors"][0]["pointer"], "/idle_gpus");
-        assert!(refused["errors"][0]["detail"].as_str().unwrap().contains(said), "{refused}");
+        assert!(refused["errors"][0]["detail"].as_str().unwrap().contains(printed), "{refused}");
     }
     let ahead = state(500, 1, &json!({}), end().plus_s(3_600));
     let refused = service.put("/v1/pools/demo:A100/state", &ahead).await.expect(400);

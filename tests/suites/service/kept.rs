@@ -120,7 +120,7 @@ async fn metrics_and_the_command_tell_that_a_promise_fails(database: TestDatabas
         metrics.contains("headroom_promise_e_value{cluster=\"demo\",gpu_model=\"A100\",hours=\"4\"} NaN"),
         "{metrics}"
     );
-    let told = program("quota-service", &["promises", "--database", &database.url]).ok().stdout;
-    assert!(told.contains("demo:A100: the promise of 1 h fails since 20"), "{told}");
-    assert!(told.contains("worst 7 days"), "{told}");
+    let answer = program("quota-service", &["promises", "--database", &database.url]).ok().stdout;
+    assert!(answer.contains("demo:A100: the promise of 1 h fails since 20"), "{answer}");
+    assert!(answer.contains("worst 7 days"), "{answer}");
 }

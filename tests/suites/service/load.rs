@@ -29,7 +29,7 @@ async fn a_stream_tells_the_quota_and_each_new_one_and_no_old_ones(database: Tes
         response.into_body()
     };
     let mut stream = open(None).await;
-    let first = told(&mut stream, 1).await;
+    let first = stream_events(&mut stream, 1).await;
     assert_eq!(first[0].1, quota(&service, 1).await);
     // Three quotas that nobody read meanwhile are one event: the newest.
     for idle in [30, 20, 10] {
@@ -39,13 +39,13 @@ async fn a_stream_tells_the_quota_and_each_new_one_and_no_old_ones(database: Tes
         let _ = service.put(path, &state(90, idle, &json!({}), now)).await.expect(200);
         service.renew().await;
     }
-    let second = told(&mut stream, 1).await;
+    let second = stream_events(&mut stream, 1).await;
     assert_eq!(second[0].1, quota(&service, 1).await);
     assert_ne!(first[0].0, second[0].0);
     // Who has seen that hears of the next one alone.
     let mut late = open(Some(&second[0].0)).await;
     service.pass_s(660);
-    let aged = told(&mut late, 1).await;
+    let aged = stream_events(&mut late, 1).await;
     assert_eq!(aged[0].1["stage"], "stale", "an answer that ages is another one");
     let unknown = service.get(&STREAM.replace("A100", "B200")).await.expect(404);
     assert_eq!(unknown["code"], "unknown-pool");

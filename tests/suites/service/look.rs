@@ -204,9 +204,9 @@ async fn runs_are_listed_with_their_scores_and_who_promoted_them(database: TestD
     promote(store.as_ref(), &cluster("demo"), ModelKind::PeakWeek, end().hour().unwrap()).await;
     let list = service.get("/v1/runs?cluster=demo").await.expect(200);
     let runs = list["runs"].as_array().unwrap();
-    let told: Vec<_> =
+    let answer: Vec<_> =
         runs.iter().map(|run| (run["model"].as_str().unwrap(), run["promoted"].as_bool().unwrap())).collect();
-    assert_eq!(told, [("peak-week", true), ("last-value", false)], "newest first");
+    assert_eq!(answer, [("peak-week", true), ("last-value", false)], "newest first");
     assert!(runs[0]["scores"].is_object() && runs[0]["parameters"].is_object());
     assert_eq!(list["promotions"].as_array().unwrap().len(), 2);
     assert_eq!(list["promotions"][0]["promoted_by"], "test");

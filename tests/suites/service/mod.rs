@@ -49,7 +49,7 @@ fn end() -> UnixSeconds {
 }
 
 /// The next so many server-sent events of a body, as pairs of id and data.
-async fn told(body: &mut Body, count: usize) -> Vec<(String, Value)> {
+async fn stream_events(body: &mut Body, count: usize) -> Vec<(String, Value)> {
     let (mut text, mut found) = (String::new(), Vec::new());
     while found.len() < count {
         let frame = tokio::time::timeout(Duration::from_secs(10), body.frame()).await.expect("an event comes");

@@ -116,9 +116,9 @@ async fn what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays(dat
     let again = TestService::start(database.store().await, service.service.core.clock.now()).await;
     assert_eq!(quota(&again, 4).await, before, "the last quotas stay");
     assert_eq!(again.get("/v1/tasks/a?cluster=demo&gpu_model=A100").await.expect(200)["status"], "running");
-    let told = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 10).await.unwrap();
-    assert_eq!(told.len(), 1, "what was forgotten is told");
-    assert_eq!(told[0].record.action, "database retain");
+    let entries = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 10).await.unwrap();
+    assert_eq!(entries.len(), 1, "what was forgotten is told");
+    assert_eq!(entries[0].record.action, "database retain");
 }
 
 async fn reported_states_leave_the_audit_before_what_people_did(database: TestDatabase) {
@@ -133,14 +133,14 @@ async fn reported_states_leave_the_audit_before_what_people_did(database: TestDa
     let done =
         program("quota-service", &["database", "retain", "--json", "--database", &database.url, "--reports-days", "3"]);
     assert_eq!(done.json()["reports"]["rows"], 20);
-    let told = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 100).await.unwrap();
-    let told: Vec<String> = told
+    let entries = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 100).await.unwrap();
+    let entries: Vec<String> = entries
         .into_iter()
         .map(|one| format!("{} {}", one.record.action, one.record.detail_json.unwrap_or_default()))
         .collect();
-    let decision = told.iter().find(|one| one.starts_with("PUT /v1/pools/{id}/state"));
-    assert!(decision.is_some_and(|one| one.contains("first reported state")), "who places the pool: {told:?}");
-    assert_eq!(told.iter().filter(|one| one.contains("/state")).count(), 1, "{told:?}");
+    let decision = entries.iter().find(|one| one.starts_with("PUT /v1/pools/{id}/state"));
+    assert!(decision.is_some_and(|one| one.contains("first reported state")), "who places the pool: {entries:?}");
+    assert_eq!(entries.iter().filter(|one| one.contains("/state")).count(), 1, "{entries:?}");
 }
 
 /// An authority, and what it has signed.

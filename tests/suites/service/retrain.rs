@@ -154,9 +154,9 @@ async fn drift_has_a_model_trained_again_before_it_is_due(database: TestDatabase
     let explained = until(&service, &quota_path(4).replace("/quota", "/v1/quota/explain"), |_| true);
     let explained: Value = serde_json::from_str(&explained).unwrap();
     assert_eq!(explained["drift"]["coverage"]["standing"], "too_few_hours", "run-2 is judged by what it says itself");
-    let said = service.stop().ok().stderr;
-    assert!(said.contains("why=the forecasts of pool demo:A100 drift"), "{said}");
-    assert_eq!(said.matches("WARN").count(), 1, "{said}");
+    let printed = service.stop().ok().stderr;
+    assert!(printed.contains("why=the forecasts of pool demo:A100 drift"), "{printed}");
+    assert_eq!(printed.matches("WARN").count(), 1, "{printed}");
     assert_eq!(store.runs(None).await.unwrap().len(), 2, "once a day at most");
 }
 
@@ -174,8 +174,8 @@ async fn a_run_that_misses_the_gate_is_kept_and_no_fault(database: TestDatabase)
     let code = "headroom_retrain_last_exit_code{cluster=\"demo\"} 7";
     let _ = until(&service, METRICS, |metrics| has(kept)(metrics) && has(code)(metrics));
     let _ = until(&service, &quota_path(4), serves("run-1"));
-    let said = service.stop().ok().stderr;
-    assert!(said.contains("missed the gate") && !said.contains("ERROR"), "{said}");
+    let printed = service.stop().ok().stderr;
+    assert!(printed.contains("missed the gate") && !printed.contains("ERROR"), "{printed}");
     assert_eq!(store.runs(None).await.unwrap().len(), 2);
 }
 
@@ -208,10 +208,10 @@ async fn a_training_that_fails_is_logged_and_quotas_go_on() {
     std::thread::sleep(Duration::from_secs(3));
     let _ = until(&service, METRICS, has(FAILED));
     let _ = until(&service, &quota_path(4), serves("run-1"));
-    let said = service.stop().ok().stderr;
+    let printed = service.stop().ok().stderr;
     assert!(
-        said.contains("retraining has failed") && said.contains("exit code 3") && said.contains("no luck today"),
-        "{said}"
+        printed.contains("retraining has failed") && printed.contains("exit code 3") && printed.contains("no luck today"),
+        "{printed}"
     );
     let written = |what: &str| std::fs::read_to_string(folder.path().join(format!("train.sh.{what}"))).unwrap();
     let file = folder.path().join("headroom.toml");
@@ -231,9 +231,9 @@ async fn a_training_that_hangs_holds_nothing_up_and_ends_with_the_service() {
     let pid = std::fs::read_to_string(folder.path().join("train.sh.pid")).unwrap();
     let process = PathBuf::from(format!("/proc/{}", pid.trim()));
     assert!(process.exists());
-    let said = service.stop().ok().stderr;
+    let printed = service.stop().ok().stderr;
     assert!(!process.exists(), "it outlived the service");
-    assert!(said.contains("retraining was stopped with the service"), "{said}");
+    assert!(printed.contains("retraining was stopped with the service"), "{printed}");
 }
 
 #[tokio::test]
@@ -242,8 +242,8 @@ async fn a_training_that_takes_too_long_is_ended() {
     let (_database, service) = with_script(&folder, "exec sleep 600", "retrain_limit_s = 1").await;
     let metrics = until(&service, METRICS, has(FAILED));
     assert!(has("headroom_retrain_last_exit_code{cluster=\"demo\"} -1")(&metrics), "{metrics}");
-    let said = service.stop().ok().stderr;
-    assert!(said.contains("ended after 1 s, the limit"), "{said}");
+    let printed = service.stop().ok().stderr;
+    assert!(printed.contains("ended after 1 s, the limit"), "{printed}");
 }
 
 #[test]

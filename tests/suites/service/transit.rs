@@ -121,9 +121,9 @@ async fn a_stopping_service_ends_within_its_grace_period_for_any_clients(databas
     half.write_all(head.as_bytes()).unwrap();
     let (unread, status) = unread(&service.address, &asking(LARGE));
     assert_eq!(status, "200");
-    let told = Instant::now();
+    let asked_at = Instant::now();
     let ended = service.stop();
-    let took = told.elapsed();
+    let took = asked_at.elapsed();
     assert!(ended.code == 0 && took < Duration::from_millis(4_500), "{took:?} {ended:?}");
     drop((half, unread));
 }

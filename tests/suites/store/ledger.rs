@@ -77,8 +77,8 @@ async fn forecasts_are_scored_once(database: TestDatabase) {
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_ne!(one, two, "one of two writers is first");
     assert!(!store.record_scores(&name, issue, &[3], Some(&taught(3))).await.unwrap());
-    let never_said = store.record_scores(&name, hour("2024-03-01T09"), &[3], Some(&taught(3))).await;
-    assert!(!never_said.unwrap(), "nothing was said then");
+    let never_issued = store.record_scores(&name, hour("2024-03-01T09"), &[3], Some(&taught(3))).await;
+    assert!(!never_issued.unwrap(), "nothing was issued then");
     let expected = if one { 1 } else { 2 };
     assert_eq!(store.calibration(earth).await.unwrap(), Some(vec![expected, 7]), "it teaches once, with its score");
     assert_eq!(store.scored_forecasts(&name, issue).await.unwrap()[0].scores, [expected]);

@@ -43,8 +43,8 @@ async fn an_override_is_kept_with_who_and_why_and_told_to_the_audit(database: Te
     assert_eq!(store.override_record(record.id).await.unwrap(), record);
     assert_eq!(store.overrides(Some(&pool("earth:A100")), at(199), false).await.unwrap(), [record]);
     assert_eq!(store.overrides(Some(&pool("earth:H800")), at(0), true).await.unwrap(), []);
-    let told = store.audit(at(0), at(1_000), 10).await.unwrap();
-    assert_eq!(told.into_iter().map(|entry| entry.record).collect::<Vec<_>>(), [audit()]);
+    let entries = store.audit(at(0), at(1_000), 10).await.unwrap();
+    assert_eq!(entries.into_iter().map(|entry| entry.record).collect::<Vec<_>>(), [audit()]);
 }
 
 async fn the_same_override_again_is_the_one_that_stands(database: TestDatabase) {

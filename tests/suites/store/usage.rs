@@ -195,8 +195,8 @@ async fn the_usage_of_one_pool_leaves_others_out(database: TestDatabase) {
     };
     let of = tests::fixture::pool("earth:A100");
     store.load_pool_usage(&of, hour("2024-03-01T01"), hour("2024-03-01T02"), &mut sink).await.unwrap();
-    let told: Vec<_> = found.iter().map(|((series, _), demand)| format!("{series} {demand}")).collect();
-    assert_eq!(told, ["earth:A100:* 7.000", "earth:A100:x 5.000"]);
+    let answer: Vec<_> = found.iter().map(|((series, _), demand)| format!("{series} {demand}")).collect();
+    assert_eq!(answer, ["earth:A100:* 7.000", "earth:A100:x 5.000"]);
     let nowhere = tests::fixture::pool("venus:A100");
     let fault = store.load_pool_usage(&nowhere, hour("2024-03-01T01"), hour("2024-03-01T02"), &mut |_, _, _| {}).await;
     assert!(matches!(fault, Err(StoreError::NotFound { .. })), "{fault:?}");

@@ -1,4 +1,4 @@
-//! What `train backtest --served` is told.
+//! The flags of `train backtest --served`.
 
 use crate::backtest::RestartState;
 use clap::Args;
@@ -29,10 +29,10 @@ pub struct Replay {
     /// The service restarts so often; not at all if not given
     #[arg(long, value_name = "HOURS", requires = "served", value_parser = command_line::horizon)]
     pub restart_every: Option<HorizonHours>,
-    /// What a restart does to what was learned of demand and promises: the database keeps it, or it is lost
+    /// The effect of a restart on the learned state of demand and promises: the database keeps it, or it is lost
     #[arg(long, value_name = "STATE", requires = "served", default_value = "kept", value_parser = restart_state())]
     pub restart_state: RestartState,
-    /// What p is the probability of: that a promised GPU is kept, or that the peak stays below the bound
+    /// The event that p is the probability of: that a promised GPU is kept, or that the peak stays below the bound
     #[arg(long, value_name = "PROMISE", requires = "served", default_value = "kept", value_parser = promise())]
     pub promise: Promise,
     /// Hours of the promises on offer, rising; 1h, 2h and 4h up to --horizon if not given

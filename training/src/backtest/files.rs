@@ -43,7 +43,7 @@ pub struct Files {
     pools: Option<Output>,
 }
 
-/// What a bound that would have been served is called among the aggregations.
+/// The name of a bound that would have been served among the aggregations.
 const SERVED: &str = "served";
 
 struct Output {
@@ -125,7 +125,7 @@ impl Files {
         Ok(())
     }
 
-    /// Bounds in force at the issue times of the other aggregations, by usage that was on time.
+    /// Bounds that are valid at the issue times of the other aggregations, by usage that was on time.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -49,8 +49,8 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
     for cluster in clusters {
         let panel = history::load(store.as_ref(), &cluster, None).await?;
         let issues = issues(what, &cluster, panel.end())?;
-        if let Some(said) = history::uncovered(&panel, what.horizon) {
-            eprintln!("warning: {said}");
+        if let Some(text) = history::uncovered(&panel, what.horizon) {
+            eprintln!("warning: {text}");
         }
         let capacities = store.capacities(&cluster.name).await?;
         let read = || served::Inputs::read(what, &panel, issues, &capacities, rate);

@@ -13,7 +13,7 @@ use std::path::Path;
 use store::{Cluster, RunId, RunRecord, Store};
 use vocab::{CapacityRow, GuaranteeRate, HourStart};
 
-/// What was played.
+/// The played runs.
 pub struct RunsPlayed {
     pub cluster: Cluster,
     /// Of the cluster's pools, by pool, then hour.

@@ -19,7 +19,7 @@ use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, PoolId};
 /// A model that is still to be trained.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// What it is called in files and tables.
+    /// Its name in files and tables.
     pub name: String,
     pub kind: ModelKind,
     pub settings: Settings,
@@ -27,7 +27,7 @@ pub struct Variant {
     pub seed: u64,
 }
 
-/// What is played.
+/// The played models.
 pub enum Candidate {
     /// Trained on the hours before the window, and again where `--refit` says so.
     Fresh(Variant),
@@ -44,9 +44,9 @@ pub struct PlayedBound {
     pub peak_gpus: f64,
 }
 
-/// What a model did over the window.
+/// The forecasts of a model over the window.
 pub struct Played {
-    /// What the model is called in files and tables.
+    /// The name of the model in files and tables.
     pub name: String,
     pub rate: GuaranteeRate,
     /// `[issue time][series]`.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{CapacityRow, HorizonHours, HourStart, MilliGpus, PoolId};
 
-/// What several clusters and models did.
+/// The results of several clusters and models.
 #[derive(Default)]
 pub struct Report {
     /// By model, in the order in which they were played; rows of all clusters.
@@ -36,7 +36,7 @@ struct ReportBody {
     /// Forecast hours that were not measured, or lie in recording gaps, and are not scored.
     unmeasured_rows: usize,
     unmeasured_peaks: usize,
-    /// What a service would have answered, where that was played.
+    /// The answers of a service, where they were played.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     served: Vec<ReplayBody>,
 }

@@ -1,6 +1,6 @@
 //! How fast a job is by how many GPUs it holds.
 
-/// What one more GPU adds, in millionths of what the first one does: 1,000,000 is linear. Whole, so that it can be ordered.
+/// The gain of one more GPU, in millionths of the first one's: 1,000,000 is linear. Whole, so that it can be ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scaling(u32);
 
@@ -79,7 +79,7 @@ impl Profile {
         gpus.checked_sub(1).map_or(0.0, |before| self.speeds[before as usize])
     }
 
-    /// What one GPU more than `gpus` adds: the scaling factor of Cornucopia's Eq. 1.
+    /// The gain of one GPU more than `gpus`: the scaling factor of Cornucopia's Eq. 1.
     ///
     /// Eq. 1 divides by what the second GPU adds, and so calls a job linear that bends at its second GPU. Here it is what
     /// the first one does: the same for every job that is linear at first, and comparable between jobs. No GPU counts more
@@ -118,8 +118,8 @@ mod tests {
     fn what_is_no_speed_is_refused_with_its_gpus() {
         assert_eq!(Profile::new(Vec::new()).unwrap_err(), ProfileFault::Empty);
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e7] {
-            let said = Profile::new(vec![1.0, bad]).unwrap_err().to_string();
-            assert!(said.starts_with("the speed on 2 GPUs is "), "{said}");
+            let message = Profile::new(vec![1.0, bad]).unwrap_err().to_string();
+            assert!(message.starts_with("the speed on 2 GPUs is "), "{message}");
         }
     }
 }

@@ -226,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn it_recovers_from_the_bottom_whatever_ended_before_the_silence(kept in 0_u64..200, broken in 0_u64..200) {
+    fn it_recovers_from_the_bottom_with_any_outcomes_before_the_silence(kept in 0_u64..200, broken in 0_u64..200) {
         let settings = PoolSettings::default();
         let mut watch = Watch::new(settings.eta_least.micro());
         watch.tick(&Tick { pass_s: 60, kept, broken, wait_s: 9_999, helps: true }, &settings);

@@ -1,4 +1,4 @@
-//! Made-up months of a pool whose promises are kept as often as is wished.
+//! Synthetic months of a pool whose promises are kept as often as the test asks.
 
 use super::*;
 use crate::draw::Draw;
@@ -80,14 +80,14 @@ fn month(seed: u64, how: Evictions, hours: HorizonHours, days: f64, kept: &dyn F
             let end = evicted.unwrap_or(at + own);
             let (began, lasted_s) = (UnixSeconds::new(at as i64), (end - at) as i64);
             all.push(Period { began, lasted_s, gpus_milli: gpus * 1_000, broken: evicted.is_some() });
-            // Who was evicted waits for a new place.
+            // An evicted task waits for a new place.
             at = end + if evicted.is_some() { draw.unit() * length_s } else { 60.0 };
         }
     }
     all
 }
 
-/// The days from the 28th on until the first alarm, where there is one within the next 28; looked at after each block.
+/// The days from the 28th on until the first alarm, where there is one within the next 28; read after each block.
 fn alarm(periods: &[Period], hours: HorizonHours, rate: GuaranteeRate) -> Option<f64> {
     let month = (DAYS * BLOCKS_A_DAY) as usize;
     let all = blocks(periods, hours, 0, 2 * month);

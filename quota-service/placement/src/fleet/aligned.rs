@@ -1,6 +1,6 @@
 //! Placement and eviction for pods whose GPUs are to lie together.
 //!
-//! Idle GPUs come first, as for every pod. Where somebody has to go, the aims are in this order: how well the GPUs lie, then
+//! Idle GPUs come first, as for every pod. Where a task has to be evicted, the aims are in this order: how well the GPUs lie, then
 //! the fewest broken promises, the fewest victims, the least waste; then the order of nodes, the victims' names, and the
 //! lowest GPUs. What the pod would get counts, idle GPUs and freed ones together.
 
@@ -101,7 +101,7 @@ struct Best {
 }
 
 impl Fleet {
-    /// What a gang's pods are to be measured by: none under a policy that does not look at topology.
+    /// The measure of a gang's pods: none under a policy without topology.
     pub(super) fn wish(&self, gang: &Gang) -> Option<Wish> {
         Wish::of(&gang.pod).filter(|_| self.is_aware)
     }
@@ -183,7 +183,7 @@ impl Fleet {
         Some((node, Candidate { victims, cost: costs.of(0, 0, 0), gpus }))
     }
 
-    /// What a node would cost that does not say its topology: as for a pod that does not care.
+    /// The cost of a node without a known topology: as for a pod that does not care.
     fn on_unknown(&self, number: usize, gang: &Gang, costs: &Costs<'_>) -> Option<Best> {
         let Candidate { victims, gpus, .. } = self.candidate(number, &self.nodes[number], gang, costs)?;
         let worths = victims.iter().map(|task| costs.worth(&self.tasks[task]));

@@ -8,7 +8,7 @@ use super::request::PodRequest;
 use crate::topology::{Alignment, Ruler, Search, Touched, each_set};
 use std::cmp::Ordering;
 
-/// What an eviction costs, least first.
+/// The cost of an eviction, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AlignedCost {
     /// How well the freed GPUs meet the wish of the pod.
@@ -23,10 +23,10 @@ pub(super) struct AlignedCost {
 
 /// Spot tasks of a node are a bit each.
 pub(super) const MOST_OCCUPANTS: usize = 128;
-/// Sets of further victims that are looked at on a node where CPU or memory are short.
+/// Sets of further victims that are searched on a node where CPU or memory are short.
 const MOST_COVERS: u32 = 200_000;
 
-/// What a spot task would lose, and what its end would give back.
+/// The loss of a spot task, and the gain of its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Burden {
     promised: u32,
@@ -69,7 +69,7 @@ pub(super) struct Evicting<'a> {
     /// CPU and memory that the pod needs beyond what is free.
     lacking: [u64; 2],
     covers_left: u32,
-    /// What another node costs.
+    /// The cost of another node.
     ceiling: Option<AlignedCost>,
     found: Option<Found>,
 }
@@ -155,7 +155,7 @@ impl<'a> Evicting<'a> {
         self.ceiling.is_none_or(|ceiling| *cost <= ceiling) && self.found.is_none_or(|found| *cost <= found.cost)
     }
 
-    /// What CPU and memory are still missing when these tasks are gone.
+    /// CPU and memory that are still missing when these tasks are gone.
     fn missing(&self, victims: u128) -> [u64; 2] {
         let gone = self.burdens.iter().enumerate().filter(|(place, _)| victims >> place & 1 == 1);
         gone.fold(self.lacking, |[cpu, memory], (_, one)| {

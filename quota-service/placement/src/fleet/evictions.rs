@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use vocab::UnixSeconds;
 
-/// What evictions weigh. Whole numbers, so that nodes compare alike everywhere.
+/// The weight of evictions. Whole numbers, so that nodes compare alike on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EvictionSettings {
     /// 3,600 s, GFS table 4.

@@ -1,4 +1,4 @@
-//! What spot tasks were promised, and when each promise ends.
+//! Promises to spot tasks, and the end of each promise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{HorizonHours, MilliGpus, TaskId, UnixSeconds};

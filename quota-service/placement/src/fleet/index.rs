@@ -44,7 +44,7 @@ struct Place {
     node: u32,
 }
 
-/// What comes before all else: the GPUs that could be had whoever goes, or else the idle ones; then the idle ones.
+/// The first key: the GPUs that could be had by any eviction, or else the idle ones; then the idle ones.
 type Lead = (Idle, Idle);
 
 /// Nodes that are equally full; those with a shared GPU that has room once more.
@@ -54,14 +54,14 @@ struct Bucket {
     shared: BTreeSet<Place>,
 }
 
-/// What decides the place of a node, so that it can be found again.
+/// The key of a node's place, so that it can be found again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// By class.
     leads: [Lead; 2],
     places: [Place; 2],
     is_shared: bool,
-    /// GPUs without HP work: what the node has for HP at most, whoever goes.
+    /// GPUs without HP work: the most that the node has for HP by any eviction.
     without_hp: u8,
 }
 
@@ -164,9 +164,9 @@ impl Index {
 
     /// Whether whole GPUs of the pool could hold all pods of a gang: idle ones, or all that HP does not have. Where not, no
     /// search is needed.
-    pub fn could_hold(&self, gpus: GpuRequest, pods: u32, whoever_goes: bool) -> bool {
+    pub fn could_hold(&self, gpus: GpuRequest, pods: u32, by_eviction: bool) -> bool {
         match gpus {
-            GpuRequest::Whole(gpus) => suffices(if whoever_goes { &self.without_hp } else { &self.idle }, gpus, pods),
+            GpuRequest::Whole(gpus) => suffices(if by_eviction { &self.without_hp } else { &self.idle }, gpus, pods),
             GpuRequest::Share(_) => true,
         }
     }
@@ -182,7 +182,7 @@ impl Index {
     }
 
     /// The best node by `best` on which whole GPUs of a pod are idle, and of equal ones the first of Algorithm 1. Nodes for
-    /// which it says nothing are left out; once one is as good as can be, only those that are as full are looked at.
+    /// which it has no entry for are left out; once one is as good as can be, only those that are as full are read.
     pub fn first_by<'n>(
         &self,
         nodes: &'n [NodeState],

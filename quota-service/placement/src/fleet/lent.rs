@@ -1,14 +1,14 @@
-//! GPUs that are lent to elastic tasks: to every decision they are idle, and yet in use until somebody gets them.
+//! GPUs that are lent to elastic tasks: idle to every decision, and yet in use until another task gets them.
 //!
 //! An elastic task owns as many pods as it needs at least; what it has above that is lent. So a task can be helped by GPUs
-//! that nobody may be promised, and whoever is placed takes them back without an eviction.
+//! that cannot be promised to any task, and a placed task takes them back without an eviction.
 
 use super::node::lowest;
 use super::{Fleet, GpuPlace, GpuRequest, Plan, PlanFault, PodPlace, PodRequest, Running};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{TaskClass, TaskId};
 
-/// What of a node can still be lent.
+/// GPUs of a node that can still be lent.
 #[derive(Debug, Clone, Copy)]
 pub struct Spare {
     /// GPUs that are lent, as bits.
@@ -33,7 +33,7 @@ impl Spare {
     }
 }
 
-/// What is not known stays so.
+/// Unknown parts stay unknown.
 fn less(free: u64, asked: u64) -> Option<u64> {
     if free == u64::MAX { Some(free) } else { free.checked_sub(asked) }
 }
@@ -91,7 +91,7 @@ impl Fleet {
     /// Gives a running spot task other pods: those of its own, and those that are lent.
     ///
     /// # Errors
-    /// It does not run or is not spot, or a GPU is somebody else's; nothing has changed.
+    /// It does not run or is not spot, or a GPU belongs to another task; nothing has changed.
     pub fn resize(&mut self, task: &TaskId, places: Vec<PodPlace>, lent: Vec<PodPlace>) -> Result<(), PlanFault> {
         let gone = || PlanFault::VictimGone { task: task.clone() };
         let before = self.tasks.get(task).ok_or_else(gone)?.clone();

@@ -61,7 +61,7 @@ pub struct PodPlace {
     pub gpus: GpuPlace,
 }
 
-/// What placement needs of a task: its pods, all or none.
+/// A task as placement sees it: its pods, all or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gang {
     pub task: TaskId,
@@ -210,7 +210,7 @@ impl Fleet {
         self.scores.changed(node);
     }
 
-    /// Says which of the fleet's GPU models the GPUs of a node are: the first one, unless this is said.
+    /// Sets which of the fleet's GPU models the GPUs of a node are: the first one by default.
     pub fn set_model(&mut self, node: usize, model: u8) {
         self.watts -= self.watts_of(node);
         self.nodes[node].model = model;
@@ -226,7 +226,7 @@ impl Fleet {
         self.scores.clear();
     }
 
-    /// What all nodes draw (EOPC); none where it is not known.
+    /// The power draw of all nodes (EOPC); none where it is not known.
     #[must_use]
     pub fn watts(&self) -> Option<u64> {
         (!self.power.is_empty()).then_some(self.watts)
@@ -301,7 +301,7 @@ impl Fleet {
         self.guarantees.promised(hours)
     }
 
-    /// What spot tasks inside a guarantee hold, by the hours that they were promised.
+    /// GPUs of spot tasks inside a guarantee, by the hours that they were promised.
     pub fn promises(&self) -> impl Iterator<Item = (HorizonHours, MilliGpus)> {
         self.guarantees.by_hours()
     }

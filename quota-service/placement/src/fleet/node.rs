@@ -16,7 +16,7 @@ pub enum GpuPlace {
     Whole { mask: u64 },
 }
 
-/// What of one GPU is taken, in thousandths.
+/// The taken part of one GPU, in thousandths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gpu {
     /// Share of HP tasks, in thousandths.
@@ -237,7 +237,7 @@ impl NodeState {
             GpuPlace::Whole { mask: 0 } => {}
             GpuPlace::Whole { mask } => self.count_size(mask.count_ones() as u16, takes),
         }
-        // What is not known stays so.
+        // Unknown parts stay unknown.
         for (free, all, asked) in [
             (&mut self.free_cpu_milli, self.cpu_milli, pod.cpu_milli),
             (&mut self.free_memory_mib, self.memory_mib, pod.memory_mib),
@@ -258,7 +258,7 @@ impl NodeState {
         debug_assert!(lends || self.lent & mask == mask, "node {} takes back what it did not lend", self.id);
         let moved = |sum: u64, part: u64| if lends { sum + part } else { sum - part };
         self.lent = if lends { self.lent | mask } else { self.lent & !mask };
-        // What is not known binds nobody, and is not counted: a pod may ask for any of it.
+        // An unknown amount binds no pod, and is not counted: a pod may ask for any of it.
         if self.cpu_milli != u64::MAX {
             self.lent_cpu_milli = moved(self.lent_cpu_milli, pod.cpu_milli);
         }

@@ -1,4 +1,4 @@
-//! What spot tasks hold of nodes whose topology is looked at, ready to be weighed: a search over many nodes does not look
+//! Parts of nodes with a topology that spot tasks hold, ready to be weighed: a search over many nodes does not look
 //! each task up.
 
 use super::{Fleet, GpuPlace, NodeError, Running};
@@ -12,7 +12,7 @@ pub(super) struct Occupant {
     pub task: TaskId,
     /// GPUs of which it holds any part, one bit for each.
     pub gpus: u64,
-    /// What its pods on this node hold beside.
+    /// Parts that its pods on this node hold beside.
     pub cpu_milli: u64,
     /// Memory, in MiB.
     pub memory_mib: u64,

@@ -57,7 +57,7 @@ pub struct Offered<'a> {
     pub violations: u64,
 }
 
-/// What a choice rests on beside the offer.
+/// The inputs of a choice beside the offer.
 #[derive(Debug, Clone, Copy)]
 pub struct Choosing<'a> {
     /// Instant of the choice.
@@ -75,13 +75,13 @@ impl Fleet {
     #[must_use]
     pub fn standing(&self, number: usize) -> Standing<'_> {
         let node = &self.nodes[number];
-        // Equals are told apart by their names: numbers say nothing between fleets.
+        // Equals are ordered by their names: numbers say nothing between fleets.
         let key = Key::of(node, 0, self.evictions.weight(node.evictions), self.is_apart);
         Standing { node, key }
     }
 }
 
-/// What an offer costs, least first. Whoever is not spot is kept before all else, even before a wish of where GPUs lie.
+/// The cost of an offer, least first. A task that is not spot is kept before all else, even before a wish of where GPUs lie.
 struct Weighed {
     others: usize,
     alignment: Alignment,
@@ -138,7 +138,7 @@ pub fn choose_offered(gang: &Gang, offered: &[Offered<'_>], on: &Choosing<'_>) -
     best.map(|(place, _)| *place)
 }
 
-/// What an offer costs; none where the GPUs cannot lie as they have to.
+/// The cost of an offer; none where the GPUs cannot lie as they have to.
 fn weigh<'a>(
     offered: &Offered<'a>,
     rulers: &mut Option<Rulers<'a>>,

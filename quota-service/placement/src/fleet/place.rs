@@ -136,7 +136,7 @@ impl Fleet {
         let mut seen = BTreeSet::new();
         for victim in &plan.victims {
             let task = victim.clone();
-            // Whoever is named twice is gone by the second time.
+            // A task that is named twice is gone by the second time.
             let running = self.tasks.get(victim).filter(|_| seen.insert(victim));
             let Some(running) = running else { return Err(PlanFault::VictimGone { task }) };
             if running.class != TaskClass::Spot {

@@ -20,7 +20,7 @@ pub struct History {
     pub evicted: u64,
 }
 
-/// What an eviction costs.
+/// The cost of an eviction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PreemptionSettings {
     /// β of Eq. 18: 0.5, GFS table 4.
@@ -41,13 +41,13 @@ impl Default for PreemptionSettings {
 pub(super) struct Candidate {
     /// Victims, in the order of their ids.
     pub victims: Vec<TaskId>,
-    /// What the evictions cost (GFS Eq. 19).
+    /// The cost of the evictions (GFS Eq. 19).
     pub cost: Cost,
     /// GPUs that the pod gets.
     pub gpus: GpuPlace,
 }
 
-/// What is the same for all nodes of one decision.
+/// Inputs that are the same for all nodes of one decision.
 pub(super) struct Costs<'a> {
     now: UnixSeconds,
     history: History,
@@ -88,10 +88,10 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// Whether a task is promised, what it would lose, and its name: the order in which tasks are looked at.
+/// Whether a task is promised, its loss, and its name: the order in which tasks are tried.
 type Loss<'a> = (bool, u64, &'a TaskId);
 
-/// What a candidate costs, least first.
+/// The cost of a candidate, least first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     /// Promises that would be broken.
@@ -171,7 +171,7 @@ impl Fleet {
 
     /// The node with the least cost; a node that needs no victim costs nothing. Ties go by the order of Algorithm 1.
     ///
-    /// Nodes are looked at in the order of what their cheapest task would lose. A node that was not looked at yet evicts a
+    /// Nodes are tried in the order of the loss of their cheapest task. A node that was not tried yet evicts a
     /// task that loses more, so the search ends where one such task alone costs more than the best candidate.
     fn cheapest(&self, gang: &Gang, costs: &Costs<'_>) -> Option<(usize, Candidate)> {
         if let Some(place) = self.first_place(gang) {
@@ -256,7 +256,7 @@ impl Fleet {
     }
 }
 
-/// What is free on a node while its victims are chosen.
+/// Free parts of a node while its victims are chosen.
 pub(super) struct Room {
     free: [u16; GpuRequest::MOST as usize],
     cpu_milli: u64,
@@ -287,7 +287,7 @@ impl Room {
             for (free, asked) in
                 [(&mut self.cpu_milli, running.pod.cpu_milli), (&mut self.memory_mib, running.pod.memory_mib)]
             {
-                // What is not known is never less.
+                // An unknown amount is never less.
                 if *free != u64::MAX {
                     *free = if takes { *free - asked } else { *free + asked };
                 }

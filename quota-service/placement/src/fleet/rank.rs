@@ -41,7 +41,7 @@ impl Fleet {
 }
 
 /// Scores from `most` to 0 for `count` nodes, of which the first `ranked` are in order: the first one alone gets `most`, so that
-/// it stands out whatever the others weigh; the rest share what is between by their ranks, and nodes without a rank get 0. Answers
+/// it stands out at any weight of the others; the rest share the range between by their ranks, and nodes without a rank get 0. Answers
 /// the score of a rank.
 pub fn graded(ranked: usize, most: u8) -> impl Fn(Option<usize>) -> u8 {
     let steps = usize::from(most.saturating_sub(1));

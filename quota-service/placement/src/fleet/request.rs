@@ -1,4 +1,4 @@
-//! What a pod asks of a node.
+//! The request of a pod to a node.
 
 use crate::topology::Affinity;
 use vocab::MilliGpus;
@@ -73,7 +73,7 @@ impl Models {
     }
 }
 
-/// What one pod asks for.
+/// The request of one pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRequest {
     /// GPUs of the pod.

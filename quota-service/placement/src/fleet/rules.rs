@@ -6,14 +6,14 @@ use super::{Fleet, Gang, GpuPlace, GpuRequest};
 use crate::draw::Draw;
 use vocab::TaskId;
 
-/// Who goes for an HP pod.
+/// The victims of an HP pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VictimRule {
     /// Algorithm 2 of GFS: where evictions cost least.
     LeastWaste,
-    /// Whoever holds the first GPUs without HP on the node that has fewest of them.
+    /// The holders of the first GPUs without HP on the node that has fewest of them.
     Tightest,
-    /// Anybody anywhere, drawn.
+    /// Any victim on any node, drawn.
     Random { seed: u64 },
 }
 
@@ -32,7 +32,7 @@ pub(super) fn millionths(part: u32, of: usize) -> u64 {
 }
 
 impl Fleet {
-    /// The first GPUs without HP on the node that has fewest of them, whoever holds them; idle ones come first where
+    /// The first GPUs without HP on the node that has fewest of them, with any holder; idle ones come first where
     /// `idle_first` says so.
     pub(super) fn tightest(&self, gang: &Gang, costs: &Costs<'_>, idle_first: bool) -> Option<(usize, Candidate)> {
         let candidate = |(number, node): (usize, &NodeState)| {

@@ -18,7 +18,7 @@ pub struct Running {
     pub since: UnixSeconds,
     /// When its work was saved last; what came after is lost if it is evicted.
     pub saved: UnixSeconds,
-    /// What it is promised, while that lasts; none for HP, and for spot at will.
+    /// Its promise, while that lasts; none for HP, and for spot at will.
     pub guarantee: Option<Guarantee>,
 }
 

@@ -227,7 +227,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
     #[test]
-    fn whatever_happens_the_books_balance_and_only_spot_is_evicted_never_in_vain(
+    fn under_any_commands_the_books_balance_and_only_spot_is_evicted_never_in_vain(
         sizes in prop::collection::vec(0_u32..9, 1..8),
         is_apart in any::<bool>(),
         steps in steps(),

@@ -1,4 +1,4 @@
-//! Trial placements on the fleet itself: changes that end with the trial, in whatever way it ends.
+//! Trial placements on the fleet itself: changes that end with the trial, by return, error or panic.
 
 use super::preempt::Costs;
 use super::{Fleet, Gang, PodPlace, Running};

@@ -27,7 +27,7 @@ impl Pool {
             self.freed(Stale::Spot);
         }
         for (task, guarantee) in self.fleet.ended_guarantees(self.now) {
-            // Who was promised something runs.
+            // A task with a promise runs.
             if let Some(run) = self.fleet.tasks().get(&task) {
                 then.ends.push(PeriodEnd::of(task, run, guarantee, OutcomeKind::Kept, guarantee.until));
             }

@@ -35,7 +35,7 @@ struct Open {
     until: UnixSeconds,
 }
 
-/// What is learned of deferrals. It is in memory only: who restarts learns anew.
+/// The learned state of deferrals. It is in memory only: a restart learns again.
 #[derive(Debug, Clone)]
 pub(super) struct Learned {
     predictor: Predictor,

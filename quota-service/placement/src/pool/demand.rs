@@ -242,7 +242,7 @@ impl Pool {
         }
     }
 
-    /// An HP task runs from `since` on: whatever was thought of it, it fits.
+    /// An HP task runs from `since` on: it fits, in spite of any earlier verdict.
     pub(super) fn runs(&mut self, request: &Request, since: UnixSeconds) {
         if self.unplaceable.remove(&request.gang.task) {
             self.demand.waits(request, since, self.now);
@@ -256,7 +256,7 @@ impl Pool {
         self.demand.nurse(request, self.now, self.now);
     }
 
-    /// What waits has waited since it was queued, and what runs has run since it began: for a pool that was restored.
+    /// A waiting task has waited since it was queued, and a running one has run since it began: for a pool that was restored.
     pub(super) fn nurse_demand(&mut self, now: UnixSeconds) {
         for (task, running) in self.fleet.tasks() {
             if let Some(admitted) = self.requests.get(task).filter(|_| running.class == TaskClass::Hp) {

@@ -16,9 +16,9 @@ use vocab::{TaskClass, TaskId, UnixSeconds};
 pub struct Elastic {
     min_pods: u32,
     max_pods: u32,
-    /// Thousandths of the speed on one pod, on 1, 2, 3 … pods; none where nobody said.
+    /// Thousandths of the speed on one pod, on 1, 2, 3 … pods; none where none is reported.
     speeds: Option<Arc<[u32]>>,
-    /// Where nobody said: speeds that it had, in thousandths of any one unit, by its pods (Cornucopia's Alg. 1).
+    /// Where none is reported: measured speeds, in thousandths of any one unit, by its pods (Cornucopia's Alg. 1).
     measured: BTreeMap<u32, u64>,
 }
 
@@ -83,7 +83,7 @@ impl Elastic {
         Self { measured, ..self }
     }
 
-    /// What was measured of it: thousandths of a unit by its pods.
+    /// Its measured speeds: thousandths of a unit by its pods.
     #[must_use]
     pub const fn measured(&self) -> &BTreeMap<u32, u64> {
         &self.measured
@@ -127,7 +127,7 @@ impl Elastic {
         self.speeds.as_deref()
     }
 
-    /// What one pod more than `pods` adds of what the first one does; no pod counts more than one before it
+    /// The gain of one pod more than `pods`, of the first one's; no pod counts more than one before it
     /// ([`Profile::gain`](crate::elastic::Profile::gain)).
     #[must_use]
     pub fn gain(&self, pods: u32) -> Scaling {
@@ -159,7 +159,7 @@ impl Elastic {
     }
 }
 
-/// What stands behind a lent pod, the strongest first: up to the request before beyond it, then the larger gain, then fewer pods,
+/// The claims behind a lent pod, the strongest first: up to the request before beyond it, then the larger gain, then fewer pods,
 /// then who came first. The weakest gives first.
 pub type LoanClaim = (bool, Reverse<Scaling>, u32, UnixSeconds, TaskId);
 
@@ -203,7 +203,7 @@ mod tests {
         learns.measure(5, 290_000);
         assert_eq!(gains(&learns), [1_000_000, 500_000, 500_000, 0, 0], "a pod that adds nothing ends it");
         learns.measure(5, 340_000);
-        assert_eq!(gains(&learns), [1_000_000, 500_000, 500_000, 400_000, 400_000], "measured anew");
+        assert_eq!(gains(&learns), [1_000_000, 500_000, 500_000, 400_000, 400_000], "measured again");
     }
 
     #[test]

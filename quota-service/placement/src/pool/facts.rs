@@ -1,4 +1,4 @@
-//! What can happen to a pool, what is decided, and what follows.
+//! Events of a pool, decisions, and their consequences.
 
 use super::Request;
 use super::demand::HourOfDemand;
@@ -8,7 +8,7 @@ use crate::kept::Period;
 use std::sync::Arc;
 use vocab::{HorizonHours, NodeId, Organization, OutcomeKind, TaskId, Topology, UnixSeconds};
 
-/// What can happen to a pool.
+/// An event of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Submits a task.
@@ -57,7 +57,7 @@ pub enum Ending {
     Deleted,
 }
 
-/// What was decided, or happened. Facts in their order are the state.
+/// A decision or an event. Facts in their order are the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
     /// A node was added or changed.
@@ -119,7 +119,7 @@ pub struct PeriodEnd {
     pub since: UnixSeconds,
     /// Instant at which it ended.
     pub at: UnixSeconds,
-    /// What the period was, up to its end.
+    /// The period, up to its end.
     pub period: Period,
 }
 
@@ -170,7 +170,7 @@ pub enum ResizeReason {
 pub struct Resize {
     /// The task.
     pub task: TaskId,
-    /// What each pod has.
+    /// The GPUs of each pod.
     pub pod: PodRequest,
     /// How many it has now.
     pub pods: u32,
@@ -184,7 +184,7 @@ pub struct Resize {
     pub from: UnixSeconds,
 }
 
-/// What follows from facts.
+/// The consequences of facts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Consequences {
     /// Runs that were cut; their tasks wait again.
@@ -204,7 +204,7 @@ pub struct Consequences {
 pub struct Report {
     /// Facts, in the order in which they were applied.
     pub facts: Vec<Fact>,
-    /// What follows from them.
+    /// The consequences of the facts.
     pub consequences: Consequences,
 }
 

@@ -13,7 +13,7 @@ impl Pool {
     /// earlier `now` counts as the latest one seen.
     ///
     /// # Errors
-    /// The command does not fit the state. Time has passed all the same, and what followed from that is in the report.
+    /// The command does not fit the state. Time has passed anyway, and its consequences are in the report.
     pub fn handle(&mut self, now: UnixSeconds, command: &Command) -> (Report, Result<(), Fault>) {
         self.reserve();
         let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
@@ -105,7 +105,7 @@ impl Pool {
         }
     }
 
-    /// What would become of a gang now. Changes nothing.
+    /// The fate of a gang now. Changes nothing.
     pub fn decide(&mut self, gang: &Gang, hours: Option<HorizonHours>) -> Decision {
         self.decide_within(gang, hours, true)
     }
@@ -134,13 +134,13 @@ impl Pool {
 
     /// Tries waiting tasks in their order until none fits.
     fn walk(&mut self, report: &mut Report) {
-        // Whoever is evicted below waits again, and may fit elsewhere. It ends: only HP evicts, each time for one that waits
+        // A task that is evicted below waits again, and may fit elsewhere. It ends: only HP evicts, each time for one that waits
         // and then waits no more.
         loop {
             self.reserve();
             match std::mem::take(&mut self.stale) {
                 Stale::Nobody => return,
-                // A task at the head of the queue may block others, of whatever class.
+                // A task at the head of the queue may block others, of any class.
                 Stale::Spot if self.policy.blocking == Blocking::Nobody => self.walk_once([true, false], report),
                 Stale::Spot | Stale::All => self.walk_once([false; 2], report),
             }
@@ -195,7 +195,7 @@ impl Pool {
         starts
     }
 
-    /// `gave` says whether anybody gives up pods for it.
+    /// `gave` tells whether any task gives up pods for it.
     fn started(&self, plan: Plan, guarantee: Option<Guarantee>, gave: bool) -> Fact {
         let Plan { gang, places, victims } = plan;
         let grace_s = if victims.is_empty() && !gave { 0 } else { self.rules.grace_s };
@@ -204,7 +204,7 @@ impl Pool {
         Fact::Started { task: gang.task, places, guarantee, victims, starts: self.now.plus_s(grace_s) }
     }
 
-    /// Tries every waiting task once more, whatever has changed: under another policy others may start.
+    /// Tries every waiting task once more, after any change: under another policy others may start.
     pub fn retry(&mut self, now: UnixSeconds) -> Report {
         self.freed(Stale::All);
         self.pass(now)

@@ -1,6 +1,6 @@
 //! A pool with its queue: every command becomes facts, and facts alone change its state.
 //!
-//! [`Pool::handle`] decides: it answers the facts that follow from a command, already applied. Whoever keeps those facts
+//! [`Pool::handle`] decides: it answers the facts that follow from a command, already applied. A caller that keeps those facts
 //! rebuilds the same state with [`Pool::apply`], without deciding again; a [`Snapshot`] stands for all facts before it.
 //! The service and the simulator drive this one type, so that they decide alike.
 
@@ -74,10 +74,10 @@ pub struct PoolRules {
     pub rest_s: i64,
     /// How long an elastic task whose pods have changed gets no more: each change costs it time.
     pub resize_rest_s: i64,
-    /// What a task loads before it works, as far as the timing of evictions goes: 40 s, the restart of DESIGN §5.
+    /// The load time of a task before it works, as far as the timing of evictions goes: 40 s, the restart of DESIGN §5.
     pub load_s: i64,
     pub evictions: EvictionSettings,
-    /// What the nodes draw, if that is known for their GPU model.
+    /// The power draw of the nodes, if it is known for their GPU model.
     pub power: Option<NodePower>,
 }
 
@@ -134,7 +134,7 @@ pub struct Pool {
     stale: Stale,
 }
 
-/// Whose chances may have changed since waiting tasks were tried.
+/// Tasks whose chances may have changed since waiting tasks were tried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Stale {
     #[default]
@@ -144,7 +144,7 @@ enum Stale {
     All,
 }
 
-/// What a running task was submitted as, and how often it was evicted lately.
+/// The request of a running task, and how often it was evicted lately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Admitted {
     request: Request,

@@ -37,7 +37,7 @@ impl Shape {
     }
 }
 
-/// Tasks of one key come in the order of their submission, whatever else they ask for (DESIGN §4.9).
+/// Tasks of one key come in the order of their submission, with any request (DESIGN §4.9).
 pub type Key = (TaskClass, Reverse<u64>, Reverse<u32>);
 /// A task among those of its shape.
 pub type Head = (UnixSeconds, TaskId);

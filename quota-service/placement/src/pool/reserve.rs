@@ -18,7 +18,7 @@ const MOST_CANDIDATES: usize = 64;
 /// A sentence names so many nodes.
 const NODES_NAMED: usize = 8;
 
-/// What is kept for a waiting task.
+/// Nodes and quota that are kept for a waiting task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
     /// The task that waits.
@@ -49,7 +49,7 @@ struct Head {
     class: TaskClass,
     /// By their numbers.
     nodes: BTreeSet<usize>,
-    /// What it asks of the quota, and for which hours.
+    /// Its part of the quota, and for which hours.
     of_quota: Option<(HorizonHours, MilliGpus)>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Reservations {
 }
 
 impl Reservations {
-    /// What they rest on has changed.
+    /// Its inputs have changed.
     pub const fn forget(&mut self) {
         self.is_current = false;
     }
@@ -197,7 +197,7 @@ impl Pool {
         }
     }
 
-    /// What is kept for a waiting task.
+    /// Nodes and quota that are kept for a waiting task.
     #[must_use]
     pub fn reservation(&mut self, task: &TaskId) -> Option<Reservation> {
         self.reserve();

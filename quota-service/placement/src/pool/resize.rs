@@ -14,7 +14,7 @@ impl Pool {
     }
 
     /// Frees what a plan takes of lent GPUs, and spares those of its victims that can go on with the pods that are left: who
-    /// can shrink does not die. Answers whether anybody has to give anything.
+    /// can shrink does not die. Answers whether any task has to give anything.
     pub(super) fn make_room(&mut self, plan: &mut Plan, from: UnixSeconds, report: &mut Report) -> bool {
         if self.borrowing.is_empty() {
             return false;
@@ -101,7 +101,7 @@ impl Pool {
         let victims = plan.victims.iter().filter(|task| *task != victim).cloned().collect();
         let without = Plan { victims, ..plan.clone() };
         let fits = self.fleet.check(&without).is_ok();
-        // What it had it can have again; the fact then says what it keeps.
+        // Its former pods it can have again; the fact then names the ones that it keeps.
         let _ = self.fleet.resize(victim, before.0, before.1);
         if fits {
             *plan = without;
@@ -116,7 +116,7 @@ impl Pool {
         let all = running.places.iter().chain(&running.lent);
         let mut kept: Vec<PodPlace> = all.filter(|place| stays(place)).copied().collect();
         (kept.len() >= least).then(|| {
-            // What it owns from now on is not to hold up a node that drains.
+            // Pods that it owns from now on are not to hold up a node that drains.
             kept.sort_by_key(|place| !self.fleet.nodes()[place.node].is_open);
             let lent = kept.split_off(least);
             (kept, lent)
@@ -137,7 +137,7 @@ impl Pool {
         }
     }
 
-    /// Whether somebody has to go for a plan who cannot go on with the pods that it leaves.
+    /// Whether a task has to be evicted for a plan because it cannot go on with the pods that the plan leaves.
     pub(super) fn has_to_evict(&self, plan: &Plan) -> bool {
         let taken = taken(plan);
         plan.victims.iter().any(|victim| self.kept(victim, |place| !is_taken(place, &taken)).is_none())
@@ -183,7 +183,7 @@ impl Pool {
         if spares.is_empty() {
             return;
         }
-        // Whoever gave up GPUs lately may still be saving on them: nobody starts there before the last one who waits for such.
+        // A task that gave up GPUs lately may still be saving on them: nothing starts there before the last one that waits for such.
         let leaves = self.requests.values().map(|admitted| admitted.starts).max();
         let from = leaves.map_or(self.now, |starts| starts.max(self.now));
         for (task, more) in self.loans(&mut spares) {
@@ -193,7 +193,7 @@ impl Pool {
         }
     }
 
-    /// What each task gets of what is spare.
+    /// The share of each task in the spare pods.
     fn loans(&mut self, spares: &mut BTreeMap<usize, Spare>) -> BTreeMap<TaskId, Vec<PodPlace>> {
         let mut takers = BTreeSet::new();
         for task in &self.borrowing {

@@ -1,4 +1,4 @@
-//! What is asked of a pool beside decisions: why a task waits, what quota is cut from, and what may be promised when nobody
+//! Answers of a pool beside decisions: why a task waits, the supply that quota is cut from, and how much may be promised when nobody
 //! knows a quota.
 
 use super::{Pool, Reservation};
@@ -50,7 +50,7 @@ impl Pool {
             return 0;
         }
         let mut first: Vec<(Gang, Option<HorizonHours>, UnixSeconds)> = self.queue.first_of_each_shape().collect();
-        // Whoever waits longest is looked at first: the first one that would fit is the answer.
+        // The task that waits longest is tried first: the first one that would fit is the answer.
         first.sort_by_key(|(.., queued)| *queued);
         let limits = self.limits_now();
         let by_quota_alone = first.into_iter().find(|(gang, hours, _)| {
@@ -72,7 +72,7 @@ impl Pool {
         !self.workload.is_empty()
     }
 
-    /// What nodes draw; none where it is not known for their GPU model.
+    /// The power draw of nodes; none where it is not known for their GPU model.
     #[must_use]
     pub fn watts(&self) -> Option<u64> {
         self.fleet.watts()

@@ -318,7 +318,7 @@ proptest! {
             }
             for fact in &report.facts {
                 if let Fact::Resized { why: ResizeReason::For { task }, .. } = fact {
-                    prop_assert!(started(&report).contains(&task.as_str()), "somebody shrinks in vain for {task}");
+                    prop_assert!(started(&report).contains(&task.as_str()), "a task shrinks in vain for {task}");
                 }
             }
             // Nobody waits in vain.
@@ -326,7 +326,7 @@ proptest! {
             for (gang, ..) in first.iter().filter(|_| policy.blocking == Blocking::Nobody) {
                 prop_assert!(pool.why_it_waits(&gang.task).is_some(), "{} waits in vain", gang.task);
             }
-            // What was kept is applied, one after the other; then both know the same.
+            // The kept facts are applied, one after the other; then both know the same.
             for fact in &report.facts {
                 rebuilt.apply(now, fact).unwrap();
             }

@@ -8,7 +8,7 @@ use super::normal::Belief;
 /// Inputs of the deferral: X, and the four of Eq. 5.
 pub const INPUTS: usize = 5;
 
-/// What a kernel is made of. Logarithms, because only ratios matter.
+/// The parameters of a kernel. Logarithms, because only ratios matter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hyperparameters {
     /// Logarithms of the length scales, one for each input.
@@ -153,7 +153,7 @@ impl Gaussian {
         }
     }
 
-    /// Standardizes the values anew, and weighs the points by them.
+    /// Standardizes the values again, and weighs the points by them.
     fn weigh(&mut self) {
         let count = self.values.len() as f64;
         self.mean = self.values.iter().sum::<f64>() / count;
@@ -166,7 +166,7 @@ impl Gaussian {
         self.weights = backward(&self.factor, half);
     }
 
-    /// The same points under other hyperparameters; `None` where they cannot be told apart then.
+    /// The same points under other hyperparameters; `None` where they cannot be distinguished then.
     fn under(&self, hyper: Hyperparameters) -> Option<Self> {
         let mut other = Self { hyper, factor: Vec::with_capacity(self.len()), ..Self::new(hyper) };
         let diagonal = 1.0 + hyper.log_noise.exp() + JITTER;
@@ -229,7 +229,7 @@ impl Gaussian {
         Some((other, value))
     }
 
-    /// What is believed along the first input, with the others held.
+    /// The belief along the first input, with the others held.
     #[must_use]
     pub fn along(&self, held: &[f64; INPUTS - 1]) -> Slice<'_> {
         let factor = |point: &[f64; INPUTS]| self.signal * correlation(&self.hyper, &point[1..], held, 1);

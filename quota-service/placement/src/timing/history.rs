@@ -34,7 +34,7 @@ impl Sample {
     }
 }
 
-/// What is known of durations.
+/// Knowledge of durations.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     organizations: BTreeMap<u32, Sample>,
@@ -48,7 +48,7 @@ impl History {
         self.all.add(trained_ms);
     }
 
-    /// What a job still needs that has trained so long: the median of its organization's jobs that ran longer, of all jobs
+    /// The remaining time of a job that has trained so long: the median of its organization's jobs that ran longer, of all jobs
     /// where there is none, and as long again where nobody ran longer.
     #[must_use]
     pub fn remaining_ms(&self, organization: u32, trained_ms: i64) -> i64 {

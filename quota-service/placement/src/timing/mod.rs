@@ -1,4 +1,4 @@
-//! What deferred evictions learn from: remaining times, and how long a deferral pays (Lazer, DAC 2026).
+//! Learning of deferred evictions: remaining times, and how long a deferral pays (Lazer, DAC 2026).
 
 pub mod gaussian;
 mod history;

@@ -32,7 +32,7 @@ fn lower_tail(z: f64) -> f64 {
     density(z) / fraction
 }
 
-/// A normal belief about a value, and how it changes with the place that is looked at.
+/// A normal belief about a value, and how it changes with the place of the query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Belief {
     /// Mean.

@@ -19,9 +19,9 @@ const UPDATES_LEAST: usize = 100;
 const IMPROVEMENT_LEAST: f64 = 0.1;
 /// In how many decisions in a row: a model that is good in one context may know nothing of a rarer one.
 const CALM_LEAST: usize = 10;
-/// Then it exploits what it knows, whatever else could be found.
+/// Then it exploits its knowledge, and searches no more.
 const UPDATES_MOST: usize = 256;
-/// Updates at which the hyperparameters are fitted anew: these while it explores, and those once it exploits.
+/// Updates at which the hyperparameters are fitted again: these while it explores, and those once it exploits.
 const FITS_EVERY: usize = 20;
 const LATER_FITS_EVERY: usize = 256;
 /// Values that are kept where it learns on, and how many more there may be before the oldest are forgotten.
@@ -61,7 +61,7 @@ impl Context {
     }
 }
 
-/// What the predictor is doing.
+/// The phase of the predictor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Latin hypercube samples, before there is a model.

@@ -2,7 +2,7 @@
 
 /// Steps at most; a quasi-Newton method of one variable needs few.
 const STEPS: usize = 20;
-/// What counts as no slope or no step.
+/// The largest slope or step that counts as none.
 const LITTLE: f64 = 1e-7;
 
 /// Descends from `start`: L-BFGS, which of one variable is the secant method, with halved steps where the value does not

@@ -40,7 +40,7 @@ pub struct Ruler<'a> {
     topology: &'a Topology,
     domain: Domain,
     count: u16,
-    /// What an aligned set touches: parts of the wanted kind, sockets.
+    /// Parts that an aligned set touches: parts of the wanted kind, sockets.
     least: (u8, u8),
     /// By GPU: the bit of its part of the wanted kind, and of its socket.
     bits: [(u64, u64); 64],
@@ -146,7 +146,7 @@ impl<'a> Ruler<'a> {
     }
 }
 
-/// What a set of GPUs touches.
+/// Parts that a set of GPUs touches.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Touched {
     pub gpus: u64,
@@ -169,7 +169,7 @@ impl Touched {
 struct Tightest<'a> {
     ruler: &'a Ruler<'a>,
     available: u64,
-    /// What is known to be possible.
+    /// The known possible sets.
     most: Alignment,
     found: Option<(Alignment, [u32; 3], u64)>,
 }

@@ -3,12 +3,12 @@
 use super::Ruler;
 use vocab::Domain;
 
-/// Sets that are looked at one by one: all those of 8 of 16 GPUs (12,870), of any size of 8 (70).
+/// Sets that are tried one by one: all those of 8 of 16 GPUs (12,870), of any size of 8 (70).
 const MOST_SETS: u64 = 20_000;
 
-/// What is looked for among sets of GPUs.
+/// The goal of a search among sets of GPUs.
 pub(crate) trait Search {
-    /// What is known of a set while it grows.
+    /// Knowledge of a set while it grows.
     type State: Copy;
 
     fn with(&self, state: Self::State, gpu: usize) -> Self::State;

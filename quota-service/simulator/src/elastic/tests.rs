@@ -60,8 +60,8 @@ fn whoever_decides_the_work_is_the_same_and_so_are_the_gpu_hours_of_linear_jobs(
         // Ends are whole milliseconds: each job may hold its GPUs for less than one too long.
         assert!((work_ms..work_ms + 16 * 60).contains(&used_ms), "{policy}: {used_ms} of {work_ms}");
         assert!(courses == played(policy, 16, &jobs, Costs::default()), "{policy}: a replay repeats itself");
-        let told = summary(&jobs, &courses, 0.0);
-        assert_eq!((told.finished, told.unfinished), (60, 0), "{policy}");
+        let sums = summary(&jobs, &courses, 0.0);
+        assert_eq!((sums.finished, sums.unfinished), (60, 0), "{policy}");
     }
 }
 
@@ -109,8 +109,8 @@ fn chronus_keeps_a_deadline_at_the_cost_of_who_is_shorter_and_stops_nobody_insid
     let courses = played("chronus", 8, &with_deadline, free);
     assert_eq!(ends_s(&courses), [5_460, 2_100, 2_160]);
     assert_eq!(courses.iter().map(|course| course.stopped).collect::<Vec<_>>(), [1, 0, 0]);
-    let told = summary(&with_deadline, &courses, 0.0);
-    assert_eq!((told.deadlines, told.deadlines_met), (1, 1));
+    let sums = summary(&with_deadline, &courses, 0.0);
+    assert_eq!((sums.deadlines, sums.deadlines_met), (1, 1));
     // A second less cannot be promised: the first lease that may be begins at 20 minutes.
     with_deadline[1].job = with_deadline[1].job.clone().due(2_999_000);
     assert_eq!(ends_s(&played("chronus", 8, &with_deadline, free)), [5_460, 2_160, 660]);
@@ -134,12 +134,12 @@ fn interactive_figures_are_of_those_who_are() {
     three[2].mislabelled = true;
     let courses = played("srtf", 4, &three, Costs::default());
     assert_eq!(ends_s(&courses), [160, 40, 70]);
-    let told = summary(&three, &courses, 0.0);
+    let sums = summary(&three, &courses, 0.0);
     assert_eq!(
-        (told.interactive_queue_mean_s, told.labelled_queue_mean_s, told.labelled_start_mean_s),
+        (sums.interactive_queue_mean_s, sums.labelled_queue_mean_s, sums.labelled_start_mean_s),
         (0.0, 10.0, 10.0)
     );
-    assert_eq!((told.jct_mean_s, told.jct_median_s, told.jct_p95_s), (80.0, 50.0, 160.0));
-    assert_eq!((told.preemptions_partial, told.preemptions_full), (0, 1));
-    assert_eq!(told.jct_inflation_mean, (1.6 + 1.0 + 50.0 / 30.0) / 3.0);
+    assert_eq!((sums.jct_mean_s, sums.jct_median_s, sums.jct_p95_s), (80.0, 50.0, 160.0));
+    assert_eq!((sums.preemptions_partial, sums.preemptions_full), (0, 1));
+    assert_eq!(sums.jct_inflation_mean, (1.6 + 1.0 + 50.0 / 30.0) / 3.0);
 }

@@ -143,8 +143,8 @@ fn state(body: &[u8]) {
     match body.parse(pool.clone()) {
         Err(fault) => names_a_place(&document, &fault),
         Ok(state) => {
-            let (told, taken) = (body.spot_gpus_by_guarantee_hours.len(), state.spot_by_guarantee.len());
-            assert_eq!(told, taken, "nothing that was reported is lost");
+            let (reported, taken) = (body.spot_gpus_by_guarantee_hours.len(), state.spot_by_guarantee.len());
+            assert_eq!(reported, taken, "nothing that was reported is lost");
             assert!(state.idle <= state.capacity && state.spot(HorizonHours::ONE) <= state.capacity);
             assert_eq!(PoolStateBody::from(&state).parse(pool), Ok(state));
         }

@@ -68,7 +68,7 @@ fn inline(value: &Value) -> String {
 }
 
 /// The file, or the setting where another one of the file asks for it.
-fn names_the_file(path: &str, said: &str) {
-    let names_a_setting = said.starts_with("train_program: ");
-    assert!(said.contains(path) || names_a_setting, "{said:?} does not name the place");
+fn names_the_file(path: &str, printed: &str) {
+    let names_a_setting = printed.starts_with("train_program: ");
+    assert!(printed.contains(path) || names_a_setting, "{printed:?} does not name the place");
 }

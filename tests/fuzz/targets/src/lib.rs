@@ -63,6 +63,6 @@ fn file_of(name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 /// What is said of a fault stands on one line: it goes to logs, tables and terminals.
-fn is_one_line(said: &str) {
-    assert!(!said.is_empty() && !said.contains(char::is_control), "{said:?} is not one line");
+fn is_one_line(printed: &str) {
+    assert!(!printed.is_empty() && !printed.contains(char::is_control), "{printed:?} is not one line");
 }

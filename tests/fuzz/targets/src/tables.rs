@@ -91,12 +91,12 @@ fn strict<T>(path: &Path, text: &[u8], read: Result<T, ReadError>) -> Option<T> 
 
 /// A fault names the file, and a row or line of it where the fault has one.
 pub fn names_a_row(path: &Path, text: &[u8], fault: &ReadError) {
-    let said = fault.to_string();
-    is_one_line(&said);
-    assert!(said.starts_with(&path.display().to_string()), "{said:?} does not name the file");
+    let printed = fault.to_string();
+    is_one_line(&printed);
+    assert!(printed.starts_with(&path.display().to_string()), "{printed:?} does not name the file");
     let ends = text.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count() as u64;
     if let ReadError::Row { row: place, .. } | ReadError::Line { line: place, .. } = fault {
-        assert!((1..=ends + 1).contains(place), "{said:?} of a file with {ends} line ends");
+        assert!((1..=ends + 1).contains(place), "{printed:?} of a file with {ends} line ends");
     }
 }
 

@@ -131,8 +131,8 @@ fn fill_and_empty(
     let is_full = service.wait_for(READY_LIMIT, |_| report.counted("refused") > refused + 4).is_some();
     if is_full {
         report.count("times_full");
-        let told = service.wait_for(READY_LIMIT, is_unready);
-        if told.is_none() {
+        let printed = service.wait_for(READY_LIMIT, is_unready);
+        if printed.is_none() {
             report.violation("/readyz is 503 while no write can be taken", format!("for {READY_LIMIT:?}"));
         }
     }

@@ -44,8 +44,8 @@ async fn an_elastic_task_grows_on_what_nobody_has_and_shrinks_before_it_dies(dat
     assert_eq!(urgent["detail"]["run"]["starts"], now.plus_s(30).to_string(), "when the pods have gone");
     assert_eq!(urgent["detail"]["victims"], Value::Null, "nobody was evicted");
     assert_eq!(pods(&task(&service, "sweep").await), [2, 6]);
-    let told: Vec<Value> = events(&service, Some("0.0"), 5).await.into_iter().map(|(_, event)| event).collect();
-    let of = |kind: &str| told.iter().find(|event| event["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {told:?}"));
+    let received: Vec<Value> = events(&service, Some("0.0"), 5).await.into_iter().map(|(_, event)| event).collect();
+    let of = |kind: &str| received.iter().find(|event| event["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {received:?}"));
     assert_eq!((&of("grown")["task"], &of("grown")["pods"]), (&"sweep".into(), &16.into()));
     let shrunk = of("shrunk");
     assert_eq!((&shrunk["task"], &shrunk["by"], &shrunk["pods"]), (&"sweep".into(), &"urgent".into(), &8.into()));
@@ -87,12 +87,12 @@ async fn who_measured_that_pods_add_nothing_gives_them_first(database: TestDatab
     }
     let _ = submit(&service, &hp("urgent", 2.0, 1)).await;
     assert_eq!([pods(&task(&service, "flat").await), pods(&task(&service, "steep").await)], [[1, 1], [1, 3]]);
-    let said = speed("flat", json!({ "pods": 0, "speed": 1 })).await.expect(400);
-    assert_eq!(said["errors"][0]["pointer"], "/pods", "{said}");
-    let said = speed("flat", json!({ "pods": 1, "speed": -1 })).await.expect(400);
-    assert_eq!(said["errors"][0]["pointer"], "/speed", "{said}");
-    let said = speed("urgent", json!({ "pods": 1, "speed": 1 })).await.expect(409);
-    assert!(said["detail"].as_str().unwrap().starts_with("task urgent is not elastic"), "{said}");
+    let printed = speed("flat", json!({ "pods": 0, "speed": 1 })).await.expect(400);
+    assert_eq!(printed["errors"][0]["pointer"], "/pods", "{printed}");
+    let printed = speed("flat", json!({ "pods": 1, "speed": -1 })).await.expect(400);
+    assert_eq!(printed["errors"][0]["pointer"], "/speed", "{printed}");
+    let printed = speed("urgent", json!({ "pods": 1, "speed": 1 })).await.expect(409);
+    assert!(printed["detail"].as_str().unwrap().starts_with("task urgent is not elastic"), "{printed}");
     // What was learned is no part of the request, and outlives a restart.
     let before = snapshot(&service).await;
     let again = TestService::start(database.store().await, service.service.core.clock.now()).await;
@@ -118,18 +118,18 @@ async fn what_contradicts_itself_is_refused_by_its_field(database: TestDatabase)
         (elastic("c", 2, None, json!({ "min_pods": 1, "speeds": [1.0] })), "/elastic/speeds", "there are 1 speeds for"),
         (elastic("d", 2, None, json!({ "min_pods": 1, "speeds": [1, 9] })), "/elastic/speeds", "the speed on 2 pods"),
     ];
-    for (body, pointer, said) in cases {
+    for (body, pointer, printed) in cases {
         let refused = service.post("/v1/tasks", &body).await.expect(400);
         let fault = &refused["errors"][0];
         assert_eq!(fault["pointer"], pointer, "{refused}");
-        assert!(fault["detail"].as_str().unwrap().starts_with(said), "{refused}");
+        assert!(fault["detail"].as_str().unwrap().starts_with(printed), "{refused}");
     }
 }
 
 /// The example of a client, and what it has said so far.
 struct Example {
     child: Child,
-    said: Arc<Mutex<Vec<String>>>,
+    printed: Arc<Mutex<Vec<String>>>,
 }
 
 impl Example {
@@ -140,23 +140,23 @@ impl Example {
         let mut child =
             Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let heard = said.clone();
+        let printed = Arc::new(Mutex::new(Vec::new()));
+        let heard = printed.clone();
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| heard.lock().unwrap().push(line)));
-        Self { child, said }
+        Self { child, printed }
     }
 
     /// Waits until it has said so often what begins so.
-    fn has_said(&self, begin: &str, count: usize) {
+    fn has_printed(&self, begin: &str, count: usize) {
         for _ in 0..300 {
-            let said = self.said.lock().unwrap().iter().filter(|line| line.starts_with(begin)).count();
-            assert!(said <= count, "{begin} more than {count} times: {:?}", self.said.lock().unwrap());
-            if said == count {
+            let printed = self.printed.lock().unwrap().iter().filter(|line| line.starts_with(begin)).count();
+            assert!(printed <= count, "{begin} more than {count} times: {:?}", self.printed.lock().unwrap());
+            if printed == count {
                 return;
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        panic!("{begin} {count} times: {:?}", self.said.lock().unwrap())
+        panic!("{begin} {count} times: {:?}", self.printed.lock().unwrap())
     }
 }
 
@@ -186,14 +186,14 @@ async fn the_example_starts_and_ends_a_worker_for_each_pod(database: TestDatabas
         ]
         .concat(),
     );
-    example.has_said("starts n0:", 8);
+    example.has_printed("starts n0:", 8);
     let _ = service.send("POST", "/v1/tasks", Some(&hp("urgent", 6.0, 1))).unwrap();
-    example.has_said("stopped n0:", 6);
+    example.has_printed("stopped n0:", 6);
     assert_eq!(pods(&service.get(&format!("/v1/tasks/sweep?{OF_POOL}")).1), [1, 1]);
     let _ = service.send("POST", &format!("/v1/tasks/urgent/finish?{OF_POOL}"), None).unwrap();
-    example.has_said("starts n0:", 14);
+    example.has_printed("starts n0:", 14);
     let _ = service.send("POST", "/v1/tasks", Some(&hp("all", 8.0, 1))).unwrap();
-    example.has_said("stopped n0:", 14);
+    example.has_printed("stopped n0:", 14);
     let _ = service.send("DELETE", &format!("/v1/tasks/sweep?{OF_POOL}"), None).unwrap();
     assert!(example.child.wait().unwrap().success());
     assert_eq!(service.stop().code, 0);

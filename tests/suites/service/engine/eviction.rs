@@ -30,7 +30,7 @@ pub(super) async fn events(service: &TestService, last: Option<&str>, count: usi
     let response = service.router().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()["content-type"], "text/event-stream");
-    told(&mut response.into_body(), count).await
+    stream_events(&mut response.into_body(), count).await
 }
 
 async fn hp_evicts_spot_after_its_grace_period_and_both_are_told(database: TestDatabase) {
@@ -78,8 +78,8 @@ async fn events_go_on_behind_the_last_one_that_was_seen(database: TestDatabase) 
         let _ = tell(&service, "task-0", "checkpoint").await.expect(200);
         submit(&service, &hp("late", 1.0, 1)).await
     };
-    let (told, _) = tokio::join!(waiting, submitting);
-    assert_eq!(told[0].1["task"], "late");
+    let (received, _) = tokio::join!(waiting, submitting);
+    assert_eq!(received[0].1["task"], "late");
 }
 
 /// A signature and the body under it.
@@ -125,9 +125,9 @@ async fn the_webhook_is_told_once_it_answers_and_every_event_is_signed(database:
     let taken = taken.0.lock().unwrap().1.clone();
     assert!(taken.iter().all(|(signature, body)| *signature == webhook.signature(body)), "every body is signed");
     let bodies: Vec<Value> = taken.iter().map(|(_, body)| serde_json::from_slice(body).unwrap()).collect();
-    let told: Vec<Value> = bodies.iter().map(|body| json!([body["kind"], body["task"]])).collect();
+    let received: Vec<Value> = bodies.iter().map(|body| json!([body["kind"], body["task"]])).collect();
     let expected = json!([["started", "spot"], ["evicted", "spot"], ["started", "urgent"]]);
-    assert_eq!(Value::Array(told), expected);
+    assert_eq!(Value::Array(received), expected);
 }
 
 async fn a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise(database: TestDatabase) {
@@ -141,8 +141,8 @@ async fn a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise(database
         let again = task(&service, id).await;
         assert_eq!(again["status"], "running", "elsewhere: {again}");
         assert_ne!(nodes(&again), [node.as_str()]);
-        let told = events(&service, Some("0.0"), events_so_far).await;
-        assert!(told.iter().any(|(_, event)| event["kind"] == "node_lost" && event["by"] == node), "{cause}: {told:?}");
+        let received = events(&service, Some("0.0"), events_so_far).await;
+        assert!(received.iter().any(|(_, event)| event["kind"] == "node_lost" && event["by"] == node), "{cause}: {received:?}");
     }
     let counts = service.service.core.store.count_outcomes(&pool(POOL), at(0)).await.unwrap();
     let counts: Vec<u64> = counts.into_values().collect();

@@ -98,7 +98,7 @@ async fn a_task_is_taken_back_wherever_it_is(database: TestDatabase) {
 
 async fn bad_bodies_are_refused_by_their_fields(database: TestDatabase) {
     let service = placing(&database, 1).await;
-    for (field, value, said) in [
+    for (field, value, printed) in [
         ("gpus_per_pod", json!(1.5), "ask for 2 or split the pods"),
         ("gpus_per_pod", json!(65), "more than a node may have, 64"),
         ("gpus_per_pod", json!(-1), "-1 GPUs is negative"),
@@ -114,7 +114,7 @@ async fn bad_bodies_are_refused_by_their_fields(database: TestDatabase) {
         body[field] = value;
         let refused = service.post("/v1/tasks", &body).await.expect(400);
         assert_eq!(refused["errors"][0]["pointer"], format!("/{field}"), "{refused}");
-        assert!(refused["errors"][0]["detail"].as_str().unwrap().contains(said), "{refused}");
+        assert!(refused["errors"][0]["detail"].as_str().unwrap().contains(printed), "{refused}");
     }
     let mut body = spot("bad", 1.0, 1, Some(169));
     assert_eq!(service.post("/v1/tasks", &body).await.expect(400)["errors"][0]["pointer"], "/guarantee_hours");

@@ -83,9 +83,9 @@ async fn the_first_use_decides_the_side_of_a_pool_and_an_admin_changes_it(databa
     let explain = service.get(&quota_path(4).replace("/quota", "/v1/quota/explain")).await.expect(200);
     let pools = service.get("/v1/pools").await.expect(200);
     assert_eq!((&explain["placed_by"], &pools["pools"][0]["placed_by"]), (&"external".into(), &"external".into()));
-    let told = service.get("/v1/audit").await.expect(200);
+    let printed = service.get("/v1/audit").await.expect(200);
     let decisions: Vec<&Value> =
-        told["entries"].as_array().unwrap().iter().map(|entry| &entry["detail"]["placed_by"]).collect();
+        printed["entries"].as_array().unwrap().iter().map(|entry| &entry["detail"]["placed_by"]).collect();
     let decisions: Vec<&&Value> = decisions.iter().filter(|one| !one.is_null()).collect();
     assert_eq!(
         json!(decisions),

@@ -174,13 +174,13 @@ impl Clients {
             "SELECT CAST({hour} AS text) || ' ' || CAST(demand_milli AS text) FROM usage JOIN series ON series.id = series_id
              WHERE organization = 'told'"
         );
-        let mut told: BTreeMap<i64, i64> = BTreeMap::new();
+        let mut printed: BTreeMap<i64, i64> = BTreeMap::new();
         for row in database.rows(&sql).await {
             let (hour, milli) = row.split_once(' ').unwrap();
-            told.insert(hour.parse().unwrap(), milli.parse().unwrap());
+            printed.insert(hour.parse().unwrap(), milli.parse().unwrap());
         }
         for (hour, register) in &self.usage {
-            let now = told.get(hour).copied();
+            let now = printed.get(hour).copied();
             let may_be = now == register.acknowledged || now.is_some_and(|milli| register.unknown.contains(&milli));
             assert!(may_be, "the hour at {hour}: {now:?}, and {:?} was acknowledged last", register.acknowledged);
         }

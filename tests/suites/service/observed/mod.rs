@@ -130,10 +130,10 @@ async fn a_collector_that_is_gone_costs_spans_and_nothing_else_and_is_told_once(
     // Every line is an object, with its time, level and message.
     let lines: Vec<Value> = ended.stderr.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     assert!(lines.iter().all(|line| line["timestamp"].is_string() && line["message"].is_string()), "{lines:?}");
-    let told: Vec<&Value> =
+    let answer: Vec<&Value> =
         lines.iter().filter(|line| line["message"].to_string().contains("takes no spans")).collect();
-    assert_eq!(told.len(), 1, "{lines:?}");
-    assert!(told[0]["level"] == "WARN" && told[0]["why"].to_string().contains("refused"), "{}", told[0]);
+    assert_eq!(answer.len(), 1, "{lines:?}");
+    assert!(answer[0]["level"] == "WARN" && answer[0]["why"].to_string().contains("refused"), "{}", answer[0]);
 }
 
 #[tokio::test]

@@ -16,12 +16,12 @@ const _: () = assert!(USAGE_MAX_AGE_S % SECONDS_PER_HOUR == 0, "a promise within
 /// Of one pool, by issue time and by the steps that a promise covers beyond its own hours.
 pub type PoolBounds = BTreeMap<(HourStart, u8), Vec<Bound>>;
 
-/// What was issued, and by which model.
+/// The issued forecasts, and their model.
 pub struct AtIssue<'a> {
     pub panel: &'a Panel,
     pub issue: HourStart,
     pub issued: &'a Issued,
-    /// What validation found of each pool.
+    /// The choices of validation for each pool.
     pub calibrations: &'a [PoolCalibration],
     pub horizon: HorizonHours,
 }

@@ -34,7 +34,7 @@ impl Minutes {
         !self.places(from, until).is_empty()
     }
 
-    /// What was measured last at `now`, unless that is so old that a quota of it would no longer be fresh.
+    /// The last measurement at `now`, unless that is so old that a quota of it would no longer be fresh.
     #[must_use]
     pub fn demand_at(&self, now: UnixSeconds) -> Option<MilliGpus> {
         let place = self.at.partition_point(|at| *at <= now).checked_sub(1)?;

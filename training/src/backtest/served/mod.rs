@@ -28,7 +28,7 @@ use replay::{PoolHistory, Replayed, Schedule, replay};
 use std::collections::BTreeSet;
 use vocab::{CapacityRow, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
 
-/// What a pool without a known capacity is taken to have, over its largest demand: a pool of 80 % use at its peak.
+/// The assumed capacity of a pool without a known one, over its largest demand: a pool of 80 % use at its peak.
 const CAPACITY_OF_PEAK: f64 = 1.25;
 
 /// Refuses what cannot be played before any file is written.
@@ -50,7 +50,7 @@ pub fn check(what: &Backtest, rate: GuaranteeRate, clusters: usize) -> Result<()
     Ok(())
 }
 
-/// What the pools of a cluster are played with.
+/// The settings that the pools of a cluster are played with.
 pub struct Inputs {
     settings: PoolSettings,
     pools: Vec<PoolInputs>,
@@ -69,7 +69,7 @@ pub struct PoolReplay {
     pub pool: PoolId,
     pub late_s: i64,
     pub replayed: Replayed,
-    /// What is assumed where it is not known.
+    /// Assumptions where nothing is known.
     pub assumed_capacity: Option<MilliGpus>,
     capacities: Vec<(HourStart, MilliGpus)>,
 }
@@ -122,7 +122,7 @@ impl Inputs {
 }
 
 impl PoolReplay {
-    /// The bound over `hours` that is in force at the start of an hour: a quota that was not renewed stands until it is too old,
+    /// The bound over `hours` that is valid at the start of an hour: a quota that was not renewed stands until it is too old,
     /// and then nothing may be sold.
     #[must_use]
     pub fn in_force(&self, hour: HourStart, hours: HorizonHours) -> Option<f64> {

@@ -13,13 +13,13 @@ use placement::eta::EtaState;
 use placement::{Bound, Known, PoolSettings, staleness};
 use vocab::{HorizonHours, HourStart, MilliGpus, PoolId, SECONDS_PER_HOUR, UnixSeconds};
 
-/// What becomes of what was learned when the service restarts.
+/// The fate of the learned state when the service restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RestartState {
     /// The database keeps it: a restart costs one renewal.
     #[default]
     Kept,
-    /// It is lost, and learned anew.
+    /// It is lost, and learned again.
     Lost,
 }
 
@@ -42,7 +42,7 @@ pub struct Schedule {
     pub from: UnixSeconds,
     /// The last renewal is before.
     pub until: UnixSeconds,
-    /// What comes after is not looked at.
+    /// Later hours are not read.
     pub end: UnixSeconds,
     pub renewal_s: i64,
     /// How long after its end the usage of an hour is known.
@@ -51,7 +51,7 @@ pub struct Schedule {
     pub restart_state: RestartState,
 }
 
-/// What happened to a pool, and what was forecast of it.
+/// The history of a pool, and its forecasts.
 pub struct PoolHistory<'a> {
     pub panel: &'a Panel,
     pub pool: &'a PoolId,
@@ -82,7 +82,7 @@ pub struct Sample {
     pub peak_gpus: Option<f64>,
 }
 
-/// What a service would have answered.
+/// The answers of a service.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replayed {
     pub samples: Vec<Sample>,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use vocab::{GuaranteeRate, HorizonHours};
 
-/// What a service would have answered of one pool, under one model and lateness.
+/// The answers of a service for one pool, under one model and lateness.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReplayBody {
     pub model: String,
@@ -104,7 +104,7 @@ fn bodies(groups: &BTreeMap<(HorizonHours, By), Group>) -> Vec<GroupBody> {
     groups.iter().filter_map(body).collect()
 }
 
-/// What is written in front of every row.
+/// The columns in front of every row.
 fn names(body: &ReplayBody, hours: u8) -> Vec<String> {
     let late = format!("{:.1} h", body.late_s as f64 / 3_600.0);
     vec![body.pool.clone(), body.model.clone(), late, format!("{hours}h")]
@@ -213,23 +213,23 @@ fn left_out(replays: &[ReplayBody]) -> String {
     let line = |body: &ReplayBody| {
         let unmeasured: usize = body.of_all().map(|one| one.unmeasured).sum();
         let late_h = body.late_s as f64 / 3_600.0;
-        let mut said = Vec::new();
+        let mut text = Vec::new();
         if body.unserved_renewals > 0 {
             let (unserved, renewals) = (body.unserved_renewals, body.renewals);
-            said.push(format!("{unserved} of {renewals} renewals gave no quota, since usage was too old or missing"));
+            text.push(format!("{unserved} of {renewals} renewals gave no quota, since usage was too old or missing"));
         }
         if unmeasured > 0 {
-            said.push(format!(
+            text.push(format!(
                 "{unmeasured} bounds are not scored, since their peak was not measured within the window"
             ));
         }
         if let Some(gpus) = body.assumed_capacity_gpus {
-            said.push(format!(
+            text.push(format!(
                 "no capacity is known, and {gpus:.0} GPUs are assumed, a quarter above the largest demand"
             ));
         }
         let of = format!("{} {}, {late_h:.1} h late", body.pool, body.model);
-        (!said.is_empty()).then(|| format!("{of}: {}\n", said.join("; ")))
+        (!text.is_empty()).then(|| format!("{of}: {}\n", text.join("; ")))
     };
     replays.iter().filter_map(line).collect()
 }

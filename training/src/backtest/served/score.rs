@@ -1,4 +1,4 @@
-//! What served bounds are worth: how often they held, and how much of what they let be sold was kept.
+//! The worth of served bounds: how often they held, and how much of the quota that they let be sold was kept.
 
 use super::replay::Sample;
 use forecaster::scores::{PoolPair, pinball, share_interval};

@@ -1,4 +1,4 @@
-//! What a run would have served over its validation part: the gate holds it against its threshold.
+//! The bounds that a run would have served over its validation part: the gate compares them with its threshold.
 
 use super::capacities_of;
 use super::forecasts::{AtIssue, ForecastBounds};

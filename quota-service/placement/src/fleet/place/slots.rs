@@ -8,7 +8,7 @@ impl Fleet {
     /// The nodes on which a gang fits soonest when nobody of its class comes there any more: pod after pod the one on which
     /// the fewest GPUs are missing, then the first by number. `taken` is kept for others. None if it does not fit even so.
     ///
-    /// Who is kept off these nodes cannot make them worse, and another choice is made only where it is better: GPUs that are
+    /// Tasks that are kept off these nodes cannot make them worse, and another choice is made only where it is better: GPUs that are
     /// missing become fewer with every task that ends there, so that the gang starts once enough of them have.
     #[must_use]
     pub fn slots(&self, gang: &Gang, taken: &BTreeSet<usize>) -> Option<BTreeSet<usize>> {

@@ -12,13 +12,13 @@ use vocab::TaskClass;
 /// Seats over all shapes at most: 64 MB. A shape that was not asked for longest gives way.
 const SEATS_MOST: usize = 4_000_000;
 const SHAPES_LEAST: usize = 4;
-/// Changes that are remembered for each node; a shape that missed more is computed anew.
+/// Changes that are remembered for each node; a shape that missed more is computed again.
 const CHANGES_PER_NODE: usize = 4;
 
-/// What decides the seats of a pod.
+/// The inputs of the seats of a pod.
 type Key = (TaskClass, PodRequest);
 
-/// What is known of all nodes for pods of one shape.
+/// The seats on all nodes for pods of one shape.
 struct Shape {
     /// The next change that it has not seen.
     next: u64,

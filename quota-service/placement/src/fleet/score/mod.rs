@@ -46,7 +46,7 @@ pub enum ScoreRule {
     Beside(Terms),
 }
 
-/// What a score weighs.
+/// The terms of a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terms {
     /// Where fragmentation grows least (FGD), measured against the requests that came so far.
@@ -56,7 +56,7 @@ pub enum Terms {
     /// α · PWR + (1 − α) · FGD.
     Mix { alpha_millionths: u32 },
     /// The same, with an α that falls as the pool fills ([`moving_alpha`]), and a term for nodes whose free CPU and GPUs have
-    /// the proportion of the request: power alone fills the cheap GPUs first, whatever comes, and then strands the CPU beside
+    /// the proportion of the request: power alone fills the cheap GPUs first with any request, and then strands the CPU beside
     /// them.
     Moving,
 }
@@ -91,7 +91,7 @@ pub fn moving_alpha(used_milli: u64, gpus: u64) -> u32 {
 
 /// The upper end of the range that the PWR paper recommends.
 const MOVING_ALPHA: u32 = 200_000;
-/// What the proportion of CPU to GPUs weighs beside the two terms, in millionths: half of what power may.
+/// The weight of the proportion of CPU to GPUs beside the two terms, in millionths: half of the power's.
 const MOVING_PROPORTION: i64 = 100_000;
 
 /// The value of a node under one rule: the score, or the sum of two terms.

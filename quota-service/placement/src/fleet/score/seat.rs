@@ -1,4 +1,4 @@
-//! What each rule makes of one node for one pod.
+//! The value of one node for one pod by each rule.
 
 use super::{ScoreRule, Target, Terms};
 use crate::fleet::evictions::Evictions;
@@ -42,7 +42,7 @@ const MOST_GPU_MILLI: i64 = 8_000;
 /// The top of every score.
 const TOP: i64 = 100;
 
-/// What scores rest on beside node and pod.
+/// The inputs of scores beside node and pod.
 pub struct Ground<'a> {
     /// Rule of the policy.
     pub rule: ScoreRule,
@@ -64,7 +64,7 @@ struct After {
 }
 
 impl Ground<'_> {
-    /// What a node is for a pod.
+    /// The value of a node for a pod.
     pub fn seat(&self, node: &NodeState, pod: &PodRequest) -> Seat {
         if !node.fits(pod) || self.is_broken(node) {
             return Seat::NONE;
@@ -81,7 +81,7 @@ impl Ground<'_> {
         }
     }
 
-    /// GFS keeps spot away from nodes that evict too often, with whatever terms beside it.
+    /// GFS keeps spot away from nodes that evict too often, with any terms beside it.
     fn is_broken(&self, node: &NodeState) -> bool {
         let is_kept_away = matches!(self.rule, ScoreRule::Beside(_)) && self.class == TaskClass::Spot;
         is_kept_away && self.evictions.weight(node.evictions) >= self.evictions.breaker()
@@ -114,7 +114,7 @@ impl Ground<'_> {
         let free_cpu_milli = left_cpu(node, pod);
         let score = |free: &[u16]| {
             let after = self.target.usable(free, free_cpu_milli, node.model);
-            // What was free and is taken is no fragmentation any more; what was usable and no longer is becomes one.
+            // A free part that is taken is no fragmentation any more; a usable part that no longer is becomes one.
             let taken = i128::from(pod.gpus.milli()) * i128::from(self.target.weight());
             sigmoid_of(taken - i128::from(before) + i128::from(after), self.target.weight())
         };

@@ -4,7 +4,7 @@ use crate::fleet::{GpuRequest, Models, NodeState, PodRequest, WHOLE_MILLI};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a pod asks for, as fragmentation sees it.
+/// The request of a pod, as fragmentation sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spec {
     /// CPU, in thousandths of a core.
@@ -154,7 +154,7 @@ impl Target {
         self.weight
     }
 
-    /// What the specs could use of these free parts, in thousandths of a GPU × weight: of all that is free the rest is
+    /// The part of these free amounts that the specs could use, in thousandths of a GPU × weight: of all that is free the rest is
     /// fragmentation. A spec that does not fit uses nothing; one that fits, all GPUs that have enough for it.
     pub(super) fn usable(&self, free: &[u16], free_cpu_milli: u64, model: u8) -> u64 {
         let mut usable = 0;

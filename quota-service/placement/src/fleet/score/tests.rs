@@ -162,7 +162,7 @@ fn rivals_score_as_they_are_published() {
 }
 
 #[test]
-fn a_pod_goes_to_models_that_it_takes_and_nowhere_else() {
+fn a_pod_goes_only_to_models_that_it_takes() {
     let of = Workload::default();
     let v100 = PodRequest { models: Models::of([1]), ..pod(GpuRequest::Whole(1), 1_000) };
     for rule in [ScoreRule::Gfs, ScoreRule::Apart, ScoreRule::FirstFit, ScoreRule::Score(Terms::Fgd)] {

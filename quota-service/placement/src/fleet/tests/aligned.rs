@@ -152,7 +152,7 @@ fn a_policy_that_is_blind_keeps_who_is_guaranteed_waiting_and_a_node_without_top
     assert_eq!(unknown.plan(&guaranteed).unwrap().places[0].node, 1);
 }
 
-/// What the brute force minimises: misses the best, parts, sockets; promises; victims; waste; names.
+/// The objective of the brute force: misses the best, parts, sockets; promises; victims; waste; names.
 type Price = ([u32; 3], u32, usize, u64, Vec<TaskId>);
 
 /// Parts of the wanted kind and sockets that a set touches, by its NUMA nodes one by one.

@@ -23,7 +23,7 @@ fn chosen<'a>(offers: &[(&'a str, &[Victim], u64)], policy: &Policy, class: Task
 }
 
 #[test]
-fn whoever_is_not_spot_is_kept_first_then_budgets_then_promises_then_work() {
+fn tasks_that_are_not_spot_are_kept_first_then_budgets_then_promises_then_work() {
     use TaskClass::{Hp, Spot};
     let (hp, unknown) = ([victim(Hp, 1, 9_999, None)], [Victim::UNKNOWN]);
     let promised = [victim(Spot, 1, 9_999, Some(20_000))];
@@ -53,7 +53,7 @@ fn where_gpus_are_known_to_lie_together_comes_before_what_is_lost() {
         fleet.add_laid_out(NodeId::parse(name).unwrap(), 4, (None, None), Some(topology.clone())).unwrap();
     }
     let of = |mask: u64, saved| Victim { gpus: mask, ..victim(TaskClass::Spot, 2, saved, None) };
-    // All GPUs of both nodes are held, so that what is freed is what there is.
+    // All GPUs of both nodes are held, so that the freed ones are all the idle ones.
     for (number, name) in [(0, "x"), (1, "y")] {
         let gpus = GpuPlace::Whole { mask: 15 };
         let whole = gang(name, TaskClass::Spot, "4", 1);
@@ -98,7 +98,7 @@ fn victims() -> impl Strategy<Value = Vec<Victim>> {
 
 proptest! {
     #[test]
-    fn the_choice_is_that_of_a_look_at_every_node_in_whatever_order(
+    fn the_choice_is_that_of_a_search_of_every_node_in_any_order(
         offers in prop::collection::vec((victims(), 0..2_u64), 0..7),
         turn in 0..7_usize,
         rule in prop::sample::select(vec!["gfs", "fifo-fair", "gfs-p"]),

@@ -101,7 +101,7 @@ fn a_seed_says_which_samples_come_first() {
 }
 
 #[test]
-fn put_off_it_takes_what_falls_idle_whatever_its_policy_looks_for_first() {
+fn put_off_it_takes_falling_idle_gpus_before_any_preference_of_its_policy() {
     let policy =
         Policy { idle_first: false, victims: VictimRule::Tightest, timing: Timing::Lazer { seed: 1 }, ..Policy::GFS };
     let mut pool = Pool::new(policy, PoolRules { grace_s: 30, ..PoolRules::default() });

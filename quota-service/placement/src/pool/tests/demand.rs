@@ -48,7 +48,7 @@ fn waiting_work_becomes_demand_with_the_node_on_which_it_fits_and_ceases_to_be_w
 }
 
 #[test]
-fn a_snapshot_that_counts_what_fits_nowhere_is_read_without_it() {
+fn a_snapshot_that_counts_tasks_which_fit_no_node_is_read_without_them() {
     let mut pool = pool(1, PoolRules::default());
     gang(&mut pool, 0, "runs", 1);
     gang(&mut pool, 0, "never", 100);

@@ -21,7 +21,7 @@ fn hp(pool: &mut Pool, seconds: i64, name: &str, gpus: u16) -> Report {
     come(pool, seconds, request(name, TaskClass::Hp, GpuRequest::Whole(gpus), 1, None))
 }
 
-/// Who has how many pods after a report, in the order in which they changed.
+/// Tasks and their pods after a report, in the order in which they changed.
 fn sizes(report: &Report) -> Vec<(&str, u32)> {
     report.consequences.resizes.iter().map(|one| (one.task.as_str(), one.pods)).collect()
 }
@@ -101,7 +101,7 @@ fn it_goes_on_without_a_node_that_is_lost() {
     assert_eq!((done, report.consequences.cuts.len(), pods(&pool, "spot")), (Ok(()), 0, [2, 6]));
     assert_eq!(report.consequences.resizes[0].why, ResizeReason::Lost { node: node(own) });
     let (report, _) = pool.handle(at(200), &Command::RemoveNode { node: node(1 - own), cause: NodeLoss::Failed });
-    assert_eq!(report.consequences.cuts.len(), 1, "nowhere is left to go on");
+    assert_eq!(report.consequences.cuts.len(), 1, "no node is left to go on");
 }
 
 #[test]

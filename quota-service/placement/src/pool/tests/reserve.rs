@@ -86,8 +86,8 @@ fn a_reservation_names_its_nodes_and_when_it_may_start() {
     };
     assert_eq!(refusal.code(), "held_by_hp");
     assert_eq!((reservation.nodes.clone(), reservation.expected_start), (vec![node(0), node(1)], at(4 * HOUR_S)));
-    let said = reservation.to_string();
-    assert!(said.starts_with("reserved: nodes node-0, node-1, expected start 2023-"), "{said}");
+    let message = reservation.to_string();
+    assert!(message.starts_with("reserved: nodes node-0, node-1, expected start 2023-"), "{message}");
 }
 
 #[test]

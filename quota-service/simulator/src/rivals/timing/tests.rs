@@ -12,7 +12,7 @@ fn ask(gpus: u32, duration_s: i64) -> Ask {
 #[derive(Debug, Default)]
 struct Played {
     scheduler: Option<Scheduler>,
-    said: Vec<String>,
+    course: Vec<String>,
     futile_ms: i64,
     preemptions: usize,
     /// By job: when it was done, and how long it was put off at most at once.
@@ -25,15 +25,15 @@ impl Played {
         let s = now_ms as f64 / 1_000.0;
         match action {
             Action::Start { job, run } => {
-                self.said.push(format!("{s} start {} from {}", job.0, run.loads_from_ms as f64 / 1_000.0));
+                self.course.push(format!("{s} start {} from {}", job.0, run.loads_from_ms as f64 / 1_000.0));
             }
             Action::Pause { job, phase, loads_from_ms, .. } => {
-                self.said.push(format!("{s} pause {} {phase:?}", job.0));
+                self.course.push(format!("{s} pause {} {phase:?}", job.0));
                 self.preemptions += 1;
                 self.futile_ms += if *phase == Phase::Loading { now_ms - loads_from_ms } else { 0 };
             }
             Action::Defer { job, deferral_ms, .. } => {
-                self.said.push(format!("{s} defer {} by {}", job.0, *deferral_ms as f64 / 1_000.0));
+                self.course.push(format!("{s} defer {} by {}", job.0, *deferral_ms as f64 / 1_000.0));
                 self.deferrals_ms.push(*deferral_ms);
             }
         }
@@ -99,7 +99,7 @@ fn in_vain() -> Vec<(i64, Ask)> {
 #[test]
 fn srtf_loads_in_vain_where_a_shorter_job_comes_while_one_loads() {
     let played = play(policy("srtf"), 1, &in_vain(), 1);
-    let said = [
+    let course = [
         "0 start 0 from 0",
         "100 pause 0 Training",
         "100 start 1 from 108",
@@ -108,17 +108,17 @@ fn srtf_loads_in_vain_where_a_shorter_job_comes_while_one_loads() {
         "1160 start 1 from 1160",
         "6200 start 0 from 6200",
     ];
-    assert_eq!(played.said, said);
+    assert_eq!(played.course, course);
     assert_eq!(played.futile_ms, 12_000, "of 108 s to 120 s");
 }
 
 #[test]
 fn lazer_waits_and_nothing_is_loaded_in_vain() {
     let played = play(policy("lazer"), 1, &in_vain(), 4);
-    assert_eq!((played.futile_ms, played.deferrals_ms.len()), (0, 1), "{:#?}", played.said);
+    assert_eq!((played.futile_ms, played.deferrals_ms.len()), (0, 1), "{:#?}", played.course);
     assert_eq!(played.done_ms.iter().flatten().count(), 3);
     let sjf = play(policy("sjf"), 1, &in_vain(), 1);
-    assert_eq!((sjf.preemptions, sjf.said[1].as_str()), (0, "10040 start 2 from 10040"));
+    assert_eq!((sjf.preemptions, sjf.course[1].as_str()), (0, "10040 start 2 from 10040"));
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn a_load_that_would_be_cut_off_is_waited_for() {
     // The second job loads on the GPU that the first one left when the third comes.
     let jobs = [(0, ask(1, 100)), (10_000, ask(1, 9_000)), (150_000, ask(1, 50))];
     let played = play(policy("lazer"), 1, &jobs, 4);
-    assert_eq!(played.said[1], "140 start 1 from 140");
+    assert_eq!(played.course[1], "140 start 1 from 140");
     let deferral_ms = played.deferrals_ms[0];
-    assert!((30_000..=100_000).contains(&deferral_ms), "{:#?}", played.said);
+    assert!((30_000..=100_000).contains(&deferral_ms), "{:#?}", played.course);
     assert_eq!(played.futile_ms, 0);
 }
 
@@ -139,8 +139,8 @@ fn a_deferred_newcomer_takes_what_falls_idle_before_its_deferral_ends() {
     let printed = play(policy("lazer-paper"), 2, &jobs, 4);
     let ours = play(policy("lazer"), 2, &jobs, 4);
     assert!(ours.deferrals_ms[0] > 5_000 && printed.deferrals_ms[0] > 5_000, "{ours:?}");
-    assert_eq!(ours.said[3], "200 start 2 from 200");
-    assert_ne!(printed.said[3], ours.said[3]);
+    assert_eq!(ours.course[3], "200 start 2 from 200");
+    assert_ne!(printed.course[3], ours.course[3]);
     assert_eq!((ours.preemptions, printed.preemptions), (0, 0));
 }
 
@@ -149,7 +149,7 @@ fn intervals_wait_for_their_turn_and_idle_gpus_start_at_once_otherwise() {
     let jobs = [(1_000, ask(1, 100)), (2_000, ask(1, 50))];
     for (name, first_s) in [("srtf-60", "60"), ("srtf-360", "360"), ("srtf-600", "600"), ("lazer", "1"), ("sjf", "1")] {
         let played = play(policy(name), 4, &jobs, 1);
-        assert!(played.said[0].starts_with(&format!("{first_s} start ")), "{name}: {:?}", played.said);
+        assert!(played.course[0].starts_with(&format!("{first_s} start ")), "{name}: {:?}", played.course);
         assert_eq!(played.preemptions, 0);
     }
 }
@@ -158,14 +158,14 @@ fn intervals_wait_for_their_turn_and_idle_gpus_start_at_once_otherwise() {
 fn tiresias_prefers_who_has_had_little_and_lifts_who_starves() {
     // 3,250 GPU-seconds after it began to train the first job gives way to the second.
     let played = play(policy("tiresias"), 1, &[(0, ask(1, 40_000)), (10_000, ask(1, 3_000))], 1);
-    assert_eq!(played.said[1..3], ["3290 pause 0 Training", "3290 start 1 from 3298"].map(str::to_owned));
+    assert_eq!(played.course[1..3], ["3290 pause 0 Training", "3290 start 1 from 3298"].map(str::to_owned));
     // Jobs of the first queue come and come; after eight times what it had, the long one is the last of them.
     let short = (1..40).map(|number| (number * 1_000_000, ask(1, 960)));
     let jobs: Vec<_> = [(0, ask(1, 40_000))].into_iter().chain(short).collect();
     let played = play(policy("tiresias"), 1, &jobs, 1);
-    let again = played.said.iter().position(|line| line.contains(" start 0 from") && !line.starts_with("0 ")).unwrap();
-    let at_s: f64 = played.said[again].split(' ').next().unwrap().parse().unwrap();
-    assert!((29_290.0..33_000.0).contains(&at_s), "{}", played.said[again]);
+    let again = played.course.iter().position(|line| line.contains(" start 0 from") && !line.starts_with("0 ")).unwrap();
+    let at_s: f64 = played.course[again].split(' ').next().unwrap().parse().unwrap();
+    assert!((29_290.0..33_000.0).contains(&at_s), "{}", played.course[again]);
     assert_eq!(played.done_ms.iter().flatten().count(), 40);
 }
 
@@ -225,7 +225,7 @@ proptest! {
     #[test]
     fn the_same_seed_gives_the_same_run(jobs in jobs(), seed in 0_u64..100) {
         for name in ["lazer", "lazer-paper"] {
-            prop_assert_eq!(play(policy(name), 8, &jobs, seed).said, play(policy(name), 8, &jobs, seed).said);
+            prop_assert_eq!(play(policy(name), 8, &jobs, seed).course, play(policy(name), 8, &jobs, seed).course);
         }
     }
 }

@@ -69,15 +69,15 @@ fn a_promise_is_bounded_by_the_newest_hour_that_is_known_and_the_steps_since() {
     let panel = panel(|_| Some(1.0));
     // 30 of the issue time 30, and a tenth more for each step.
     let forecast = forecast(|issue, more| (issue * 10) as u32 + u32::from(more));
-    let said = |late_s: i64| {
+    let text = |late_s: i64| {
         let replayed = play(&panel, None, &forecast, schedule(late_s), Promise::Peak);
         // At 30:00 and at 30:30.
         [60, 61].map(|half| at(&replayed, half).map(|one| (one.issue.unix_s() / SECONDS_PER_HOUR, one.bound_gpus)))
     };
-    assert_eq!(said(0), [Some((30, 300.0)), Some((30, 301.0))]);
-    assert_eq!(said(HALF_AN_HOUR_S), [Some((29, 291.0)), Some((30, 301.0))]);
-    assert_eq!(said(3_600), [Some((29, 291.0)), Some((29, 292.0))]);
-    assert_eq!(said(7_200), [Some((28, 282.0)), None], "usage that is older than two hours serves nothing");
+    assert_eq!(text(0), [Some((30, 300.0)), Some((30, 301.0))]);
+    assert_eq!(text(HALF_AN_HOUR_S), [Some((29, 291.0)), Some((30, 301.0))]);
+    assert_eq!(text(3_600), [Some((29, 291.0)), Some((29, 292.0))]);
+    assert_eq!(text(7_200), [Some((28, 282.0)), None], "usage that is older than two hours serves nothing");
 }
 
 #[test]
