@@ -16,7 +16,7 @@ find_binaries() {
     local candidate
     for candidate in "${HEADROOM_TEST_PG_BIN:-}" \
         "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort --version-sort | tail -n 1)" \
-        "$(dirname "$(command -v pg_ctl || echo /nowhere/pg_ctl)")"; do
+        "$(dirname "$(command -v pg_ctl || echo /missing/pg_ctl)")"; do
         if [ -x "$candidate/initdb" ] && [ -x "$candidate/pg_ctl" ]; then
             printf '%s' "$candidate"
             return
@@ -54,7 +54,7 @@ stop_server() {
     rm -rf "$folder"
 }
 
-# A port is free when Postgres could bind it: whoever asks first and binds later may lose it in between.
+# A port is free when Postgres could bind it: a program that asks first and binds later may lose it in between.
 start_server() {
     local durability='' attempt
     if [ "${HEADROOM_TEST_FSYNC:-off}" != on ]; then

@@ -148,22 +148,22 @@ class Client:
     def quotas(self, hours: int) -> Iterator[Quota | None]:
         """Each new quota as soon as there is one, for ever. `None` once the last one is too old to admit anything on."""
         last: Quota | None = None
-        told_none = False
+        reported_none = False
         pauses = pauses_s()
         while True:
             try:
                 quota = self.quota(hours, WAIT_S)
             except Unavailable as fault:
-                if last and datetime.now(timezone.utc) > last.valid_until and not told_none:
-                    told_none = True
+                if last and datetime.now(timezone.utc) > last.valid_until and not reported_none:
+                    reported_none = True
                     yield None
                 pause_s = fault.retry_after_s or next(pauses)
                 print(f"{fault}; again in {pause_s:.0f} s", file=sys.stderr)
                 time.sleep(pause_s)
                 continue
             pauses = pauses_s()
-            if told_none or last is None or quota.body != last.body:
-                last, told_none = quota, False
+            if reported_none or last is None or quota.body != last.body:
+                last, reported_none = quota, False
                 yield quota
             else:
                 # A service that stops answers at once.
@@ -191,7 +191,7 @@ class Client:
         return bool(self._write("PUT", f"/v1/pools/{pool}/state", body)["taken"])
 
     def report_outcomes(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
-        """What became of each event: recorded, repeated (it was there), or conflicting (it was there, and said otherwise)."""
+        """The fate of each event: recorded, repeated (it was there), or conflicting (it was there, with other contents)."""
         rows = []
         for outcome in outcomes:
             row: dict[str, Any] = {

@@ -2,9 +2,9 @@
 # tests/fuzz/run.sh [TARGET...]
 #
 # Fuzzes the targets one after the other, for FUZZ_SECONDS each, from FUZZ_SEED, and writes what came of it to FUZZ_OUT as
-# JSON. An input that breaks a promise ends its target, is kept beside FUZZ_OUT, and makes this fail: mend what it shows,
+# JSON. An input that breaks a promise ends its target, is kept beside FUZZ_OUT, and makes this fail: fix the defect,
 # and add it to tests/fuzz/corpus. Needs cargo-fuzz (cargo install cargo-fuzz) and a C++ compiler; the stable toolchain is
-# told to take the flags of coverage, since no sanitizer is asked for.
+# set to take the flags of coverage, since no sanitizer is asked for.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -22,7 +22,7 @@ export TMPDIR=$work
 
 targets=("$@")
 [ $# -gt 0 ] || mapfile -t targets < <(ls tests/fuzz/corpus)
-# What differs from the commit is said, too.
+# Differences from the commit are listed, too.
 commit=$(git rev-parse HEAD)$(git diff --quiet HEAD -- . ':!tests/fuzz/corpus' || echo -dirty)
 entries='' found=0
 for target in "${targets[@]}"; do

@@ -68,7 +68,7 @@ pub async fn nothing_happened_twice(database: &TestDatabase) {
     assert_eq!(database.rows(quotas).await, Vec::<String>::new(), "a newest quota that is not there");
 }
 
-/// What a pool's facts say, played back: GPUs by node, and what each task has of them.
+/// A pool's facts, played back: GPUs by node, and each task's part of them.
 #[derive(Default)]
 struct Played {
     /// Thousandths that are taken of each GPU.

@@ -120,7 +120,7 @@ pub async fn put_clusters(store: &dyn Store, names: &[&str]) {
     }
 }
 
-/// What the store hands out between two hours, as lines of [`usage`].
+/// The rows that the store hands out between two hours, as lines of [`usage`].
 ///
 /// # Panics
 /// The store refuses.

@@ -1,4 +1,4 @@
-//! What the suites share: databases, programs, a service with a clock of its own, fixtures written as text, public data.
+//! Common parts of the suites: databases, programs, a service with a clock of its own, fixtures written as text, public data.
 
 pub mod check;
 mod database;

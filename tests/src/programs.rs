@@ -50,7 +50,7 @@ fn command(name: &str, arguments: &[&str]) -> Command {
 }
 
 fn without_settings(mut command: Command) -> Command {
-    // What the caller has set for programs is not what the test is about.
+    // The caller's own settings of programs are not under test.
     let settings = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for variable in settings.filter(|name| name.starts_with("HEADROOM_") || name == "DATABASE_URL") {
         command.env_remove(variable);
@@ -101,7 +101,7 @@ pub fn program_with(name: &str, arguments: &[&str], variables: &[(&str, &str)]) 
     Ran { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// As [`program`], its stdout a pipe whose reader has gone. The exit code, and what it said on stderr.
+/// As [`program`], its stdout a pipe whose reader has gone. The exit code, and its stderr.
 ///
 /// # Panics
 /// It cannot be started.
@@ -130,7 +130,7 @@ fn run_to(name: &str, arguments: &[&str], stdout: Stdio) -> Ran {
     Ran { code: output.status.code().unwrap_or(-1), stdout: String::new(), stderr }
 }
 
-/// As [`program`], interrupted after a while as by Ctrl-C. The signal that ended it, and what it said on stderr.
+/// As [`program`], interrupted after a while as by Ctrl-C. The signal that ended it, and its stderr.
 ///
 /// # Panics
 /// It cannot be started, or has ended by itself before.
@@ -317,7 +317,7 @@ impl Listening {
     /// Tells the service to stop, as an operator does, and says how it ended.
     ///
     /// # Panics
-    /// It cannot be told.
+    /// It gets no signal before.
     #[must_use]
     pub fn stop(mut self) -> Ran {
         let printed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();

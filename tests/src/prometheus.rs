@@ -41,7 +41,7 @@ pub fn has_prometheus(what: &str) -> bool {
 
 impl Prometheus {
     /// Starts one that scrapes `targets` (`HOST:PORT`, at `/metrics`) every second and evaluates `rule_files` as often, with a
-    /// past of `blocks`, a text of OpenMetrics with times (empty for none). `None` where it is not installed, which is told.
+    /// past of `blocks`, a text of OpenMetrics with times (empty for none). `None` where it is not installed, with a line on stderr.
     ///
     /// # Panics
     /// It does not start, or the blocks are no OpenMetrics; or `HEADROOM_PROMETHEUS_REQUIRED` is set and it is not installed.
@@ -75,7 +75,7 @@ impl Prometheus {
         format!("http://{}", self.address)
     }
 
-    /// What a path answers.
+    /// The answer to a path.
     ///
     /// # Panics
     /// It does not answer with JSON.

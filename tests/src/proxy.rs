@@ -1,4 +1,4 @@
-//! A network between a service and Postgres that fails when it is told to.
+//! A network between a service and Postgres that fails on request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The next commit does not arrive; its connection is lost.
@@ -18,7 +18,7 @@ pub enum Fault {
     AfterCommit,
     /// Every message comes late.
     Slow(Duration),
-    /// Nothing comes through any more, and nobody is told.
+    /// Nothing comes through any more, and no side is notified.
     Silent,
     /// Connections are closed, and none is taken.
     Gone,
@@ -97,7 +97,7 @@ impl Proxy {
         }
     }
 
-    /// Closes its port, and with it every connection, for good: whoever connects is refused.
+    /// Closes its port, and with it every connection, for good: new connections are refused.
     pub async fn close(&mut self) {
         self.accepting.abort();
         // It was aborted.
@@ -141,7 +141,7 @@ async fn pass(client: TcpStream, server: String, state: Arc<State>, mut cut: wat
     }
 }
 
-/// What a client says that would like to speak TLS: its length and a code. The servers of the tests answer that they do not.
+/// The first message of a client that asks for TLS: its length and a code. The servers of the tests answer that they do not.
 const ASKS_FOR_TLS: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 /// Passes on what the client says, message by message.
@@ -154,7 +154,7 @@ async fn ask(
     let mut is_first = true;
     loop {
         let message = message(&mut client, is_first).await?;
-        // Whoever asks for TLS begins anew after the answer.
+        // A client that asks for TLS begins again after the answer.
         is_first = is_first && message == ASKS_FOR_TLS;
         if let Some(Fault::Slow(delay)) = state.fault() {
             tokio::time::sleep(delay).await;

@@ -16,7 +16,7 @@ pub fn workspace_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies below the workspace")
 }
 
-/// A file or folder of public data, for `test`. `None`, said in one line, where the folder is absent.
+/// A file or folder of public data, for `test`. `None`, with a line on stderr, where the folder is absent.
 ///
 /// # Panics
 /// The folder is absent and required, or lacks what is asked for.

@@ -49,7 +49,7 @@ pub struct TestService {
     time: SetTime,
 }
 
-/// What the service answered.
+/// The answer of the service.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -132,7 +132,7 @@ impl TestService {
         Ok(Self { service, router, renewer: Mutex::default(), follower: Mutex::default(), time })
     }
 
-    /// What answers the requests.
+    /// The router that answers the requests.
     pub fn router(&self) -> Router {
         self.router.clone()
     }
@@ -158,7 +158,7 @@ impl TestService {
         self.follower.lock().await.follow(&self.service.quotas).await;
     }
 
-    /// Leaves its pools to other services, as the service does when it is told to stop.
+    /// Leaves its pools to other services, as the service does when it is stopped.
     pub async fn leave(&self) {
         self.service.engine.stop().await;
         self.service.core.leases.release(self.service.core.store.as_ref()).await;

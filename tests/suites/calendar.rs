@@ -15,7 +15,7 @@ on_both_databases![
     clusters_that_share_a_changed_calendar_are_named,
 ];
 
-/// A folder with usage.csv: 14 days of a made-up cluster `demo` from 20 December 2026 on, Shanghai time.
+/// A folder with usage.csv: 14 days of a synthetic cluster `demo` from 20 December 2026 on, Shanghai time.
 struct Made {
     folder: TempDir,
 }
@@ -89,8 +89,8 @@ async fn a_bad_users_calendar_ends_with_exit_code_three_and_leaves_nothing_behin
     }
     let empty = run(&database, "datasets", &["describe"]);
     assert!(empty.stderr.contains("the database is empty"), "{}", empty.stderr);
-    let missing = made.ingest(&database, &["--calendar", "nowhere.ics"]);
-    assert_eq!((missing.code, missing.stderr.contains("nowhere.ics: ")), (1, true), "{}", missing.stderr);
+    let missing = made.ingest(&database, &["--calendar", "missing.ics"]);
+    assert_eq!((missing.code, missing.stderr.contains("missing.ics: ")), (1, true), "{}", missing.stderr);
 }
 
 async fn a_users_calendar_is_learned_with_and_served_without_its_file(database: TestDatabase) {

@@ -113,7 +113,10 @@ fn deadlines_are_read_where_a_policy_looks_at_them() {
     let ran = place.run(&["--gpus", "8", "--policies", "chronus", "--skip-bad-rows", "--json"]).ok();
     assert_eq!(ran.stderr.matches("row 2 is left out").count(), 1, "{}", ran.stderr);
     let answer = &figures(ran)["8"]["chronus"];
-    assert_eq!((&answer["finished"], &answer["deadlines"], &answer["deadlines_met"]), (&1.into(), &1.into(), &1.into()));
+    assert_eq!(
+        (&answer["finished"], &answer["deadlines"], &answer["deadlines_met"]),
+        (&1.into(), &1.into(), &1.into())
+    );
     place.write("jobs.csv", "job_id,user,num_gpu,submit_time,model_name,duration,best_effort\n7,vc_1,1,0,vgg16,30,0\n");
     let printed = place.run(&["--policies", "chronus"]);
     assert_eq!((printed.code, printed.stderr.contains("expect_time_list")), (3, true), "{}", printed.stderr);
@@ -144,7 +147,12 @@ fn what_cannot_be_simulated_is_named_with_what_to_do() {
     }
     place.write("jobs.csv", &format!("{HEADER}7,vc_1,x,0,10,vgg16,30,1,1,1,0,strict\n"));
     let printed = place.run(&[]);
-    assert_eq!((printed.code, printed.stderr.contains("jobs.csv, row 2: column num_gpu")), (3, true), "{}", printed.stderr);
+    assert_eq!(
+        (printed.code, printed.stderr.contains("jobs.csv, row 2: column num_gpu")),
+        (3, true),
+        "{}",
+        printed.stderr
+    );
     let printed = program("simulate", &["elastic"]);
     assert_eq!((printed.code, printed.stderr.contains("--jobs <FILE>")), (2, true), "{}", printed.stderr);
 }

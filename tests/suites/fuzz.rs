@@ -22,7 +22,7 @@ fn run(name: &str, target: Target, input: &[u8]) {
         let kept = std::env::temp_dir().join(format!("fuzz-{name}-{}", std::process::id()));
         fs::write(&kept, input).unwrap();
         panic!(
-            "the target {name} failed on the bytes in {}: mend it, and add them to tests/fuzz/corpus",
+            "the target {name} failed on the bytes in {}: fix it, and add them to tests/fuzz/corpus",
             kept.display()
         );
     }

@@ -1,4 +1,4 @@
-//! Made-up clusters: through the programs, and their constants against the published tables.
+//! Synthetic clusters: through the programs, and their constants against the published tables.
 
 use datasets::synthetic::gfs::published::{self, MODELS, Sum};
 use std::collections::BTreeMap;

@@ -121,7 +121,12 @@ fn power_beside_gfs_needs_a_known_model_in_a_replay_too() {
         program("simulate", &[&["compare", "--nodes", &nodes, "--jobs", &jobs, "--json", "--policies"], more].concat())
     };
     let printed = run(&["fgd,gfs-pwr"]);
-    assert_eq!((printed.code, printed.stderr.contains("the GPU model X1 is not known")), (2, true), "{}", printed.stderr);
+    assert_eq!(
+        (printed.code, printed.stderr.contains("the GPU model X1 is not known")),
+        (2, true),
+        "{}",
+        printed.stderr
+    );
     place.write("power.csv", "model,idle_w,full_w\nX1,50,500\n");
     let all = run(&["gfs-fgd,gfs-pwr,pwr-fgd-moving,random", "--power", &place.file("power.csv")]).ok().json();
     assert!(all.as_object().unwrap().values().all(|of| of["finished"] == 2), "{all}");

@@ -17,7 +17,7 @@ on_both_databases![
     a_gate_that_is_missed_ends_with_exit_code_seven_and_keeps_the_run,
 ];
 
-/// A folder with usage.csv: 12 made-up organizations over 21 days.
+/// A folder with usage.csv: 12 synthetic organizations over 21 days.
 fn made_up() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
@@ -187,7 +187,7 @@ async fn a_gate_that_is_missed_ends_with_exit_code_seven_and_keeps_the_run(datab
     assert_eq!(train(&["--promote", "--max-mae", "1000", "--min-coverage", "0.1"]).code, 0);
 }
 
-/// A fresh SQLite file with made-up usage in `folder`.
+/// A fresh SQLite file with synthetic usage in `folder`.
 fn sqlite_with_usage(folder: &TempDir, file: &Path) -> String {
     let url = format!("sqlite://{}", path(folder, "headroom.db"));
     let _ = program("datasets", &["ingest", "--format", "usage", file.to_str().unwrap(), "--database", &url]).ok();
@@ -296,7 +296,7 @@ fn a_cluster_that_cannot_be_trained_keeps_no_other_from_it() {
 }
 
 #[test]
-fn a_service_that_is_told_to_stop_answers_who_waits() {
+fn a_service_that_is_stopped_answers_waiting_requests() {
     let (folder, file) = made_up();
     let url = sqlite_with_usage(&folder, &file);
     let _ = program(

@@ -1,4 +1,4 @@
-//! What is asked of the default model beside forecasts: what moved one, what its ingredients bring, which settings suit.
+//! Answers of the default model beside forecasts: causes of a forecast, gains of its ingredients, settings that suit.
 
 use crate::peers::made_up;
 use serde_json::Value;

@@ -51,13 +51,13 @@ fn present() -> HourStart {
     UnixSeconds::new(now as i64).hour().unwrap()
 }
 
-/// Made-up usage that ends `DAYS` days after its start, in the folder.
+/// Synthetic usage that ends `DAYS` days after its start, in the folder.
 fn usage_until(site: &Site, end: HourStart) -> String {
     let start = end.plus_hours(-24 * DAYS).to_string();
-    let (days, out) = (DAYS.to_string(), site.path("made-up"));
+    let (days, out) = (DAYS.to_string(), site.path("synthetic"));
     let arguments = ["generate", "--days", &days, "--organizations", "4", "--start", &start, "--out", &out];
     let _ = program("datasets", &arguments).ok();
-    site.path("made-up/usage.csv")
+    site.path("synthetic/usage.csv")
 }
 
 async fn a_new_operator_comes_from_nothing_to_a_quota_that_follows_what_is_known(database: TestDatabase) {
@@ -111,7 +111,7 @@ async fn a_new_operator_comes_from_nothing_to_a_quota_that_follows_what_is_known
     assert_eq!(ended.code, 0, "{}", ended.stderr);
 }
 
-/// What a path answers, asked again until it is as wanted, for half a minute.
+/// The answer to a path, asked again until it is as wanted, for half a minute.
 fn until(service: &Listening, token: &str, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let mut last = (0, Value::Null);
     for _ in 0..300 {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tests::{Listening, program};
 
-/// A database of three made-up organizations over 17 days.
+/// A database of three synthetic organizations over 17 days.
 pub fn made_up(folder: &tempfile::TempDir) -> String {
     let out = folder.path().to_str().unwrap();
     let _ = program("datasets", &["generate", "--days", "17", "--organizations", "3", "--out", out]).ok();

@@ -1,4 +1,4 @@
-//! What a promise costs, as `simulate compare` tells it: guarantee rates, draws, and the wait for victims.
+//! The price of a promise, as `simulate compare` prints it: guarantee rates, draws, and the wait for victims.
 
 use crate::simulate::{Place, figures, on_philly};
 use std::fs;

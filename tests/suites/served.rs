@@ -13,7 +13,7 @@ fn path(folder: &TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
 }
 
-/// A database with made-up usage of four organizations over 21 days.
+/// A database with synthetic usage of four organizations over 21 days.
 fn fill(url: &str, folder: &TempDir) {
     let out = folder.path().to_str().unwrap();
     let _ = program("datasets", &["generate", "--days", "21", "--organizations", "4", "--out", out]).ok();

@@ -66,7 +66,7 @@ fn the_same_seed_gives_the_same_figures_and_policies_differ() {
 }
 
 #[test]
-fn with_a_topology_pods_lie_as_they_ask_and_their_share_is_told_only_then() {
+fn with_a_topology_pods_lie_as_they_ask_and_their_share_is_shown_only_then() {
     let place = Place::new();
     let pair = "a,1,V100,4,3,1,0,9000,Spot\nb,1,V100,4,3,1,0,9000,Spot\nhp,2,V100,4,2,1,5000,1000,HP\n";
     place.write("jobs.csv", &format!("{}{pair}", JOBS.lines().next().unwrap().to_owned() + "\n"));

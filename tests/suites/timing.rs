@@ -112,7 +112,12 @@ fn what_cannot_be_played_is_named() {
     assert_eq!((printed.code, printed.stderr.contains("row 2: column duration")), (3, true), "{}", printed.stderr);
     place.write("jobs.csv", &format!("{HEADER}0,vc_1,4,0,9,vgg16,4,14,1105,10,0,strict\n"));
     let printed = place.run("2", &[]);
-    assert_eq!((printed.code, printed.stderr.contains("none of the 1 jobs fits on 2 GPUs")), (2, true), "{}", printed.stderr);
+    assert_eq!(
+        (printed.code, printed.stderr.contains("none of the 1 jobs fits on 2 GPUs")),
+        (2, true),
+        "{}",
+        printed.stderr
+    );
 }
 
 #[test]

@@ -21,7 +21,7 @@ const MATRIX: &str = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n\
     GPU0\t X \tNV4\t0-3\t0\t\tN/A\nGPU1\tNV4\t X \t4-7\t1\t\tN/A\n\nLegend:\n\n  X    = Self\n";
 
 #[test]
-fn a_machine_is_told_as_nodes_are_put() {
+fn a_machine_is_described_as_nodes_are_put() {
     let place = tempfile::tempdir().unwrap();
     sys(place.path());
     let matrix = place.path().join("matrix.txt");
@@ -50,11 +50,11 @@ fn what_is_no_machine_is_refused_with_its_place() {
         "{}",
         without_gpus.stderr
     );
-    let nowhere = program("quota-service", &["topology", "--sysfs", "/nowhere"]);
+    let missing = program("quota-service", &["topology", "--sysfs", "/missing"]);
     assert_eq!(
-        (nowhere.code, nowhere.stderr.contains("/nowhere/devices/system/node")),
+        (missing.code, missing.stderr.contains("/missing/devices/system/node")),
         (3, true),
         "{}",
-        nowhere.stderr
+        missing.stderr
     );
 }

@@ -22,7 +22,7 @@ fn ingest(folder: &TempDir, more: &[&str]) -> Ran {
 }
 
 #[test]
-fn philly_jobs_become_usage_and_what_is_left_out_is_told() {
+fn philly_jobs_become_usage_and_left_out_jobs_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let nodes = folder.path().join("nodes.csv");
     let nodes = ["--gpu-model", "V100", "--nodes", nodes.to_str().unwrap()];

@@ -53,7 +53,9 @@ fn forecast_of(name: &str, issue: HourStart, mean_gpus: f64, stddev_gpus: f64) -
 
 /// The same forecast at every issue time, of every organization.
 fn always(panel: &Panel, issues: HourRange, mean_gpus: f64, stddev_gpus: f64) -> Vec<Vec<DemandForecast>> {
-    let one = |issue| (0..panel.series().len()).map(|place| forecast_of(name(place), issue, mean_gpus, stddev_gpus)).collect();
+    let one = |issue| {
+        (0..panel.series().len()).map(|place| forecast_of(name(place), issue, mean_gpus, stddev_gpus)).collect()
+    };
     issues.iter().map(one).collect()
 }
 
@@ -118,7 +120,8 @@ fn after_a_level_change_coverage_comes_back_within_a_week_and_a_half() {
 fn an_organization_that_stays_where_it_is_has_no_room_above_it() {
     let panel = panel(&[vec![0.0; 100], vec![5.0; 100]]);
     let issues = issues(0, 90);
-    let raw: Vec<Vec<_>> = issues.iter().map(|at| vec![forecast_of("a", at, 0.2, 0.3), forecast_of("b", at, 5.3, 0.4)]).collect();
+    let raw: Vec<Vec<_>> =
+        issues.iter().map(|at| vec![forecast_of("a", at, 0.2, 0.3), forecast_of("b", at, 5.3, 0.4)]).collect();
     let (issued, calibrator) = replay(Calibrator::new(horizon(), true), &panel, issues, &raw, GuaranteeRate::GFS);
     let quantiles = |place: usize| issued[89].forecasts[place].steps()[3].quantiles_gpus;
     assert_eq!((quantiles(0), quantiles(1)), ([0.0; 3], [5.0; 3]));
@@ -144,7 +147,11 @@ fn who_is_new_forecast_by_rule_or_not_measured_passes_unchanged() {
             DemandForecast::new(cold.series().clone(), at, ForecastOrigin::ColdStart, cold.steps().to_vec()).unwrap();
         calibrator.observe(&panel, at, &[forecast_of("a", at, 30.0, 1.0), forecast_of("b", at, 7.0, 1.0), cold]);
     }
-    let now = [forecast_of("a", hour(70), 30.0, 1.0), forecast_of("b", hour(70), 7.0, 1.0), forecast_of("d", hour(70), 7.0, 1.0)];
+    let now = [
+        forecast_of("a", hour(70), 30.0, 1.0),
+        forecast_of("b", hour(70), 7.0, 1.0),
+        forecast_of("d", hour(70), 7.0, 1.0),
+    ];
     let issued = calibrator.apply(&now);
     assert_ne!(issued[0], now[0]);
     assert_eq!(issued[1..], now[1..], "one was never measured, one never seen");

@@ -175,7 +175,8 @@ impl Horizon {
     }
 
     fn unjudged(self) -> Self {
-        let withdrawn = |issued: Issued| Issued { seen: Seen { forecast_gpus: None, ..issued.seen }, live_gpus: None, ..issued };
+        let withdrawn =
+            |issued: Issued| Issued { seen: Seen { forecast_gpus: None, ..issued.seen }, live_gpus: None, ..issued };
         let open = self.open.into_iter().map(withdrawn).collect();
         let Self { hours, closed, rises, .. } = self;
         Self { open, closed, rises, ..Self::new(hours) }

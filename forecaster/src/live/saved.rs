@@ -6,7 +6,7 @@
 //! measured u32 × { time, rise i64 } }; a time is i64, i64::MIN none; a number that is not there is -1
 //! ```
 
-use super::{Horizon, LiveBound, Issued, Seen};
+use super::{Horizon, Issued, LiveBound, Seen};
 use crate::DamagedBytes;
 use crate::bytes::{Reader, Writer};
 

@@ -1,4 +1,4 @@
-//! What is sold is what is kept: conformal risk control of a pool's bound (PROMISE §3; Angelopoulos et al. 2022), online with
+//! Promises sold are promises kept: conformal risk control of a pool's bound (PROMISE §3; Angelopoulos et al. 2022), online with
 //! a step (Gibbs and Candès 2021; Feldman et al. 2023).
 //!
 //! A bound at p is exceeded by demand in a share 1 − p of all times, and sells far less than p allows: demand that comes out k
@@ -110,8 +110,8 @@ struct Unsold {
     peak_gpus: f64,
 }
 
-/// The most that may be learned of promises at once, as shares of the pool: no more GPUs can have been promised for H hours than there are, and
-/// reports beyond that are not believed.
+/// The most that may be learned of promises at once, as shares of the pool: no more GPUs than the pool has can have been promised
+/// for H hours, and reports beyond that are not believed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Credible {
     exposed: f64,

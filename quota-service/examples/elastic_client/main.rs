@@ -166,7 +166,11 @@ const fn passes(fault: &ClientError) -> bool {
     matches!(fault, ClientError::Unreachable(_) | ClientError::Refused { status: 429 | 500.., .. })
 }
 
-fn keep(arguments: &Arguments, client: &Client, received: &Receiver<Value>) -> Result<bool, Box<dyn std::error::Error>> {
+fn keep(
+    arguments: &Arguments,
+    client: &Client,
+    received: &Receiver<Value>,
+) -> Result<bool, Box<dyn std::error::Error>> {
     let (by_place, not_before) = (BTreeMap::new(), BTreeMap::new());
     let mut workers = Workers { command: arguments.command.clone(), by_place, not_before, done: 0 };
     let mut looked = None::<Instant>;

@@ -189,7 +189,10 @@ mod tests {
     fn a_table_is_extended_and_says_what_it_lacks() {
         let mut table = PowerTable::default();
         let message = table.of(&model("H800")).unwrap_err().to_string();
-        assert!(message.starts_with("the power of the GPU model H800 is not known; known are A10, A100, "), "{message}");
+        assert!(
+            message.starts_with("the power of the GPU model H800 is not known; known are A10, A100, "),
+            "{message}"
+        );
         table.set_gpu(&model("H800"), 60, 700).unwrap();
         table.set_cpu(20, 200, 32).unwrap();
         assert_eq!(table.of(&model("H800")).unwrap().watts(&node(8, Some(128_000))), 8 * 60 + 2 * 20);

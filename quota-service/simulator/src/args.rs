@@ -1,4 +1,4 @@
-//! What the command line says.
+//! The command line.
 
 use crate::predictor::PredictorKind;
 use crate::saturated::Fill;
@@ -33,7 +33,7 @@ pub struct Arguments {
     pub command: Option<Command>,
     #[command(flatten)]
     pub trace: Option<Trace>,
-    /// What GET /v1/pools/{id}/snapshot answered: what the policy would do with its waiting tasks now
+    /// An answer of GET /v1/pools/{id}/snapshot: what the policy would do with its waiting tasks now
     #[arg(long, value_name = "FILE", conflicts_with = "Trace")]
     pub snapshot: Option<PathBuf>,
     /// Rules by which tasks are placed: a name, or a file with their parts, such as mine.toml
@@ -79,7 +79,7 @@ pub enum Command {
     Timing(Box<crate::timing::args::Timing>),
     /// Jobs whose GPUs come and go one by one: Cornucopia and its rivals on a list of jobs
     Elastic(Box<crate::elastic::args::Elastic>),
-    /// Settings in force
+    /// Settings with their values and sources
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
@@ -118,7 +118,7 @@ pub struct Trace {
     /// The job list of the GFS trace: job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type
     #[arg(long, value_name = "FILE")]
     pub jobs: PathBuf,
-    /// What submit_time counts from
+    /// The zero of submit_time
     #[arg(long, value_name = "TIME", default_value = "2024-03-01T00:00:00+08:00", value_parser = command_line::instant)]
     pub epoch: UnixSeconds,
     /// Of the cluster, for hours and days in forecasts
@@ -130,7 +130,7 @@ pub struct Trace {
     /// Name of the cluster
     #[arg(long, value_name = "NAME", default_value = "trace", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: ClusterName,
-    /// Who says how much HP will need: a model of `train`, or oracle
+    /// The source of the HP forecast: a model of `train`, or oracle
     #[arg(long, value_name = "MODEL", default_value = "orglinear", value_parser = PredictorKind::parse)]
     pub predictor: PredictorKind,
     /// Hours between two fits of the predictor
@@ -142,14 +142,14 @@ pub struct Trace {
     /// Spot jobs for each one of the trace
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, allow_negative_numbers = true)]
     pub spot_scale: f64,
-    /// What if the cluster had so many nodes less
+    /// Play a cluster with so many nodes less
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub nodes_minus: usize,
     /// Probability that a guarantee holds
     #[arg(long, value_name = "P", default_value_t = 0.9, value_parser = command_line::guarantee_rate)]
     pub guarantee_rate: f64,
-    /// What that is the probability of: kept, that a promised GPU stays where it is, or peak, that HP demand stays below the
-    /// bound, as in the papers. gfs-paper has peak whatever is said here
+    /// The event whose probability is set: kept, that a promised GPU stays where it is, or peak, that HP demand stays below the
+    /// bound, as in the papers. gfs-paper always has peak
     #[arg(long, value_name = "PROMISE", default_value = "kept", value_parser = ["kept", "peak"])]
     pub promise: String,
     /// Seconds between two checkpoints of a spot run: what came after the last one is lost with an eviction
@@ -162,7 +162,7 @@ pub struct Trace {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(i64).range(0..))]
     pub restart_large_s: i64,
     /// Seconds that an evicted task has before its GPUs are free, as `grace_s` of a pool: so long HP waits for them. Work
-    /// since the last checkpoint is lost all the same
+    /// since the last checkpoint is lost anyway
     #[arg(long, value_name = "SECONDS", default_value_t = 0, allow_negative_numbers = true,
         value_parser = clap::value_parser!(i64).range(0..=86_400))]
     pub grace_s: i64,
@@ -185,7 +185,7 @@ pub struct Trace {
     /// than lie otherwise
     #[arg(long, value_name = "DOMAIN[:guaranteed]", value_parser = affinity, requires = "topology")]
     pub affinity: Option<Affinity>,
-    /// What GPUs and sockets draw, beside what is known: model,idle_w,full_w,cores
+    /// Power draw of GPUs and sockets, beside the built-in table: model,idle_w,full_w,cores
     #[arg(long, value_name = "FILE")]
     pub power: Option<PathBuf>,
     /// Leave out rows that cannot be read, and list them
@@ -201,7 +201,7 @@ pub struct Trace {
     largest first, each on a node drawn from those with room. Then instances of B, which may evict C and D, and of C, which may\n\
     evict D, are decided on one by one, each against the same full cluster. A hit has its GPUs in one socket.")]
 pub struct Saturated {
-    /// Times that the cluster is filled anew
+    /// Times that the cluster is filled again
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub cycles: u32,
     /// Preemptors in each cycle
@@ -230,11 +230,11 @@ pub struct Compare {
     /// By their names or files, each with a predictor of its own after a colon if need be
     #[arg(long, value_name = "POLICY,…", value_delimiter = ',', required = true)]
     pub policies: Vec<String>,
-    /// What a promise costs: play each policy that has a quota at each of these probabilities, the others once
+    /// The price of a promise: play each policy that has a quota at each of these probabilities, the others once
     #[arg(long, value_name = "P,…", value_delimiter = ',', value_parser = command_line::guarantee_rate,
         conflicts_with = "guarantee_rate", allow_negative_numbers = true)]
     pub guarantee_rates: Vec<f64>,
-    /// Play everything so many times, from the seed on, each time without one in a hundred of the spot jobs, drawn anew:
+    /// Play everything so many times, from the seed on, each time without one in a hundred of the spot jobs, drawn again:
     /// means, and the deviations that say how much a figure moves by chance
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000))]
     pub draws: Option<u64>,
@@ -263,7 +263,7 @@ pub struct Inflate {
     /// Runs of each policy, from the seed on
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub seeds: u64,
-    /// What GPUs and sockets draw, beside what is known
+    /// Power draw of GPUs and sockets, beside the built-in table
     #[arg(long, value_name = "FILE")]
     pub power: Option<PathBuf>,
     /// Folder for inflate.html, inflate.csv and curves.csv

@@ -1,4 +1,4 @@
-//! What the program does.
+//! The commands of the program.
 
 use crate::args::{Arguments, Config, Saturated, Trace};
 use crate::compare::show;
@@ -114,7 +114,7 @@ pub fn topology(what: &Saturated, config: &Config, json: bool) -> Result<(), Sim
 /// Leases are no rule of a pool: they have a run of their own.
 pub(crate) const CHRONUS: &str = "chronus";
 
-/// What is shown as its name, and how it went.
+/// A policy under its name, and how it went.
 pub(crate) fn played(
     name: &str,
     world: &World,

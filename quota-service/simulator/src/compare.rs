@@ -20,7 +20,7 @@ const DRAWN_SHARE: f64 = 0.99;
 /// # Errors
 /// A policy or rate is none, the trace cannot be read, a run broke off, or the folder cannot be written.
 pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), SimulatorError> {
-    // What is wrong is told before anything runs.
+    // Wrong arguments are refused before anything runs.
     let mut plans = plans(what, config)?;
     let draws = what.draws.unwrap_or(1);
     let progress = Progress::new("compare", draws * plans.len() as u64);
@@ -102,7 +102,7 @@ fn plans(what: &Compare, config: &Config) -> Result<Vec<Plan>, SimulatorError> {
     Ok(plans)
 }
 
-/// What nodes draw is known where a policy looks at it.
+/// The power draw of nodes is known where a policy reads it.
 fn check(plans: &[Plan], world: &World, config: &Config) -> Result<(), SimulatorError> {
     for plan in plans.iter().filter(|plan| plan.policy != CHRONUS) {
         settings(&plan.policy, &plan.trace, config)?.1.check(world).map_err(PowerFault::from)?;

@@ -1,4 +1,4 @@
-//! What the process uses, as Linux counts it.
+//! CPU time of the process, as Linux counts it.
 
 use std::time::Duration;
 

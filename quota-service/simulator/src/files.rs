@@ -68,7 +68,7 @@ fn figures(rows: &[Row]) -> String {
     lines
 }
 
-/// What each policy costs at each guarantee rate: one line a row, two columns a figure.
+/// The price of each policy at each guarantee rate: one line a row, two columns a figure.
 fn prices(rows: &[Row]) -> String {
     let shown: Vec<_> = FIGURES.iter().filter(|figure| figure.is_price).collect();
     let mut lines = "policy,guarantee_rate,draws".to_owned();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use vocab::{Affinity, Strictness, Topology};
 use wire::TopologyBody;
 
-/// What a trace is given.
+/// The additions to a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
     /// Of every node; one with fewer GPUs has the first ones of it.

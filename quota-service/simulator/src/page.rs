@@ -5,7 +5,7 @@ use crate::tally::Sample;
 use maud::{Markup, html};
 use pages::{Axis, Chart, legend};
 
-/// What the page says of the trace.
+/// The page's facts of the trace.
 #[derive(Debug, Clone)]
 pub struct Header {
     pub trace: String,
@@ -17,9 +17,9 @@ pub struct Header {
 #[must_use]
 pub fn page(rows: &[Row], header: &Header) -> String {
     let title = format!("Policies on {}", header.trace);
-    let header = html! { header { h1 { (title) } p class="how" { (header.how) } } };
+    let top = html! { header { h1 { (title) } p class="how" { (header.how) } } };
     let main = html! { (crate::price::section(rows)) (table(rows)) (courses(rows, header)) };
-    pages::document(&title, &header, &main, "simulate compare")
+    pages::document(&title, &top, &main, "simulate compare")
 }
 
 fn table(rows: &[Row]) -> Markup {

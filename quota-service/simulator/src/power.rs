@@ -1,10 +1,10 @@
-//! What GPUs and sockets draw, with what a user adds.
+//! The power draw of GPUs and sockets, with a user's additions.
 
 use datasets::read::{Powered, ReadError, power};
 use placement::power::{PowerError, PowerTable};
 use std::path::Path;
 
-/// Why it cannot be told.
+/// Why it is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum PowerFault {
     #[error(transparent)]
@@ -19,7 +19,7 @@ impl From<PowerError> for PowerFault {
     }
 }
 
-/// What is known, with the rows of a file.
+/// The built-in table, with the rows of a file.
 ///
 /// # Errors
 /// The file cannot be read, or a row is bad.

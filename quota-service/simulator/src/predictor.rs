@@ -22,7 +22,7 @@ const COLD_START_HOURS: usize = vocab::HOURS_PER_WEEK as usize;
 const SHORT_HISTORY_HOURS: usize = 60 * vocab::HOURS_PER_DAY as usize;
 const LONG_LOOKBACK_HOURS: usize = 672;
 
-/// Who says how much HP will need.
+/// The source of the HP forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PredictorKind {
     Model(ModelKind),
@@ -97,7 +97,7 @@ impl Predict for Cold {
     }
 }
 
-/// What was fitted last.
+/// The last fit.
 enum Fitted {
     Trained(Box<Trained>),
     Rule(Baseline),
@@ -303,7 +303,7 @@ impl Oracle {
         for grain in 0..count {
             let begin = start_s + grain as i64 * GRAIN_S;
             let end = begin + GRAIN_S;
-            // What ends as the grain begins is not in it.
+            // A job that ends as the grain begins is not in it.
             while let Some((_, adds, milli)) = steps.get(next).filter(|(at, ..)| *at <= begin) {
                 level = if *adds { level + milli } else { level - milli };
                 next += 1;

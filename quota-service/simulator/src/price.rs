@@ -1,10 +1,10 @@
-//! What a promise costs: how long spot takes against the share of its promises that HP breaks.
+//! The price of a promise: how long spot takes against the share of its promises that HP breaks.
 
 use crate::figures::{BROKEN, FIGURES, Figure, Row, SPOT_JCT};
 use maud::{Markup, html};
 use pages::{Axis, Chart, legend, short};
 
-/// Lines that are told apart in one picture.
+/// Lines that are distinct in one picture.
 const LINES: usize = 8;
 const HOUR_S: f64 = vocab::SECONDS_PER_HOUR as f64;
 /// Two targets, or two points of a policy, closer together than that have one label.
@@ -143,7 +143,7 @@ fn labels(chart: &Chart, line: &[&Point<'_>]) -> Vec<(f64, f64, String)> {
             _ => point.row.policy.clone(),
         };
         match all.last_mut().filter(|last| (x - last.0).abs() < LABEL_WIDTH && (y - last.1).abs() < LABEL_HEIGHT) {
-            Some((.., said)) => *said = format!("{}–{text}", said.split('–').next().unwrap_or_default()),
+            Some((.., words)) => *words = format!("{}–{text}", words.split('–').next().unwrap_or_default()),
             None => all.push((x, y, text)),
         }
     }

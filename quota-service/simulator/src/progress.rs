@@ -16,7 +16,7 @@ pub struct Progress {
     counted_s: i64,
     /// It loads, or changes its pods, until then.
     works_from_s: i64,
-    /// The present run has loaded by then, and what GPUs did meanwhile: lost with an eviction whatever was saved.
+    /// The present run has loaded by then, and the GPU time meanwhile: lost with an eviction in spite of checkpoints.
     loaded_s: i64,
     load_milli_gpu_s: u64,
     /// Work a second.
@@ -25,7 +25,7 @@ pub struct Progress {
     pub queued: i64,
     /// Runs so far; the present one is the last.
     pub runs: u32,
-    /// Changes of what it has, each of which sets its end anew.
+    /// Changes of its pods, each of which sets its end again.
     pub changes: u32,
     pub waited_s: i64,
     pub runs_now: bool,

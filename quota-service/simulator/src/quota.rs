@@ -22,7 +22,7 @@ pub struct QuotaSettings {
     pub live: bool,
 }
 
-/// Outcomes beyond this many are never looked at.
+/// Outcomes beyond this many are never read.
 const MOST_OUTCOMES: usize = 20_000;
 
 /// The state of one pool's quota.

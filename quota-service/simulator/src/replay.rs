@@ -1,4 +1,4 @@
-//! What a policy would do with the waiting tasks of a live pool, at the moment of its snapshot.
+//! Decisions of a policy about the waiting tasks of a live pool, at the moment of its snapshot.
 
 use crate::commands::SimulatorError;
 use command_line::{print_json, print_text, say, table};

@@ -27,16 +27,16 @@ pub enum RunError {
     Pool(#[from] Fault),
 }
 
-/// What happens to tasks that run, beside the policy (DESIGN §5).
+/// Delays and losses of running tasks, beside the policy (DESIGN §5).
 #[derive(Debug, Clone, Copy)]
 pub struct Losses {
     /// Between two checkpoints of a spot run.
     pub checkpoint_s: i64,
-    /// What a restarted run needs before it works again.
+    /// The delay of a restarted run before it works again.
     pub restart_s: i64,
     /// The same for tasks above 8 GPUs.
     pub restart_large_s: i64,
-    /// What an elastic task that runs needs when its pods change.
+    /// The delay of an elastic task that runs when its pods change.
     pub resize_s: i64,
 }
 
@@ -76,7 +76,7 @@ pub struct Outcome {
     pub course: Vec<Sample>,
 }
 
-/// What comes, by its time; at the same time in this order.
+/// The coming events, by their time; at the same time in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// Only as it was after so many changes of what the job has.

@@ -31,7 +31,7 @@ pub enum Fill {
     Lowest,
 }
 
-/// What is simulated.
+/// The simulated cluster and jobs.
 #[derive(Debug, Clone)]
 pub struct Scale {
     pub cycles: u32,
@@ -44,7 +44,7 @@ pub struct Scale {
     pub topology: Arc<Topology>,
 }
 
-/// What came of the preemptors of one workload.
+/// The results of the preemptors of one workload.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Figures {
     pub preemptions: u64,
@@ -82,7 +82,7 @@ pub fn run(scale: &Scale) -> Result<Compared, placement::fleet::NodeError> {
     let mut draws = ChaCha8Rng::seed_from_u64(scale.seed);
     for _ in 0..scale.cycles {
         let filled = filled(scale.fill, &mut draws);
-        // Who preempts, and everybody of the same priority or a higher one, cannot be evicted.
+        // A preemptor, and every job of the same priority or a higher one, cannot be evicted.
         let mut fleets = Vec::new();
         for (preemptor, is_aware) in [(1, true), (1, false), (2, true), (2, false)] {
             fleets.push(fleet(&filled, preemptor, is_aware, &scale.topology)?);

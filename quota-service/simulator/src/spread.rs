@@ -1,4 +1,4 @@
-//! What differs from run to run.
+//! Differences from run to run.
 
 use serde::Serialize;
 

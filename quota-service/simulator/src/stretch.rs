@@ -16,7 +16,7 @@ pub struct Stretch<'a> {
     pub share: f64,
     /// They come in pods of one GPU, and neither shrink nor grow.
     pub control: bool,
-    /// Whose speeds they have; none where they are linear.
+    /// The profile of their speeds; none where they are linear.
     pub model: Option<&'a str>,
     pub seed: u64,
 }

@@ -1,4 +1,4 @@
-//! What a run is judged by.
+//! The figures of a run.
 
 use crate::cpu;
 use crate::layout::Aligned;
@@ -32,7 +32,7 @@ pub struct Summary {
     /// Broken of kept and broken guarantee periods.
     pub guarantee_eviction_rate: f64,
     pub guarantee_periods: u64,
-    /// What became of promises, by their hours; none where nothing was promised.
+    /// The outcomes of promises, by their hours; none where nothing was promised.
     pub promises: Vec<Promised>,
     /// Of spot: work since the last checkpoint, what a restart takes, and what victims stand still until they have left.
     pub lost_gpu_hours: f64,
@@ -62,7 +62,7 @@ pub struct Summary {
     pub deferrals: Option<u64>,
 }
 
-/// What became of the promises of so many hours, weighted by GPUs (PROMISE §2).
+/// The outcomes of the promises of so many hours, weighted by GPUs (PROMISE §2).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Promised {
     pub hours: u8,

@@ -1,4 +1,4 @@
-//! Small worlds whose course can be told by hand.
+//! Small worlds whose course can be computed by hand.
 
 use crate::predictor::{Oracle, Plan, PredictorKind};
 use crate::quota::QuotaSettings;

@@ -32,7 +32,7 @@ pub struct Job {
     pub duration_s: i64,
 }
 
-/// What is simulated.
+/// The simulated cluster and jobs.
 #[derive(Debug, Clone)]
 pub struct World {
     pub cluster: ClusterName,
@@ -48,9 +48,9 @@ pub struct World {
 /// How a trace becomes a world.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// What job times count from.
+    /// The zero of job times.
     pub epoch: UnixSeconds,
-    /// What spot tasks ask for; none for spot at will.
+    /// The requests of spot tasks; none for spot at will.
     pub hours: Option<HorizonHours>,
     /// Spot jobs for each one of the trace.
     pub spot_scale: f64,

@@ -12,7 +12,7 @@ use options::{CAMPAIGNS, HELP, Options};
 use report::Report;
 use std::process::ExitCode;
 
-/// What went wrong, in words: the campaign cannot be carried out.
+/// The fault, in words: the campaign cannot be carried out.
 pub type Outcome<T> = Result<T, String>;
 
 fn main() -> ExitCode {

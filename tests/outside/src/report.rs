@@ -1,4 +1,4 @@
-//! What a campaign found, as one line of JSON.
+//! The findings of a campaign, as one line of JSON.
 
 use crate::{Outcome, options::Options};
 use serde_json::{Map, Value, json};

@@ -18,7 +18,7 @@ pub const POOL_ID: &str = "field:A100";
 /// A lease, four times.
 const LEASE_LIMIT: Duration = Duration::from_secs(20);
 
-/// What a service needs to run: programs, a database with a history and a run, a folder for logs.
+/// The needs of a service: programs, a database with a history and a run, a folder for logs.
 pub struct World {
     pub folder: Folder,
     pub database: Database,

@@ -1,4 +1,4 @@
-//! A browser, told what to do over WebDriver: JSON over HTTP to a `chromedriver` of its own.
+//! A browser, driven over WebDriver: JSON over HTTP to a `chromedriver` of its own.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -25,7 +25,7 @@ pub struct Browser {
     _one: MutexGuard<'static, ()>,
 }
 
-/// What `key` calls keys that have no letter.
+/// Names that `key` has for keys without a letter.
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
 pub const SHIFT: &str = "\u{e008}";
@@ -98,7 +98,7 @@ impl Browser {
         self.post("/url", &json!({ "url": url }));
     }
 
-    /// What a script gives, whose arguments are in `arguments`.
+    /// The result of a script, whose arguments are in `arguments`.
     pub fn run(&self, script: &str, arguments: &[Value]) -> Value {
         self.post("/execute/sync", &json!({ "script": script, "args": arguments }))
     }
@@ -163,7 +163,7 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &json!({ "media": "screen", "features": features }));
     }
 
-    /// What the browser complained of: violations of the policy, faults in scripts. Answers other than 200 are no fault of a page.
+    /// Complaints of the browser: violations of the policy, faults in scripts. Answers other than 200 are no fault of a page.
     pub fn complaints(&self) -> Vec<String> {
         let printed = self.post("/se/log", &json!({ "type": "browser" }));
         let grave =
@@ -171,7 +171,7 @@ impl Browser {
         grave.map(|one| one["message"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// A picture of the whole page, where somebody wants pictures.
+    /// A picture of the whole page, where `HEADROOM_SCREENSHOTS` asks for pictures.
     pub fn picture(&self, name: &str) {
         let Some(folder) = std::env::var_os(SCREENSHOTS).map(PathBuf::from) else { return };
         let taken = self.devtools("Page.captureScreenshot", &json!({ "captureBeyondViewport": true }));

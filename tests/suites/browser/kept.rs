@@ -20,7 +20,7 @@ fn month() -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_promise_that_fails_is_told_in_words_beside_one_that_holds() {
+async fn a_promise_that_fails_is_named_in_words_beside_one_that_holds() {
     let Some(opened) = Opened::new().await else { return };
     for batch in month().chunks(500) {
         let reported = opened.service.send("POST", "/v1/outcomes", Some(&json!({ "outcomes": batch }))).unwrap();

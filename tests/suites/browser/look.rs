@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// What the browser may load for one page, compressed.
+/// Bytes that the browser may load for one page, compressed.
 const MOST_BYTES: f64 = 300.0 * 1024.0;
 const AXE: &str = include_str!("vendor/axe.min.js");
 const PAGES: [(&str, &str); 3] = [("pools", "#/"), ("pool", POOL), ("runs", "#/runs/demo")];
 
-/// What is wrong with the page for those who use it with help, each with where it stands.
+/// Faults of the page for those who use it with help, each with its place.
 pub fn faults(browser: &Browser) -> Vec<String> {
     browser.run(AXE, &[]);
     let answer = browser.awaited(
@@ -24,7 +24,7 @@ async fn every_page_fits_every_theme_and_width_and_is_good_to_use_with_help() {
         browser.look(width, scheme);
         for (name, page) in PAGES {
             opened.go(page);
-            // What stands folded, and what comes when it is asked for, is part of the page.
+            // Folded parts, and parts that are loaded on demand, belong to the page.
             browser.run("for (const one of document.querySelectorAll('details')) one.open = true", &[]);
             if name == "pool" {
                 browser.click("#what-if form button[type=submit]");

@@ -36,7 +36,7 @@ fn this_hour() -> HourStart {
     HourStart::from_unix_s(now - now % 3_600).unwrap()
 }
 
-/// Made-up usage up to this hour; one organization has a name that looks like markup.
+/// Synthetic usage up to this hour; one organization has a name that looks like markup.
 fn usage(gpu_model: &str) -> Vec<UsageRow> {
     let made_up = SmallCluster {
         cluster: cluster("demo"),
@@ -132,7 +132,7 @@ impl Opened {
         self.browser.until("!document.querySelector('[aria-busy=true]')");
     }
 
-    /// What the service answers to `path`, and what `look` sees of the same moment: renewals go on meanwhile, and both are read
+    /// The answer of the service to `path`, and the text that `look` finds at the same moment: renewals go on meanwhile, and both are read
     /// again until the answer is the same before and after.
     fn of_one_moment<T>(&self, path: &str, mut look: impl FnMut() -> T) -> (Value, T) {
         for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! What people do on the pages.
+//! Actions of people on the pages.
 
 use super::driver::{ENTER, RIGHT, SHIFT, TAB};
 use super::*;
@@ -58,7 +58,10 @@ async fn a_pool_shows_its_quota_step_by_step_and_what_if() {
     browser.click("#what-if form button[type=submit]");
     browser.until("document.querySelector('#what-if table')");
     let answer = opened.get(&asked);
-    assert_eq!(answer["then"]["capacity_gpus"].as_f64().unwrap() - answer["now"]["capacity_gpus"].as_f64().unwrap(), -50.0);
+    assert_eq!(
+        answer["then"]["capacity_gpus"].as_f64().unwrap() - answer["now"]["capacity_gpus"].as_f64().unwrap(),
+        -50.0
+    );
     let row = |place: usize| browser.texts(&format!("#what-if tbody tr:nth-child({place}) > *"));
     let numbers = |name: &str| [shown(&answer["now"][name]), shown(&answer["then"][name])];
     assert_eq!(row(1)[1..3], numbers("quota_gpus"));

@@ -47,7 +47,8 @@ fn one_that_came_five_days_before_the_end_of_the_training_is_forecast_from_the_f
     let played = nothing_happens();
     assert_eq!(played.of(LATE, LEARNED).origin(), ForecastOrigin::Model);
     played.line("came late", Some(LATE), LEARNED..END);
-    let [ours, last] = [Source::Issued, Source::LastValue].map(|source| played.scores(source, Some(LATE), LEARNED..END));
+    let [ours, last] =
+        [Source::Issued, Source::LastValue].map(|source| played.scores(source, Some(LATE), LEARNED..END));
     assert!(ours.mae_median_gpus < 0.7 * last.mae_median_gpus, "{ours:?} against {last:?}");
     assert!((0.85..0.96).contains(&ours.coverage[0]), "{ours:?}");
 }

@@ -28,7 +28,7 @@ fn an_organization_that_doubles_has_quantiles_that_hold_again_within_three_days(
     assert!(pool.coverage > 0.85, "{pool:?}");
 }
 
-/// What is not corrected is drift, and what is corrected no longer.
+/// Uncorrected forecasts drift, and corrected ones no longer.
 #[test]
 fn a_level_that_changed_is_drift_until_it_is_corrected() {
     let played = halves_or_doubles(2.0);

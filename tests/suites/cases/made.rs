@@ -1,4 +1,4 @@
-//! Made-up demand that a case is built from, and changed by.
+//! Synthetic demand that a case is built from, and changed by.
 
 use datasets::synthetic::SmallCluster;
 use datasets::{Calendar, HourRange, Panel, PanelBuilder};
@@ -36,7 +36,7 @@ impl Made {
         Self { demand, days_off: None }
     }
 
-    /// What an organization asks for in some hours becomes something else.
+    /// Changes the demand of an organization in some hours.
     pub fn change(mut self, organization: &str, hours: Range<usize>, into: impl Fn(f64) -> f64) -> Self {
         let demand = self.demand.get_mut(organization).expect("the organization was made");
         demand[hours].iter_mut().for_each(|gpus| *gpus = into(*gpus));

@@ -1,4 +1,4 @@
-//! What happens when a cluster is not as it was in training: each case is made up, played hour by hour as the service would
+//! Behaviour when a cluster is not as it was in training: each case is synthetic, played hour by hour as the service would
 //! go through it, and scored. The figures of ARCHITECTURE.md are those that `--nocapture` prints here.
 
 mod capacity;
@@ -40,7 +40,7 @@ fn learned() -> &'static Trained {
     LEARNED_ONCE.get_or_init(|| trained_on(&usual().panel(), LEARNED, ModelKind::DEFAULT, Settings::DEFAULT))
 }
 
-/// What comes where nothing happens: what cases are compared with.
+/// The case without a change: other cases are compared with it.
 fn nothing_happens() -> &'static Played {
     static PLAYED_ONCE: OnceLock<Played> = OnceLock::new();
     PLAYED_ONCE.get_or_init(|| play(learned(), &usual()))

@@ -28,7 +28,7 @@ pub fn trained_on(panel: &Panel, until: usize, kind: ModelKind, settings: Settin
     train(&fit, RATE, Switch::Auto, &mut |_| ()).unwrap().0
 }
 
-/// What went out at each issue hour.
+/// The forecasts of each issue hour.
 pub struct Played {
     panel: Panel,
     /// The first issue hour.
@@ -113,7 +113,7 @@ impl Played {
         }
     }
 
-    /// What was issued for an organization.
+    /// The issued forecast of an organization.
     pub fn of(&self, organization: &str, hour: usize) -> &DemandForecast {
         &self.at(Source::Issued, hour)[self.place(organization)]
     }

@@ -21,7 +21,7 @@ fn file(name: &str) -> PathBuf {
     workspace_root().join(name)
 }
 
-/// What renders the chart, built once; `None` where it cannot be, which is told.
+/// The program that renders the chart, built once; `None` where it cannot be, with a line on stderr.
 pub fn renderer() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<tempfile::TempDir>> = OnceLock::new();
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();

@@ -1,9 +1,9 @@
-//! What runs, what leads to it, and what it names.
+//! Pods, the objects that lead to them, and the ones that they name.
 
 use super::{each, has_labels, list, name, of_kind, pod};
 use serde_json::{Value, json};
 
-/// What stands outside of the chart: Secrets that operators make or cert-manager does.
+/// Objects outside of the chart: Secrets that operators make or cert-manager does.
 const EXTERNAL_SECRETS: [&str; 6] =
     ["headroom-database", "headroom-token", "headroom-tls", "headroom-ca", "headroom-extender-tls", "prometheus-token"];
 

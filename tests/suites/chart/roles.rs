@@ -1,10 +1,10 @@
-//! Who may do what: each mode adds what it needs, and nothing else is granted.
+//! Rights: each mode adds the ones that it needs, and nothing else is granted.
 
 use super::{each, list, name, rendered, renderer};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What an account may: `resource verb`, with the names that it is restricted to.
+/// The rights of an account: `resource verb`, with the names that it is restricted to.
 fn grants(manifests: &[Value], account: &str) -> BTreeSet<String> {
     let bindings = manifests.iter().filter(|one| one["kind"].as_str().unwrap().ends_with("RoleBinding"));
     let own = bindings.filter(|one| list(&one["subjects"]).any(|subject| subject["name"] == account));
@@ -55,7 +55,7 @@ const QUOTAS: [&str; 5] = [
 ];
 const NO_OBJECTS: [&str; 2] = ["kueue.createObjects=false", "kueue.printClusterQueue=false"];
 
-/// What a mode adds for the connector to reading nodes, pods and priority classes: values, the mode, resources that are read,
+/// The rights that a mode adds for the connector to reading nodes, pods and priority classes: values, the mode, resources that are read,
 /// all else.
 fn added() -> Vec<(&'static str, &'static str, Vec<&'static str>, Vec<&'static str>)> {
     let kueue = ["clusterqueues", "capacityproviders", "dynamicquotaorchestrators"];

@@ -28,7 +28,7 @@ fn each_cluster_belongs_to_one_shard_and_one_shard_to_all_where_none_is_named() 
     assert_eq!(of_shards("everything", &["quotaService.shards=1"]), [shard(0, Some("earth,mars,venus"))]);
 }
 
-/// What the training Job calls at an index, and how it ends, where `train` ends with what `codes` says of a cluster.
+/// The calls of the training Job at an index, and its exit code, where `train` ends with the code in `codes` of a cluster.
 fn trained(manifests: &[Value], index: usize, codes: &str) -> (Vec<String>, i32) {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("train");
@@ -60,7 +60,7 @@ fn an_index_of_the_training_job_trains_the_clusters_of_its_shard() {
         |cluster: &str| format!("--config /etc/headroom/headroom.toml --horizon 4h --promote --cluster {cluster}");
     assert_eq!(trained(&manifests, 0, ""), (vec![call("earth"), call("venus")], 0));
     assert_eq!(trained(&manifests, 1, ""), (vec![call("mars")], 0));
-    // A gate that is missed by one keeps the next from nothing, and what is worth another try is told rather.
+    // A gate that is missed by one keeps the next from nothing, and an end that is worth another try is reported before it.
     assert_eq!(trained(&manifests, 0, "*earth) exit 7;;"), (vec![call("earth"), call("venus")], 7));
     assert_eq!(trained(&manifests, 0, "*earth) exit 5;; *venus) exit 7;;").1, 5);
     assert_eq!(trained(&manifests, 0, "*earth) exit 7;; *venus) exit 5;;").1, 5);
@@ -71,7 +71,7 @@ fn an_index_of_the_training_job_trains_the_clusters_of_its_shard() {
     assert_eq!((&job["completions"], &job["completionMode"]), (&2.into(), &"Indexed".into()));
 }
 
-/// What the API server does not let anybody change.
+/// Fields that the API server does not let any client change.
 fn fixed(manifests: &[Value]) -> BTreeMap<String, String> {
     let sets = manifests.iter().filter(|one| one["kind"] == "StatefulSet" || one["kind"] == "Deployment");
     let of = |one: &Value| {

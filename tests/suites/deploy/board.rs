@@ -1,4 +1,4 @@
-//! What the Grafana board and the rules name is what the service has.
+//! Names in the Grafana board and the rules are names of the service.
 
 use super::served::{prepare, work};
 use super::text;
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 use tests::workspace_root;
 
-/// Metrics that are there only once something has happened, and what. Each stands in the sources all the same.
+/// Metrics that are there only once an event has happened, and the event. Each is in the sources anyway.
 pub const LATER: [(&str, &str); 17] = [
     ("headroom_eta_moves_total", "a hundred outcomes"),
     ("headroom_retrain_attempts_total", "a training on schedule"),
@@ -92,7 +92,7 @@ fn every_metric_that_the_board_and_the_rules_name_is_one_of_the_service() {
 }
 
 #[test]
-fn what_is_told_later_is_in_the_sources_and_is_asked_for() {
+fn later_metrics_are_in_the_sources_and_are_queried() {
     let named = named();
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])
@@ -110,7 +110,7 @@ fn what_is_told_later_is_in_the_sources_and_is_asked_for() {
 }
 
 #[test]
-fn names_of_metrics_are_told_from_those_of_rules_and_labels() {
+fn names_of_metrics_are_distinguished_from_those_of_rules_and_labels() {
     let text = r#"sum by (le) (rate(headroom_a_seconds_bucket{job="headroom"}[1h])) / pool:headroom_b:ratio + headroom_c_total"#;
     assert_eq!(metrics(text), ["headroom_a_seconds", "headroom_c_total"].map(str::to_owned).into());
 }

@@ -1,4 +1,4 @@
-//! The clients of `deploy/clients`, and the one of `quota-service/examples`, against a service, its tokens in force.
+//! The clients of `deploy/clients`, and the one of `quota-service/examples`, against a service that requires tokens.
 
 use super::file;
 use super::served::{CLUSTER, GPU_MODEL, Prepared, QUOTA, prepare};
@@ -12,7 +12,7 @@ struct Polling(Child);
 
 impl Drop for Polling {
     fn drop(&mut self) {
-        // Told rather than killed, so that it ends what it has started. It may have ended already, which is as good.
+        // Asked to end rather than killed, so that it ends its own children. It may have ended already, which is as good.
         let _ = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
         let _ = self.0.wait();
     }
@@ -82,7 +82,7 @@ fn serve(prepared: &Prepared, address: &str, token: &str) -> Listening {
 const STATE: [&str; 7] = ["state", "--capacity", "128", "--idle", "40", "--spot", "4=8"];
 
 #[test]
-fn the_client_in_python_polls_reports_and_is_told_what_was_wrong() {
+fn the_client_in_python_polls_reports_and_prints_refusals() {
     if !has_python() {
         return;
     }

@@ -10,12 +10,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tests::{Listening, Prometheus, has_prometheus};
 
-/// What Grafana puts in the place of its variables.
+/// The values that Grafana puts in the place of its variables.
 fn filled_in(expression: &str) -> String {
     expression.replace("$cluster", CLUSTER).replace("$gpu_model", GPU_MODEL).replace("$__rate_interval", "1m")
 }
 
-/// What `promtool` says, and whether it is content.
+/// The output of `promtool`, and whether it is content.
 fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
     let mut command = Command::new("promtool");
     command.args(arguments).current_dir(file("prometheus"));
@@ -28,7 +28,7 @@ fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
 
 #[test]
 fn every_alert_fires_on_what_it_is_for_and_on_nothing_else() {
-    if !has_prometheus("alert rules on made-up series") {
+    if !has_prometheus("alert rules on synthetic series") {
         return;
     }
     for arguments in [

@@ -1,4 +1,4 @@
-//! A service of a made-up cluster whose usage ends with the last whole hour: its quotas are fresh by the real clock.
+//! A service of a synthetic cluster whose usage ends with the last whole hour: its quotas are fresh by the real clock.
 
 use chrono::{DateTime, SecondsFormat, Timelike, Utc};
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ pub fn work(service: &Listening) {
         "ended_at": ended_at,
     });
     sent(service, "POST", "/v1/outcomes", &json!({ "outcomes": [outcome] }));
-    // What is refused is told of, too.
-    let (status, answer) = service.get(&QUOTA.replace(CLUSTER, "nowhere"));
+    // A refused request is counted, too.
+    let (status, answer) = service.get(&QUOTA.replace(CLUSTER, "missing"));
     assert_eq!(status, 404, "{answer}");
 }

@@ -34,7 +34,7 @@ fn apply(site: &Site, manifest: &Value) -> (u16, String) {
     (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
 }
 
-/// What the roles bound to an account allow.
+/// The rights of the roles bound to an account.
 fn rights(manifests: &[Value], account: &str) -> Vec<Rule> {
     let is_bound = |binding: &&Value| {
         let subjects = binding["subjects"].as_array().unwrap();
@@ -82,7 +82,7 @@ async fn installed(sets: &[&str]) -> Option<(Site, Vec<Value>)> {
     Some((site, manifests))
 }
 
-/// The connector with the chart's settings; where things are, here, is told beside.
+/// The connector with the chart's settings; the places of things on this machine are given beside.
 fn connector(site: &Site, service: &Listening) -> Listening {
     let (config, kubeconfig) = (site.path("headroom.toml"), site.path("kubeconfig"));
     let url = format!("http://{}", service.address);
@@ -115,7 +115,7 @@ async fn with_the_rights_and_settings_of_the_chart_the_quota_arrives_and_helm_ke
     let capacity = || provider()["status"]["capacity"]["flavors"][0]["resources"]["nvidia.com/gpu"].clone();
     until("the capacity is published", || (capacity() == json!(wanted)).then_some(())).await;
     assert_eq!(provider()["metadata"]["labels"]["app.kubernetes.io/managed-by"], "Helm");
-    // Helm can upgrade: nothing that it applies is anybody else's.
+    // Helm can upgrade: nothing that it applies belongs to another manager.
     let made = provider();
     let upgraded = json!({
         "apiVersion": made["apiVersion"], "kind": "CapacityProvider",

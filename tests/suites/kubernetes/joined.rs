@@ -26,7 +26,7 @@ fn hour(from_now: i64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_is_told_to_headroom_and_nothing_is_written_to_it() {
+async fn a_cluster_is_reported_to_headroom_and_nothing_is_written_to_it() {
     let site = Site::new(4).await;
     site.pods(0..6, false);
     site.pods(6..10, true);
@@ -96,7 +96,7 @@ async fn show_prints_the_cluster_once_as_a_table_and_as_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_said_with_its_remedy() {
+async fn faults_are_named_with_their_remedy() {
     let site = Site::new(1).await;
     let fails = |arguments: &[&str], variables: &[(&str, &str)], code: i32, why: &str| {
         let ran = tokio::task::block_in_place(|| tests::program_with("headroom-kubernetes", arguments, variables));
@@ -105,7 +105,7 @@ async fn what_is_wrong_is_said_with_its_remedy() {
     };
     let kubeconfig = site.path("kubeconfig");
     let show = ["show", "--cluster", CLUSTER, "--kubeconfig"];
-    fails(&[&show[..], &["/nowhere"]].concat(), &[], 4, "kubeconfig /nowhere");
+    fails(&[&show[..], &["/missing"]].concat(), &[], 4, "kubeconfig /missing");
     fails(&["show", "--kubeconfig", &kubeconfig], &[], 4, "cluster: the cluster is empty: set it to Headroom's name");
     let with = [&show[..], &[&kubeconfig]].concat();
     fails(&with, &[("HEADROOM_KUEUE", "always")], 4, "write one of off, capacity-provider, cluster-queue, auto");

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tests::Listening;
 
 const QUEUE: &str = "headroom-spot";
-/// Quick enough for a test: the lease 3 s, the heartbeat old after 4 s, looked at each second.
+/// Quick enough for a test: the lease 3 s, the heartbeat old after 4 s, checked each second.
 const AFTER_S: u64 = 4;
 const CHECK_S: u64 = 1;
 const SETTINGS: [(&str, &str); 8] = [
@@ -40,7 +40,7 @@ fn nominal(site: &Site) -> Option<u64> {
     quota.as_u64().or_else(|| quota.as_str()?.parse().ok())
 }
 
-/// What the service offers, in whole GPUs, as it stands.
+/// The offer of the service, in whole GPUs, as it stands.
 fn offered(service: &Listening) -> u64 {
     let path = format!("/quota?cluster={CLUSTER}&gpu_model={MODEL}&hours=1");
     let quota = service.get_until(&path, |_, body| body["capacity_gpus"] == 32.0 && body["used_gpus"] == 4.0);
@@ -82,7 +82,7 @@ async fn with_every_replica_killed_the_quota_that_the_cluster_sees_falls_within_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_replica_writes_when_one_is_told_to_stop_and_an_admin_s_list_is_left_alone() {
+async fn another_replica_writes_when_one_is_stopped_and_an_admin_s_list_is_left_alone() {
     let site = site().await;
     let (service, _database) = service(&site).await;
     let headroom = format!("http://{}", service.address);
@@ -100,7 +100,7 @@ async fn another_replica_writes_when_one_is_told_to_stop_and_an_admin_s_list_is_
     let ended = first.stop();
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     until("the other one leads", || holder(&site).filter(|holder| holder == "second")).await;
-    // An admin takes the list: it is told, and theirs.
+    // An admin takes the list: a conflict is reported, and the list is theirs.
     let queue = site.cluster.get("clusterqueues", "", QUEUE).unwrap();
     let mut groups: Value = queue["spec"]["resourceGroups"].clone();
     groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = json!("1");
@@ -110,7 +110,7 @@ async fn another_replica_writes_when_one_is_told_to_stop_and_an_admin_s_list_is_
     });
     site.cluster.apply_as("admin", &theirs);
     let conflict = "headroom_publish_conflict{target=\"cluster-queue\"} 1";
-    until("the conflict is told", || metrics(&second).contains(conflict).then_some(())).await;
+    until("the conflict is reported", || metrics(&second).contains(conflict).then_some(())).await;
     assert_eq!(nominal(&site), Some(1));
     let writes = site.cluster.writes();
     assert!(writes.iter().all(|one| !one.force), "{writes:?}");

@@ -33,7 +33,7 @@ fn shlex(line: &str) -> Option<Vec<String>> {
 /// Completions need no settings.
 fn assert_accepted(words: &[String]) {
     let mut arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-    arguments.extend(["--config", "/nowhere/headroom.toml"]);
+    arguments.extend(["--config", "/missing/headroom.toml"]);
     let ran = program(&words[0], &arguments);
     let expected = if arguments.contains(&"completions") { 0 } else { 4 };
     assert_eq!(ran.code, expected, "{words:?}: {}", ran.stderr);

@@ -1,4 +1,4 @@
-//! What goes where: data to stdout, all else to stderr; how programs end.
+//! Output: data to stdout, all else to stderr; how programs end.
 
 use super::commands;
 use std::net::TcpListener;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tests::{Ran, program, program_interrupted, program_to_closed_pipe, program_with};
 
-/// A folder with made-up usage and a database that holds it.
+/// A folder with synthetic usage and a database that holds it.
 struct Place {
     folder: TempDir,
     url: String,
@@ -46,7 +46,7 @@ fn backtest<'a>(more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn with_json_every_command_that_answers_prints_json_and_nothing_else() {
     let place = Place::new();
-    let [out, usage, forecasts, report] = ["made-up", "usage.csv", "f.csv", "report"].map(|name| place.file(name));
+    let [out, usage, forecasts, report] = ["synthetic", "usage.csv", "f.csv", "report"].map(|name| place.file(name));
     let _ = [place.train(&[]).ok(), place.train(&["--promote"]).ok()];
     for (name, arguments) in [
         ("datasets", vec!["generate", "--days", "2", "--out", &out]),

@@ -1,4 +1,4 @@
-//! A made-up cluster as kube-state-metrics tells of it, and what its demand was, computed another way.
+//! A synthetic cluster by the metrics of kube-state-metrics, and its demand, computed another way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -145,7 +145,7 @@ impl History {
         (self.start.unix_s()..self.until_s).step_by(STEP_S as usize).filter(|at_s| self.is_scraped(*at_s))
     }
 
-    /// As OpenMetrics, told by two instances of kube-state-metrics.
+    /// As OpenMetrics, exported by two instances of kube-state-metrics.
     pub fn open_metrics(&self) -> String {
         let mut families: BTreeMap<&str, String> = BTreeMap::new();
         for at_s in self.scrapes() {

@@ -186,7 +186,8 @@ async fn the_service_catches_up_what_a_prometheus_knows_and_says_so_in_its_own_m
     // 3. After a restart there is nothing more to read but what is over by then.
     let printed = service.stop().ok().stderr;
     assert!(
-        printed.contains("hours are missing in Prometheus") && printed.contains("created the cluster of a Prometheus source"),
+        printed.contains("hours are missing in Prometheus")
+            && printed.contains("created the cluster of a Prometheus source"),
         "{printed}"
     );
     let again = start(&database, &address, &settings);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tests::public_data;
 use vocab::{GuaranteeRate, HorizonHours, PoolId};
 
-/// What a window came to: pinball at 0.9 and MAQE of organizations, and of each pool bounds broken and issue times.
+/// The result of a window: pinball at 0.9 and MAQE of organizations, and of each pool bounds broken and issue times.
 struct Played {
     raw: (f64, f64),
     corrected: (f64, f64),

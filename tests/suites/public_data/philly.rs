@@ -65,7 +65,7 @@ fn the_philly_file_and_its_gfs_form_are_the_same_jobs_and_the_same_demand() {
 fn played(folder: &std::path::Path, policy: &str, more: &[&str]) -> serde_json::Value {
     let (nodes, jobs) = (folder.join("node_info_df_1280.csv"), folder.join("job_info_df.csv"));
     let (nodes, jobs) = (nodes.to_str().unwrap(), jobs.to_str().unwrap());
-    // Under `kept` what is learned moves with whatever moves tasks; this is about elasticity alone.
+    // Under `kept` the learned state moves with every move of a task; this is about elasticity alone.
     let trace =
         ["--nodes", nodes, "--jobs", jobs, "--policy", policy, "--predictor", "live", "--promise", "peak", "--json"];
     tests::program("simulate", &[&trace[..], more].concat()).json()[policy].clone()
@@ -79,7 +79,7 @@ fn elastic_spot_is_done_sooner_and_breaks_fewer_promises_and_hp_is_no_worse() {
     let ratio = |field: &str| elastic[field].as_f64().unwrap() / plain[field].as_f64().unwrap();
     assert!(ratio("spot_jct_mean_s") < 0.6, "{plain} {elastic}");
     assert!(ratio("guarantee_eviction_rate") < 0.9 && ratio("eviction_rate") < 0.5, "{plain} {elastic}");
-    // Its wait is 4 s on average, and moves by up to 0.7 s with whatever moves tasks: of a JCT of 15,562 s that is nothing.
+    // Its wait is 4 s on average, and moves by up to 0.7 s with any other placement: of a JCT of 15,562 s that is nothing.
     let waits = [&plain, &elastic].map(|one| one["hp_queue_mean_s"].as_f64().unwrap());
     assert!((ratio("hp_jct_mean_s") - 1.0).abs() < 1e-3 && waits[1] - waits[0] < 1.0, "{plain} {elastic}");
     assert_eq!((&plain["finished"], &elastic["finished"]), (&30_756.into(), &30_756.into()));

@@ -1,4 +1,4 @@
-//! Who may do what, and what is kept of it.
+//! Rights of tokens, and the audit of their use.
 
 use super::*;
 use axum::http::Method;
@@ -68,8 +68,8 @@ async fn without_tokens_every_caller_is_admitted_and_with_one_only_its_bearer(da
     assert_eq!(asked(&service, &admin, "get", "/v1/pools", None).await.expect(401)["code"], "bad-token", "expired");
     service.service.access.read_tokens().await.unwrap();
     assert_eq!(service.get("/v1/pools").await.status, 401, "where there was one, nobody is let in without");
-    let answer = service.send(Method::GET, "/nowhere", &[], None).await;
-    assert_eq!(answer.status, 401, "who has none does not learn what there is");
+    let answer = service.send(Method::GET, "/missing", &[], None).await;
+    assert_eq!(answer.status, 401, "a caller without a token does not learn which routes there are");
 }
 
 async fn a_role_allows_its_own_routes_alone(database: TestDatabase) {
@@ -95,8 +95,8 @@ async fn a_role_allows_its_own_routes_alone(database: TestDatabase) {
         ("get", "/v1/promises?cluster=demo&gpu_model=A100", None, [200; 4]),
         ("post", "/v1/usage", Some(&settings), [403, 400, 403, 400]),
         ("post", "/v1/usage/corrections", Some(&settings), [403, 403, 403, 400]),
-        ("get", "/nowhere", None, [403, 403, 403, 404]),
-        ("post", "/nowhere", None, [403, 403, 403, 404]),
+        ("get", "/missing", None, [403, 403, 403, 404]),
+        ("post", "/missing", None, [403, 403, 403, 404]),
     ] {
         for (token, expected) in tokens.iter().zip(expected) {
             let answer = asked(&service, token, method, path, body).await;
@@ -190,7 +190,7 @@ async fn an_organization_touches_its_own_alone(database: TestDatabase) {
     }
     let _ = asked(&service, &zero, "get", &quota_path(1), None).await.expect(200);
     let gone = asked(&service, &zero, "delete", &format!("/v1/tasks/never?{of_pool}"), None).await;
-    assert_eq!(gone.status, 403, "whether others have such a task is not told");
+    assert_eq!(gone.status, 403, "the answer does not show whether others have such a task");
 }
 
 async fn a_name_that_another_organization_has_taken_is_answered_as_a_free_one(database: TestDatabase) {

@@ -1,4 +1,4 @@
-//! What came of earlier forecasts corrects the next ones, and survives a restart.
+//! Results of earlier forecasts correct the next ones, and survive a restart.
 
 use super::*;
 use forecaster::checkpoint;
@@ -9,14 +9,14 @@ use tests::{Backend, fresh_database, on_both_databases, promote_bytes};
 on_both_databases![
     forecasts_that_were_too_low_are_corrected_and_the_explanation_shows_how,
     a_restarted_service_has_learned_the_same_bytes_as_one_that_never_stopped,
-    a_damaged_calibration_is_told_and_that_of_the_training_serves,
+    a_damaged_calibration_is_logged_and_that_of_the_training_serves,
     after_a_rollback_a_run_goes_on_with_what_it_had_learned,
 ];
 
 const EXPLAIN: &str = "/v1/quota/explain?cluster=demo&gpu_model=A100&hours=4";
 const FORECAST: &str = "/v1/forecast?cluster=demo&gpu_model=A100";
 
-/// A service whose run corrects the forecasts of organizations, whatever validation says of it.
+/// A service whose run corrects the forecasts of organizations, against any choice of validation.
 async fn correcting(database: &TestDatabase) -> TestService {
     let store = with_usage(database, 500).await;
     let until = end().hour().unwrap();
@@ -64,7 +64,7 @@ async fn forecasts_that_were_too_low_are_corrected_and_the_explanation_shows_how
     let printed = Issued::from_bytes(&stored.forecasts).unwrap();
     for (place, organization) in explained["forecast"]["organizations"].as_array().unwrap().iter().enumerate() {
         let (issued, raw) = (number(&organization["steps"][3]["q90_gpus"]), printed.forecasts[place].steps()[3]);
-        assert!(issued > raw.quantiles_gpus[1], "{issued} was issued where the model said {raw:?}");
+        assert!(issued > raw.quantiles_gpus[1], "{issued} was issued where the model forecast {raw:?}");
         assert!((printed.corrected_gpus[place][3][1] - issued).abs() < 1e-3, "what was issued is kept beside it");
     }
     let conformal = &explained["bound"]["conformal"];
@@ -112,7 +112,7 @@ async fn a_restarted_service_has_learned_the_same_bytes_as_one_that_never_stoppe
     assert_eq!(learned.len(), 1 + 27, "each hour teaches");
 }
 
-async fn a_damaged_calibration_is_told_and_that_of_the_training_serves(database: TestDatabase) {
+async fn a_damaged_calibration_is_logged_and_that_of_the_training_serves(database: TestDatabase) {
     let service = correcting(&database).await;
     for hour in 0..6 {
         pass_hour(&service, hour).await;
@@ -144,7 +144,11 @@ async fn after_a_rollback_a_run_goes_on_with_what_it_had_learned(database: TestD
     pass_hour(&service, 6).await;
     service.renew().await;
     assert_eq!(store.calibration(RUN).await.unwrap().unwrap(), before, "it does not serve, so it learns nothing");
-    assert_eq!(store.calibration(other).await.unwrap(), None, "nor is another run taught by what this one said");
+    assert_eq!(
+        store.calibration(other).await.unwrap(),
+        None,
+        "nor does another run learn from the forecasts of this one"
+    );
     store.rollback(&cluster("demo"), end(), "test").await.unwrap();
     pass_hour(&service, 7).await;
     service.renew().await;

@@ -1,4 +1,4 @@
-//! `quota-service doctor` names what is wrong, says what mends it, and changes nothing.
+//! `quota-service doctor` names each fault, prints its fix, and changes nothing.
 
 use super::retrain::with_run;
 use super::*;
@@ -9,13 +9,16 @@ use tests::{Backend, Fault, Listening, Proxy, Ran, fresh_database, on_both_datab
 
 on_both_databases![
     a_service_that_runs_is_well_and_one_that_has_stopped_is_warned_of,
-    what_is_wrong_with_the_data_is_told_pool_by_pool,
-    an_old_schema_and_a_newer_one_are_told_and_left_as_they_are,
-    tokens_that_expire_are_told_and_other_machines_need_one,
+    faults_of_the_data_are_named_pool_by_pool,
+    an_old_schema_and_a_newer_one_are_named_and_left_as_they_are,
+    tokens_that_expire_are_named_and_other_machines_need_one,
     a_flipped_byte_of_a_run_or_a_snapshot_is_named_by_the_deep_look_and_what_is_sound_is_well,
 ];
 
-/// What it found, by name.
+/// The published name of the field.
+const FIX: &str = "mend";
+
+/// Its findings, by name.
 struct Found {
     code: i32,
     report: Value,
@@ -37,12 +40,12 @@ impl Found {
         checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no {name}: {}", self.report))
     }
 
-    /// The check has this status, has found this, and is mended by that.
-    fn expect(&self, name: &str, status: &str, found: &str, mend: &str) {
+    /// The check has this status, these findings and this fix.
+    fn expect(&self, name: &str, status: &str, found: &str, fix: &str) {
         let check = self.check(name);
         let is = |key: &str, part: &str| check[key].as_str().unwrap_or_default().contains(part);
-        assert!(check["status"] == status && is("found", found) && is("mend", mend), "{check}");
-        assert_eq!(check["mend"].is_null(), status == "ok", "{check}");
+        assert!(check["status"] == status && is("found", found) && is(FIX, fix), "{check}");
+        assert_eq!(check[FIX].is_null(), status == "ok", "{check}");
     }
 }
 
@@ -73,7 +76,7 @@ async fn a_service_that_runs_is_well_and_one_that_has_stopped_is_warned_of(datab
     assert!(before == bytes(), "the file of the database was changed");
 }
 
-async fn what_is_wrong_with_the_data_is_told_pool_by_pool(database: TestDatabase) {
+async fn faults_of_the_data_are_named_pool_by_pool(database: TestDatabase) {
     // 1. Usage of long ago, and nobody ever computed anything.
     let store = with_usage(&database, 500).await;
     let run = promote(store.as_ref(), &cluster("demo"), ModelKind::LastValue, end().hour().unwrap()).await;
@@ -111,7 +114,7 @@ async fn what_is_wrong_with_the_data_is_told_pool_by_pool(database: TestDatabase
     doctor(&database.url, &[]).expect("calendar demo", "fail", "no time zone", "datasets calendar set --cluster demo");
 }
 
-async fn an_old_schema_and_a_newer_one_are_told_and_left_as_they_are(database: TestDatabase) {
+async fn an_old_schema_and_a_newer_one_are_named_and_left_as_they_are(database: TestDatabase) {
     at_version(&database, 3).await;
     let found = doctor(&database.url, &[]);
     assert_eq!(found.code, 1, "{}", found.report);
@@ -157,7 +160,7 @@ async fn a_flipped_byte_of_a_run_or_a_snapshot_is_named_by_the_deep_look_and_wha
     found.expect("checksums of snapshots", "fail", POOL, "database restore");
 }
 
-async fn tokens_that_expire_are_told_and_other_machines_need_one(database: TestDatabase) {
+async fn tokens_that_expire_are_named_and_other_machines_need_one(database: TestDatabase) {
     let store = with_usage(&database, 500).await;
     let found = doctor(&database.url, &["--as-of", "latest", "--listen", "0.0.0.0:0"]);
     found.expect("tokens", "fail", "no token is valid", "quota-service token create");
@@ -177,7 +180,7 @@ async fn tokens_that_expire_are_told_and_other_machines_need_one(database: TestD
         store.insert_token(&token).await.unwrap();
     }
     let found = doctor(&database.url, &["--as-of", "latest", "--listen", "0.0.0.0:0"]);
-    found.expect("tokens", "ok", "2 in force", "");
+    found.expect("tokens", "ok", "2 valid", "");
     found.expect("token gone", "warn", "of gone: expired 2 h ago", "quota-service token revoke gone");
     found.expect("token soon", "warn", "expires in", "quota-service token create");
     assert!(!found.report.to_string().contains("token late"), "{}", found.report);
@@ -205,7 +208,7 @@ async fn a_database_that_is_missing_or_gone_ends_with_five_and_is_not_made() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_not_that_of_the_database_is_told() {
+async fn a_clock_that_is_not_that_of_the_database_is_named() {
     let database = fresh_database(Backend::Postgres).await;
     database.store().await.close().await;
     for (seconds, status) in [(5, "warn"), (600, "fail")] {
@@ -230,13 +233,13 @@ async fn a_calendar_is_warned_of_before_its_years_are_over() {
     store.put_cluster(&demo).await.unwrap();
     for (day, status) in [("10-01", "ok"), ("12-01", "warn")] {
         let found = doctor(&database.url, &["--as-of", &format!("{last}-{day}T00:00:00Z")]);
-        let mend = if status == "ok" { "" } else { "datasets calendar set --cluster demo CN+own.csv" };
-        found.expect("calendar demo", status, &format!("known until {last}-12-31"), mend);
+        let fix = if status == "ok" { "" } else { "datasets calendar set --cluster demo CN+own.csv" };
+        found.expect("calendar demo", status, &format!("known until {last}-12-31"), fix);
     }
 }
 
 #[tokio::test]
-async fn a_port_that_another_program_has_is_told_with_its_name() {
+async fn a_port_that_another_program_has_is_refused_with_its_name() {
     let database = fresh_database(Backend::Sqlite).await;
     let _ = with_usage(&database, 500).await;
     let stranger = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -248,7 +251,7 @@ async fn a_port_that_another_program_has_is_told_with_its_name() {
 }
 
 #[test]
-fn settings_that_are_refused_and_files_that_are_missing_are_told() {
+fn settings_that_are_refused_and_files_that_are_missing_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (config, url) = (path("headroom.toml"), format!("sqlite://{}", path("headroom.db")));
@@ -268,14 +271,14 @@ fn settings_that_are_refused_and_files_that_are_missing_are_told() {
     std::fs::write(path("old.pem"), expired.self_signed(&key).unwrap().pem()).unwrap();
     std::fs::write(path("old.key"), key.serialize_pem()).unwrap();
     let tls = |name: &str| format!("tls_certificate_file = {:?}\ntls_key_file = {:?}", path(name), path("old.key"));
-    let webhook = "webhook_url = \"http://127.0.0.1:9/x\"\nwebhook_secret_file = \"/nowhere\"";
-    let fallback = "fallback_file = \"/nowhere/last.json\"";
+    let webhook = "webhook_url = \"http://127.0.0.1:9/x\"\nwebhook_secret_file = \"/missing\"";
+    let fallback = "fallback_file = \"/missing/last.json\"";
     let traces = format!("otlp_endpoint = \"http://{}\"", tests::free_address());
     let found = with(&[&tls("old.pem"), webhook, fallback, &traces].join("\n"));
     found.expect("traces", "warn", "spans are dropped", "start the collector");
     found.expect("tls", "fail", "has expired at 2020-05-17T00:00:00Z", "renew");
-    found.expect("webhook", "fail", "/nowhere", "webhook_secret_file");
-    found.expect("disk of fallback_file", "fail", "/nowhere", "mkdir -p /nowhere");
+    found.expect("webhook", "fail", "/missing", "webhook_secret_file");
+    found.expect("disk of fallback_file", "fail", "/missing", "mkdir -p /missing");
     with(&tls("new.pem")).expect("tls", "fail", "new.pem", "tls_certificate_file");
     assert!(!folder.path().join("headroom.db").exists(), "it was made");
 }

@@ -1,4 +1,4 @@
-//! The ledger of forecasts: each is scored once, and drift is told.
+//! The ledger of forecasts: each is scored once, and drift is reported.
 
 use super::*;
 use std::io::Write;
@@ -10,7 +10,7 @@ on_both_databases![
     a_restart_in_the_middle_counts_nothing_twice,
     services_that_take_turns_count_each_hour_once,
     late_usage_is_waited_for_two_hours_and_what_never_comes_is_counted_and_not_scored,
-    what_is_said_is_kept_once_the_hour_has_its_usage_whole,
+    forecasts_are_kept_once_the_hour_has_its_usage_whole,
     a_new_run_is_judged_by_what_it_says_itself,
     a_damaged_ledger_costs_no_quota_and_its_hours_are_not_scored,
 ];
@@ -18,7 +18,7 @@ on_both_databases![
 const ORGANIZATIONS: [&str; 3] = ["org-000", "org-001", "org-002"];
 const EXPLAIN: &str = "/v1/quota/explain?cluster=demo&gpu_model=A100&hours=4";
 
-/// Rows of an hour, counted from the end of the made-up usage.
+/// Rows of an hour, counted from the end of the synthetic usage.
 fn rows(hour: i64, organizations: &[&str], demand_gpus: f64) -> Value {
     let at = end().plus_s(hour * 3_600).to_string();
     let row = |organization: &&str| json!({ "hour": at, "cluster": "demo", "gpu_model": "A100", "organization": organization, "demand_gpus": demand_gpus });
@@ -40,7 +40,7 @@ async fn drift(service: &TestService) -> Value {
     service.get(EXPLAIN).await.expect(200)["drift"].clone()
 }
 
-/// What is logged on this thread.
+/// The log of this thread.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -104,7 +104,7 @@ async fn coverage_that_leaves_its_band_is_warned_of_once_and_once_when_it_is_bac
         pass_hour(&service, hour, demand).await;
         hour += 1;
     }
-    assert_eq!(log.lines_with(&["WARN", "drift:", "0.9 quantile"]), 1, "told once, however long it lasted");
+    assert_eq!(log.lines_with(&["WARN", "drift:", "0.9 quantile"]), 1, "reported once, however long it lasted");
     assert_eq!(log.lines_with(&["WARN", "drift:", "bound held"]), 1);
     assert_eq!(log.lines_with(&["INFO", "drift is over:", "0.9 quantile", "inside the band"]), 1);
     assert_eq!(drift(&service).await["outside_since"], Value::Null);
@@ -150,7 +150,7 @@ async fn services_that_take_turns_count_each_hour_once(database: TestDatabase) {
     let one = serving(&database, 500).await;
     let other = TestService::start(database.store().await, end().plus_s(60)).await;
     for hour in 0..8 {
-        // Whoever computed the last hour leaves the next one to the other.
+        // The service that computed the last hour leaves the next one to the other.
         let (next, last) = if hour % 2 == 0 { (&one, &other) } else { (&other, &one) };
         take_over(next, last).await;
         last.pass_s(3_600);
@@ -176,7 +176,7 @@ async fn late_usage_is_waited_for_two_hours_and_what_never_comes_is_counted_and_
             report(&service, 5, &["org-002"], 30.0).await;
         }
         service.renew().await;
-        // Half an hour later what there is has to do.
+        // Half an hour later the present usage has to do.
         service.pass_s(1_800);
         service.renew().await;
         service.pass_s(1_800);
@@ -196,7 +196,7 @@ async fn late_usage_is_waited_for_two_hours_and_what_never_comes_is_counted_and_
     assert_eq!(unmeasured, [0, 0, 4]);
 }
 
-async fn what_is_said_is_kept_once_the_hour_has_its_usage_whole(database: TestDatabase) {
+async fn forecasts_are_kept_once_the_hour_has_its_usage_whole(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let store = database.store().await;
     let newest = async || store.newest_issue(&cluster("demo")).await.unwrap().unwrap().instant();
@@ -219,7 +219,7 @@ async fn what_is_said_is_kept_once_the_hour_has_its_usage_whole(database: TestDa
     assert_eq!(newest().await, end().plus_s(3_600), "six minutes after the hour");
     service.pass_s(1_800);
     service.renew().await;
-    assert_eq!(newest().await, end().plus_s(7_200), "half an hour after it what there is has to do");
+    assert_eq!(newest().await, end().plus_s(7_200), "half an hour after it the present usage has to do");
 }
 
 async fn a_new_run_is_judged_by_what_it_says_itself(database: TestDatabase) {
@@ -253,7 +253,7 @@ async fn a_damaged_ledger_costs_no_quota_and_its_hours_are_not_scored(database: 
         pass_hour(&service, hour, 30.0).await;
     }
     assert_eq!(quota(&service, 4).await["stage"], "fresh");
-    assert_eq!(drift(&service).await["issue_hours"], 3 + 4, "of 14 that were said, 3 are under way and 4 damaged");
+    assert_eq!(drift(&service).await["issue_hours"], 3 + 4, "of 14 that were issued, 3 are under way and 4 damaged");
     assert_eq!(database.store().await.unscored_issues(&cluster("demo")).await.unwrap().len(), 4);
     database.execute("DROP TABLE issued_forecasts").await;
     pass_hour(&service, 14, 30.0).await;

@@ -1,4 +1,4 @@
-//! What is reported to the service: usage and outcomes.
+//! Reports to the service: usage and outcomes.
 
 use super::*;
 use tests::on_both_databases;

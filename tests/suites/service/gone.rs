@@ -8,7 +8,7 @@ use tests::{Backend, Fault, Proxy, fresh_database};
 
 /// Within which it is known, a proof of a write included.
 const KNOWN_WITHIN: Duration = Duration::from_secs(20);
-/// What is stated is 2 s; a machine that does much else at the same time takes its time.
+/// The stated time is 2 s; a machine that does much else at the same time takes its time.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(4);
 
 /// A service whose Postgres is behind a network, and which asks whether it is there.

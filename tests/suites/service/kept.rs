@@ -1,4 +1,4 @@
-//! Whether what was sold was kept, as people, Prometheus and the command are told.
+//! Kept shares of the sold promises, as people, Prometheus and the command see them.
 
 use super::retrain::{present_hour, with_run};
 use super::*;
@@ -57,7 +57,7 @@ async fn a_promise_that_fails_since_a_week_is_reported_with_its_beginning(databa
     // Hours that are offered and of which nothing was promised have nothing to say.
     let four = report["by_hours"].as_array().unwrap().iter().find(|one| one["hours"] == 4).unwrap();
     assert!(four["e_value"].is_null() && four["last_7_days"].is_null() && four["kept"] == 0, "{four}");
-    // What metrics are made of says the same.
+    // The inputs of the metrics agree.
     promises::look(&service.service.quotas, &mut BTreeMap::new()).await;
     let kept = service.service.quotas.kept.load();
     let lately = &kept[&pool(POOL)][0];

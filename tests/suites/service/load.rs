@@ -42,7 +42,7 @@ async fn a_stream_tells_the_quota_and_each_new_one_and_no_old_ones(database: Tes
     let second = stream_events(&mut stream, 1).await;
     assert_eq!(second[0].1, quota(&service, 1).await);
     assert_ne!(first[0].0, second[0].0);
-    // Who has seen that hears of the next one alone.
+    // A client that has seen that receives the next one alone.
     let mut late = open(Some(&second[0].0)).await;
     service.pass_s(660);
     let aged = stream_events(&mut late, 1).await;
@@ -60,7 +60,7 @@ fn listening(database: &TestDatabase, settings: &str) -> (Listening, tempfile::T
     (service, folder)
 }
 
-/// What comes back for a text that is sent as it is, until the connection is closed or nothing more comes for so long.
+/// The answer to a text that is sent as it is, until the connection is closed or nothing more comes for so long.
 fn raw(address: &str, text: &str, wait: Duration) -> (String, Duration) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(wait)).unwrap();
@@ -84,7 +84,7 @@ async fn slow_clients_and_those_that_ask_too_often_are_refused_and_quotas_are_an
     // Half a head: the connection is closed.
     let (answer, took) = raw(&service.address, "GET /quota HTTP/1.1\r\nho", Duration::from_secs(8));
     assert!(took < Duration::from_secs(6) && !answer.contains("200"), "{took:?} {answer}");
-    // A body that does not come: it is told so.
+    // A body that does not come: the answer names the fault.
     let head =
         "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     let (answer, _) = raw(&service.address, head, Duration::from_secs(8));

@@ -1,4 +1,4 @@
-//! What people look at: what would be, what was measured, what was promised, what is allocated.
+//! Reports for people: what-if, measurements, promises, allocations.
 
 use super::*;
 use tests::on_both_databases;
@@ -7,7 +7,7 @@ on_both_databases![
     what_if_moves_the_quota_as_the_plan_would,
     what_cannot_be_asked_is_refused,
     measured_demand_has_gaps_where_nothing_was_reported,
-    promises_are_counted_by_day_and_hours_and_the_broken_ones_told,
+    promises_are_counted_by_day_and_hours_and_the_broken_ones_listed,
     tasks_that_wait_are_listed_with_why_and_nodes_with_what_they_hold,
     runs_are_listed_with_their_scores_and_who_promoted_them,
 ];
@@ -103,12 +103,12 @@ async fn measured_demand_has_gaps_where_nothing_was_reported(database: TestDatab
     let organizations = demand["organizations"].as_array().unwrap();
     assert_eq!(organizations.len(), 3);
     let sum: f64 = organizations.iter().map(|one| number(&one["demand_gpus"][0])).sum();
-    assert!((sum - number(&pool[0])).abs() < 1e-9, "the made-up pool has no peak of its own");
+    assert!((sum - number(&pool[0])).abs() < 1e-9, "the synthetic pool has no peak of its own");
     let first = end().plus_s(-3 * 3_600);
     assert_eq!(demand["from"], first.to_string());
 }
 
-async fn promises_are_counted_by_day_and_hours_and_the_broken_ones_told(database: TestDatabase) {
+async fn promises_are_counted_by_day_and_hours_and_the_broken_ones_listed(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let now = end().get();
     for (first, count, kind, ended_at) in [
@@ -132,7 +132,7 @@ async fn promises_are_counted_by_day_and_hours_and_the_broken_ones_told(database
         .iter()
         .map(|day| (day["kept"].as_u64().unwrap(), day["broken"].as_u64().unwrap(), day["other"].as_u64().unwrap()))
         .collect();
-    // The made-up usage ends at midnight in Shanghai, 16:00 UTC.
+    // The synthetic usage ends at midnight in Shanghai, 16:00 UTC.
     assert_eq!(counts, [(0, 0, 0), (0, 2, 0), (7, 0, 1)], "{report}");
     assert_eq!(report["broken_ones"].as_array().unwrap().len(), 2);
     assert_eq!(report["broken_ones"][0]["why"], "HP demand evicted it inside its guarantee");

@@ -43,7 +43,7 @@ fn first_hour() -> HourStart {
     HourStart::from_unix_s(1_709_222_400).unwrap()
 }
 
-/// The first instant after the made-up usage.
+/// The first instant after the synthetic usage.
 fn end() -> UnixSeconds {
     first_hour().plus_hours(i64::from(DAYS) * 24).instant()
 }
@@ -63,7 +63,7 @@ async fn stream_events(body: &mut Body, count: usize) -> Vec<(String, Value)> {
     found
 }
 
-/// Made-up usage of three organizations and a capacity; no run.
+/// Synthetic usage of three organizations and a capacity; no run.
 async fn with_usage(database: &TestDatabase, capacity_gpus: u32) -> Arc<dyn Store> {
     let store = database.store().await;
     let calendar = datasets::Calendar::WEEKDAYS.to_owned();

@@ -1,4 +1,4 @@
-//! What operators do: backups, restores, retention, certificates.
+//! Work of operators: backups, restores, retention, certificates.
 
 use super::*;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -34,7 +34,7 @@ async fn what_was_backed_up_is_there_after_a_restore_and_nobody_goes_on_as_befor
     let file = file.to_str().unwrap();
     let made = program("quota-service", &["database", "backup", file, "--json", "--database", &database.url]).json();
     assert!(made["bytes"].as_u64().unwrap() > 10_000, "{made}");
-    // What comes later is not in it.
+    // Later rows are not in it.
     let _ = service
         .send(axum::http::Method::DELETE, "/v1/tasks/a?cluster=demo&gpu_model=A100", &[], None)
         .await
@@ -49,7 +49,7 @@ async fn what_was_backed_up_is_there_after_a_restore_and_nobody_goes_on_as_befor
     let usage = "SELECT count(*) FROM usage";
     assert_eq!(empty.numbers(usage).await, database.numbers(usage).await);
     let held = "SELECT epoch FROM leases";
-    assert!(empty.numbers(held).await[0] > database.numbers(held).await[0], "whoever wrote before is fenced");
+    assert!(empty.numbers(held).await[0] > database.numbers(held).await[0], "earlier writers are fenced");
     let again = program("quota-service", &["database", "restore", file, "--database", &empty.url]);
     assert_ne!(again.code, 0, "not into what is there: {again:?}");
 }
@@ -117,7 +117,7 @@ async fn what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays(dat
     assert_eq!(quota(&again, 4).await, before, "the last quotas stay");
     assert_eq!(again.get("/v1/tasks/a?cluster=demo&gpu_model=A100").await.expect(200)["status"], "running");
     let entries = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 10).await.unwrap();
-    assert_eq!(entries.len(), 1, "what was forgotten is told");
+    assert_eq!(entries.len(), 1, "retention is audited");
     assert_eq!(entries[0].record.action, "database retain");
 }
 
@@ -176,14 +176,14 @@ impl Authority {
     }
 }
 
-/// What a service answers over TLS, or why there is no answer.
+/// The answer of a service over TLS, or why there is none.
 async fn asked(client: &Tls, address: &str, path: &str) -> Result<String, String> {
     let stream = TcpStream::connect(address).await.map_err(|fault| fault.to_string())?;
     let mut stream = client.connect("localhost", stream).await.map_err(|fault| fault.to_string())?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.map_err(|fault| fault.to_string())?;
     let mut answer = Vec::new();
-    // A side that closes without saying so has said all that it will.
+    // A side that closes without a closing message has sent all that it will.
     let read = stream.read_to_end(&mut answer).await.map_err(|fault| fault.to_string());
     if answer.is_empty() { Err(read.err().unwrap_or_default()) } else { Ok(String::from_utf8(answer).unwrap()) }
 }
@@ -195,8 +195,8 @@ async fn clients_show_certificates_and_those_of_the_service_are_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, theirs) = (Authority::new(folder.path(), "ours"), Authority::new(folder.path(), "theirs"));
     ours.sign("service", "localhost");
-    ours.sign("client", "somebody");
-    theirs.sign("stranger", "somebody");
+    ours.sign("client", "user");
+    theirs.sign("stranger", "user");
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let settings = format!(
         "[quota-service]\nlog = \"error\"\ntls_certificate_file = {:?}\ntls_key_file = {:?}\ntls_client_ca_file = {:?}\n",
@@ -226,7 +226,7 @@ async fn clients_show_certificates_and_those_of_the_service_are_read_again() {
     plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut bytes = Vec::new();
     let _ = plain.read_to_end(&mut bytes).await;
-    assert!(!bytes.starts_with(b"HTTP"), "nothing is said in the clear");
+    assert!(!bytes.starts_with(b"HTTP"), "nothing is sent in the clear");
     // A key that is not that of the certificate: the ones before stay. Then a new pair, of the other authority.
     theirs.sign("next", "localhost");
     std::fs::copy(path("next.pem"), path("service.pem")).unwrap();
@@ -243,7 +243,7 @@ async fn clients_show_certificates_and_those_of_the_service_are_read_again() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let ended = service.stop();
-    assert!(ended.code == 0 && ended.stderr.contains("the ones before stay in force"), "{ended:?}");
+    assert!(ended.code == 0 && ended.stderr.contains("the previous ones stay valid"), "{ended:?}");
 }
 
 /// A ClientHello of TLS 1.2, RFC 5246, with the suites and curves of our server.
@@ -270,7 +270,7 @@ async fn tls_1_2_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let ours = Authority::new(folder.path(), "ours");
     ours.sign("service", "localhost");
-    ours.sign("client", "somebody");
+    ours.sign("client", "user");
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (certificate, key) = (path("service.pem"), path("service.key"));
     let settings =
@@ -323,7 +323,7 @@ async fn a_service_that_starts_before_its_database_answers_the_last_quotas_and_g
     let _ = service.get_until("/readyz", |status, _| status == 200);
     let _ = service.get_until("/v1/pools", |status, _| status == 200);
     assert_eq!(service.stop().code, 0);
-    // Damaged, it holds nothing, and the service starts all the same; without a file it does not.
+    // Damaged, it holds nothing, and the service still starts; without a file it does not.
     std::fs::write(&file, "{").unwrap();
     network.inject(tests::Fault::Gone);
     let service = Listening::start(&arguments);

@@ -1,4 +1,4 @@
-//! Pages of other sites, requests without a host, streams whose token is out of force, and what the log says of refusals.
+//! Pages of other sites, requests without a host, streams whose token has expired, and the log of refusals.
 
 use super::*;
 use axum::http::{Method, Request};
@@ -64,7 +64,7 @@ async fn a_name_of_the_service_is_allowed_and_with_tokens_any_host_is(database: 
     assert_eq!(asked(&service, &format!("{get}host: Other:80\r\n")), "200");
     assert_eq!(asked(&service, &format!("{get}host: another\r\n")), "403");
     assert_eq!(asked(&service, "GET http://another/v1/pools HTTP/1.1\r\nhost: other\r\n"), "403");
-    // What is no request for one host is none.
+    // A request without exactly one host is none.
     assert_eq!(asked(&service, get), "400");
     assert_eq!(asked(&service, &format!("{get}host: other\r\nhost: other\r\n")), "400");
     assert_eq!(asked(&service, "GET /healthz HTTP/1.0\r\n"), "200");

@@ -1,4 +1,4 @@
-//! What people know of the hours ahead moves the quota, with who and why.
+//! Operators' knowledge of the hours ahead moves the quota, with actor and reason.
 
 use super::*;
 use axum::http::Method;
@@ -64,7 +64,7 @@ async fn a_release_raises_the_quota_and_not_beyond_what_hp_holds(database: TestD
     let now = service.service.core.clock.now();
     let (before, explanation) = (bound(&service, 1).await, explained(&service, 1).await);
     let demand = number(&explanation["supply"]["latest_demand_gpus"]);
-    // The made-up pool is so quiet that its bound lies a hair above its demand.
+    // The synthetic pool is so quiet that its bound lies a hair above its demand.
     assert!(before > demand + 0.02, "{before} {demand}");
     let _ = service.post("/v1/overrides", &asked("release", 0.02, now, now.plus_s(7_200))).await.expect(201);
     service.renew().await;

@@ -1,4 +1,4 @@
-//! What is answered, and that it can be computed again by hand.
+//! Answers, and that they can be computed again by hand.
 
 use super::*;
 use axum::http::Method;
@@ -14,7 +14,7 @@ on_both_databases![
     a_report_that_leaves_less_lowers_the_quota_at_once_and_one_that_leaves_more_waits,
     nodes_win_over_the_table_and_a_state_over_nodes,
     settings_change_the_promise_and_two_writers_notice_each_other,
-    a_rate_that_nothing_measured_can_tell_is_said_to_be_one,
+    a_rate_beyond_the_measurements_has_its_reason,
     what_is_unknown_is_answered_with_what_there_is,
     the_forecast_shows_each_organization,
     late_usage_moves_the_covered_steps_on,
@@ -168,7 +168,7 @@ async fn settings_change_the_promise_and_two_writers_notice_each_other(database:
     assert!(refused["errors"][0]["detail"].as_str().unwrap().contains("forecasts reach 4h only"), "{refused}");
 }
 
-async fn a_rate_that_nothing_measured_can_tell_is_said_to_be_one(database: TestDatabase) {
+async fn a_rate_beyond_the_measurements_has_its_reason(database: TestDatabase) {
     let service = serving(&database, 120).await;
     let path = "/v1/pools/demo:A100/settings";
     let mut settings = service.get(path).await.expect(200);
@@ -210,7 +210,7 @@ async fn what_is_unknown_is_answered_with_what_there_is(database: TestDatabase) 
     assert_eq!(service.get(&format!("{}&wait=soon", quota_path(4))).await.expect(400)["code"], "bad-query");
     assert_eq!(service.get("/quota?cluster=demo&hours=4").await.expect(400)["code"], "bad-query");
     assert_eq!(service.get("/quota?cluster=demo&gpu_model=A100&hours=four").await.status, 400);
-    assert_eq!(service.get("/nowhere").await.expect(404)["code"], "no-route");
+    assert_eq!(service.get("/missing").await.expect(404)["code"], "no-route");
     assert_eq!(service.post("/quota", &json!({})).await.expect(405)["code"], "no-method");
 }
 

@@ -1,4 +1,4 @@
-//! What survives a restart, and how the running program follows what others do to its database.
+//! State that survives a restart, and how the running program follows changes of its database by others.
 
 use super::*;
 use tests::{Backend, Listening, on_both_databases, program};
@@ -6,7 +6,7 @@ use tests::{Backend, Listening, on_both_databases, program};
 on_both_databases![
     after_a_restart_the_last_quotas_are_answered_at_their_age,
     what_was_learned_of_a_pool_survives_a_restart,
-    what_was_learned_and_can_no_longer_be_read_is_learned_anew,
+    learned_state_that_can_no_longer_be_read_is_learned_again,
     under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked,
     the_running_service_follows_a_promotion,
 ];
@@ -65,7 +65,7 @@ async fn what_was_learned_of_a_pool_survives_a_restart(database: TestDatabase) {
     }
 }
 
-async fn what_was_learned_and_can_no_longer_be_read_is_learned_anew(database: TestDatabase) {
+async fn learned_state_that_can_no_longer_be_read_is_learned_again(database: TestDatabase) {
     let service = watched(&database).await;
     let now = service.service.core.clock.now();
     service.leave().await;
@@ -79,7 +79,7 @@ async fn what_was_learned_and_can_no_longer_be_read_is_learned_anew(database: Te
         (&Value::Null, &Value::Null),
         "as on its first day"
     );
-    assert!(again.service.core.store.learned(&pool(POOL)).await.unwrap().unwrap().risk.len() > 20, "written anew");
+    assert!(again.service.core.store.learned(&pool(POOL)).await.unwrap().unwrap().risk.len() > 20, "written again");
 }
 
 async fn under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked(database: TestDatabase) {
@@ -98,7 +98,7 @@ async fn under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked(data
         assert_eq!(service.stop().code, 0);
     }
     assert!(store.latest_quotas(None).await.unwrap().is_empty());
-    assert_eq!(store.newest_issue(&cluster("demo")).await.unwrap(), None, "nor is what was said");
+    assert_eq!(store.newest_issue(&cluster("demo")).await.unwrap(), None, "nor are its forecasts");
 }
 
 async fn the_running_service_follows_a_promotion(database: TestDatabase) {

@@ -110,7 +110,7 @@ async fn a_run_that_was_due_while_the_service_was_down_is_made_up_for_and_passes
     assert_eq!((promotions.len(), promotions[0].promoted_by.as_str()), (2, "train"));
 }
 
-/// What run-1 is said to have said at an hour: no demand at all, ever.
+/// The forecasts recorded for run-1 at an hour: no demand at all, ever.
 fn nothing_expected(issue: HourStart) -> Vec<u8> {
     let step = StepForecast { mean_gpus: 0.0, stddev_gpus: 0.0, quantiles_gpus: [0.0; 3] };
     let forecast = |name: &str| {
@@ -210,7 +210,9 @@ async fn a_training_that_fails_is_logged_and_quotas_go_on() {
     let _ = until(&service, &quota_path(4), serves("run-1"));
     let printed = service.stop().ok().stderr;
     assert!(
-        printed.contains("retraining has failed") && printed.contains("exit code 3") && printed.contains("no luck today"),
+        printed.contains("retraining has failed")
+            && printed.contains("exit code 3")
+            && printed.contains("no luck today"),
         "{printed}"
     );
     let written = |what: &str| std::fs::read_to_string(folder.path().join(format!("train.sh.{what}"))).unwrap();
@@ -260,7 +262,7 @@ fn a_program_to_train_with_that_is_none_is_refused_with_its_place_where_it_would
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("notes.txt");
     std::fs::write(&text, "no program").unwrap();
-    refused("/nowhere/train", "/nowhere/train cannot be started: No such file or directory");
+    refused("/missing/train", "/missing/train cannot be started: No such file or directory");
     refused(text.to_str().unwrap(), "notes.txt is no program");
     let _ = program_with("quota-service", &["config", "show"], &[("HEADROOM_RETRAIN", "weekly")]).ok();
 }

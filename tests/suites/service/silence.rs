@@ -1,4 +1,4 @@
-//! What falls silent makes no quota larger: schedulers, pools, models, settings that changed meanwhile.
+//! Silence makes no quota larger: of schedulers, pools, models, settings that changed meanwhile.
 
 use super::*;
 use axum::http::Method;
@@ -100,7 +100,7 @@ async fn new_bounds_of_eta_hold_at_once(database: TestDatabase) {
         .collect();
     let _ = service.post("/v1/outcomes", &json!({ "outcomes": broken })).await.expect(200);
     service.renew().await;
-    assert_eq!(number(&quota(&service, 4).await["eta"]), 1.6, "its least, whatever was broken");
+    assert_eq!(number(&quota(&service, 4).await["eta"]), 1.6, "its least, with any broken promises");
     let mut settings = service.get("/v1/pools/demo:A100/settings").await.expect(200);
     (settings["eta_least"], settings["eta_start"], settings["eta_most"]) = (0.5.into(), 1.0.into(), 1.2.into());
     let _ = service.put("/v1/pools/demo:A100/settings", &settings).await.expect(200);

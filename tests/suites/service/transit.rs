@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 /// Some 8 MB as JSON.
 const LARGE: &str = "/v1/audit?limit=10000";
 const AUDIT: &str = "INSERT INTO audit (at, actor, action, target, status) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \
-                     WHERE i < 10000) SELECT (SELECT coalesce(max(at), AT) FROM audit), 'somebody', 'GET', TEXT, 200 FROM n";
+                     WHERE i < 10000) SELECT (SELECT coalesce(max(at), AT) FROM audit), 'operator', 'GET', TEXT, 200 FROM n";
 
 /// A database whose audit is large, and a service on it.
 async fn with_large_answers(database: &TestDatabase, settings: &str) -> (Listening, tempfile::TempDir) {

@@ -28,6 +28,6 @@ async fn calendars_come_by_name_with_their_text_unchanged(database: TestDatabase
     }
     let all = store.calendars().await.unwrap();
     let names: Vec<_> = all.iter().map(|one| one.name.as_str()).collect();
-    assert_eq!(names, ["Zeta", "acme", "venus"], "by bytes, whatever the locale of the server");
+    assert_eq!(names, ["Zeta", "acme", "venus"], "by bytes, under any locale of the server");
     assert!(all.iter().all(|one| one.days_csv == text));
 }

@@ -16,7 +16,7 @@ async fn a_cluster_keeps_its_place_when_its_calendar_changes(database: TestDatab
     assert_eq!(store.cluster(&changed.name).await.unwrap().as_ref(), Some(&changed));
     assert_eq!(store.cluster(&cluster("mars")).await.unwrap(), None);
     let names: Vec<_> = store.clusters().await.unwrap().into_iter().map(|cluster| cluster.name.to_string()).collect();
-    assert_eq!(names, ["Zeta", "earth", "venus"], "by bytes, whatever the locale of the server");
+    assert_eq!(names, ["Zeta", "earth", "venus"], "by bytes, under any locale of the server");
 }
 
 async fn the_version_grows_only_when_a_row_changes(database: TestDatabase) {

@@ -83,8 +83,8 @@ async fn an_outcome_of_another_pool_moves_nothing(database: TestDatabase) {
     let fault = store.apply_eta_move(&step(1, 1_000_000, 900_000), &foreign).await.unwrap_err();
     assert!(matches!(fault, StoreError::Conflict { .. }), "{fault}");
     assert_eq!(store.eta(&pool("earth:A100")).await.unwrap(), None, "the whole transaction is gone");
-    let nowhere = EtaMove { pool: pool("mars:A100"), ..step(1, 1_000_000, 900_000) };
-    let fault = store.apply_eta_move(&nowhere, &[]).await.unwrap_err();
+    let unknown = EtaMove { pool: pool("mars:A100"), ..step(1, 1_000_000, 900_000) };
+    let fault = store.apply_eta_move(&unknown, &[]).await.unwrap_err();
     assert_eq!(fault.to_string(), "there is no cluster mars");
 }
 

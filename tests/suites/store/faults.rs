@@ -60,7 +60,7 @@ async fn a_url_that_names_no_database_says_what_to_write() {
         assert!(matches!(fault, StoreError::BadUrl { .. }), "{fault}");
         assert!(fault.to_string().contains("write sqlite://PATH or postgres://"), "{fault}");
     }
-    let fault = fault_of("sqlite:///nowhere/at/all/headroom.db").await;
+    let fault = fault_of("sqlite:///missing/folder/headroom.db").await;
     assert!(matches!(fault, StoreError::Denied { .. }), "{fault}");
 }
 

@@ -31,7 +31,7 @@ async fn fills_and_is_freed(backend: Backend, mib: u32, hours: usize) {
     let mut acknowledged = 0;
     for round in 0..ROUNDS {
         disk.fill();
-        // What is left in pages that are there already may take some rows.
+        // Free space in existing pages may take some rows.
         let (mut refused, mut tries) = (0, 0);
         while refused < 3 {
             match store.append(&rows(round * 1_000 + tries, hours), &[]).await {

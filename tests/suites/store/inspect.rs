@@ -1,4 +1,4 @@
-//! A database is looked at as it stands.
+//! Inspection leaves a database as it is.
 
 use super::upgrade::at_version;
 use std::cmp::Ordering;
@@ -8,9 +8,9 @@ use tests::{TestDatabase, on_both_databases};
 
 on_both_databases![
     an_empty_database_stays_empty,
-    a_database_of_every_version_is_told_and_left_as_it_is,
+    a_database_of_every_version_is_named_and_left_as_it_is,
     what_was_inspected_can_be_read_and_not_written,
-    an_edited_or_unfinished_migration_is_told,
+    an_edited_or_unfinished_migration_is_named,
 ];
 
 async fn inspected(database: &TestDatabase) -> Inspected {
@@ -33,7 +33,7 @@ async fn an_empty_database_stays_empty(database: TestDatabase) {
     }
 }
 
-async fn a_database_of_every_version_is_told_and_left_as_it_is(database: TestDatabase) {
+async fn a_database_of_every_version_is_named_and_left_as_it_is(database: TestDatabase) {
     let expected = {
         let _ = database.store().await;
         inspected(&database).await.schema.expected
@@ -62,7 +62,7 @@ async fn what_was_inspected_can_be_read_and_not_written(database: TestDatabase) 
     assert!(found.clock_unix_ms.unsigned_abs().abs_diff(own as u64) < 60_000, "one machine has one clock");
 }
 
-async fn an_edited_or_unfinished_migration_is_told(database: TestDatabase) {
+async fn an_edited_or_unfinished_migration_is_named(database: TestDatabase) {
     database.store().await.close().await;
     let bytes = if database.backend == Backend::Postgres { "'\\x00'" } else { "x'00'" };
     database.execute("UPDATE _sqlx_migrations SET success = false WHERE version = 5").await;

@@ -4,9 +4,9 @@ use tests::{Backend, TestDatabase, on_both_databases};
 
 on_both_databases![
     a_lease_is_taken_once_and_again_as_it_was_seen,
-    a_beat_counts_for_whoever_holds_the_epoch,
+    a_beat_counts_for_the_holder_of_the_epoch,
     a_lease_given_back_is_nobody_s,
-    whoever_has_lost_a_lease_writes_nothing_any_more,
+    a_service_that_has_lost_a_lease_writes_nothing_any_more,
     a_lease_waits_for_the_write_that_is_under_way,
     a_lease_hangs_on_its_cluster,
 ];
@@ -34,7 +34,7 @@ async fn a_lease_is_taken_once_and_again_as_it_was_seen(database: TestDatabase) 
     assert_eq!(take(&*one, Some(&seen), "e").await, None, "it is not any more as it was seen");
 }
 
-async fn a_beat_counts_for_whoever_holds_the_epoch(database: TestDatabase) {
+async fn a_beat_counts_for_the_holder_of_the_epoch(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let first = take(&*store, None, "a").await.unwrap();
@@ -59,7 +59,7 @@ async fn a_lease_given_back_is_nobody_s(database: TestDatabase) {
     assert!(matches!(fault, StoreError::Fenced { epoch: 1, .. }), "{fault}");
 }
 
-async fn whoever_has_lost_a_lease_writes_nothing_any_more(database: TestDatabase) {
+async fn a_service_that_has_lost_a_lease_writes_nothing_any_more(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let lease = take(&*store, None, "a").await.unwrap();

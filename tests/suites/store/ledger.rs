@@ -4,7 +4,7 @@ use tests::fixture::{at, cluster, hour, hours, put_clusters};
 use tests::{TestDatabase, on_both_databases};
 
 on_both_databases![
-    what_was_said_first_at_an_hour_stays,
+    the_first_forecasts_of_an_hour_stay,
     forecasts_are_scored_once,
     scores_come_by_hour_from_an_hour_on,
     retention_forgets_the_issue_hours_of_one_cluster,
@@ -44,7 +44,7 @@ fn issued(name: &str, run_id: RunId, issue: &str, byte: u8) -> IssuedForecasts {
     IssuedForecasts { cluster, issue, run_id, issued_at: at(i64::from(byte)), forecasts: vec![0, byte, 255] }
 }
 
-async fn what_was_said_first_at_an_hour_stays(database: TestDatabase) {
+async fn the_first_forecasts_of_an_hour_stay(database: TestDatabase) {
     let (store, earth, mars) = with_runs(&database).await;
     let first = issued("earth", earth, "2024-03-01T05", 1);
     assert_eq!(store.newest_issue(&cluster("earth")).await.unwrap(), None);
@@ -114,7 +114,7 @@ async fn retention_forgets_the_issue_hours_of_one_cluster(database: TestDatabase
     assert_eq!(store.delete_issues_before(&cluster("earth"), hour("2024-03-01T07")).await.unwrap(), 0);
     assert_eq!(store.unscored_issues(&cluster("earth")).await.unwrap(), [(hour("2024-03-01T07"), hours(4))]);
     assert_eq!(store.unscored_issues(&cluster("mars")).await.unwrap().len(), 2);
-    assert!(store.calibration(earth).await.unwrap().is_some(), "the run has said something since");
+    assert!(store.calibration(earth).await.unwrap().is_some(), "the run has issued forecasts since");
     assert_eq!(store.delete_issues_before(&cluster("earth"), hour("2024-03-01T08")).await.unwrap(), 1);
     assert_eq!(store.calibration(earth).await.unwrap(), None);
     assert!(store.calibration(mars).await.unwrap().is_some());

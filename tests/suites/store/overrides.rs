@@ -4,7 +4,7 @@ use tests::{TestDatabase, on_both_databases};
 use vocab::{Override, OverrideId, OverrideKind};
 
 on_both_databases![
-    an_override_is_kept_with_who_and_why_and_told_to_the_audit,
+    an_override_is_kept_with_actor_and_reason_and_audited,
     the_same_override_again_is_the_one_that_stands,
     of_two_that_come_at_once_one_is_new,
     one_that_is_withdrawn_stays_as_it_was_withdrawn_first,
@@ -33,7 +33,7 @@ async fn put(store: &dyn Store, asked: &NewOverride) -> (OverrideRecord, bool) {
     store.put_override(asked, &audit()).await.unwrap()
 }
 
-async fn an_override_is_kept_with_who_and_why_and_told_to_the_audit(database: TestDatabase) {
+async fn an_override_is_kept_with_actor_and_reason_and_audited(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let asked = asked("earth:A100", 100, 200);
@@ -55,7 +55,7 @@ async fn the_same_override_again_is_the_one_that_stands(database: TestDatabase) 
     assert_eq!(put(&*store, &again).await, (first.clone(), false));
     assert_eq!(store.audit(at(0), at(1_000), 10).await.unwrap().len(), 1, "nothing was written the second time");
     let other = NewOverride { by: "bert".to_owned(), ..again.clone() };
-    assert!(put(&*store, &other).await.1, "somebody else's is another one");
+    assert!(put(&*store, &other).await.1, "one of another operator is another one");
     store.withdraw_override(first.id, at(60), "anna").await.unwrap();
     let (third, is_new) = put(&*store, &again).await;
     assert!(is_new && third.id != first.id, "one that was withdrawn may be asked for again");

@@ -90,8 +90,8 @@ async fn what_was_learned_is_written_with_the_quotas_or_not_at_all(database: Tes
     let orphan = StoredQuota { run_id: Some(RunId::new(12)), ..quota("earth:A100", 4, 700, "3") };
     let _ = store.insert_quotas(&[orphan], &[learned(700, 3, Some(8))]).await.unwrap_err();
     assert_eq!(known().await, Some(second));
-    let nowhere = NewLearned { pool: pool("pluto:A100"), ..learned(700, 3, Some(8)) };
-    let fault = store.insert_quotas(&[], &[nowhere]).await.unwrap_err();
+    let unknown = NewLearned { pool: pool("pluto:A100"), ..learned(700, 3, Some(8)) };
+    let fault = store.insert_quotas(&[], &[unknown]).await.unwrap_err();
     assert!(matches!(&fault, StoreError::NotFound { .. }) && fault.to_string().contains("pluto"), "{fault}");
 }
 

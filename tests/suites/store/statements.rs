@@ -1,4 +1,4 @@
-//! What bounds a statement.
+//! Bounds of a statement.
 
 use quota_service::args::Config;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection, raw_sql};
@@ -57,7 +57,7 @@ async fn on_postgres(database: &TestDatabase) {
     let mut loaded = 0;
     store.load_pool_usage(&earth, from, to, &mut |_, _, _| loaded += 1).await.unwrap();
     assert_eq!(loaded, 1, "and the connections are as they were");
-    // What was long was so in its transaction alone.
+    // A longer limit holds in its transaction alone.
     raw_sql(lock).execute(&mut other).await.unwrap();
     let fault = store.load_pool_usage(&earth, from, to, &mut |_, _, _| ()).await.unwrap_err();
     assert!(fault.to_string().contains("statement timeout"), "{fault}");

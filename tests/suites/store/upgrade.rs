@@ -13,7 +13,7 @@ on_both_databases![
     pools_of_a_database_from_before_there_were_sides_stay_with_who_placed_them,
 ];
 
-/// What the first version could hold, as it was written then.
+/// The contents that the first version could hold, as it wrote them.
 const FIRST: &str = "
     INSERT INTO clusters (name, time_zone, calendar, usage_version, first_hour, last_hour, first_demand_hour, last_demand_hour)
         VALUES ('earth', 'UTC', 'none', 1, {hour}, {hour}, {hour}, {hour});
@@ -23,7 +23,7 @@ const FIRST: &str = "
     INSERT INTO outcomes (event_id, cluster, gpu_model, guarantee_hours, kind, ended_at, received_at)
         VALUES ('e1', 'earth', 'A100', 1, 'kept', {hour}, {hour});";
 
-/// What the fourth version brought.
+/// The additions of the fourth version.
 const FOURTH: &str = "
     INSERT INTO placed_pools ({pool_id}cluster, gpu_model, seq, announced_seq) VALUES ({one}'earth', 'A100', 1, 0);
     INSERT INTO journal (pool_id, seq, at, facts_json, events_json) VALUES (1, 1, {hour}, '[]', '');

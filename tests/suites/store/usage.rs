@@ -11,7 +11,7 @@ on_both_databases![
     a_row_of_an_unknown_cluster_keeps_the_others_out,
     two_values_for_one_hour_keep_all_rows_out,
     months_meet_on_the_leap_day_and_at_the_turn_of_the_year,
-    rows_come_out_by_series_and_hour_whatever_their_arrival,
+    rows_come_out_by_series_and_hour_in_any_order_of_arrival,
     the_same_rows_appended_twice_at_once_are_inserted_once,
     appends_that_need_the_same_new_month_all_succeed,
     appends_over_several_clusters_in_opposite_orders_all_succeed,
@@ -81,7 +81,7 @@ async fn months_meet_on_the_leap_day_and_at_the_turn_of_the_year(database: TestD
     assert_eq!(range, Some((hour("2023-12-31T23"), hour("2025-03-01T00"))));
 }
 
-async fn rows_come_out_by_series_and_hour_whatever_their_arrival(database: TestDatabase) {
+async fn rows_come_out_by_series_and_hour_in_any_order_of_arrival(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth", "mars"]).await;
     store.append(&usage("earth:V100:b 2024-03-01T01 3\nmars:V100:b 2024-03-01T00 9"), &[]).await.unwrap();
@@ -197,8 +197,8 @@ async fn the_usage_of_one_pool_leaves_others_out(database: TestDatabase) {
     store.load_pool_usage(&of, hour("2024-03-01T01"), hour("2024-03-01T02"), &mut sink).await.unwrap();
     let answer: Vec<_> = found.iter().map(|((series, _), demand)| format!("{series} {demand}")).collect();
     assert_eq!(answer, ["earth:A100:* 7.000", "earth:A100:x 5.000"]);
-    let nowhere = tests::fixture::pool("venus:A100");
-    let fault = store.load_pool_usage(&nowhere, hour("2024-03-01T01"), hour("2024-03-01T02"), &mut |_, _, _| {}).await;
+    let unknown = tests::fixture::pool("venus:A100");
+    let fault = store.load_pool_usage(&unknown, hour("2024-03-01T01"), hour("2024-03-01T02"), &mut |_, _, _| {}).await;
     assert!(matches!(fault, Err(StoreError::NotFound { .. })), "{fault:?}");
 }
 
@@ -228,7 +228,7 @@ async fn the_range_leaves_the_peak_of_the_pool_out(database: TestDatabase) {
     assert!(matches!(unknown, Err(StoreError::NotFound { .. })), "{unknown:?}");
 }
 
-/// Whoever makes partitions waits for this lock, after the lock of the cluster: an append stops there.
+/// A maker of partitions waits for this lock, after the lock of the cluster: an append stops there.
 const PARTITIONS: i64 = 0x75_73_61_67_65;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Who may use whom (ARCHITECTURE.md), and what stands at the top.
+//! Arrows between crates (ARCHITECTURE.md), and the crates at the top.
 
 use super::files;
 use serde_json::Value;

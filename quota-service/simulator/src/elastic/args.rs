@@ -1,4 +1,4 @@
-//! What the command line says of elastic jobs.
+//! The command line of elastic jobs.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -76,10 +76,10 @@ pub struct Run {
         default_value = "cornucopia,srtf,srtf-elastic,tiresias,elasticflow,chronus"
     )]
     pub policies: Vec<String>,
-    /// What `simulate elastic labels` wrote, or labels of your own; without it they are made by the same rule
+    /// Output of `simulate elastic labels`, or labels of your own; without it they are made by the same rule
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
-    /// What `simulate elastic profiles` wrote, or measurements of your own; without it the same profiles
+    /// Output of `simulate elastic profiles`, or measurements of your own; without it the same profiles
     #[arg(long, value_name = "FILE")]
     pub profiles: Option<PathBuf>,
     /// Share of the batch jobs that are called interactive

@@ -1,4 +1,4 @@
-//! What `simulate elastic` does.
+//! The commands of `simulate elastic`.
 
 use super::args::{Elastic, ElasticCommand, Labels, Profiles, Run};
 use super::run::{Costs, Job, run};
@@ -84,7 +84,7 @@ pub fn scheduler(name: &str, gpus: u32) -> Result<Box<dyn Scheduler>, ElasticErr
 }
 
 fn simulate(what: &Run, config: &Config, json: bool) -> Result<(), ElasticError> {
-    // A name that is wrong is told before anything is read.
+    // A wrong name is refused before anything is read.
     for name in &what.policies {
         scheduler(name, 1)?;
     }

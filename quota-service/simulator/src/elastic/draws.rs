@@ -1,4 +1,4 @@
-//! What is drawn, each kind by a stream of its own: one more draw of one kind changes nothing of another.
+//! Draws, each kind by a stream of its own: one more draw of one kind changes nothing of another.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

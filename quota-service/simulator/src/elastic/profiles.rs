@@ -27,7 +27,7 @@ fn thousandths(bottleneck: u64) -> Vec<u64> {
     (1..=GPUS_MOST).map(&mut next).collect()
 }
 
-/// What is used where no file says otherwise.
+/// The profiles without a file.
 #[must_use]
 pub fn made() -> BTreeMap<String, Vec<u64>> {
     let linear = LINEAR.iter().map(|model| ((*model).to_owned(), thousandths(GPUS_MOST)));

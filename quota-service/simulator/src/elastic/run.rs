@@ -14,7 +14,7 @@ pub struct Job {
     pub mislabelled: bool,
 }
 
-/// What changes cost. Cornucopia's simulation leaves both out (§7).
+/// The costs of changes. Cornucopia's simulation leaves both out (§7).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Costs {
     /// Time for which a job stands still when its GPUs change after its start.
@@ -23,7 +23,7 @@ pub struct Costs {
     pub ramp_step_ms: i64,
 }
 
-/// What became of a job.
+/// The course of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Course {
     /// When it first held a GPU.
@@ -148,7 +148,7 @@ impl Simulation<'_> {
         while let Some((_, number)) = self.ends.first().copied().filter(|(end_ms, _)| *end_ms <= now_ms) {
             self.finish(number, now_ms);
         }
-        // 2. Who has come is told of.
+        // 2. New jobs are announced.
         while let Some(job) = self.jobs.get(self.arrived).filter(|job| job.submitted_ms <= now_ms) {
             self.scheduler.arrive(job.job.clone(), job.duration_ms, now_ms);
             self.arrived += 1;

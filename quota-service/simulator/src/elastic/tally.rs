@@ -1,4 +1,4 @@
-//! What came of a run, as figures.
+//! The result of a run, as figures.
 
 use super::run::{Course, Job};
 use crate::rivals::elastic::Label;

@@ -45,7 +45,7 @@ fn a_partial_preemption_keeps_a_job_alive_that_a_full_one_stops() {
 }
 
 #[test]
-fn whoever_decides_the_work_is_the_same_and_so_are_the_gpu_hours_of_linear_jobs() {
+fn under_every_policy_the_work_is_the_same_and_so_are_the_gpu_hours_of_linear_jobs() {
     let lines: Vec<_> = (0..60)
         .map(|index: i64| {
             let kind = ['b', 'i', 'f'][(index % 3) as usize];

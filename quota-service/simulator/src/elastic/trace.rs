@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use vocab::{ClusterName, GpuModel, TaskId, UnixSeconds};
 
-/// What the minutes of the list count from; any other hour would do.
+/// The zero of the list's minutes; any other hour would do.
 const EPOCH: UnixSeconds = UnixSeconds::new(1_506_960_000);
 const MINUTE_MS: i64 = 60_000;
 /// GPUs of the groups of which a share is not elastic (Cornucopia §5.6).
@@ -52,7 +52,7 @@ pub fn rows(file: &Path, skip_bad_rows: bool, with_deadlines: bool) -> Result<Ve
         let mut skipped = Vec::new();
         deadlines = datasets::read::philly_deadlines(file, &options, &mut skipped)?;
         tasks.retain(|task| deadlines.contains_key(&task.id));
-        // What is wrong with a row is told once.
+        // A wrong row is reported once.
         skipped.retain(|one| report.skipped.iter().all(|known| known.row != one.row));
         report.skipped.extend(skipped);
     }

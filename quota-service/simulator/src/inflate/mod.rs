@@ -46,7 +46,7 @@ pub struct Filled {
 /// # Errors
 /// A list cannot be read, a policy is none, what a GPU model draws is not known, or the folder cannot be written.
 pub fn inflate(what: &Inflate, config: &Config, json: bool) -> Result<(), SimulatorError> {
-    // A name that is wrong is told before anything runs.
+    // A wrong name is refused before anything runs.
     let policies = what.policies.iter().map(|id| crate::policies::named(id)).collect::<Result<Vec<_>, _>>()?;
     let trace = Trace::read(what)?;
     let progress = Progress::new("inflate", policies.len() as u64 * what.seeds);

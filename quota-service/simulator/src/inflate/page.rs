@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use pages::{Axis, Chart, legend};
 use std::path::Path;
 
-/// Lines that are told apart in one picture.
+/// Lines that are distinct in one picture.
 const LINES: usize = 8;
 /// In percent: where placing begins to fail.
 const GRAR_FROM: usize = 80;

@@ -9,7 +9,7 @@ use placement::power::NodePower;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::GpuModel;
 
-/// What is filled, and with what.
+/// The cluster to fill, and the pods that fill it.
 pub struct Trace {
     pub nodes: Vec<OpenbNode>,
     /// Of the nodes, in the order of their numbers.
@@ -59,12 +59,12 @@ impl Trace {
     }
 }
 
-/// What a pod asks for. Without a GPU it takes any node; a model that no node has is none.
+/// The request of a pod. Without a GPU it takes any node; a model that no node has is none.
 fn request(pod: &OpenbPod, models: &[GpuModel]) -> PodRequest {
     let gpus = match pod.gpus {
         GpuAsk::None => GpuRequest::Whole(0),
         GpuAsk::Share(part) => GpuRequest::Share(part.milli() as u16),
-        // More than a node may have fits nowhere, as it should.
+        // More than a node may have fits no node, as it should.
         GpuAsk::Whole(gpus) => GpuRequest::Whole(u16::try_from(gpus).unwrap_or(u16::MAX)),
     };
     let request = PodRequest::new(gpus, pod.cpu_milli, pod.memory_mib.unwrap_or(0));

@@ -1,5 +1,5 @@
 //! Leases, as Chronus grants them: a task holds its GPUs for a fixed time, nobody is evicted inside it, and who holds what is
-//! decided anew in rounds. A rival that policies are compared with; the service does not use it.
+//! decided again in rounds. A rival that policies are compared with; the service does not use it.
 
 use placement::fleet::{EvictionSettings, Fleet, Gang, NodeError, Plan, PodPlace, ScoreRule, Workload};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ impl Default for LeaseSettings {
     }
 }
 
-/// What a round did to a task.
+/// The effect of a round on a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseChange {
     Started {

@@ -1,9 +1,9 @@
-//! What the command line says of `simulate timing`.
+//! The command line of `simulate timing`.
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// What schedulers know of a job's duration.
+/// The schedulers' knowledge of a job's duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Durations {
     /// It is known when the job comes
@@ -37,7 +37,7 @@ pub struct Timing {
     /// How long models load and save, instead of the built-in table
     #[arg(long, value_name = "FILE")]
     pub phases: Option<PathBuf>,
-    /// What is known of durations
+    /// The schedulers' knowledge of durations
     #[arg(long, value_name = "WHAT", value_enum, default_value = "known")]
     pub durations: Durations,
     /// The trace has whole minutes: each job comes at a second of its minute that is drawn from the seed, up to this one

@@ -1,4 +1,4 @@
-//! What a run is judged by (Lazer §2, §5.1).
+//! The figures of a run (Lazer §2, §5.1).
 
 use super::work::{TimedJob, Work};
 use crate::rivals::timing::{Phase, Run};
@@ -14,7 +14,7 @@ pub struct Spread {
     pub p95_s: f64,
 }
 
-/// X of each newcomer that could preempt somebody: how many, and the deciles from the least to the largest.
+/// X of each newcomer that could preempt a job: how many, and the deciles from the least to the largest.
 #[derive(Debug, Clone, Serialize)]
 pub struct Deferrals {
     pub count: u64,
@@ -28,7 +28,7 @@ pub struct Deferrals {
     pub prolonged: f64,
 }
 
-/// What the decisions of a run took.
+/// The time of a run's decisions.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Cost {
     pub decisions: u64,

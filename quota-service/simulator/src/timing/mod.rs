@@ -17,7 +17,7 @@ use args::Timing;
 /// # Errors
 /// A policy is none, the jobs or phases cannot be read, or the folder cannot be written.
 pub fn timing(what: &Timing, config: &Config, json: bool) -> Result<(), SimulatorError> {
-    // A name that is wrong is told before anything is read.
+    // A wrong name is refused before anything is read.
     let policies: Vec<(&str, TimingPolicy)> = what.policies.iter().map(|name| named(name)).collect::<Result<_, _>>()?;
     let work = work::Work::read(what, config.seed)?;
     let mut played = Vec::new();

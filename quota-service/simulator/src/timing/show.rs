@@ -44,7 +44,7 @@ pub fn show(work: &Work, played: &[(String, Figures)], json: bool) {
     ));
 }
 
-/// X of the policies that defer: of all newcomers that could preempt somebody, and of those whose X is above 0.
+/// X of the policies that defer: of all newcomers that could preempt a job, and of those whose X is above 0.
 fn deferrals_table(played: &[(String, Figures)]) {
     let deferred = played.iter().filter_map(|(name, one)| Some((name, one.deferrals.as_ref()?)));
     let rows: Vec<Vec<String>> = deferred

@@ -1,5 +1,5 @@
 //! `cargo run --package fuzz-targets --example seeds FOLDER`: checkpoints of small models, the first inputs of the target
-//! `checkpoint`. They are made anew where the format of checkpoints changes.
+//! `checkpoint`. They are made again where the format of checkpoints changes.
 
 use forecaster::blend::Settings;
 use forecaster::calibration::Switch;

@@ -44,7 +44,7 @@ fn read<T: DeserializeOwned + Serialize + PartialEq + Debug>(body: &[u8]) -> Opt
 /// A fault names a field that is there, or is missing where it should be.
 fn names_a_place(document: &Value, FieldFault { pointer, detail }: &FieldFault) {
     is_one_line(detail);
-    assert!(leads_somewhere(document, pointer), "{pointer:?} ({detail}) leads nowhere in {document}");
+    assert!(leads_somewhere(document, pointer), "{pointer:?} ({detail}) leads to no value of {document}");
 }
 
 fn leads_somewhere(document: &Value, pointer: &str) -> bool {
@@ -178,7 +178,7 @@ fn settings(body: &[u8]) {
             let stored = serde_json::to_string(&settings.body()).expect("settings are strings and finite numbers");
             let stored: SettingsBody = serde_json::from_str(&stored).expect("what is written is read");
             assert_eq!(ServedSettings::parse(&stored, None).as_ref(), Ok(&settings), "as they are stored");
-            // What the loop and the engine make of them.
+            // The same bodies in the loop and the engine.
             let _ = (settings.placement.policy(), settings.placement.rules());
         }
     }

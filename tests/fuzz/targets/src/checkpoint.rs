@@ -11,7 +11,7 @@ use vocab::{ClusterName, HourStart, Organization, PoolId, SeriesId};
 
 /// Bytes that are loaded are saved as what is loaded as the same, and forecast or say why not.
 ///
-/// A digest keeps damaged bytes out. What is behind it is looked at, too: the bytes are loaded as they are, and under a
+/// A digest keeps damaged bytes out. The code behind it is tested, too: the bytes are loaded as they are, and under a
 /// digest of their own.
 pub fn checkpoint(data: &[u8]) {
     loaded(data);

@@ -1,4 +1,4 @@
-//! What clients ask of a pool, one request after the other.
+//! Requests of clients to a pool, one after the other.
 
 use crate::is_one_line;
 use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
@@ -77,7 +77,7 @@ pub fn commands(data: &[u8]) {
     holds(&restored);
 }
 
-/// What must hold between two decisions.
+/// Invariants between two decisions.
 pub fn holds(pool: &Pool) {
     invariants::no_gpu_is_overused(pool.fleet());
     invariants::books_balance(pool.fleet());

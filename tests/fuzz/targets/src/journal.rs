@@ -1,4 +1,4 @@
-//! What is stored of a pool: its last snapshot and the facts after it.
+//! Stored state of a pool: its last snapshot and the facts after it.
 
 use crate::commands::{again, holds};
 use crate::is_one_line;
@@ -25,7 +25,7 @@ struct Entry {
     facts: Vec<FactRecord>,
 }
 
-/// What is read back breaks no invariant and is stored as what is read back as the same; what contradicts itself is
+/// Bytes that are read break no invariant and are stored as bytes that are read as the same; contradictions are
 /// refused. The pool then decides as any other does.
 pub fn journal(data: &[u8]) {
     let Ok(Journal { snapshot, entries }) = serde_json::from_slice(data) else { return };

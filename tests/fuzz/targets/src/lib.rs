@@ -1,4 +1,4 @@
-//! What every parser of Headroom has to keep, whatever bytes it is given.
+//! Properties of every parser of Headroom under any bytes.
 //!
 //! Each target is a function of bytes that panics where a promise is broken: what is accepted prints as something that is
 //! accepted again and means the same, what is refused says where, and no state that is read back breaks an invariant. The
@@ -62,7 +62,7 @@ fn file_of(name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// What is said of a fault stands on one line: it goes to logs, tables and terminals.
+/// The text of a fault stands on one line: it goes to logs, tables and terminals.
 fn is_one_line(printed: &str) {
     assert!(!printed.is_empty() && !printed.contains(char::is_control), "{printed:?} is not one line");
 }

@@ -56,7 +56,7 @@ pub fn names(data: &[u8]) {
     let _ = Policy::parse(text);
 }
 
-/// What is read prints as what is read as the same.
+/// A value that is read prints as a text that is read as the same value.
 fn printed<T, E>(text: &str, parse: impl Fn(&str) -> Result<T, E>) -> Option<String>
 where
     T: Display + Debug + PartialEq,

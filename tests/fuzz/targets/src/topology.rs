@@ -5,7 +5,7 @@ use datasets::topology::{Machine, combined, nvidia_smi};
 use vocab::{List, NumaNode, Topology};
 use wire::TopologyBody;
 
-/// What `nvidia-smi topo -m` prints, on a machine with two NUMA nodes.
+/// Output of `nvidia-smi topo -m` on a machine with two NUMA nodes.
 pub fn topology(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let rows = match nvidia_smi(text) {

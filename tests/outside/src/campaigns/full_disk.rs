@@ -79,7 +79,7 @@ fn site(options: &Options, database: &'static str) -> Outcome<Site> {
     Ok(Site { world: World::with(options, folder, database)?, _server: Some(server), disk })
 }
 
-/// What was acknowledged: task → whether its end was, too.
+/// Acknowledged tasks: task → whether its end was acknowledged, too.
 #[derive(Default)]
 struct Ledger {
     tasks: Mutex<BTreeMap<String, bool>>,

@@ -11,7 +11,7 @@ const MOST_GROWTH: f64 = 3.0;
 /// Less than this says nothing of growth.
 const LEAST_CPU_S: f64 = 0.1;
 const LEAST_MIB: f64 = 10.0;
-/// What SIGTERM may take beyond `shutdown_grace_s`.
+/// The time that SIGTERM may take beyond `shutdown_grace_s`.
 const MARGIN_S: f64 = 5.0;
 /// Quotas are renewed often, so that what a renewal costs shows.
 const RENEWALS: [(&str, &str); 1] = [("HEADROOM_REFRESH_S", "3")];

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Tasks that the snapshot holds, and speeds of each: some megabytes.
 const MOST_TASKS: u64 = 2500;
 const SPEEDS: u64 = 512;
-/// What the write timeout is set to, where there is one.
+/// The value of the write timeout, where there is one.
 const WRITE_TIMEOUT_S: &str = "5";
 /// How long a service without that setting is given.
 const PATIENCE_S: u64 = 12;
@@ -125,7 +125,7 @@ fn hold(service: &Service, targets: &[String], options: &Options, report: &Repor
 
 fn open(service: &Service, target: &str) -> std::io::Result<(TcpStream, u16)> {
     let mut stream = connect(&service.address, Duration::from_secs(10))?;
-    // What the kernel holds whole ends at once, and is no response on its way.
+    // A response that the kernel holds whole ends at once, and is not on its way.
     let request = format!("GET {target} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", service.address);
     stream.write_all(request.as_bytes())?;
     let mut first = [0; 12];
@@ -134,7 +134,7 @@ fn open(service: &Service, target: &str) -> std::io::Result<(TcpStream, u16)> {
     Ok((stream, status.unwrap_or(0)))
 }
 
-/// RSS by time and the times of `/quota`, until told to stop.
+/// RSS by time and the times of `/quota`, until it is stopped.
 fn watch(service: &Service, stop: &AtomicBool) -> (f64, Vec<f64>, u64) {
     let (mut peak_mib, mut times_ms, mut failed): (f64, _, _) = (0.0, Vec::new(), 0);
     let mut client = service.client(30);

@@ -16,7 +16,7 @@ on_both_databases![
 const MINUTE_S: i64 = 60;
 const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
 
-/// Usage of the pool since the made-up rows: hour number and GPUs of `*`.
+/// Usage of the pool since the synthetic rows: hour number and GPUs of `*`.
 async fn measured(service: &TestService) -> Vec<(i64, String)> {
     let (first, last) = (end().to_string(), end().plus_s(48 * HOUR_S).to_string());
     let rows = loaded(service.service.core.store.as_ref(), "demo", &first[..13], &last[..13]).await;

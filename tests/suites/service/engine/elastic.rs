@@ -1,4 +1,4 @@
-//! Elastic tasks: lent what nobody has, told what they have to give, and obeyed by the example of a client.
+//! Elastic tasks: lent idle pods, asked to give them back, and obeyed by the example of a client.
 
 use super::eviction::events;
 use super::*;
@@ -45,7 +45,9 @@ async fn an_elastic_task_grows_on_what_nobody_has_and_shrinks_before_it_dies(dat
     assert_eq!(urgent["detail"]["victims"], Value::Null, "nobody was evicted");
     assert_eq!(pods(&task(&service, "sweep").await), [2, 6]);
     let received: Vec<Value> = events(&service, Some("0.0"), 5).await.into_iter().map(|(_, event)| event).collect();
-    let of = |kind: &str| received.iter().find(|event| event["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {received:?}"));
+    let of = |kind: &str| {
+        received.iter().find(|event| event["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {received:?}"))
+    };
     assert_eq!((&of("grown")["task"], &of("grown")["pods"]), (&"sweep".into(), &16.into()));
     let shrunk = of("shrunk");
     assert_eq!((&shrunk["task"], &shrunk["by"], &shrunk["pods"]), (&"sweep".into(), &"urgent".into(), &8.into()));
@@ -93,7 +95,7 @@ async fn who_measured_that_pods_add_nothing_gives_them_first(database: TestDatab
     assert_eq!(printed["errors"][0]["pointer"], "/speed", "{printed}");
     let printed = speed("urgent", json!({ "pods": 1, "speed": 1 })).await.expect(409);
     assert!(printed["detail"].as_str().unwrap().starts_with("task urgent is not elastic"), "{printed}");
-    // What was learned is no part of the request, and outlives a restart.
+    // Measured speeds are no part of the request, and outlive a restart.
     let before = snapshot(&service).await;
     let again = TestService::start(database.store().await, service.service.core.clock.now()).await;
     assert_eq!(snapshot(&again).await, before);
@@ -126,7 +128,7 @@ async fn what_contradicts_itself_is_refused_by_its_field(database: TestDatabase)
     }
 }
 
-/// The example of a client, and what it has said so far.
+/// The example of a client, and its output so far.
 struct Example {
     child: Child,
     printed: Arc<Mutex<Vec<String>>>,
@@ -146,7 +148,7 @@ impl Example {
         Self { child, printed }
     }
 
-    /// Waits until it has said so often what begins so.
+    /// Waits until so many lines of its output begin so.
     fn has_printed(&self, begin: &str, count: usize) {
         for _ in 0..300 {
             let printed = self.printed.lock().unwrap().iter().filter(|line| line.starts_with(begin)).count();

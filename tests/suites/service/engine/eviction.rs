@@ -1,4 +1,4 @@
-//! Runs that are cut: told to the task, as events, and to the webhook.
+//! Evicted runs: announced to the task, as events, and to the webhook.
 
 use super::*;
 use axum::Router;
@@ -12,9 +12,9 @@ use tests::on_both_databases;
 use tower::ServiceExt;
 
 on_both_databases![
-    hp_evicts_spot_after_its_grace_period_and_both_are_told,
+    hp_evicts_spot_after_its_grace_period_and_both_receive_events,
     events_go_on_behind_the_last_one_that_was_seen,
-    the_webhook_is_told_once_it_answers_and_every_event_is_signed,
+    the_webhook_receives_every_event_signed_once_it_answers,
     a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise,
     a_task_that_is_evicted_again_and_again_rests,
 ];
@@ -33,7 +33,7 @@ pub(super) async fn events(service: &TestService, last: Option<&str>, count: usi
     stream_events(&mut response.into_body(), count).await
 }
 
-async fn hp_evicts_spot_after_its_grace_period_and_both_are_told(database: TestDatabase) {
+async fn hp_evicts_spot_after_its_grace_period_and_both_receive_events(database: TestDatabase) {
     let service = placing(&database, 1).await;
     let _ = submit(&service, &spot("spot", 4.0, 2, None)).await;
     service.pass_s(100);
@@ -85,7 +85,7 @@ async fn events_go_on_behind_the_last_one_that_was_seen(database: TestDatabase) 
 /// A signature and the body under it.
 type Signed = (String, Vec<u8>);
 
-/// What a webhook has taken, and whether it takes anything.
+/// The received events of a webhook, and whether it takes any.
 #[derive(Clone, Default)]
 struct Taken(Arc<Mutex<(bool, Vec<Signed>)>>);
 
@@ -106,7 +106,7 @@ async fn hook() -> (Taken, String) {
     (taken, url)
 }
 
-async fn the_webhook_is_told_once_it_answers_and_every_event_is_signed(database: TestDatabase) {
+async fn the_webhook_receives_every_event_signed_once_it_answers(database: TestDatabase) {
     let (taken, url) = hook().await;
     let webhook = Webhook::new(&url, SECRET).unwrap();
     let store = serving(&database, 500).await.service.core.store.clone();
@@ -142,7 +142,10 @@ async fn a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise(database
         assert_eq!(again["status"], "running", "elsewhere: {again}");
         assert_ne!(nodes(&again), [node.as_str()]);
         let received = events(&service, Some("0.0"), events_so_far).await;
-        assert!(received.iter().any(|(_, event)| event["kind"] == "node_lost" && event["by"] == node), "{cause}: {received:?}");
+        assert!(
+            received.iter().any(|(_, event)| event["kind"] == "node_lost" && event["by"] == node),
+            "{cause}: {received:?}"
+        );
     }
     let counts = service.service.core.store.count_outcomes(&pool(POOL), at(0)).await.unwrap();
     let counts: Vec<u64> = counts.into_values().collect();

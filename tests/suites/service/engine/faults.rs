@@ -1,4 +1,4 @@
-//! What is not written is not acknowledged, and what was acknowledged is there.
+//! An unwritten request is not acknowledged, and an acknowledged one is there.
 
 use super::*;
 use tests::on_both_databases;

@@ -37,7 +37,7 @@ fn draw(seed: &mut u64, below: u64) -> u64 {
     (mixed ^ mixed >> 31) % below
 }
 
-/// Submits, saves, finishes and deletes tasks of its own, at either service, until it is told to stop.
+/// Submits, saves, finishes and deletes tasks of its own, at either service, until it is stopped.
 fn client(addresses: &[String; 2], name: &str, mut seed: u64, stop: &AtomicBool, acknowledged: &Acknowledged) {
     let mut mine: Vec<String> = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -65,7 +65,7 @@ fn client(addresses: &[String; 2], name: &str, mut seed: u64, stop: &AtomicBool,
                 let status = answer["status"].as_str().unwrap().to_owned();
                 acknowledged.lock().unwrap().insert(id, status);
             }
-            // Nobody is there, or nobody writes: it comes back, as it was told.
+            // No service is there, or none writes: it comes back, as the answer asks.
             None | Some((503, _)) => std::thread::sleep(Duration::from_millis(20)),
             Some(_) => {}
         }
@@ -159,7 +159,7 @@ impl Two {
     }
 }
 
-/// What a campaign measures.
+/// The figures of a campaign.
 #[derive(Default)]
 struct Measured {
     restarts: u64,
@@ -266,7 +266,7 @@ fn seconds(of: &mut [Duration]) -> Value {
     json!({ "count": of.len(), "p50": at(of.len() / 2), "p99": at(of.len() * 99 / 100), "longest": at(of.len().wrapping_sub(1)) })
 }
 
-/// What a soak leaves behind, in the file that `HEADROOM_SOAK_OUT` names.
+/// The results of a soak, in the file that `HEADROOM_SOAK_OUT` names.
 fn report(database: &TestDatabase, seed: u64, measured: &mut Measured, tasks: usize, took: Duration) {
     let Ok(file) = std::env::var("HEADROOM_SOAK_OUT") else { return };
     let commit = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output().unwrap().stdout;

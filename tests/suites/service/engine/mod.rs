@@ -1,4 +1,4 @@
-//! Tasks over HTTP: decided, written, told.
+//! Tasks over HTTP: decided, written, announced.
 
 mod downtime;
 mod elastic;

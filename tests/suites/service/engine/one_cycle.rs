@@ -28,7 +28,7 @@ struct Simulated {
     closed: BTreeMap<HourStart, Vec<HourOfDemand>>,
 }
 
-/// What is compared: hours, bound, inventory, eta, f · η, idle, used, quota, available.
+/// The compared numbers: hours, bound, inventory, eta, f · η, idle, used, quota, available.
 type Seen = (u8, [u64; 7], u32);
 
 fn seen(quotas: &[Quota]) -> Vec<Seen> {

@@ -178,11 +178,15 @@ async fn what_headroom_measures_itself_is_taken_from_nobody_else(database: TestD
     assert_eq!(refused["code"], "placed-here");
     assert!(refused["detail"].as_str().unwrap().contains("POST /v1/usage/corrections"), "{refused}");
     let places: Vec<&Value> = refused["errors"].as_array().unwrap().iter().map(|one| &one["pointer"]).collect();
-    assert_eq!(places, ["/rows/2"], "what was before, the hour that was not seen whole, and other pools may be told");
+    assert_eq!(
+        places,
+        ["/rows/2"],
+        "earlier hours, the hour that was not measured whole, and other pools may be reported"
+    );
     assert_eq!(loaded_from_start(&service).await, before, "nothing was taken");
     let _ = service.post("/v1/usage", &json!({ "rows": [row(-1, "A100")] })).await.expect(200);
     let event = json!({ "event_id": "e-1", "cluster": "demo", "gpu_model": "A100", "guarantee_hours": 1, "kind": "kept",
-        "ended_at": end().plus_s(600).to_string(), "task": "made-up" });
+        "ended_at": end().plus_s(600).to_string(), "task": "synthetic" });
     let refused = service.post("/v1/outcomes", &json!({ "outcomes": [event] })).await.expect(409);
     assert_eq!((&refused["code"], &refused["errors"][0]["pointer"]), (&"placed-here".into(), &"/outcomes/0".into()));
     assert!(refused["detail"].as_str().unwrap().contains("POST /v1/outcomes/corrections"), "{refused}");

@@ -27,7 +27,7 @@ async fn numbers_that_no_database_holds_are_refused_where_they_come_in(database:
         let refused = service.put("/v1/nodes/n1", &node).await.expect(400);
         assert_eq!(refused["errors"][0]["pointer"], format!("/{field}"), "{value}: {refused}");
     }
-    // Pods that ask for no GPU take none of the pool's, and a place each all the same.
+    // Pods that ask for no GPU take none of the pool's, but each takes a place.
     let refused = service.post("/v1/tasks", &hp("t", 0.0, 16_385)).await.expect(400);
     assert_eq!(refused["errors"][0]["pointer"], "/pods", "{refused}");
     for speeds in [json!([1e308, 1e308]), json!([1, 1e9])] {

@@ -6,8 +6,8 @@ use tests::{Listening, on_both_databases};
 
 on_both_databases![
     one_service_writes_and_the_others_answer_the_same,
-    who_has_lost_its_lease_decides_nothing_and_follows,
-    a_service_that_was_told_to_stop_leaves_at_once,
+    a_service_that_has_lost_its_lease_decides_nothing_and_follows,
+    a_stopped_service_leaves_at_once,
     what_another_service_decides_is_asked_there,
     a_service_that_is_killed_is_followed_by_another,
 ];
@@ -58,7 +58,7 @@ async fn one_service_writes_and_the_others_answer_the_same(database: TestDatabas
     );
     assert_eq!(other.send(axum::http::Method::HEAD, "/v1/pools", &[], None).await.status, 200);
     assert_eq!(database.numbers("SELECT count(*) FROM audit WHERE action LIKE 'HEAD%'").await, [0], "it reads");
-    // What any service may take reaches the one that computes.
+    // Requests that any service may take reach the one that computes.
     let hour = first_hour().plus_hours(i64::from(DAYS) * 24 - 1).to_string();
     let row = json!({ "cluster": "demo", "gpu_model": "A100", "organization": "o", "hour": hour, "demand_gpus": 7.0 });
     let _ = other.post("/v1/usage", &json!({ "rows": [row] })).await.expect(200);
@@ -77,7 +77,7 @@ async fn one_service_writes_and_the_others_answer_the_same(database: TestDatabas
     assert_eq!(other.get(&format!("/v1/tasks/a?{OF_POOL}")).await.expect(200)["status"], "running");
 }
 
-async fn who_has_lost_its_lease_decides_nothing_and_follows(database: TestDatabase) {
+async fn a_service_that_has_lost_its_lease_decides_nothing_and_follows(database: TestDatabase) {
     let (one, other) = two(&database).await;
     let _ = one.post("/v1/tasks", &hp("a", 4.0, 1)).await.expect(200);
     for _ in 0..10 {
@@ -108,7 +108,7 @@ async fn who_has_lost_its_lease_decides_nothing_and_follows(database: TestDataba
     assert!(epochs.is_sorted() && epochs.first() == Some(&1) && epochs.last() == Some(&2), "{epochs:?}");
 }
 
-async fn a_service_that_was_told_to_stop_leaves_at_once(database: TestDatabase) {
+async fn a_stopped_service_leaves_at_once(database: TestDatabase) {
     let (one, other) = two(&database).await;
     let _ = one.post("/v1/tasks", &spot("a", 4.0, 1, None)).await.expect(200);
     one.leave().await;

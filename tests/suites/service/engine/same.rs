@@ -1,4 +1,4 @@
-//! The service decides what the simulator decides: one history, told to both.
+//! The service decides as the simulator decides: one history, given to both.
 
 use super::*;
 use placement::Policy;
@@ -10,7 +10,7 @@ use wire::SnapshotRecord;
 
 on_both_databases![service_and_simulator_decide_the_same_on_the_same_history];
 
-/// Who runs where since when, who waits since when, and who evicted how often.
+/// Running tasks with their nodes and starts, waiting tasks with their begins, and evictions of each.
 fn seen(snapshot: &Snapshot) -> String {
     let running = snapshot.running.iter().map(|run| {
         let task = &run.request.gang.task;

@@ -41,7 +41,7 @@ async fn fragmentation_and_power_choose_the_node_where_the_policy_says_so(databa
     let _ = submit(&service, &hp("quarter", 0.25, 1)).await;
     let shared = nodes(&task(&service, "quarter").await)[0].to_owned();
     assert_eq!(tried(&service, "pwr".into(), hp("d", 0.5, 1)).await, shared);
-    // What a restarted service decides is the same.
+    // A restarted service decides the same.
     let (chosen, before) = (tried(&service, "fgd".into(), hp("e", 1.0, 1)).await, snapshot(&service).await);
     let again = TestService::start(database.store().await, service.service.core.clock.now()).await;
     assert_eq!(snapshot(&again).await, before);

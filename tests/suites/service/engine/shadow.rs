@@ -3,9 +3,9 @@
 use super::*;
 use tests::on_both_databases;
 
-on_both_databases![in_the_shadow_tasks_are_decided_and_nothing_is_written_or_told];
+on_both_databases![in_the_shadow_tasks_are_decided_and_nothing_is_written_or_announced];
 
-async fn in_the_shadow_tasks_are_decided_and_nothing_is_written_or_told(database: TestDatabase) {
+async fn in_the_shadow_tasks_are_decided_and_nothing_is_written_or_announced(database: TestDatabase) {
     let service = placing(&database, 1).await;
     let _ = submit(&service, &hp("real", 1.0, 1)).await;
     let path = "/v1/pools/demo:A100/settings";

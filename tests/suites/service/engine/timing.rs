@@ -19,7 +19,7 @@ async fn hp_waits_for_what_falls_idle_where_the_policy_puts_evictions_off(databa
     let waiting = submit(&service, &hp("first", 8.0, 1)).await;
     assert_eq!((&waiting["status"], &waiting["detail"]["waits"]["code"]), (&"waiting".into(), &"deferred".into()));
     let _ = submit(&service, &hp("second", 8.0, 1)).await;
-    // What falls idle is taken, and nobody goes for it.
+    // GPUs that fall idle are taken, and no task is evicted for it.
     let _ = tell(&service, "one", "finish").await.expect(200);
     let started = task(&service, "first").await;
     assert_eq!((&started["status"], &started["detail"]["victims"]), (&"running".into(), &Value::Null));

@@ -1,4 +1,4 @@
-//! What clients send, what of it was acknowledged, and whether it is there.
+//! Requests of clients, the acknowledged ones, and whether they are there.
 
 use super::{GIVES_UP, Random};
 use axum::http::Method;
@@ -9,12 +9,12 @@ use tokio::time::timeout;
 
 const OF_POOL: &str = "cluster=demo&gpu_model=A100";
 
-/// What is known of a value that was sent more than once.
+/// Knowledge of a value that was sent more than once.
 #[derive(Default)]
 struct Register {
-    /// What was acknowledged last.
+    /// The last acknowledged value.
     acknowledged: Option<i64>,
-    /// What was sent since, and may be there or not.
+    /// The values sent since, each of which may be there or not.
     unknown: BTreeSet<i64>,
 }
 
@@ -63,7 +63,7 @@ impl Clients {
     }
 
     async fn submit(&mut self, service: &TestService, random: &mut Random) {
-        // One in four is sent again: whoever heard nothing does.
+        // One in four is sent again, as by a client without an answer.
         let again = !self.tasks.is_empty() && random.below(4) == 0;
         let number = if again { random.below(self.tasks.len() as u64) } else { self.tasks.len() as u64 };
         let id = format!("t{number}");
@@ -105,7 +105,7 @@ impl Clients {
     async fn report_usage(&mut self, service: &TestService, random: &mut Random) {
         let hour = super::end().plus_s(-3_600 * (1 + random.below(5) as i64));
         let milli = 1_000 * random.below(200) as i64;
-        let row = json!({ "hour": hour.to_string(), "cluster": "demo", "gpu_model": "A100", "organization": "told", "demand_gpus": milli / 1_000 });
+        let row = json!({ "hour": hour.to_string(), "cluster": "demo", "gpu_model": "A100", "organization": "reported", "demand_gpus": milli / 1_000 });
         let (path, body) = match random.below(3) {
             0 => ("/v1/usage/corrections", json!({ "reason": "a history", "rows": [row] })),
             _ => ("/v1/usage", json!({ "rows": [row] })),
@@ -114,7 +114,7 @@ impl Clients {
         let register = self.usage.entry(hour.get()).or_default();
         match answer {
             Some(_) => {
-                // What was given up before may still arrive: a request that nobody waits for is not taken back.
+                // A request that was given up before may still arrive: a request that nobody waits for is not taken back.
                 register.acknowledged = Some(milli);
             }
             None => {
@@ -124,7 +124,7 @@ impl Clients {
     }
 
     async fn report_outcomes(&mut self, service: &TestService, random: &mut Random) {
-        // Half of the batches come again, later, and at whatever service.
+        // Half of the batches come again, later, and at any service.
         let again = !self.batches.is_empty() && random.below(2) == 0;
         let batch = if again {
             self.batches[random.below(self.batches.len() as u64) as usize].clone()
@@ -147,7 +147,7 @@ impl Clients {
         }
     }
 
-    /// What was acknowledged is there.
+    /// Acknowledged writes are there.
     pub async fn check(&self, database: &TestDatabase) {
         let rows = database.rows("SELECT id || ' ' || status FROM tasks").await;
         let tasks: BTreeMap<&str, &str> = rows.iter().filter_map(|row| row.rsplit_once(' ')).collect();
@@ -172,7 +172,7 @@ impl Clients {
         };
         let sql = format!(
             "SELECT CAST({hour} AS text) || ' ' || CAST(demand_milli AS text) FROM usage JOIN series ON series.id = series_id
-             WHERE organization = 'told'"
+             WHERE organization = 'reported'"
         );
         let mut printed: BTreeMap<i64, i64> = BTreeMap::new();
         for row in database.rows(&sql).await {

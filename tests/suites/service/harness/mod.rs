@@ -12,7 +12,7 @@ use std::time::Instant;
 use tests::{Backend, Fault, Proxy, on_both_databases};
 use tokio::time::timeout;
 
-on_both_databases![whatever_fails_nothing_acknowledged_is_lost_or_counted_twice_and_no_quota_rises];
+on_both_databases![under_any_faults_nothing_acknowledged_is_lost_or_counted_twice_and_no_quota_rises];
 
 /// Histories of one run, and steps of each; `HEADROOM_SOAK_HISTORIES` asks for more, `HEADROOM_SOAK_SEED` for others.
 const HISTORIES: u64 = 2;
@@ -21,7 +21,7 @@ const STEPS: u64 = 80;
 const PATIENCE: Duration = Duration::from_millis(60);
 /// A client gives up after so long, and does not know.
 const GIVES_UP: Duration = Duration::from_millis(150);
-/// What a service does by itself may take so long before the history goes on without it.
+/// The limit of a service's own work before the history goes on without it.
 const GOES_ON: Duration = Duration::from_millis(250);
 
 pub fn number_of(variable: &str, default: u64) -> u64 {
@@ -83,7 +83,7 @@ impl World<'_> {
         *self.faults.entry(fault).or_default() += 1;
     }
 
-    /// What every service does by itself, and time.
+    /// The work that every service does by itself, and time.
     async fn live(&mut self) {
         for replica in self.replicas.iter().filter(|replica| replica.still_until <= self.step) {
             let service = &replica.service;
@@ -157,7 +157,7 @@ impl World<'_> {
 
     /// Makes Postgres refuse every write, as a full disk does, or take them again.
     async fn fill(&self, is_full: bool) {
-        // Who is silent in the middle of a statement holds what is to be changed here.
+        // A client that is silent in the middle of a statement holds a lock that is needed here.
         for network in self.replicas.iter().filter_map(|replica| replica.network.as_ref()) {
             network.heal();
         }
@@ -183,7 +183,7 @@ impl World<'_> {
             _ => format!("s{}", self.step),
         };
         self.count("service lost");
-        // What it was about to write is written, or not: nobody waits for it.
+        // The write that it was about is written, or not: nobody waits for it.
         if let Ok(Some(next)) = timeout(Duration::from_secs(8), replica(self.database, name, now)).await {
             self.replicas[victim] = next;
         }
@@ -271,7 +271,7 @@ async fn history(database: &TestDatabase, seed: u64) -> BTreeMap<&'static str, u
     world.faults
 }
 
-async fn whatever_fails_nothing_acknowledged_is_lost_or_counted_twice_and_no_quota_rises(database: TestDatabase) {
+async fn under_any_faults_nothing_acknowledged_is_lost_or_counted_twice_and_no_quota_rises(database: TestDatabase) {
     let started = Instant::now();
     let histories = number_of("HEADROOM_SOAK_HISTORIES", HISTORIES);
     let first_seed = number_of("HEADROOM_SOAK_SEED", 7);

@@ -7,7 +7,7 @@ use vocab::UnixSeconds;
 /// Answers that hold no promise any more are no older than this when they are still called fresh (DESIGN §5).
 const FRESH_S: i64 = 600;
 
-/// What one answer said.
+/// One answer.
 struct Quota {
     at: UnixSeconds,
     by: String,
@@ -45,7 +45,7 @@ impl Seen {
         });
     }
 
-    /// Nobody was told more than what was stored, and nothing old was called fresh.
+    /// No answer had more than the stored quota, and nothing old was called fresh.
     pub async fn check(&self, database: &TestDatabase) {
         // Answers are in thousandths of a GPU.
         let seconds = match database.backend {

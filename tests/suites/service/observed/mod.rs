@@ -1,4 +1,4 @@
-//! What others see of the service while it runs: traces, and a log that says each fault once.
+//! The running service from outside: traces, and a log with each fault once.
 
 mod collector;
 
@@ -25,7 +25,7 @@ fn traced(collector: &Collector, replica: &str) -> String {
     format!("otlp_endpoint = {:?}\nreplica = {replica:?}", collector.endpoint)
 }
 
-/// Asks as somebody who has a trace, sampled or not.
+/// Asks as a caller with a trace, sampled or not.
 fn ask(service: &Listening, method: &str, path: &str, body: Option<&Value>, sampled: bool) -> u16 {
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let (url, parent) =
@@ -63,7 +63,7 @@ async fn requests_renewals_and_decisions_are_traced_and_quotas_are_not() {
     assert_eq!(ask(&service, "POST", "/v1/tasks", Some(&task("a")), true), 200);
     assert_eq!(service.stop().code, 0);
     let spans = collector.spans();
-    // 1. Requests, in the trace of whoever asked.
+    // 1. Requests, in the trace of their caller.
     let pools = of(&spans, "GET /v1/pools", CALLER);
     assert_eq!(pools.trace, TRACE);
     let attribute = |span: &Received, key: &str| span.attributes.get(key).cloned().unwrap_or_default();
@@ -115,7 +115,7 @@ async fn a_request_that_is_forwarded_stays_one_trace() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_gone_costs_spans_and_nothing_else_and_is_told_once() {
+async fn a_collector_that_is_gone_costs_spans_and_nothing_else_and_is_logged_once() {
     let database = fresh_database(Backend::Sqlite).await;
     with_run(&database, 0).await.close().await;
     let address = tests::free_address();
@@ -137,7 +137,7 @@ async fn a_collector_that_is_gone_costs_spans_and_nothing_else_and_is_told_once(
 }
 
 #[tokio::test]
-async fn an_outage_of_the_database_is_told_when_it_begins_and_when_it_is_over() {
+async fn an_outage_of_the_database_is_logged_when_it_begins_and_when_it_is_over() {
     let database = fresh_database(Backend::Postgres).await;
     let store = with_usage(&database, 500).await;
     promote(store.as_ref(), &cluster("demo"), ModelKind::LastValue, end().hour().unwrap()).await;

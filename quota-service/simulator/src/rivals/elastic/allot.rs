@@ -1,10 +1,10 @@
-//! Who holds how many GPUs: greedy growth and partial preemption (Cornucopia's Alg. 2 and 3) as one rule.
+//! The number of GPUs of each job: greedy growth and partial preemption (Cornucopia's Alg. 2 and 3) as one rule.
 //!
 //! Every GPU that a job holds is held by a [`Claim`], and the next one that it wants would be. A GPU goes to the strongest
 //! claim: the most urgent level, then the largest gain, then the fewest GPUs held. Where none is idle it comes from the
 //! weakest claim there is, if that is weaker than the one that wants it, and never from an equal one. So a less urgent job
 //! gives before a more urgent one, one that gains little before one that is linear, and of linear jobs the largest (§4.4);
-//! and jobs of one level hold what Alg. 2 would hand out if it began anew. Among equals who stands longer in its queue takes
+//! and jobs of one level hold what Alg. 2 would hand out if it began again. Among equals the job that stands longer in its queue takes
 //! first and gives last.
 //!
 //! As printed, Alg. 2 does not end where GPUs are left that nobody can use, nor Alg. 3 where nobody is left to give. Here
@@ -22,7 +22,7 @@ pub type Level = u8;
 /// Levels that there may be.
 pub const LEVELS: usize = 5;
 
-/// What a GPU is held by, or wanted for, the strongest first: its level, what it gains, how many the job holds before it.
+/// The claim on a GPU, the strongest first: its level, its gain, how many the job holds before it.
 type Claim = (Level, Reverse<Scaling>, u32);
 
 /// The levels of a job's GPUs, none of them before the one above it.
@@ -45,7 +45,7 @@ impl Standing {
     }
 }
 
-/// What a decision does to a job: an eviction where nothing is left, a partial one where something is.
+/// The effect of a decision on a job: an eviction where nothing is left, a partial one where something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
     pub job: JobNumber,
@@ -55,9 +55,9 @@ pub struct Change {
 
 /// A place in a queue: the lower, the longer it is held.
 type Place = u64;
-/// Who takes next, first to last.
+/// The jobs that take next, first to last.
 type Taker = (Claim, Place, JobNumber);
-/// Who gives next, last to first.
+/// The jobs that give next, last to first.
 type Giver = (Claim, Place, JobNumber);
 
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ impl Member {
         claim.filter(gains).map(|claim| (claim, self.place, self.job.number()))
     }
 
-    /// What is given is the last GPU, with its own gain. Eq. 1 has one factor for both ways, and so would rob a job at its
+    /// The last GPU is given, with its own gain. Eq. 1 has one factor for both ways, and so would rob a job at its
     /// bottleneck, where the next GPU is worth little, of one that is worth much.
     fn giver(&self) -> Option<Giver> {
         let last = self.gpus.checked_sub(1)?;
@@ -132,7 +132,7 @@ pub struct Allotments {
     givers: BTreeSet<Giver>,
     held: [Held; LEVELS],
     next_place: Place,
-    /// What those had whose GPUs changed since the last [`Self::settle`].
+    /// The former GPUs of jobs whose GPUs changed since the last [`Self::settle`].
     before: BTreeMap<JobNumber, u32>,
     /// Those that have run on other GPUs since then.
     tried: Vec<JobNumber>,
@@ -192,7 +192,7 @@ impl Allotments {
         self.next_place
     }
 
-    /// Hands out what there is, the strongest claim first, and tells whose GPUs changed since the last time.
+    /// Hands out all GPUs, the strongest claim first, and answers whose GPUs changed since the last time.
     pub fn settle(&mut self) -> Vec<Change> {
         self.measure();
         let mut passed_over = None;
@@ -203,7 +203,7 @@ impl Allotments {
                 passed_over = Some(taker);
                 continue;
             }
-            // Who wants a single GPU and finds none stands before all that want one for a weaker claim.
+            // A job that wants a single GPU and finds none stands before all that want one for a weaker claim.
             if !self.strip(need, claim) {
                 break;
             }

@@ -1,5 +1,5 @@
-//! Rivals that are not elastic: a job runs on all of its request or waits. They plan anew at every event, and admit in
-//! order whoever fits by the number of free GPUs, as the public simulator of Tiresias does.
+//! Rivals that are not elastic: a job runs on all of its request or waits. They plan again at every event, and admit in
+//! order every job that fits by the number of free GPUs, as the public simulator of Tiresias does.
 
 use super::allot::Change;
 use super::job::{ElasticJob, JobNumber};
@@ -26,7 +26,7 @@ pub(super) fn admitted<'a>(
     }
 }
 
-/// What becomes of jobs when these run from now on.
+/// The states of jobs when these run from now on.
 pub(super) fn changes(
     running: &BTreeMap<JobNumber, u32>,
     chosen: &BTreeSet<JobNumber>,

@@ -7,10 +7,10 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobNumber(pub u32);
 
-/// What its user says of a job (Cornucopia §3.1).
+/// The user's description of a job (Cornucopia §3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Label {
-    /// Somebody waits for it to begin.
+    /// A person waits for it to begin.
     Interactive,
     /// It has to be done some day.
     Batch,
@@ -67,7 +67,7 @@ impl ElasticJob {
         Self::new(number, label, [1, request, request.saturating_mul(2)], profile)
     }
 
-    /// One that runs on its request alone (model parallelism, or whoever wants the same bits again).
+    /// One that runs on its request alone (model parallelism, or a user who wants the same bits again).
     ///
     /// # Errors
     /// The profile ends below the request.
@@ -127,7 +127,7 @@ impl ElasticJob {
         self.profile.speed(gpus) / self.profile.speed(self.request)
     }
 
-    /// What is believed of the GPU after `gpus`, where the job has held `measured` at most: one that is not measured counts
+    /// The believed gain of the GPU after `gpus`, where the job has held `measured` at most: one that is not measured counts
     /// as the last one that is.
     #[must_use]
     pub fn gain(&self, gpus: u32, measured: u32) -> Scaling {

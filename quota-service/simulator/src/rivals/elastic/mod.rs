@@ -3,7 +3,7 @@
 //! [`Cornucopia`] (papers: Huang et al., "Cornucopia: elastic GPU cluster management for mixed batch-interactive
 //! distributed training") decides who is urgent by [queues], and who grows and who shrinks by [gains](Profile::gain). Its
 //! rivals stand beside it: [`Srtf`] and [`ElasticSrtf`], [`Tiresias`], [`Flow`] (ElasticFlow without deadlines), and
-//! [`Chronus`], which alone looks at deadlines. Each is a [`Scheduler`]: it is told who comes and goes, and answers with a new
+//! [`Chronus`], which alone looks at deadlines. Each is a [`Scheduler`]: it receives arrivals and ends, and answers with a new
 //! allotment. Time is a number that the caller passes; GPUs are whole; nobody is placed on nodes, as in those papers'
 //! simulators.
 
@@ -29,7 +29,7 @@ pub use srtf::ElasticSrtf;
 /// Milliseconds that a job still needs on its request, as only the clairvoyant ask.
 pub type Left<'a> = dyn Fn(JobNumber) -> f64 + 'a;
 
-/// What decides who holds how many GPUs.
+/// A rule for the number of GPUs of each job.
 pub trait Scheduler {
     /// A job comes. Only the clairvoyant look at `work_ms`, its time on its request.
     fn arrive(&mut self, job: ElasticJob, work_ms: i64, now_ms: i64);
@@ -40,6 +40,6 @@ pub trait Scheduler {
     /// When it wants to plan again though nobody comes or goes.
     fn next_ms(&self) -> Option<i64>;
 
-    /// What changes now, in the order of jobs: those that give and those that take.
+    /// The changes now, in the order of jobs: those that give and those that take.
     fn replan(&mut self, now_ms: i64, left: &Left<'_>) -> Vec<Change>;
 }

@@ -118,7 +118,7 @@ impl Learned {
     }
 }
 
-/// What the queues know of a job.
+/// The queues' knowledge of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feedback {
     label: Label,
@@ -189,7 +189,7 @@ impl Feedback {
 
     /// Changes the queue where that is due; says whether it was. It counts up to now first.
     ///
-    /// Who comes back to the second queue starts anew there: with its old run time it would leave at once.
+    /// A job that comes back to the second queue starts from zero there: with its old run time it would leave at once.
     pub fn cross(&mut self, thresholds: &Thresholds, now_ms: i64) -> bool {
         self.count(now_ms);
         if self.due_ms(thresholds).is_none_or(|due_ms| due_ms > now_ms) {

@@ -47,7 +47,7 @@ impl ElasticSrtf {
         (plan, free)
     }
 
-    /// What nobody asked for.
+    /// GPUs without a claim.
     fn grow(&self, plan: &mut BTreeMap<JobNumber, u32>, mut free: u32, left: &Left<'_>) {
         let wish = |number: JobNumber, gpus: u32| {
             let job = &self.jobs[&number];

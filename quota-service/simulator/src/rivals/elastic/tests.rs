@@ -178,7 +178,7 @@ fn a_job_sinks_by_its_run_time_and_rises_by_its_time_fully_stripped() {
     assert!(job.cross(&thresholds, 170));
     assert_eq!((job.queue(), job.run(false).executed_ms), (Queue::Second, 40));
     job.hold(true, 170);
-    assert_eq!(job.due_ms(&thresholds), Some(200), "it starts anew there, else it would sink at once");
+    assert_eq!(job.due_ms(&thresholds), Some(200), "it starts from zero there, else it would sink at once");
 }
 
 /// Something that happens in a cluster.

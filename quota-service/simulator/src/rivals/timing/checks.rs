@@ -1,4 +1,4 @@
-//! What holds after every decision, as functions that code, tests and simulator call.
+//! Invariants after every decision, as functions that code, tests and simulator call.
 
 use super::job::JobNumber;
 use super::scheduler::Scheduler;
@@ -16,7 +16,7 @@ pub fn gpus_are_given_once(scheduler: &Scheduler) {
 /// Nobody is paused if nobody starts for it.
 ///
 /// # Panics
-/// Somebody is.
+/// A job is.
 pub fn nobody_is_paused_in_vain<T>(pauses: &[JobNumber], starts: &[T]) {
     assert!(pauses.is_empty() || !starts.is_empty(), "{pauses:?} would be paused and nobody started");
 }

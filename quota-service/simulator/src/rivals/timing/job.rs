@@ -6,11 +6,11 @@ use placement::timing::History;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobNumber(pub u32);
 
-/// What is asked for, and what is known of it.
+/// The request, and the knowledge of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     pub gpus: u32,
-    /// Whose history tells how long it may run.
+    /// The organization whose history tells how long it may run.
     pub organization: u32,
     /// Training that it needs; `None` where nobody knows.
     pub duration_ms: Option<i64>,
@@ -27,7 +27,7 @@ pub struct Run {
     pub trains_from_ms: i64,
 }
 
-/// What a job with GPUs does.
+/// The activity of a job with GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Its GPUs are promised; others still save on them.
@@ -84,7 +84,7 @@ impl Job {
         }
     }
 
-    /// What is left of a load that is promised or going on; 0 where it trains.
+    /// The rest of a load that is promised or going on; 0 where it trains.
     pub fn load_left_ms(&self, now_ms: i64) -> i64 {
         self.run.map_or(0, |run| (run.trains_from_ms - now_ms).max(0))
     }

@@ -43,7 +43,7 @@ impl Lazer {
         }
     }
 
-    /// What the predictor does, and how many values it has learned.
+    /// The activity of the predictor, and how many values it has learned.
     #[must_use]
     pub const fn learned(&self) -> (Stage, usize) {
         (self.predictor.stage(), self.predictor.updates())
@@ -106,7 +106,7 @@ impl Scheduler {
         if victims.is_empty() {
             return self.start(now_ms, job);
         }
-        // Who has only loaded has nothing to save.
+        // A job that has only loaded has nothing to save.
         let trains = victims.iter().filter(|victim| self.job(**victim).phase(now_ms) == Some(Phase::Training));
         let saves = trains.map(|victim| self.job(*victim).ask.save_ms);
         let context = Context {
@@ -148,7 +148,7 @@ impl Scheduler {
         }
     }
 
-    /// Deferrals that are over: whoever can still preempt does, others wait (Algorithm 1, lines 7 to 10).
+    /// Deferrals that are over: jobs that can still preempt do, others wait (Algorithm 1, lines 7 to 10).
     pub(super) fn deferrals_over(&mut self, now_ms: i64, rules: LazerRules) {
         while let Some((_, job)) = self.lazer.wakes.first().copied().filter(|(at_ms, _)| *at_ms <= now_ms) {
             let Some(deferral) = self.lazer.release(job) else { continue };

@@ -1,4 +1,4 @@
-//! What came of deferrals: F, the load that would have been in vain.
+//! Results of deferrals: F, the load that would have been in vain.
 
 use super::job::JobNumber;
 use placement::timing::predictor::Context;

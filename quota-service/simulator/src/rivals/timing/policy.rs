@@ -9,7 +9,7 @@ pub struct LazerRules {
     /// Whether a load that would be cut off is waited for, as long as no deferral exceeds h: what is known need not be
     /// predicted.
     pub waits_for_loads: bool,
-    /// What F counts.
+    /// The load that F counts.
     pub futile: Futile,
     /// Whether the model learns on once it is exploited.
     pub learns_on: bool,
@@ -24,7 +24,7 @@ pub enum Futile {
     WouldBePaused,
 }
 
-/// Who runs, and when that is decided.
+/// The order of jobs, and when it is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimingPolicy {
     /// Shortest job first: nobody is preempted.

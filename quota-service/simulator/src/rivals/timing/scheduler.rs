@@ -8,17 +8,17 @@ use super::tiresias;
 use placement::timing::History;
 use std::collections::BTreeSet;
 
-/// What happens to a cluster.
+/// An event of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     Submitted(Ask),
     /// A job has trained as long as it needed.
     Finished(JobNumber),
-    /// It is as late as [`Scheduler::next_wake_ms`] said.
+    /// It is as late as [`Scheduler::next_wake_ms`] asked.
     Woken,
 }
 
-/// What is decided.
+/// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// The job waits again. Where its phase was [`Phase::Loading`], the preemption was futile.
@@ -73,7 +73,7 @@ impl Scheduler {
         JobNumber(self.jobs.len() as u32)
     }
 
-    /// What is deferred and learned.
+    /// Deferrals and their learning.
     #[must_use]
     pub const fn lazer(&self) -> &Lazer {
         &self.lazer
@@ -193,7 +193,7 @@ impl Scheduler {
         }
     }
 
-    /// Who would run if all began anew: in their order, each on what those before it leave (the simulator of Tiresias).
+    /// The jobs that would run if all began again: in their order, each on what those before it leave (the simulator of Tiresias).
     /// Of equals who runs stays.
     fn replan(&mut self, now_ms: i64) {
         let mut active: Vec<(Rank, JobNumber)> =

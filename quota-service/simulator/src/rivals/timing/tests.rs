@@ -8,7 +8,7 @@ fn ask(gpus: u32, duration_s: i64) -> Ask {
     Ask { gpus, organization: 1, duration_ms: Some(duration_s * 1_000), load_ms: 40_000, save_ms: 8_000 }
 }
 
-/// What a run did, and how much load was in vain.
+/// The course of a run, and its load in vain.
 #[derive(Debug, Default)]
 struct Played {
     scheduler: Option<Scheduler>,
@@ -163,7 +163,8 @@ fn tiresias_prefers_who_has_had_little_and_lifts_who_starves() {
     let short = (1..40).map(|number| (number * 1_000_000, ask(1, 960)));
     let jobs: Vec<_> = [(0, ask(1, 40_000))].into_iter().chain(short).collect();
     let played = play(policy("tiresias"), 1, &jobs, 1);
-    let again = played.course.iter().position(|line| line.contains(" start 0 from") && !line.starts_with("0 ")).unwrap();
+    let again =
+        played.course.iter().position(|line| line.contains(" start 0 from") && !line.starts_with("0 ")).unwrap();
     let at_s: f64 = played.course[again].split(' ').next().unwrap().parse().unwrap();
     assert!((29_290.0..33_000.0).contains(&at_s), "{}", played.course[again]);
     assert_eq!(played.done_ms.iter().flatten().count(), 40);

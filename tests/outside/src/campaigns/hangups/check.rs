@@ -1,4 +1,4 @@
-//! What is there afterwards: whole, audited, and the same after a restart.
+//! The state afterwards: whole, audited, and the same after a restart.
 
 use super::{BATCH_HOURS, BATCH_OUTCOMES, Book, Known};
 use crate::service::{CLUSTER, POOL, POOL_ID, Service, rfc3339, unix_s};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const PAGE: usize = 10_000;
 const PAGE_S: u64 = 10;
 
-/// What the service says is there.
+/// The state by the answers of the service.
 pub struct State {
     nodes: BTreeSet<String>,
     /// Nodes of the snapshot that have not gone.
@@ -147,7 +147,7 @@ pub fn is_whole(state: &State, report: &Report) {
     }
 }
 
-/// What is written is audited, what is audited is written, and what was acknowledged is both.
+/// Every write is audited, every audited write is stored, and every acknowledged write is both.
 pub fn is_audited(
     service: &Service,
     books: &[Book],
@@ -248,7 +248,7 @@ fn nodes(books: &[Book], after: &State, audit: &Audit, report: &Report) {
     }
 }
 
-/// A restart finds what the service had said.
+/// A restart answers as the service did before.
 pub fn survives(before: &State, after: &State, report: &Report) {
     let rule = "a restart finds the same";
     let compare = |what: &str, left: &BTreeSet<String>, right: &BTreeSet<String>| {

@@ -24,7 +24,7 @@ const DELAYS_US: [usize; 3] = [300, 3000, 30_000];
 const MOST_BATCHES: usize = 40;
 pub const BATCH_HOURS: u64 = 10;
 pub const BATCH_OUTCOMES: usize = 3;
-/// What was sent and given up may still be under way.
+/// A write that was sent and given up may still be under way.
 const SETTLE: Duration = Duration::from_secs(3);
 
 pub fn run(options: &Options, database: &'static str, report: &Report) -> Outcome<()> {
@@ -55,7 +55,7 @@ pub fn run(options: &Options, database: &'static str, report: &Report) -> Outcom
     Ok(())
 }
 
-/// What became of a write, as far as its client knows.
+/// The fate of a write, as far as its client knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Known {
     #[default]
@@ -77,7 +77,7 @@ pub struct NodeBook {
     pub deleted: Option<Known>,
 }
 
-/// What one worker has sent.
+/// The requests of one worker.
 #[derive(Debug, Default)]
 pub struct Book {
     pub tasks: BTreeMap<String, TaskBook>,

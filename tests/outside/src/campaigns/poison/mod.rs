@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const HONEST: u64 = 8;
-/// Seconds with and without poison take turns, so that whatever else runs on the machine slows both.
+/// Seconds with and without poison take turns, so that other work on the machine slows both.
 const WINDOW: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 /// Poison that was answered "try again", and is sent again without end.
@@ -31,7 +31,7 @@ const NUMBERS: [&str; 11] = [
     "0.9999",
     "1e-9",
 ];
-/// What no amount of anything is; whatever is smaller may be meant.
+/// A number beyond every amount; a smaller one may be meant.
 const NONSENSE: f64 = 9_007_199_254_740_992.0;
 /// Names of fields that stand for something else.
 const IDS: [&str; 6] = ["id", "event_id", "organization", "cluster", "gpu_model", "node"];
@@ -160,7 +160,7 @@ fn request(field: &Field, number: u64, random: &mut Random) -> (String, Request)
         _ => (NUMBERS[random.below(NUMBERS.len())].to_owned(), false),
     };
     let mut path = field.path.replace("{id}", &path_id(&field.path, number));
-    // Whatever else a path asks for.
+    // Other variables of a path.
     while let (Some(open), Some(close)) = (path.find('{'), path.find('}')) {
         path.replace_range(open..=close, "1");
     }
@@ -205,7 +205,7 @@ fn texts() -> Vec<String> {
     texts
 }
 
-/// A pool whose name came with a usage row and whose capacity nobody has told has no quota yet: that is said with a 503.
+/// A pool whose name came with a usage row and whose capacity is unknown has no quota yet: the answer is a 503.
 fn is_fault(answer: &Answer) -> bool {
     answer.status >= 500 && answer.json()["code"] != "no-quota-yet"
 }
@@ -245,7 +245,7 @@ fn may_be_meant(field: &Field, value: &str) -> bool {
     is_on_grid && above && below && (number >= 0.0 || is_change || field.minimum.is_some())
 }
 
-/// What was taken all the same goes, so that it is not in the way of the honest.
+/// Accepted poison is deleted, so that it is not in the way of the honest.
 fn clean_up(client: &mut Client, request: &Request, number: u64) {
     let path = request.target.split('?').next().unwrap_or_default();
     let target = match path {

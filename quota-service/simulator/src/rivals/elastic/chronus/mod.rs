@@ -32,7 +32,7 @@ struct Promise {
 struct Alive {
     request: u32,
     promise: Option<Promise>,
-    /// What was left of it when it last began to wait.
+    /// Its remaining work when it last began to wait.
     left_ms: i64,
     /// The end of the lease that it holds.
     until_ms: Option<i64>,

@@ -28,7 +28,7 @@ impl Eight {
         self.0.arrive(job, work * MINUTE_MS, now * MINUTE_MS);
     }
 
-    /// Who stops and who starts, where each job has so much left.
+    /// The jobs that stop and start, where each job has so much left.
     fn replan<const N: usize>(&mut self, now: i64, left: [i64; N]) -> [Vec<u32>; 2] {
         let left = |number: JobNumber| (left[number.0 as usize] * MINUTE_MS) as f64;
         let changes = self.0.replan(now * MINUTE_MS, &left);
