@@ -17,10 +17,16 @@ pub enum Rule {
     /// The last value stays.
     LastValue,
     /// The value `period_hours` before the target (or the nearest multiple that is known at the issue time).
-    Seasonal { period_hours: usize },
+    Seasonal {
+        /// Hours of the season: 24 or 168.
+        period_hours: usize,
+    },
     /// The largest of the last `hours` hours, as a point forecast: what the production cluster of GFS used before
     /// (§4.6.1).
-    Peak { hours: usize },
+    Peak {
+        /// Hours whose highest value counts.
+        hours: usize,
+    },
 }
 
 impl Rule {

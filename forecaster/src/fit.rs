@@ -13,16 +13,34 @@ use vocab::SeriesId;
 pub enum FitError {
     /// The lookback is shorter than the model needs.
     #[error("a lookback of {have} h is too short for this model, which needs {need} h")]
-    ShortLookback { have: usize, need: usize },
+    ShortLookback {
+        /// Hours of the lookback.
+        have: usize,
+        /// Hours that the model needs.
+        need: usize,
+    },
     /// No hour of the window was measured.
     #[error("none of the issue times from {issues} has all its targets measured: ingest hours without gaps")]
-    NothingMeasured { issues: HourRange },
+    NothingMeasured {
+        /// The issue times of the part.
+        issues: HourRange,
+    },
     /// The loss is no number.
     #[error("the loss became {loss} in epoch {epoch}: the data or the learning rate is out of proportion")]
-    Diverged { epoch: usize, loss: f64 },
+    Diverged {
+        /// The epoch, from 1.
+        epoch: usize,
+        /// Its loss.
+        loss: f64,
+    },
     /// Exponential smoothing failed for a series.
     #[error("no exponential smoothing fits {series}: {fault}")]
-    Smoothing { series: SeriesId, fault: String },
+    Smoothing {
+        /// The series.
+        series: SeriesId,
+        /// The fault of the library.
+        fault: String,
+    },
     /// The arithmetic failed.
     #[error("the arithmetic of the model failed: {0}")]
     Arithmetic(#[from] candle_core::Error),

@@ -14,13 +14,26 @@ pub enum PredictError {
     Rejected(#[from] ForecastError),
     /// The model has no such series.
     #[error("the model knows no series {series}")]
-    UnknownSeries { series: SeriesId },
+    UnknownSeries {
+        /// The series that training did not know.
+        series: SeriesId,
+    },
     /// The window has another length than the model sees.
     #[error("a window of {have} h was given to a model that looks back {need} h")]
-    OtherLookback { have: usize, need: usize },
+    OtherLookback {
+        /// Hours of the window.
+        have: usize,
+        /// Hours that the model needs.
+        need: usize,
+    },
     /// Exponential smoothing failed for a series.
     #[error("exponential smoothing of {series} failed: {fault}")]
-    Smoothing { series: SeriesId, fault: String },
+    Smoothing {
+        /// The series.
+        series: SeriesId,
+        /// The fault of the library.
+        fault: String,
+    },
     /// The bound failed.
     #[error(transparent)]
     Bound(crate::bound::BoundError),

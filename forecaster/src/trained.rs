@@ -24,7 +24,10 @@ pub enum TrainError {
     Predict(#[from] PredictError),
     /// No hour of the window was measured.
     #[error("no hour of the validation part ({issues}) was measured: ingest hours without gaps")]
-    NothingToScore { issues: HourRange },
+    NothingToScore {
+        /// The issue times of the part.
+        issues: HourRange,
+    },
 }
 
 /// How a model fared on the validation part, beside the last value on the same hours.

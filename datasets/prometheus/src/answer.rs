@@ -198,6 +198,6 @@ mod tests {
         }
         let histogram =
             r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"histograms":[[1,{}]]}]}}"#;
-        assert!(refused(histogram).contains("numbers are asked for"));
+        assert!(refused(histogram).contains("the query returns histograms: expected numbers"));
     }
 }

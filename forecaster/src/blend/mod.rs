@@ -27,8 +27,11 @@ const LEAST_STDDEV_GPUS: f64 = 1e-3;
 /// Which parts a blend has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Recipe {
+    /// The mean of both.
     Both,
+    /// The forests alone.
     Trees,
+    /// The network alone.
     Network,
 }
 
@@ -51,13 +54,17 @@ pub struct Blend {
 /// A model in parts, as a checkpoint holds it.
 #[derive(Debug, Clone)]
 pub struct Parts {
+    /// Hours of a forecast.
     pub horizon: HorizonHours,
+    /// Hours of a window.
     pub lookback_hours: usize,
     /// Features that were left out.
     pub without: Option<FeatureGroup>,
     /// By size, with their deviations in GPUs.
     pub series: Vec<(SeriesId, f64)>,
+    /// `None` where the recipe has none.
     pub forests: Option<Forests>,
+    /// `None` where the recipe has none.
     pub network: Option<Network>,
     /// Ignored where there is only one part.
     pub network_share: [f64; OUTPUTS],
@@ -79,6 +86,7 @@ impl Blend {
         Network::sizes(&Features::new(lookback_hours, horizon), series, horizon.steps())
     }
 
+    /// The model of these parts.
     #[must_use]
     pub fn from_parts(parts: Parts) -> Self {
         let Parts { horizon, lookback_hours, without, series, forests, network, network_share } = parts;
@@ -88,6 +96,7 @@ impl Blend {
         Self { horizon, lookback_hours, features, series, scales_gpus, forests, network, network_share }
     }
 
+    /// Copies of the parts, to be saved.
     #[must_use]
     pub fn parts(&self) -> Parts {
         let mut series: Vec<_> = self.series.iter().map(|(id, (place, scale))| (*place, id.clone(), *scale)).collect();

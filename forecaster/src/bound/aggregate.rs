@@ -12,10 +12,20 @@ use vocab::{
 pub enum BoundError {
     /// A forecast has fewer steps than the hours of the bound.
     #[error("a bound over {hours} needs {hours} of forecast, and there are {have} h")]
-    ShortForecast { hours: HorizonHours, have: usize },
+    ShortForecast {
+        /// Hours of the promise.
+        hours: HorizonHours,
+        /// Steps of the forecast.
+        have: usize,
+    },
     /// The bound is no amount of GPUs.
     #[error("the bound over {hours} is no amount: {fault}")]
-    NoAmount { hours: HorizonHours, fault: AmountError },
+    NoAmount {
+        /// Hours of the promise.
+        hours: HorizonHours,
+        /// Why the bound is no amount of GPUs.
+        fault: AmountError,
+    },
 }
 
 /// The part of one organization in a bound.

@@ -24,10 +24,18 @@ pub enum CalibratorError {
     OtherFormat,
     /// The bytes end too early.
     #[error("the calibration state ends early, at byte {at}")]
-    CutOff { at: usize },
+    CutOff {
+        /// The byte at which the bytes end.
+        at: usize,
+    },
     /// A value is out of its range.
     #[error("the calibration state is damaged before byte {at}: {what}")]
-    Damaged { at: usize, what: &'static str },
+    Damaged {
+        /// The byte of the damage.
+        at: usize,
+        /// The damaged field.
+        what: &'static str,
+    },
 }
 
 impl Calibrator {

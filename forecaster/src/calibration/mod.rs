@@ -100,6 +100,7 @@ impl Calibrator {
         Self { is_correcting, series: Vec::new(), shared: Default::default(), ..self }
     }
 
+    /// Hours of the forecasts that it corrects.
     #[must_use]
     pub const fn horizon(&self) -> HorizonHours {
         self.horizon

@@ -33,7 +33,10 @@ pub enum CheckpointError {
         "the checkpoint has format {found}, and this program reads format {FORMAT}: train again, or use the version that wrote it"
     )]
     /// The checkpoint has another format.
-    OtherFormat { found: u32 },
+    OtherFormat {
+        /// The format of the bytes.
+        found: u32,
+    },
     /// The metadata are damaged.
     #[error("the metadata of the checkpoint are damaged: {}", .0.to_string().escape_debug())]
     Metadata(#[from] serde_json::Error),
@@ -42,22 +45,46 @@ pub enum CheckpointError {
     Changed,
     /// A tensor is missing.
     #[error("the checkpoint lacks the tensor {name}")]
-    MissingTensor { name: String },
+    MissingTensor {
+        /// Name of the tensor.
+        name: String,
+    },
     /// A tensor has another shape.
     #[error("tensor {name} of the checkpoint has shape {found:?}, not {expected:?}")]
-    OtherShape { name: String, expected: Vec<usize>, found: Vec<usize> },
+    OtherShape {
+        /// Name of the tensor.
+        name: String,
+        /// The shape that the metadata need.
+        expected: Vec<usize>,
+        /// The shape of the bytes.
+        found: Vec<usize>,
+    },
     /// A tensor has a number that is not finite.
     #[error("tensor {name} of the checkpoint holds a number that is not finite")]
-    NotFinite { name: String },
+    NotFinite {
+        /// Name of the tensor.
+        name: String,
+    },
     /// The nodes of a forest lead out of it, or back.
     #[error("forest {name} of the checkpoint is no forest: a node leads out of its tree, or back")]
-    BrokenForest { name: String },
+    BrokenForest {
+        /// Name of the forest.
+        name: String,
+    },
     /// The lookback is shorter than the model needs.
     #[error("the checkpoint looks back {have} h, and its model needs {need} h")]
-    ShortLookback { have: usize, need: usize },
+    ShortLookback {
+        /// Hours of the lookback.
+        have: usize,
+        /// Hours that the model needs.
+        need: usize,
+    },
     /// The smoothing of a series is damaged.
     #[error("the checkpoint's exponential smoothing of {series} is no model")]
-    BrokenSmoothing { series: SeriesId },
+    BrokenSmoothing {
+        /// The series of the refused parameters.
+        series: SeriesId,
+    },
     /// The state of the calibration is damaged.
     #[error(transparent)]
     Calibrator(#[from] CalibratorError),

@@ -63,21 +63,25 @@ impl OrgLinear {
         Ok(Self { config, horizon, lookback_hours, series, index, scales, weights, folded })
     }
 
+    /// Sizes and variant.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
+    /// The series that it was trained on, in the order of their weights.
     #[must_use]
     pub fn series(&self) -> &[SeriesId] {
         &self.series
     }
 
+    /// Scale of each series, `[series]`.
     #[must_use]
     pub fn scales(&self) -> &[Scale] {
         &self.scales
     }
 
+    /// All weights.
     #[must_use]
     pub const fn weights(&self) -> &Weights {
         &self.weights

@@ -4,7 +4,14 @@
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Node {
     /// A feature of at most `threshold` goes to `left`, counted from the tree's root; a larger one to the node after it.
-    Split { feature: u16, threshold: f32, left: u32 },
+    Split {
+        /// The feature that decides.
+        feature: u16,
+        /// Rows at or below it go left.
+        threshold: f32,
+        /// Number of the left child, counted from the tree's root; the right child is the node after this one.
+        left: u32,
+    },
     /// A leaf with its value.
     Leaf(f32),
 }

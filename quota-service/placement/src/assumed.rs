@@ -26,7 +26,10 @@ pub enum NotAdmitted {
     /// The task is refused.
     Refused(Refusal),
     /// The quota is so old that nothing new is admitted, even where some of it is left.
-    Conservative { hours: HorizonHours },
+    Conservative {
+        /// The number of hours that was asked for.
+        hours: HorizonHours,
+    },
 }
 
 impl NotAdmitted {

@@ -40,17 +40,49 @@ pub struct Limit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// Nobody offers so long a guarantee.
-    NotOffered { hours: HorizonHours, longest: Option<HorizonHours> },
+    NotOffered {
+        /// Hours of the requested guarantee.
+        hours: HorizonHours,
+        /// The longest offered guarantee; `None` where none is offered.
+        longest: Option<HorizonHours>,
+    },
     /// A promise of these hours would not be kept at the guarantee rate.
-    OverQuota { hours: HorizonHours, quota: MilliGpus, promised: MilliGpus, asked: MilliGpus },
+    OverQuota {
+        /// Hours whose quota is exceeded.
+        hours: HorizonHours,
+        /// The quota of these hours.
+        quota: MilliGpus,
+        /// GPUs promised for at least these hours already.
+        promised: MilliGpus,
+        /// GPUs of the request over all pods.
+        asked: MilliGpus,
+    },
     /// Not even if the pool were empty.
-    FitsNever { gpus: GpuRequest, pods: u32 },
+    FitsNever {
+        /// GPUs of one pod.
+        gpus: GpuRequest,
+        /// Pods of the request.
+        pods: u32,
+    },
     /// Not now: there are not enough idle GPUs where they would have to be.
-    NothingIdle { asked: MilliGpus },
+    NothingIdle {
+        /// GPUs of the request over all pods.
+        asked: MilliGpus,
+    },
     /// Not now: even without any spot task there is no room.
-    HeldByHp { asked: MilliGpus },
+    HeldByHp {
+        /// GPUs of the request over all pods.
+        asked: MilliGpus,
+    },
     /// Its GPUs cannot lie as they are guaranteed to.
-    NotAligned { asked: MilliGpus, domain: Domain, why: Misaligned },
+    NotAligned {
+        /// GPUs of the request over all pods.
+        asked: MilliGpus,
+        /// The domain that the GPUs of a pod have to share.
+        domain: Domain,
+        /// The part that fails.
+        why: Misaligned,
+    },
 }
 
 /// Why GPUs cannot lie as they are guaranteed to.
@@ -136,7 +168,12 @@ impl fmt::Display for Refusal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// It starts as planned, with this promise if it is spot with one.
-    Start { plan: Plan, guarantee: Option<Guarantee> },
+    Start {
+        /// Nodes and GPUs of each pod, and the victims.
+        plan: Plan,
+        /// The promise; `None` for HP, and for spot at will.
+        guarantee: Option<Guarantee>,
+    },
     /// The gang waits, for this reason.
     Wait(Refusal),
 }

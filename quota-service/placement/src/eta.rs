@@ -159,20 +159,45 @@ pub fn recent<'a>(newest_first: &'a [Ended], settings: &PoolSettings, now: UnixS
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoveReason {
     /// e > 1.5 q.
-    ManyBroken { kept: u64, broken: u64, target: GuaranteeRate },
+    ManyBroken {
+        /// Promises kept since the last move.
+        kept: u64,
+        /// Promises broken by HP demand since the last move.
+        broken: u64,
+        /// p of the pool.
+        target: GuaranteeRate,
+    },
     /// e < 0.5 q and l > θ.
-    FewBrokenLongWaits { kept: u64, broken: u64, longest_quota_wait_s: u64 },
+    FewBrokenLongWaits {
+        /// Promises kept since the last move.
+        kept: u64,
+        /// Promises broken by HP demand since the last move.
+        broken: u64,
+        /// Seconds of the longest wait for quota.
+        longest_quota_wait_s: u64,
+    },
     /// No outcome for H hours and l > θ: without a step toward 1 a quota that admits nobody would never learn.
-    NoOutcomesLongWaits { longest_quota_wait_s: u64 },
+    NoOutcomesLongWaits {
+        /// Seconds of the longest wait for quota.
+        longest_quota_wait_s: u64,
+    },
 }
 
 /// Why eta stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldReason {
     /// Fewer outcomes than a move needs.
-    FewOutcomes { have: u64, need: u64 },
+    FewOutcomes {
+        /// Outcomes since the last move.
+        have: u64,
+        /// Outcomes that a move needs.
+        need: u64,
+    },
     /// It moved less than H hours ago.
-    MovedLately { moved_at: UnixSeconds },
+    MovedLately {
+        /// The time of the last move.
+        moved_at: UnixSeconds,
+    },
     /// The eviction rate is near its target, or low without long waits.
     WithinTarget,
     /// It would rise, and that would change nothing.
@@ -190,7 +215,9 @@ pub enum EtaDecision {
     Hold(HoldReason),
     /// The new value, and why.
     Move {
+        /// The next eta.
         to: Eta,
+        /// The evidence for the move.
         reason: MoveReason,
         /// Whether all outcomes so far are spent: they were judged. Too few to be judged stay for the next time.
         spends: bool,

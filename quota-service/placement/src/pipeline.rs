@@ -102,21 +102,44 @@ pub enum PolicyFault {
         "idle_first = false is for victims by \"tightest\": \"{victims}\" evicts only where idle GPUs do not suffice"
     )]
     /// Only victims by `tightest` may be evicted before idle GPUs are used.
-    EvictsBeforeIdle { victims: &'static str },
+    EvictsBeforeIdle {
+        /// Name of the victim rule.
+        victims: &'static str,
+    },
     /// This rule for victims does not read the parameter.
     #[error("victims by \"{victims}\" do not look at what is lost: leave {parameter} out, or choose \"least-waste\"")]
-    Unread { victims: &'static str, parameter: &'static str },
+    Unread {
+        /// Name of the victim rule.
+        victims: &'static str,
+        /// Name of the parameter that the rule does not read.
+        parameter: &'static str,
+    },
     /// This rule for victims knows no topology.
     #[error("topology = true is for victims by \"least-waste\": \"{victims}\" does not look at how GPUs lie")]
-    Unaligned { victims: &'static str },
+    Unaligned {
+        /// Name of the victim rule.
+        victims: &'static str,
+    },
     #[error(
         "reservations are for blocking by \"nobody\": with \"{blocking}\" others wait behind the first task as it is"
     )]
     /// A reservation needs tasks that may pass the head of the queue.
-    ReservesBehindHead { blocking: &'static str },
+    ReservesBehindHead {
+        /// Name of the blocking rule.
+        blocking: &'static str,
+    },
     /// A parameter of reservations is out of its range.
     #[error("{parameter} is {value}: write a number of {least} to {most}")]
-    Reservations { parameter: &'static str, value: u32, least: u32, most: u32 },
+    Reservations {
+        /// Name of the refused parameter.
+        parameter: &'static str,
+        /// The refused value.
+        value: u32,
+        /// The least accepted value.
+        least: u32,
+        /// The largest accepted value.
+        most: u32,
+    },
     /// The weight of usage is not a number from 0 on.
     #[error("usage_weight is {0}: write a number of 0 to 1000")]
     UsageWeight(f64),

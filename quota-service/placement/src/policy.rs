@@ -80,7 +80,10 @@ pub enum Timing {
     AtOnce,
     /// HP that would evict waits for a moment, learned from how often GPUs fall idle meanwhile (Lazer). Idle GPUs it takes at
     /// once.
-    Lazer { seed: u64 },
+    Lazer {
+        /// The seed of its predictor.
+        seed: u64,
+    },
 }
 
 /// How tasks are placed: the parts of the pipeline, in its order ([`pipeline`](crate::pipeline)).

@@ -12,10 +12,20 @@ use vocab::GpuModel;
 pub enum PowerError {
     /// The GPU model has no row in the table.
     #[error("the power of the GPU model {model} is not known; known are {}: add a row for it to the table of power", known.join(", "))]
-    UnknownModel { model: GpuModel, known: Vec<String> },
+    UnknownModel {
+        /// The unknown model.
+        model: GpuModel,
+        /// The known models.
+        known: Vec<String>,
+    },
     /// A GPU draws less at full load than idle.
     #[error("{idle_w} W idle are more than {full_w} W at full load")]
-    Swapped { idle_w: u32, full_w: u32 },
+    Swapped {
+        /// Watts of an idle GPU.
+        idle_w: u32,
+        /// Watts of a busy GPU.
+        full_w: u32,
+    },
     /// A CPU without cores.
     #[error("a socket has no cores")]
     NoCores,

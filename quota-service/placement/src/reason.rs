@@ -8,41 +8,105 @@ use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// The forecast's inventory decides.
-    Inventory { inventory: MilliGpus },
+    Inventory {
+        /// Capacity less the bound.
+        inventory: MilliGpus,
+    },
     /// f = 0.
-    DemandMayFillPool { bound: MilliGpus, capacity: MilliGpus },
+    DemandMayFillPool {
+        /// The bound of HP demand.
+        bound: MilliGpus,
+        /// GPUs of the pool.
+        capacity: MilliGpus,
+    },
     /// S0 + Sa decides.
-    HeldByIdle { ceiling: MilliGpus, scaled_inventory: MilliGpus },
+    HeldByIdle {
+        /// Idle GPUs and those of spot tasks inside their guarantee.
+        ceiling: MilliGpus,
+        /// Inventory × eta.
+        scaled_inventory: MilliGpus,
+    },
     /// A task counts among all shorter guarantees, one of which leaves less.
-    HeldByShorterGuarantee { hours: HorizonHours, available: MilliGpus },
+    HeldByShorterGuarantee {
+        /// The shorter guarantee.
+        hours: HorizonHours,
+        /// GPUs that it leaves.
+        available: MilliGpus,
+    },
     /// The pool has no GPUs.
     NoCapacity,
     /// Eta scaled the inventory.
-    ScaledByEta { eta: Eta },
+    ScaledByEta {
+        /// The factor of the inventory.
+        eta: Eta,
+    },
     /// HP demand is above the capacity.
-    DemandAboveCapacity { demand: MilliGpus, capacity: MilliGpus },
+    DemandAboveCapacity {
+        /// HP demand now.
+        demand: MilliGpus,
+        /// GPUs of the pool.
+        capacity: MilliGpus,
+    },
     /// Spot holds more than the quota.
-    OverCommitted { used: MilliGpus, quota: MilliGpus },
+    OverCommitted {
+        /// GPUs promised for at least these hours.
+        used: MilliGpus,
+        /// The quota, which is less.
+        quota: MilliGpus,
+    },
     /// S0 and Sa are estimates.
     Estimated,
     /// People asked to keep more for HP work than is forecast.
-    Reserved { gpus: MilliGpus },
+    Reserved {
+        /// GPUs that overrides add to the bound.
+        gpus: MilliGpus,
+    },
     /// Operators expect that HP work will need less than is forecast.
-    Released { gpus: MilliGpus },
+    Released {
+        /// GPUs that overrides take from the bound.
+        gpus: MilliGpus,
+    },
     /// Some organizations were forecast by the cold-start rule.
-    ColdStart { organizations: usize },
+    ColdStart {
+        /// Organizations that training did not know.
+        organizations: usize,
+    },
     /// The model has learned from hours that it forecasts here.
-    SeenInTraining { until: UnixSeconds },
+    SeenInTraining {
+        /// The end of the hours that the model has learned from.
+        until: UnixSeconds,
+    },
     /// The promise ends after the forecast does; its last step stands for the rest.
-    ForecastEndsEarly { steps: u8, horizon: HorizonHours },
+    ForecastEndsEarly {
+        /// Hours of the clock that the promise covers.
+        steps: u8,
+        /// Hours that the model forecasts.
+        horizon: HorizonHours,
+    },
     /// The measurements do not support so large a p for promises of so many hours: they support `supported_ppm`, in millionths.
-    RateNotSupported { hours: HorizonHours, rate: GuaranteeRate, supported_ppm: u32 },
+    RateNotSupported {
+        /// Hours of the promise.
+        hours: HorizonHours,
+        /// The p of the settings.
+        rate: GuaranteeRate,
+        /// The largest supported p, in millionths.
+        supported_ppm: u32,
+    },
     /// The quota was not renewed in time.
-    NotRenewed { computed_at: UnixSeconds },
+    NotRenewed {
+        /// The time of the last renewal.
+        computed_at: UnixSeconds,
+    },
     /// Inputs are missing; what this means for the quota stands in the stage.
-    InputsMissing { what: String },
+    InputsMissing {
+        /// The missing input.
+        what: String,
+    },
     /// Held to what spot tasks already have.
-    Conservative { held: MilliGpus },
+    Conservative {
+        /// GPUs that spot tasks hold.
+        held: MilliGpus,
+    },
 }
 
 impl Reason {

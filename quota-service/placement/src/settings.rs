@@ -14,13 +14,28 @@ pub enum SettingsError {
     OfferedNotRising,
     /// Offered hours reach beyond the horizon of the model.
     #[error("{offered} are offered, and forecasts reach {horizon} only")]
-    BeyondHorizon { offered: HorizonHours, horizon: HorizonHours },
+    BeyondHorizon {
+        /// The offered hours.
+        offered: HorizonHours,
+        /// Hours of the promoted run.
+        horizon: HorizonHours,
+    },
     /// η₀ is outside its bounds.
     #[error("eta starts at {start}, outside its bounds {least} to {most}")]
-    EtaOutside { start: Eta, least: Eta, most: Eta },
+    EtaOutside {
+        /// The first eta.
+        start: Eta,
+        /// The least eta.
+        least: Eta,
+        /// The largest eta.
+        most: Eta,
+    },
     /// The lower bound of eta is zero.
     #[error("the least eta is {least}, below {}: it could not rise again in steps of a tenth", Eta::LEAST)]
-    EtaTooLow { least: Eta },
+    EtaTooLow {
+        /// The least eta, which is below its limit.
+        least: Eta,
+    },
     /// A move of eta needs no outcome.
     #[error("eta needs at least one outcome to move")]
     NoOutcomes,

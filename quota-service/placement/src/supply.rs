@@ -54,13 +54,19 @@ pub enum Unknown {
          reports any more"
     )]
     /// The reported state is too old.
-    OldState { as_of: UnixSeconds },
+    OldState {
+        /// The time of the last reported state.
+        as_of: UnixSeconds,
+    },
     #[error(
         "its state is of {as_of}, which is still to come: set the clocks of the scheduler and of this service right, and \
          report it again"
     )]
     /// The reported state is from the future.
-    FutureState { as_of: UnixSeconds },
+    FutureState {
+        /// The time of the reported state, which is in the future.
+        as_of: UnixSeconds,
+    },
 }
 
 /// The amounts that quota is cut from.

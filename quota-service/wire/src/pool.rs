@@ -34,7 +34,7 @@ pub struct PoolStateReceipt {
 
 impl PoolStateBody {
     /// # Errors
-    /// A number is no amount, hours are no horizon, a time is no time, or idle and spot GPUs exceed the capacity.
+    /// A number is no amount, hours are no horizon, a time is invalid, or idle and spot GPUs exceed the capacity.
     pub fn parse(&self, pool: PoolId) -> Result<PoolState, FieldFault> {
         let place = Place("");
         let capacity = place.gpus("capacity_gpus", self.capacity_gpus)?;
@@ -284,7 +284,7 @@ mod tests {
                 .starts_with("/spot_gpus_by_guarantee_hours/1h: these hours stand there twice")
         );
         assert!(of("1", r#"{"a/b~": 5}"#).starts_with("/spot_gpus_by_guarantee_hours/a~1b~0: \"a/b~\" is not"));
-        assert!(of("1e308", "{}").starts_with("/idle_gpus: 1e308 GPUs is more than"));
+        assert!(of("1e308", "{}").starts_with("/idle_gpus: 1e308 GPUs exceeds"));
         assert!(parse(r#"{"capacity": 1}"#).unwrap_err().contains("unknown field `capacity`"));
     }
 }

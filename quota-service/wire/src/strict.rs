@@ -200,7 +200,7 @@ mod tests {
 
     fn refused<T: serde::de::DeserializeOwned>(text: &str) {
         let fault = from_json::<T>(text).err().map(|fault| fault.to_string()).unwrap_or_default();
-        assert!(fault.starts_with("a list where an object is expected"), "{text}: {fault}");
+        assert!(fault.starts_with("found a list, expected an object"), "{text}: {fault}");
     }
 
     #[test]

@@ -182,7 +182,7 @@ fn a_topology_is_a_preset_or_its_parts_and_a_wrong_one_is_refused_with_its_field
         (r#"{"preset": "dgx"}"#, "/topology/preset: unknown topology \"dgx\": expected one of rtx4090-8, a100-8"),
         (r#"{"preset": "a100-8", "nvlink_islands": [[0]]}"#, "/topology/preset: a preset is a whole topology"),
         (r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [1]}]}"#, "/topology: GPU 0 is in no NUMA node"),
-        (r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [64]}]}"#, "/topology/numa_nodes: GPU 64 is beyond"),
+        (r#"{"numa_nodes": [{"numa_node": 0, "socket": 0, "gpus": [64]}]}"#, "/topology/numa_nodes: GPU 64 exceeds"),
     ] {
         let found = of(json).unwrap_err();
         assert!(found.starts_with(expected), "{found}");

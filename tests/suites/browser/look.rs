@@ -114,6 +114,11 @@ async fn without_a_pool_the_page_says_how_to_begin() {
     browser.go(&format!("http://{}/", service.address));
     browser.until("document.querySelector('#pools .notice')");
     let printed = browser.texts("#pools .notice").join("");
-    assert!(printed.contains("datasets ingest") && printed.contains("train --horizon"), "{printed}");
+    assert!(
+        printed.contains("datasets ingest")
+            && printed.contains("train --cluster")
+            && printed.contains("/quota?cluster="),
+        "{printed}"
+    );
     assert_eq!(browser.complaints(), [""; 0]);
 }

@@ -111,7 +111,12 @@ async fn faults_of_the_data_are_named_pool_by_pool(database: TestDatabase) {
     found.expect("run demo", "fail", &format!("{run} cannot serve"), "train runs rollback");
     // 5. A time zone that nobody knows.
     database.execute("UPDATE clusters SET time_zone = 'Moon/Base'").await;
-    doctor(&database.url, &[]).expect("calendar demo", "fail", "no time zone", "datasets calendar set --cluster demo");
+    doctor(&database.url, &[]).expect(
+        "calendar demo",
+        "fail",
+        "is not a time zone",
+        "datasets calendar set --cluster demo",
+    );
 }
 
 async fn an_old_schema_and_a_newer_one_are_named_and_left_as_they_are(database: TestDatabase) {

@@ -182,5 +182,5 @@ fn authorities_are_those_of_the_file() {
     };
     let made = rcgen::generate_simple_self_signed(vec!["prometheus".to_owned()]).unwrap();
     assert_eq!(with(&made.cert.pem()), Ok(()));
-    assert!(with("nothing").unwrap_err().contains("it holds no certificate (PEM)"));
+    assert!(with("nothing").unwrap_err().contains("no certificate (PEM)"));
 }

@@ -244,7 +244,7 @@ fn what_no_rows_can_be_made_of_is_refused_with_series_and_remedy() {
     for (fault, expected) in [
         (
             refused(&[("pod", "a")], one()),
-            "series {pod=\"a\"} has no label namespace: name another one with organization_label",
+            "series {pod=\"a\"} has no label namespace: name another label with organization_label",
         ),
         (refused(&[("namespace", "")], one()), "series {namespace=\"\"} has no label namespace"),
         (refused(&[("namespace", "*")], one()), "the organization * is reserved for the pool's own peak"),

@@ -17,7 +17,7 @@ fn both_servers_of_the_paper_are_known_and_read_back_as_they_were_written() {
     for one in [rtx, a100] {
         assert_eq!(Topology::parse(&one.to_string()), Ok(one));
     }
-    assert!(Topology::preset("h100").unwrap_err().to_string().ends_with("there are rtx4090-8, a100-8"));
+    assert!(Topology::preset("h100").unwrap_err().to_string().ends_with("expected one of rtx4090-8, a100-8"));
 }
 
 #[test]
@@ -40,17 +40,17 @@ fn a_smaller_node_has_the_first_gpus() {
 #[test]
 fn what_is_no_topology_is_named() {
     for (text, expected) in [
-        ("numa 0 socket 0 gpus - cores 0-3", "at least one GPU"),
+        ("numa 0 socket 0 gpus - cores 0-3", "the topology has no GPU"),
         ("numa 0 socket 0 gpus 1 cores 0-3", "GPU 0 is in no NUMA node, but GPU 1 is"),
         ("numa 0 socket 0 gpus 0 cores 0; numa 1 socket 0 gpus 0-1 cores 1", "GPU 0 is in two NUMA nodes, 0 and 1"),
         ("numa 0 socket 0 gpus 0 cores 0-4; numa 1 socket 0 gpus 1 cores 4-5", "core 4 is in two NUMA nodes"),
-        ("numa 0 socket 0 gpus 0 cores 0; numa 0 socket 0 gpus 1 cores 1", "NUMA node 0 is there twice"),
+        ("numa 0 socket 0 gpus 0 cores 0; numa 0 socket 0 gpus 1 cores 1", "NUMA node 0 occurs twice"),
         ("numa 0 socket 0 gpus 0-1 cores 0; nvlink 0-2", "GPU 2 of an NVLink island is in no NUMA node"),
         ("numa 0 socket 0 gpus 0-2 cores 0; nvlink 0-1; nvlink 1-2", "GPU 1 is in two NVLink islands"),
         ("numa 0 socket 0 gpus 0-2 cores 0; nvlink 1", "at least two GPUs"),
-        ("numa 0 socket 0 gpus 64 cores 0", "GPU 64 is beyond the 64"),
-        ("numa 0 socket 0 gpus 3-1 cores 0", "\"3-1\" is no list of numbers"),
-        ("numa 0 socket", "is no part of a topology"),
+        ("numa 0 socket 0 gpus 64 cores 0", "GPU 64 exceeds the limit of 64"),
+        ("numa 0 socket 0 gpus 3-1 cores 0", "\"3-1\" is not a list of numbers"),
+        ("numa 0 socket", "is not part of a topology"),
     ] {
         assert!(fault(text).contains(expected), "{text}: {}", fault(text));
     }

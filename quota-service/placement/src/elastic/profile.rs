@@ -31,7 +31,12 @@ pub enum ProfileFault {
     Empty,
     /// A speed is not a positive number.
     #[error("the speed on {gpus} GPUs is {speed}: write a number above 0, and at most a million times that on one GPU")]
-    Speed { gpus: u32, speed: f64 },
+    Speed {
+        /// The number of GPUs with this speed.
+        gpus: u32,
+        /// The refused speed.
+        speed: f64,
+    },
 }
 
 /// Speeds on 1, 2, 3 … GPUs, in any one unit (samples a second, or multiples of the speed on one GPU).

@@ -12,6 +12,7 @@ pub mod offered;
 mod place;
 mod preempt;
 pub mod rank;
+mod refused;
 mod request;
 mod rules;
 mod running;
@@ -27,6 +28,7 @@ pub use lent::{Spare, mask_of, taken};
 pub use node::{Gpu, GpuPlace, NodeState, WHOLE_MILLI, numbers};
 pub use place::{Plan, PlanFault};
 pub use preempt::{History, PreemptionSettings};
+pub use refused::NodeError;
 pub use request::{GpuRequest, Models, PodRequest, RequestError};
 pub use rules::VictimRule;
 pub use running::Running;
@@ -41,32 +43,27 @@ use running::WasteClass;
 use score::Scores;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, TopologyError, UnixSeconds};
-
-/// Why a node was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NodeError {
-    #[error("node {node} has {gpus} GPUs: 0 to {most} are possible", most = GpuRequest::MOST)]
-    Gpus { node: NodeId, gpus: u32 },
-    #[error("node {node} is there already")]
-    Known { node: NodeId },
-    #[error("the topology of node {node} is refused: {fault}")]
-    Topology { node: NodeId, fault: TopologyError },
-}
+use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, UnixSeconds};
 
 /// A pod on its node, by the node's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodPlace {
+    /// Number of the node in the fleet.
     pub node: usize,
+    /// GPUs of the node that the pod has.
     pub gpus: GpuPlace,
 }
 
 /// A task as placement sees it: its pods, all or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gang {
+    /// The task of the pods.
     pub task: TaskId,
+    /// HP or spot.
     pub class: TaskClass,
+    /// The request of each pod.
     pub pod: PodRequest,
+    /// The number of pods; at least 1.
     pub pods: u32,
 }
 
@@ -106,6 +103,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
+    /// A fleet without nodes.
     #[must_use]
     pub fn new(settings: EvictionSettings) -> Self {
         Self::ordered(settings, ScoreRule::Gfs)
@@ -237,16 +235,19 @@ impl Fleet {
         self.power.get(usize::from(node.model)).map_or(0, |power| power.watts(node))
     }
 
+    /// All nodes, by their numbers.
     #[must_use]
     pub fn nodes(&self) -> &[NodeState] {
         &self.nodes
     }
 
+    /// The number of a node; `None` for an unknown one.
     #[must_use]
     pub fn number_of(&self, node: &NodeId) -> Option<usize> {
         self.by_id.get(node).copied().filter(|number| !self.nodes[*number].is_gone)
     }
 
+    /// Running tasks by their ids.
     #[must_use]
     pub const fn tasks(&self) -> &BTreeMap<TaskId, Running> {
         &self.tasks

@@ -11,9 +11,17 @@ pub const WHOLE_MILLI: u16 = vocab::MilliGpus::PER_GPU as u16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GpuPlace {
     /// Thousandths of the GPU of this number.
-    Share { gpu: u8, milli: u16 },
+    Share {
+        /// The index of the GPU on its node.
+        gpu: u8,
+        /// Thousandths of the GPU; 1 to 999.
+        milli: u16,
+    },
     /// One bit for each GPU, the first one lowest.
-    Whole { mask: u64 },
+    Whole {
+        /// A bit for each GPU of the node.
+        mask: u64,
+    },
 }
 
 /// The taken part of one GPU, in thousandths.

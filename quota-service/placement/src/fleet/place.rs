@@ -27,22 +27,46 @@ pub struct Plan {
 pub enum PlanFault {
     /// The task runs already.
     #[error("task {task} runs already")]
-    Runs { task: TaskId },
+    Runs {
+        /// The task that runs already.
+        task: TaskId,
+    },
     /// A victim runs no more.
     #[error("task {task}, which was to be evicted, no longer runs")]
-    VictimGone { task: TaskId },
+    VictimGone {
+        /// The victim that does not run.
+        task: TaskId,
+    },
     /// A victim is not a spot task.
     #[error("task {task} is not spot: it cannot be evicted")]
-    VictimNotSpot { task: TaskId },
+    VictimNotSpot {
+        /// The victim that is HP.
+        task: TaskId,
+    },
     /// A GPU of the place is taken.
     #[error("node number {node} no longer has what pod {pod} was to get")]
-    Taken { node: usize, pod: usize },
+    Taken {
+        /// Number of the node.
+        node: usize,
+        /// Number of the pod in the plan.
+        pod: usize,
+    },
     /// A GPU of the place is lent.
     #[error("on node number {node} an elastic task still has what is to be pod {pod}'s")]
-    Lent { node: usize, pod: usize },
+    Lent {
+        /// Number of the node.
+        node: usize,
+        /// Number of the pod in the plan.
+        pod: usize,
+    },
     /// The plan has places for other pods than the gang has.
     #[error("the plan has {have} places for {pods} pods")]
-    NotWhole { have: usize, pods: u32 },
+    NotWhole {
+        /// Places in the plan.
+        have: usize,
+        /// Pods of the gang.
+        pods: u32,
+    },
 }
 
 impl Fleet {

@@ -8,10 +8,18 @@ use vocab::MilliGpus;
 pub enum RequestError {
     /// The amount is neither whole GPUs nor a share of one.
     #[error("{gpus} GPUs a pod are neither a share below one GPU nor whole GPUs: ask for {next} or split the pods")]
-    Broken { gpus: MilliGpus, next: u64 },
+    Broken {
+        /// The refused request of a pod.
+        gpus: MilliGpus,
+        /// The next larger number of whole GPUs.
+        next: u64,
+    },
     /// The amount is above [`GpuRequest::MOST`].
     #[error("{gpus} GPUs a pod are more than a node may have, {most}", most = GpuRequest::MOST)]
-    TooMany { gpus: MilliGpus },
+    TooMany {
+        /// The refused request of a pod.
+        gpus: MilliGpus,
+    },
 }
 
 /// GPUs of one pod: a share of one, or whole ones.

@@ -14,7 +14,10 @@ pub enum VictimRule {
     /// The holders of the first GPUs without HP on the node that has fewest of them.
     Tightest,
     /// Any victim on any node, drawn.
-    Random { seed: u64 },
+    Random {
+        /// The seed of the draws.
+        seed: u64,
+    },
 }
 
 impl VictimRule {

@@ -27,7 +27,14 @@ pub struct Elastic {
 pub enum ElasticFault {
     /// The numbers of pods do not rise from least over requested to most.
     #[error("{min} to {max} pods, and {asked} asked for: write 1 ≤ min_pods ≤ pods ≤ max_pods ≤ {most}", most = Elastic::MOST)]
-    Order { min: u32, asked: u32, max: u32 },
+    Order {
+        /// The fewest pods.
+        min: u32,
+        /// Pods of the request.
+        asked: u32,
+        /// The most pods.
+        max: u32,
+    },
     /// Only spot tasks are elastic.
     #[error("only spot tasks are elastic: what HP asks for is never taken back")]
     NotSpot,
@@ -41,12 +48,20 @@ pub enum ElasticFault {
         "there are {known} speeds for up to {asked} pods: measure it on as many pods as it asks for, or leave speeds out"
     )]
     /// The speeds do not reach to the requested pods.
-    Unmeasured { known: usize, asked: u32 },
+    Unmeasured {
+        /// Numbers of pods with a speed.
+        known: usize,
+        /// Pods of the request.
+        asked: u32,
+    },
     #[error(
         "the speed on {pods} pods is 0, or more than {pods} times that on one: write multiples of the speed on one pod"
     )]
     /// A speed is not a positive number.
-    Speed { pods: usize },
+    Speed {
+        /// The number of pods with the refused speed.
+        pods: usize,
+    },
 }
 
 impl Elastic {

@@ -14,25 +14,56 @@ pub enum Command {
     /// Submits a task.
     Submit(Request),
     /// A running task came to its end by itself.
-    Finish { task: TaskId },
+    Finish {
+        /// The task that has ended by itself.
+        task: TaskId,
+    },
     /// A user takes a task back, wherever it is.
-    Delete { task: TaskId },
+    Delete {
+        /// The task that its user withdraws.
+        task: TaskId,
+    },
     /// A running task has saved its work.
-    Save { task: TaskId },
+    Save {
+        /// The task that has written a checkpoint.
+        task: TaskId,
+    },
     /// A running elastic task has worked so fast, in thousandths of a unit of its own, on so many pods.
-    Measure { task: TaskId, pods: u32, speed_thousandths: u64 },
+    Measure {
+        /// The elastic task.
+        task: TaskId,
+        /// Pods that it had.
+        pods: u32,
+        /// Its speed on them, in thousandths of any one unit.
+        speed_thousandths: u64,
+    },
     /// Adds a node, or changes it.
     AddNode {
+        /// Name of the node.
         node: NodeId,
+        /// Its GPUs.
         gpus: u32,
+        /// Its CPU, in thousandths of a core; `None` where it is not known.
         cpu_milli: Option<u64>,
+        /// Its memory, in MiB; `None` where it is not known.
         memory_mib: Option<u64>,
+        /// The connections of its GPUs; `None` where they are not known.
         topology: Option<Arc<Topology>>,
     },
     /// Lets new pods come to a node, or no longer.
-    OpenNode { node: NodeId, is_open: bool },
+    OpenNode {
+        /// Name of the node.
+        node: NodeId,
+        /// Whether new pods may start there.
+        is_open: bool,
+    },
     /// A node is gone, with what ran on it.
-    RemoveNode { node: NodeId, cause: NodeLoss },
+    RemoveNode {
+        /// Name of the node.
+        node: NodeId,
+        /// Why it goes.
+        cause: NodeLoss,
+    },
     /// New quotas, by rising hours.
     SetLimits(Vec<Limit>),
     /// Time alone.
@@ -62,48 +93,105 @@ pub enum Ending {
 pub enum Fact {
     /// A node was added or changed.
     NodeAdded {
+        /// Name of the node.
         node: NodeId,
+        /// Its GPUs.
         gpus: u32,
+        /// Its CPU, in thousandths of a core; `None` where it is not known.
         cpu_milli: Option<u64>,
+        /// Its memory, in MiB; `None` where it is not known.
         memory_mib: Option<u64>,
+        /// The connections of its GPUs; `None` where they are not known.
         topology: Option<Arc<Topology>>,
     },
     /// A node takes new tasks again, or no more.
-    NodeOpened { node: NodeId, is_open: bool },
+    NodeOpened {
+        /// Name of the node.
+        node: NodeId,
+        /// Whether new pods may start there.
+        is_open: bool,
+    },
     /// A node left the pool.
-    NodeRemoved { node: NodeId, cause: NodeLoss },
+    NodeRemoved {
+        /// Name of the node.
+        node: NodeId,
+        /// Why it went.
+        cause: NodeLoss,
+    },
     /// The limits of spot were set.
-    LimitsSet { limits: Vec<Limit> },
+    LimitsSet {
+        /// The quotas by hours, ascending.
+        limits: Vec<Limit>,
+    },
     /// A task was submitted.
-    Submitted { request: Request },
+    Submitted {
+        /// The request that waits from now on.
+        request: Request,
+    },
     /// A waiting task has its places; `victims` went back to the queue for it.
     Started {
+        /// The task that runs from now on.
         task: TaskId,
+        /// Node and GPUs of each pod.
         places: Vec<(NodeId, GpuPlace)>,
+        /// Its promise; `None` for HP, and for spot at will.
         guarantee: Option<Guarantee>,
+        /// Tasks that were evicted for it.
         victims: Vec<TaskId>,
         /// When its GPUs are free: later than the fact where victims have a grace period.
         starts: UnixSeconds,
     },
     /// HP that would evict waits for a moment; until then nobody else evicts those whom it holds.
-    Deferred { task: TaskId, until: UnixSeconds, holds: Vec<TaskId> },
+    Deferred {
+        /// The HP task whose evictions are put off.
+        task: TaskId,
+        /// The end of the deferral.
+        until: UnixSeconds,
+        /// Tasks that it would evict.
+        holds: Vec<TaskId>,
+    },
     /// An elastic task has other pods than before: those that it keeps, and those on lent GPUs. What it gives has to be free
     /// at `from`.
     Resized {
+        /// The elastic task.
         task: TaskId,
+        /// Node and GPUs of each pod that it owns from now on.
         places: Vec<(NodeId, GpuPlace)>,
+        /// Node and GPUs of each pod that it is lent from now on.
         lent: Vec<(NodeId, GpuPlace)>,
+        /// The cause of the change.
         why: ResizeReason,
+        /// The time at which the change counts.
         from: UnixSeconds,
     },
     /// A guarantee was over, and there was room for another one.
-    Renewed { task: TaskId, guarantee: Guarantee },
+    Renewed {
+        /// The spot task.
+        task: TaskId,
+        /// Its next promise.
+        guarantee: Guarantee,
+    },
     /// A task has a checkpoint.
-    Saved { task: TaskId },
+    Saved {
+        /// The task that has written a checkpoint.
+        task: TaskId,
+    },
     /// A task measured its speed.
-    Measured { task: TaskId, pods: u32, speed_thousandths: u64 },
+    Measured {
+        /// The elastic task.
+        task: TaskId,
+        /// Pods that it had.
+        pods: u32,
+        /// Its speed on them, in thousandths of any one unit.
+        speed_thousandths: u64,
+    },
     /// A task ended.
-    Ended { task: TaskId, ending: Ending },
+    Ended {
+        /// The task that has ended.
+        task: TaskId,
+        /// How it ended.
+        ending: Ending,
+    },
 }
 
 /// A guarantee period that ended.
@@ -149,9 +237,17 @@ pub struct Cut {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CutReason {
     /// An HP task needs its GPUs.
-    EvictedBy { task: TaskId },
+    EvictedBy {
+        /// The HP task that has its GPUs now.
+        task: TaskId,
+    },
     /// Its node was lost.
-    Lost { node: NodeId, cause: NodeLoss },
+    Lost {
+        /// Name of the lost node.
+        node: NodeId,
+        /// Why the node went.
+        cause: NodeLoss,
+    },
 }
 
 /// Why the pods of an elastic task change.
@@ -160,9 +256,15 @@ pub enum ResizeReason {
     /// There were GPUs that nobody had.
     Grows,
     /// This task gets GPUs that it was lent, or was.
-    For { task: TaskId },
+    For {
+        /// The task that gets the GPUs.
+        task: TaskId,
+    },
     /// It goes on without the pods on this node.
-    Lost { node: NodeId },
+    Lost {
+        /// Name of the lost node.
+        node: NodeId,
+    },
 }
 
 /// Pods of an elastic task that came and went.
@@ -213,31 +315,58 @@ pub struct Report {
 pub enum Fault {
     /// The task is known already.
     #[error("task {task} is there already")]
-    Known { task: TaskId },
+    Known {
+        /// The id of both.
+        task: TaskId,
+    },
     /// The task is unknown.
     #[error("no task {task} waits or runs")]
-    UnknownTask { task: TaskId },
+    UnknownTask {
+        /// The unknown id.
+        task: TaskId,
+    },
     /// The task does not run.
     #[error("task {task} does not run")]
-    NotRunning { task: TaskId },
+    NotRunning {
+        /// The task that waits or has ended.
+        task: TaskId,
+    },
     /// The task has no pods.
     #[error("task {task} has no pods")]
-    NoPods { task: TaskId },
+    NoPods {
+        /// The refused task.
+        task: TaskId,
+    },
     /// The task is not elastic.
     #[error("task {task} is not elastic, or cannot be as it says")]
-    NotElastic { task: TaskId },
+    NotElastic {
+        /// The task with a fixed number of pods.
+        task: TaskId,
+    },
     /// The task is promised its pods.
     #[error("task {task} is hp: it is never evicted, and nothing is promised to it")]
-    Promised { task: TaskId },
+    Promised {
+        /// The task with a promise.
+        task: TaskId,
+    },
     /// The pods hold other GPUs than the fact names.
     #[error("task {task} has other GPUs than its pods ask for")]
-    OtherGpus { task: TaskId },
+    OtherGpus {
+        /// The task whose pods hold other GPUs.
+        task: TaskId,
+    },
     /// The demand of the organization is another one than the fact implies.
     #[error("the demand of {organization} is not that of its tasks")]
-    OtherDemand { organization: Organization },
+    OtherDemand {
+        /// The organization whose demand differs.
+        organization: Organization,
+    },
     /// The node is unknown.
     #[error("there is no node {node}")]
-    UnknownNode { node: NodeId },
+    UnknownNode {
+        /// The unknown name.
+        node: NodeId,
+    },
     /// The node is refused.
     #[error(transparent)]
     Node(#[from] NodeError),

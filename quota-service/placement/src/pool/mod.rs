@@ -39,8 +39,11 @@ use vocab::{HorizonHours, MilliGpus, Organization, TaskId, UnixSeconds};
 /// A task as it was submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
+    /// Pods and their requests.
     pub gang: Gang,
+    /// The organization that pays for it.
     pub organization: Organization,
+    /// The time of its submission.
     pub submitted: UnixSeconds,
     /// The guarantee that a spot task asks for; none for one at will, and for HP.
     pub hours: Option<HorizonHours>,
@@ -51,6 +54,7 @@ pub struct Request {
 /// A task that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
+    /// The request that waits.
     pub request: Request,
     /// When it came, or came back.
     pub queued: UnixSeconds,
@@ -70,12 +74,15 @@ pub struct PoolRules {
     /// A task that is evicted so often within [`rest_window_s`](Self::rest_window_s) rests before it may start again: two
     /// tasks that keep pushing each other out would otherwise do nothing else.
     pub evictions_before_rest: u32,
+    /// Seconds within which evictions of a task count towards its rest.
     pub rest_window_s: i64,
+    /// Seconds for which a task that was evicted often waits.
     pub rest_s: i64,
     /// How long an elastic task whose pods have changed gets no more: each change costs it time.
     pub resize_rest_s: i64,
     /// The load time of a task before it works, as far as the timing of evictions goes: 40 s, the restart of DESIGN §5.
     pub load_s: i64,
+    /// Costs of evictions.
     pub evictions: EvictionSettings,
     /// The power draw of the nodes, if it is known for their GPU model.
     pub power: Option<NodePower>,
@@ -155,6 +162,7 @@ struct Admitted {
 }
 
 impl Pool {
+    /// A pool without nodes, tasks and limits.
     #[must_use]
     pub fn new(policy: Policy, rules: PoolRules) -> Self {
         let mut fleet = Fleet::ordered(rules.evictions, policy.score).looking_at_topology(policy.topology);
@@ -185,16 +193,19 @@ impl Pool {
         }
     }
 
+    /// The policy of decisions.
     #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
 
+    /// Nodes and running tasks.
     #[must_use]
     pub const fn fleet(&self) -> &Fleet {
         &self.fleet
     }
 
+    /// The quotas by hours, ascending.
     #[must_use]
     pub fn limits(&self) -> &[Limit] {
         &self.limits
@@ -223,11 +234,13 @@ impl Pool {
         self.queue.all()
     }
 
+    /// A waiting task by its id.
     #[must_use]
     pub fn waiting_task(&self, task: &TaskId) -> Option<&Waiting> {
         self.queue.get(task)
     }
 
+    /// A running task by its id: its request, and its places.
     #[must_use]
     pub fn running(&self, task: &TaskId) -> Option<(&Request, &Running)> {
         Some((&self.requests.get(task)?.request, self.fleet.tasks().get(task)?))
@@ -245,6 +258,7 @@ impl Pool {
         self.demand.total_milli()
     }
 
+    /// The measured HP demand of the pool.
     #[must_use]
     pub const fn demand(&self) -> &DemandMeter {
         &self.demand

@@ -11,15 +11,29 @@ use vocab::{HorizonHours, MilliGpus, PoolId, PoolState, TaskId, UnixSeconds};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitReason {
     /// It was evicted too often in a short time.
-    Rests { until: UnixSeconds },
+    Rests {
+        /// The end of its rest after several evictions.
+        until: UnixSeconds,
+    },
     /// It evicts nobody yet: GPUs may fall idle.
-    Deferred { until: UnixSeconds },
+    Deferred {
+        /// The end of the deferral.
+        until: UnixSeconds,
+    },
     /// The task is refused, for this reason.
     Refused(Refusal),
     /// Nodes are kept for it until it fits.
-    Reserved { refusal: Refusal, reservation: Reservation },
+    Reserved {
+        /// The reason without the reservation.
+        refusal: Refusal,
+        /// Nodes and quota that are kept for it.
+        reservation: Reservation,
+    },
     /// It would start, but for the reservation of this task.
-    HeldBack { by: TaskId },
+    HeldBack {
+        /// The task with the reservation.
+        by: TaskId,
+    },
 }
 
 impl Pool {

@@ -28,6 +28,7 @@ impl Alignment {
     /// On a node that does not say its topology.
     pub const UNKNOWN: Self = Self { level: 2, parts: 0, sockets: 0 };
 
+    /// Whether the set lies as well as it can on this machine.
     #[must_use]
     pub const fn is_aligned(self) -> bool {
         self.level == 0

@@ -248,7 +248,7 @@ async fn a_task_far_beyond_the_pool_is_refused_and_decides_nothing(database: Tes
         let refused = service.post(path, &hp("slip", 8.0, 16_000)).await.expect(422);
         assert_eq!((&refused["code"], &refused["errors"][0]["pointer"]), (&"task-too-large".into(), &"/pods".into()));
         let detail = refused["detail"].as_str().unwrap();
-        assert!(detail.contains("asks for 128000 GPUs, and the pool has 128: at most 10 times"), "{detail}");
+        assert!(detail.contains("requests 128000 GPUs, and the pool has 128: at most 10 times"), "{detail}");
     }
     assert_eq!(settings_of(&service).await["placed_by"], Value::Null, "what is refused decides nothing");
     let mut settings = settings_of(&service).await;

@@ -35,9 +35,11 @@ pub enum ScoreRule {
     GpuPacking,
     /// Pods of one size together.
     GpuClustering,
+    /// The first node in their order that fits.
     FirstFit,
     /// Any node that fits, drawn, and any GPU of it.
     Random {
+        /// The seed of the draws.
         seed: u64,
     },
     /// Least fragmentation, least power, or both.
@@ -54,7 +56,10 @@ pub enum Terms {
     /// Where the watts grow least (PWR).
     Pwr,
     /// α · PWR + (1 − α) · FGD.
-    Mix { alpha_millionths: u32 },
+    Mix {
+        /// The weight of power beside fragmentation, in millionths.
+        alpha_millionths: u32,
+    },
     /// The same, with an α that falls as the pool fills ([`moving_alpha`]), and a term for nodes whose free CPU and GPUs have
     /// the proportion of the request: power alone fills the cheap GPUs first with any request, and then strands the CPU beside
     /// them.
