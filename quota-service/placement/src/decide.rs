@@ -198,6 +198,7 @@ pub struct Circumstances<'a> {
 /// Decides on one task; `hours` is the guarantee that a spot task asks for, none for one at will. Leaves the fleet as it
 /// was: [`Fleet::apply`] does what was decided.
 pub fn decide(fleet: &mut Fleet, gang: &Gang, hours: Option<HorizonHours>, on: &Circumstances<'_>) -> Decision {
+    debug_assert!(gang.pods > 0, "a request without pods is refused");
     let hours = hours.filter(|_| gang.class == TaskClass::Spot);
     let limited = hours.filter(|_| on.policy.admission == Admission::Quota);
     if let Some(refusal) = limited.and_then(|hours| over_quota(fleet, gang, hours, on.limits)) {
@@ -213,6 +214,7 @@ pub fn decide(fleet: &mut Fleet, gang: &Gang, hours: Option<HorizonHours>, on: &
             (TaskClass::Spot, None) => Refusal::NothingIdle { asked },
         });
     };
+    debug_assert!(gang.class == TaskClass::Hp || plan.victims.is_empty(), "only HP evicts");
     invariants::gangs_are_whole(&plan);
     invariants::plan_keeps_affinity(fleet, &plan);
     if let Some(hours) = limited {
@@ -240,6 +242,7 @@ fn plan(fleet: &mut Fleet, gang: &Gang, on: &Circumstances<'_>) -> Option<Plan> 
     let Policy { score, victims, idle_first, preemption, .. } = on.policy;
     if *idle_first || gang.class == TaskClass::Spot || !on.may_evict {
         let idle = fleet.plan_by(gang, *score, on.workload);
+        debug_assert!(idle.as_ref().is_none_or(|plan| plan.victims.is_empty()), "idle GPUs have no victims");
         if idle.is_some() {
             return idle;
         }

@@ -180,6 +180,7 @@ impl Fleet {
             }
         }
         let Best { node, victims, gpus, .. } = best?;
+        debug_assert!(!victims.is_empty(), "idle GPUs would have been taken first");
         Some((node, Candidate { victims, cost: costs.of(0, 0, 0), gpus }))
     }
 
@@ -210,6 +211,7 @@ impl Fleet {
         }
         let search = Evicting::new(ruler, wish, (node, &gang.pod), occupants, ceiling, costs);
         let Found { cost, victims, gpus, .. } = search.find()?;
+        debug_assert!(wish.takes(cost.alignment), "a guaranteed wish is met");
         let names = occupants.iter().enumerate().filter(|(place, _)| victims >> place & 1 == 1);
         let victims = names.map(|(_, one)| one.task.clone()).collect();
         Some(Best { cost, key: self.key(number), node: number, victims, gpus: GpuPlace::Whole { mask: gpus } })

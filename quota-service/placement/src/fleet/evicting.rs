@@ -95,6 +95,8 @@ impl<'a> Evicting<'a> {
         ceiling: Option<AlignedCost>,
         costs: &Costs<'_>,
     ) -> Self {
+        debug_assert!(occupants.len() <= MOST_OCCUPANTS, "each has a bit");
+        debug_assert!(occupants.is_sorted_by(|one, next| one.task < next.task), "bits are in the order of names");
         let mut held = [0; 64];
         for (place, one) in occupants.iter().enumerate() {
             numbers(one.gpus).for_each(|gpu| held[gpu] |= 1 << place);
@@ -136,6 +138,7 @@ impl<'a> Evicting<'a> {
     pub fn find(mut self) -> Option<Found> {
         let start = Grown { touched: Touched::default(), victims: 0, promised: 0, waste_milli_gpu_s: 0 };
         each_set(self.ruler, self.without_hp, start, &mut self);
+        debug_assert!(self.found.is_none_or(|found| found.gpus & !self.without_hp == 0), "no GPU with HP is freed");
         self.found
     }
 
@@ -182,11 +185,13 @@ impl<'a> Evicting<'a> {
 
     /// Notes a whole answer if it is the best one so far.
     fn take(&mut self, state: Grown) {
+        debug_assert_eq!(self.missing(state.victims), [0, 0], "CPU and memory suffice");
         let cost = state.cost(state.touched.alignment(self.ruler));
         if !self.is_within(&cost) {
             return;
         }
         let (gpus, victims) = (state.touched.gpus, state.victims);
+        debug_assert_eq!(gpus.count_ones(), u32::from(self.ruler.count()), "as many GPUs as are wanted");
         let freed = numbers(self.without_hp).filter(|gpu| self.held[*gpu] & !victims == 0);
         let freed = freed.fold(0, |mask, gpu| mask | 1 << gpu);
         let one = Found { cost, victims, left: self.ruler.left_beside(freed, gpus), gpus };

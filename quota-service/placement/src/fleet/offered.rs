@@ -126,6 +126,7 @@ pub fn choose_offered(gang: &Gang, offered: &[Offered<'_>], on: &Choosing<'_>) -
         // The draw does not depend on the order in which nodes are offered.
         equals.sort_unstable_by(|a, b| by_name(*a, *b));
         let drawn = Draw::of_task(seed, &gang.task, on.now.get()).below(equals.len())?;
+        debug_assert!(drawn < equals.len(), "a draw below a number is below it");
         return Some(equals[drawn]);
     }
     let best = weighed.iter().min_by(|(a, one), (b, other)| {
@@ -135,6 +136,7 @@ pub fn choose_offered(gang: &Gang, offered: &[Offered<'_>], on: &Choosing<'_>) -
         };
         one.order(other).then_with(standing).then_with(|| by_name(*a, *b))
     });
+    debug_assert!(best.is_none_or(|(place, _)| *place < offered.len()), "one of the offers");
     best.map(|(place, _)| *place)
 }
 

@@ -112,6 +112,7 @@ impl Pool {
             let from = self.now.plus_s(-ARRIVALS_WINDOW_S);
             while learned.arrivals.pop_front_if(|at| *at <= from).is_some() {}
             learned.arrivals.push_back(self.now);
+            debug_assert!(learned.arrivals.iter().is_sorted(), "arrivals come in the order of time");
             self.newcomer = Some(task.clone());
         }
     }
@@ -126,6 +127,7 @@ impl Pool {
 
     /// Puts a newcomer off that would evict. Answers whether it does.
     pub(super) fn defer(&mut self, plan: &Plan, report: &mut Report) -> bool {
+        debug_assert_eq!(plan.gang.class, TaskClass::Hp, "only HP evicts, and only evictions are put off");
         let Some(waiting) = self.queue.get(&plan.gang.task) else { return false };
         let organization = waiting.request.organization.clone();
         let Some(learned) = &mut self.learned else { return false };
@@ -162,6 +164,7 @@ impl Pool {
                 continue;
             }
             let futile_ms = if fits { now.since_s(open.since) * 1_000 } else { 0 };
+            debug_assert!(futile_ms >= 0, "a deferral begins before it is observed");
             learned.known.push_back((open.context, open.predicted_ms, futile_ms));
         }
         self.learned = Some(learned);
@@ -202,6 +205,7 @@ impl Pool {
     /// Lets them be what they were.
     pub(super) fn release(&mut self, shielded: Vec<(TaskId, Running)>) {
         for (task, run) in shielded {
+            debug_assert_eq!(run.class, TaskClass::Spot, "only spot was shielded");
             self.fleet.set_class(&task, run.class);
         }
     }

@@ -87,6 +87,7 @@ impl Elastic {
             }
             max_pods = max.min(speeds.len() as u32);
         }
+        debug_assert!(asked <= max_pods, "speeds reach to the request");
         Ok(Self { min_pods: min, max_pods, speeds: speeds.map(Arc::from), measured: BTreeMap::new() })
     }
 
@@ -148,6 +149,7 @@ impl Elastic {
     pub fn gain(&self, pods: u32) -> Scaling {
         let Some(speeds) = &self.speeds else { return self.measured_gain(pods) };
         let first = u64::from(speeds[0]);
+        debug_assert!(first > 0, "a speed of zero is refused");
         let (mut before, mut least) = (0, 1_000_000);
         for speed in speeds.iter().take(pods as usize + 1) {
             let adds = u64::from(speed.saturating_sub(before)) * 1_000_000 / first;
@@ -183,6 +185,7 @@ impl Request {
     #[must_use]
     pub fn core(&self) -> Gang {
         let pods = self.elastic.as_ref().map_or(self.gang.pods, Elastic::min_pods);
+        debug_assert!(pods <= self.gang.pods, "the core is part of the request");
         Gang { pods, ..self.gang.clone() }
     }
 

@@ -100,7 +100,8 @@ impl Pool {
             if is_free || over_quota(&self.fleet, &gang, hours, &limits).is_none() {
                 let guarantee = Guarantee::from(self.now, hours);
                 // It runs: nothing can refuse it.
-                let _ = self.record(Fact::Renewed { task, guarantee }, report);
+                let renewed = self.record(Fact::Renewed { task, guarantee }, report);
+                debug_assert!(renewed.is_ok(), "{renewed:?}");
             }
         }
     }
@@ -184,11 +185,13 @@ impl Pool {
         if is_new && self.has_to_evict(&plan) && self.defer(&plan, report) {
             return false;
         }
+        debug_assert!(gang.class == TaskClass::Hp || plan.victims.is_empty(), "only HP evicts");
         let from = self.now.plus_s(self.rules.grace_s);
         let gave = self.make_room(&mut plan, from, report);
         let evicts = !plan.victims.is_empty();
         let fact = self.started(plan, guarantee, gave);
         let starts = self.record(fact, report).is_ok();
+        debug_assert!(!starts || self.queue.get(task).is_none(), "a task that runs waits no more");
         if starts && evicts {
             self.has_evicted(task);
         }
@@ -198,6 +201,7 @@ impl Pool {
     /// `gave` tells whether any task gives up pods for it.
     fn started(&self, plan: Plan, guarantee: Option<Guarantee>, gave: bool) -> Fact {
         let Plan { gang, places, victims } = plan;
+        debug_assert_eq!(places.len(), gang.pods as usize, "all pods or none");
         let grace_s = if victims.is_empty() && !gave { 0 } else { self.rules.grace_s };
         let id = |node: usize| self.fleet.nodes()[node].id.clone();
         let places = places.iter().map(|place| (id(place.node), place.gpus)).collect();

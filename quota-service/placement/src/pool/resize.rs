@@ -34,6 +34,7 @@ impl Pool {
         for victim in plan.victims.clone() {
             gave |= self.spare_victim(plan, &victim, &why, from, report);
         }
+        debug_assert!(plan.victims.iter().all(|victim| self.fleet.tasks().contains_key(victim)), "a victim runs");
         gave
     }
 
@@ -43,6 +44,7 @@ impl Pool {
         let on_them: BTreeSet<&TaskId> = taken.keys().flat_map(|node| self.fleet.borrowers(*node)).collect();
         let mut hit = Vec::new();
         for task in on_them.into_iter().filter(|task| !plan.victims.contains(task)) {
+            debug_assert!(self.borrowing.contains(task), "only elastic tasks borrow");
             let running = &self.fleet.tasks()[task];
             let stays = |place: &&PodPlace| !is_taken(place, &taken);
             let lent: Vec<PodPlace> = running.lent.iter().filter(stays).copied().collect();
@@ -91,6 +93,7 @@ impl Pool {
         from: UnixSeconds,
         report: &mut Report,
     ) -> bool {
+        debug_assert!(plan.victims.contains(victim), "a victim of this plan");
         let taken = taken(plan);
         let Some(pods) = self.kept(victim, |place| !is_taken(place, &taken)) else { return false };
         let running = &self.fleet.tasks()[victim];
@@ -102,7 +105,8 @@ impl Pool {
         let without = Plan { victims, ..plan.clone() };
         let fits = self.fleet.check(&without).is_ok();
         // Its former pods it can have again; the fact then names the ones that it keeps.
-        let _ = self.fleet.resize(victim, before.0, before.1);
+        let undone = self.fleet.resize(victim, before.0, before.1);
+        debug_assert_eq!(undone, Ok(()), "its former pods are still free");
         if fits {
             *plan = without;
         }
@@ -119,6 +123,7 @@ impl Pool {
             // Pods that it owns from now on are not to hold up a node that drains.
             kept.sort_by_key(|place| !self.fleet.nodes()[place.node].is_open);
             let lent = kept.split_off(least);
+            debug_assert!(lent.iter().all(|place| !kept.contains(place)), "no pod is owned and lent");
             (kept, lent)
         })
     }
@@ -163,6 +168,7 @@ impl Pool {
         from: UnixSeconds,
         report: &mut Report,
     ) -> bool {
+        debug_assert!(from >= self.now, "pods do not change in the past");
         let id = |place: &PodPlace| (self.fleet.nodes()[place.node].id.clone(), place.gpus);
         let (places, lent) = (places.iter().map(id).collect(), lent.iter().map(id).collect());
         let fact = Fact::Resized { task: task.clone(), places, lent, why: why.clone(), from };
@@ -219,6 +225,7 @@ impl Pool {
             let more = given.entry(task.clone()).or_default();
             let Some(place) = self.loan(task, more, spares) else { continue };
             more.push(place);
+            debug_assert!(pods < &elastic.max_pods(), "a task at its largest takes nothing");
             if pods + 1 < elastic.max_pods() {
                 takers.insert(admitted.request.claim(elastic, pods + 1));
             }
@@ -237,6 +244,7 @@ impl Pool {
         let node = *best?.0;
         let spare = spares.get_mut(&node)?;
         let gpus: GpuPlace = spare.take(&running.pod)?;
+        debug_assert_eq!(spare.gpus & mask_of(gpus), 0, "a lent GPU is spare no more");
         if spare.gpus == 0 {
             spares.remove(&node);
         }

@@ -123,6 +123,7 @@ impl Pool {
                 evicted: admitted.evicted.clone(),
             }
         };
+        debug_assert_eq!(self.requests.len(), self.fleet.tasks().len(), "each running task has its request");
         let (demand_hour, organizations, demand_total) = self.demand.parts();
         Snapshot {
             at: self.now,
@@ -160,6 +161,7 @@ impl Pool {
                 one.topology.clone(),
             )?;
         }
+        debug_assert_eq!(pool.fleet.nodes().len(), snapshot.nodes.len(), "nodes keep their numbers");
         for (at, node) in &snapshot.evictions {
             let number = pool.number_of(node)?;
             pool.fleet.recall_eviction(number, *at);
@@ -188,6 +190,7 @@ impl Pool {
             }
             pool.queue.insert(waiting.clone());
         }
+        debug_assert_eq!(pool.requests.len(), snapshot.running.len(), "every running task came back");
         pool.limits.clone_from(&snapshot.limits);
         pool.limits_demand_milli = snapshot.limits_demand_milli;
         pool.runs = snapshot.runs.iter().copied().collect();
@@ -261,6 +264,7 @@ impl Pool {
         if run.request.elastic.is_some() {
             self.borrowing.insert(task.clone());
         }
+        debug_assert!(!self.requests.contains_key(&task), "the fleet refuses a second task of one name");
         let SnapshotRun { request, starts, evicted, resized, .. } = run.clone();
         self.requests.insert(task, Admitted { request, starts, evicted, resized });
         Ok(())

@@ -74,6 +74,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// The next row of a Cholesky factor; `None` where the matrix would not be positive definite.
 fn factor_row(factor: &[Vec<f64>], mut row: Vec<f64>, diagonal: f64) -> Option<Vec<f64>> {
+    debug_assert_eq!(row.len(), factor.len(), "a row has a value for each row above it");
     let mut left = diagonal;
     for (column, above) in factor.iter().enumerate() {
         row[column] = (row[column] - dot(&above[..column], &row)) / above[column];
@@ -87,6 +88,7 @@ fn factor_row(factor: &[Vec<f64>], mut row: Vec<f64>, diagonal: f64) -> Option<V
 
 /// Solves factor × x = b.
 fn forward(factor: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
+    debug_assert_eq!(factor.len(), b.len(), "one equation for each value");
     let mut x: Vec<f64> = Vec::with_capacity(b.len());
     for (row, b) in factor.iter().zip(b) {
         x.push((b - dot(row, &x)) / row[x.len()]);
@@ -96,6 +98,7 @@ fn forward(factor: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
 
 /// Solves factorᵀ × x = b.
 fn backward(factor: &[Vec<f64>], mut x: Vec<f64>) -> Vec<f64> {
+    debug_assert_eq!(factor.len(), x.len(), "one equation for each value");
     for row in (0..x.len()).rev() {
         x[row] /= factor[row][row];
         let solved = x[row];
@@ -133,6 +136,7 @@ impl Gaussian {
 
     /// Learns a value; in quadratic time.
     pub fn learn(&mut self, point: [f64; INPUTS], value: f64) {
+        debug_assert!(value.is_finite() && point.iter().all(|at| at.is_finite()), "a sample is finite");
         let row = self.points.iter().map(|known| correlation(&self.hyper, known, &point, 0)).collect();
         let diagonal = 1.0 + self.hyper.log_noise.exp() + JITTER;
         // The noise keeps the diagonal apart from the rest; what rounding could still break is not learned.
@@ -151,6 +155,7 @@ impl Gaussian {
         if let Some(rest) = self.under(self.hyper) {
             *self = rest;
         }
+        debug_assert!(self.len() <= count, "the newest samples stay");
     }
 
     /// Standardizes the values again, and weighs the points by them.
@@ -164,6 +169,8 @@ impl Gaussian {
         let fit = half.iter().map(|part| part * part).sum::<f64>() / count;
         self.signal = if fit > 0.0 { fit } else { 1.0 };
         self.weights = backward(&self.factor, half);
+        debug_assert_eq!(self.weights.len(), self.points.len(), "a weight for each sample");
+        debug_assert!(self.stddev > 0.0 && self.signal > 0.0, "values are divided by both");
     }
 
     /// The same points under other hyperparameters; `None` where they cannot be distinguished then.
@@ -206,6 +213,7 @@ impl Gaussian {
 
     fn climbed(mut self) -> Self {
         let mut best = self.log_posterior();
+        let start = best;
         for step in [1.0, 0.5, 0.25] {
             for part in 0..=INPUTS {
                 for by in [step, -step] {
@@ -215,6 +223,7 @@ impl Gaussian {
                 }
             }
         }
+        debug_assert!(best >= start || start.is_nan(), "a climb never goes down");
         self
     }
 
@@ -282,6 +291,7 @@ impl Slice<'_> {
         let (half, half_slope) = (forward(&self.of.factor, &covariances), forward(&self.of.factor, &slopes));
         let stddev = (signal - dot(&half, &half) / signal).max(1e-12).sqrt();
         let stddev_slope = -dot(&half, &half_slope) / signal / stddev;
+        debug_assert!(stddev > 0.0, "a value elsewhere is never certain");
         Belief { mean: mean / signal, mean_slope: mean_slope / signal, stddev, stddev_slope }
     }
 

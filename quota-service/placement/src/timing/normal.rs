@@ -11,6 +11,7 @@ pub fn density(z: f64) -> f64 {
 /// Φ(z), the probability of at most `z`: a series near the middle (Marsaglia 2004), a continued fraction in the tails.
 #[must_use]
 pub fn cumulative(z: f64) -> f64 {
+    debug_assert!(!z.is_nan(), "a probability of a number");
     if z > 4.0 {
         return 1.0 - lower_tail(-z);
     }
@@ -49,6 +50,7 @@ pub struct Belief {
 #[must_use]
 pub fn expected_improvement(belief: &Belief, best: f64) -> (f64, f64) {
     let gain = best - belief.mean;
+    debug_assert!(belief.stddev >= 0.0, "a deviation is not negative");
     if belief.stddev <= f64::MIN_POSITIVE {
         return if gain > 0.0 { (gain, -belief.mean_slope) } else { (0.0, 0.0) };
     }

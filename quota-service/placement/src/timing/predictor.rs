@@ -122,6 +122,7 @@ impl Predictor {
             Stage::Acquisition => self.acquire(context),
             Stage::Exploitation => self.exploit(context),
         };
+        debug_assert!(at.is_finite(), "a search answers a place of its range");
         ((at * DEFERRAL_MOST_MS as f64).round() as i64).clamp(0, DEFERRAL_MOST_MS)
     }
 
@@ -165,6 +166,7 @@ impl Predictor {
         if !self.learns() {
             return;
         }
+        debug_assert!(deferral_ms >= 0 && futile_ms >= 0, "times are not negative");
         let other_ms = (self.draw.unit() * DEFERRAL_MOST_MS as f64) as i64;
         for at_ms in [Some(deferral_ms), self.learns_on.then_some(other_ms)].into_iter().flatten() {
             let scale = DEFERRAL_MOST_MS as f64;

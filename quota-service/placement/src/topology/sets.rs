@@ -51,6 +51,7 @@ fn within<S: Search>(pool: u64, count: u16, start: S::State, search: &mut S) {
         gpus[have] = gpu as u8;
         have += 1;
     }
+    debug_assert!(gpus[..have].is_sorted(), "each set is grown once");
     grow(&gpus[..have], usize::from(count), start, search);
 }
 

@@ -35,6 +35,10 @@ impl Fleet {
         if slots.len() < pods {
             return None;
         }
+        debug_assert!(
+            slots.iter().all(|(_, node)| !taken.contains(node)),
+            "nodes that are kept for others are left out"
+        );
         slots.sort_unstable();
         Some(slots.into_iter().take(pods).map(|(_, node)| node).collect())
     }

@@ -77,6 +77,7 @@ impl Scores {
             self.changes.drain(..half);
             self.begun += half as u64;
         }
+        debug_assert_eq!(self.last[node] + 1, self.end(), "the newest change is that of this node");
     }
 
     /// Forgets everything: what all scores rest on has changed.
@@ -116,6 +117,7 @@ impl Scores {
                 }
             }
         }
+        debug_assert_eq!(shape.seats.len(), nodes.len(), "a seat for each node");
         (shape.next, shape.used) = (end, *uses);
         &shape.seats
     }

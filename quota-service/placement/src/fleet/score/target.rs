@@ -47,6 +47,7 @@ impl Workload {
             weights.extend(weight.map(|weight| (spec, weight)));
         }
         let pods = counts.values().sum();
+        debug_assert!(weights.keys().all(|spec| counts.contains_key(spec)), "a target is made of counted pods");
         let target = if weights.is_empty() { Target::of(&counts) } else { Target::new(weights.into_iter().collect()) };
         Self { counts, pods, target: Arc::new(target) }
     }
@@ -86,6 +87,7 @@ pub(super) fn next_renewal(pods: u64) -> u64 {
     while at <= pods {
         at += (at / 10).max(1);
     }
+    debug_assert!(at > pods, "the next renewal lies ahead");
     at
 }
 
@@ -118,6 +120,7 @@ impl Target {
             sum * 100 >= all * COVERED
         });
         specs.truncate(enough.map_or(0, |last| last + 1));
+        debug_assert!(specs.is_empty() == counts.is_empty(), "any count has a target");
         Self::new(specs)
     }
 
@@ -181,6 +184,7 @@ impl Target {
         let free: Vec<u16> = node.gpus.iter().map(|gpu| gpu.free()).collect();
         let all: u64 = free.iter().map(|part| u64::from(*part)).sum();
         let usable = self.usable(&free, node.free_cpu_milli, node.model);
+        debug_assert!(u128::from(usable) <= u128::from(all) * u128::from(self.weight), "no more is used than is free");
         u128::from(all) * u128::from(self.weight) - u128::from(usable)
     }
 }
