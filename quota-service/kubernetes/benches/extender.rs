@@ -29,7 +29,8 @@ const POD: &str = include_str!("../fixtures/extender/preempt-meta.json");
 
 /// A cluster whose nodes are full of spot pods of one GPU each.
 fn world(nodes: u32, pods_per_node: u32) -> ExtenderState {
-    let config = Config { cluster: "earth".into(), extender_deadline_ms: 60_000, ..Config::default() };
+    let config =
+        Config { cluster: "earth".parse().expect("it is a name"), extender_deadline_ms: 60_000, ..Config::default() };
     let cluster = ClusterName::parse("earth").expect("a name");
     let shared = Shared::new(View::new(cluster, Reading::of(&config), Policy::GFS), || NOW);
     {

@@ -89,7 +89,7 @@ fn ask(url: &str, method: &str, path: &str, token: &str, body: &str) -> Result<V
 
 /// The other two processes: what is watched, from nothing until it is whole; then until it is ended.
 async fn watch(what: &str, kubeconfig: &str) -> Result<()> {
-    let config = Config { kubeconfig: kubeconfig.to_owned(), ..Config::default() };
+    let config = Config { kubeconfig: kubeconfig.parse().expect("it is a path"), ..Config::default() };
     let client = connect(&config).await?;
     let (before, start) = (memory_mib("VmRSS")?, Instant::now());
     let watching = if what == "ours" { ours(client, &config).await? } else { peer(client).await? };

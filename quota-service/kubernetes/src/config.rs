@@ -2,40 +2,20 @@
 
 mod check;
 mod lists;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use lists::{Flavors, Shares, SpotClasses};
+pub use values::{
+    FilePath, GuaranteeHours, HeadroomUrl, KueueMode, LogFilter, LogFormat, ObjectName, Optional, QualifiedName,
+    QuotaHours,
+};
 
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::time::Duration;
-
-pub use check::HeadroomUrl;
-pub use lists::{Shares, flavors, shares, spot_classes};
-
-/// The modes of `kueue`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KueueMode {
-    Off,
-    /// Through a `CapacityProvider`, which has to be there.
-    CapacityProvider,
-    /// By server-side apply on a `ClusterQueue` of our own.
-    ClusterQueue,
-    /// The first where the cluster has it, else the second.
-    Auto,
-}
-
-impl KueueMode {
-    /// Each with its name in settings.
-    pub const ALL: [(Self, &'static str); 4] = [
-        (Self::Off, "off"),
-        (Self::CapacityProvider, "capacity-provider"),
-        (Self::ClusterQueue, "cluster-queue"),
-        (Self::Auto, "auto"),
-    ];
-
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, name)| *name == text).map(|(mode, _)| mode)
-    }
-}
+use vocab::{ClusterName, GpuModel};
 
 /// Settings of this program.
 #[expect(clippy::struct_excessive_bools, reason = "each mode is a switch of its own")]
@@ -43,132 +23,142 @@ impl KueueMode {
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Path of a kubeconfig; empty for the service account of the pod, then `KUBECONFIG`, then ~/.kube/config.
-    pub kubeconfig: String,
+    pub kubeconfig: FilePath,
     /// Context of the kubeconfig; empty for its current one.
     pub context: String,
     /// Headroom's name of this cluster.
-    pub cluster: String,
-    pub headroom_url: String,
-    /// File with the token for Headroom; read again for each connection that it refuses. Empty for none.
-    pub headroom_token_file: String,
-    /// Authority (PEM) of Headroom's certificate; empty for those that the machine trusts.
-    pub headroom_ca_file: String,
-    /// Health and metrics.
+    pub cluster: Optional<ClusterName>,
+    /// URL of quota-service.
+    pub headroom_url: HeadroomUrl,
+    /// File with the token for Headroom; read again for each request. Empty for none.
+    pub headroom_token_file: FilePath,
+    /// Authority (PEM) of Headroom's certificate; empty for the authorities that the machine trusts.
+    pub headroom_ca_file: FilePath,
+    /// Address of health and metrics.
     pub listen: SocketAddr,
-    /// The scheduler extender.
+    /// Address of the scheduler extender.
     pub extender_listen: SocketAddr,
-    pub tls_certificate_file: String,
-    pub tls_key_file: String,
-    /// Whose certificates the scheduler has to show; empty where it needs none.
-    pub tls_client_ca_file: String,
+    /// Certificate (PEM) of the extender.
+    pub tls_certificate_file: FilePath,
+    /// Key (PEM) of the extender's certificate.
+    pub tls_key_file: FilePath,
+    /// Authority (PEM) of the certificates that a scheduler has to show; empty if it needs none.
+    pub tls_client_ca_file: FilePath,
     /// Name of the resource that counts GPUs.
-    pub gpu_resource: String,
-    /// Label of nodes that says their GPU model.
-    pub gpu_model_label: String,
-    /// GPU model of pods that wait and select none, and of nodes without the label; empty to leave them out.
-    pub default_gpu_model: String,
+    pub gpu_resource: QualifiedName,
+    /// Label of nodes with their GPU model.
+    pub gpu_model_label: QualifiedName,
+    /// GPU model of pending pods that select none, and of nodes without the label; empty to leave them out.
+    pub default_gpu_model: Optional<GpuModel>,
     /// Priority classes of spot pods, comma between them; all others are HP.
-    pub spot_priority_classes: String,
-    /// Label of pods that says their organization; empty for the namespace.
-    pub organization_label: String,
+    pub spot_priority_classes: SpotClasses,
+    /// Label of pods with their organization; empty for the namespace.
+    pub organization_label: Optional<QualifiedName>,
     /// Guarantee of spot pods that name none, in hours; 0 for none.
-    pub default_guarantee_hours: u64,
-    /// Whether usage, state and outcomes are told to Headroom.
+    pub default_guarantee_hours: GuaranteeHours,
+    /// Report usage, state and outcomes to Headroom.
     pub reporting: bool,
+    /// Between two reports.
     pub report_s: u64,
-    /// Between two looks for new quotas.
+    /// Between two requests for new quotas.
     pub poll_s: u64,
     /// Answer the scheduler.
     pub extender: bool,
-    /// `off`, `capacity-provider`, `cluster-queue` or `auto`.
-    pub kueue: String,
+    /// Object of Kueue that carries the quota: `off`, `capacity-provider`, `cluster-queue` or `auto`.
+    pub kueue: KueueMode,
     /// Answer Kueue's admission check for guaranteed hours.
     pub admission_check: bool,
     /// Write Kueue's priority boost by the age of checkpoints.
     pub priority_boost: bool,
     /// Write a `ResourceQuota` in each namespace of `resource_quota_shares`.
     pub resource_quota: bool,
-    /// Evict spot pods, through the eviction API, where HP pods wait for their GPUs.
+    /// Evict spot pods, through the eviction API, if HP pods wait for their GPUs.
     pub evict: bool,
-    /// `FLAVOR=GPU_MODEL`, comma between them.
-    pub flavors: String,
-    pub capacity_provider: String,
-    pub cluster_queue: String,
-    pub admission_check_name: String,
+    /// GPU models of flavors: `FLAVOR=GPU_MODEL`, comma between them.
+    pub flavors: Flavors,
+    /// Name of the `CapacityProvider`.
+    pub capacity_provider: ObjectName,
+    /// Name of the `ClusterQueue`.
+    pub cluster_queue: ObjectName,
+    /// Name of the `AdmissionCheck`.
+    pub admission_check_name: ObjectName,
     /// H of the quota that is published.
-    pub quota_hours: u64,
+    pub quota_hours: QuotaHours,
     /// `NAMESPACE=SHARE`, comma between them: shares of a pool's quota, together at most 1.
-    pub resource_quota_shares: String,
-    /// Between two looks whether a quota has to be written.
+    pub resource_quota_shares: Shares,
+    /// Between two rounds that compare and write quotas.
     pub publish_s: u64,
     /// A raise below this many GPUs is not written.
     pub least_change_gpus: u64,
-    /// Nor one below this share of what is published.
+    /// A raise below this share of the published quota is not written.
     pub least_change_ratio: f64,
-    /// For so long a quota has to have been higher before it is raised; it is lowered at once.
+    /// A quota is raised after it was higher for so long; it is lowered at once.
     pub raise_after_s: u64,
-    /// After which the extender answers neutrally.
+    /// The extender answers neutrally after this time.
     pub extender_deadline_ms: u64,
-    /// For so long a pod that passed the filter counts as placed while no bind is seen.
+    /// A pod that passed the filter counts as placed for so long while it is not bound.
     pub assumed_s: u64,
     /// Between the announcement of an eviction and the eviction.
     pub evict_grace_s: u64,
-    pub lease_namespace: String,
-    pub lease_name: String,
-    /// After which a lease that is not renewed is taken over.
+    /// Namespace of the Lease.
+    pub lease_namespace: ObjectName,
+    /// Name of the Lease.
+    pub lease_name: ObjectName,
+    /// A lease that is not renewed for so long is taken over.
     pub lease_s: u64,
-    /// After which who leads and could not renew stops to write.
+    /// A leader that cannot renew its lease for so long stops writing.
     pub renew_s: u64,
-    /// Between two tries.
+    /// Between two attempts to get or renew the lease.
     pub retry_s: u64,
     /// Name of this replica; empty for that of its host.
     pub identity: String,
-    /// A heartbeat that stands still for so long lowers the quotas.
+    /// The watchdog lowers quotas after so long without a heartbeat.
     pub watchdog_after_s: u64,
-    /// Between two looks at the heartbeat.
+    /// Between two checks of the heartbeat.
     pub watchdog_check_s: u64,
-    /// How lines of the log are written: `text` or `json`.
-    pub log_format: String,
-    /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `kubernetes=debug`.
-    pub log: String,
+    /// Format of the lines of the log: `text` or `json`.
+    pub log_format: LogFormat,
+    /// Filter of the log: `error`, `warn`, `info`, `debug`, or a filter such as `kubernetes=debug`.
+    pub log: LogFilter,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        let empty = String::new;
+        let name = |text: &str| text.parse().expect("the name is a DNS subdomain");
+        let label = |text: &str| text.parse().expect("the label has a domain and a name");
         Self {
-            kubeconfig: empty(),
-            context: empty(),
-            cluster: empty(),
-            headroom_url: "http://127.0.0.1:8080".to_owned(),
-            headroom_token_file: empty(),
-            headroom_ca_file: empty(),
+            kubeconfig: FilePath::default(),
+            context: String::new(),
+            cluster: Optional::default(),
+            headroom_url: HeadroomUrl::default(),
+            headroom_token_file: FilePath::default(),
+            headroom_ca_file: FilePath::default(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8_081)),
             extender_listen: SocketAddr::from(([127, 0, 0, 1], 8_443)),
-            tls_certificate_file: empty(),
-            tls_key_file: empty(),
-            tls_client_ca_file: empty(),
-            gpu_resource: "nvidia.com/gpu".to_owned(),
-            gpu_model_label: "nvidia.com/gpu.product".to_owned(),
-            default_gpu_model: empty(),
-            spot_priority_classes: "spot".to_owned(),
-            organization_label: empty(),
-            default_guarantee_hours: 0,
+            tls_certificate_file: FilePath::default(),
+            tls_key_file: FilePath::default(),
+            tls_client_ca_file: FilePath::default(),
+            gpu_resource: label("nvidia.com/gpu"),
+            gpu_model_label: label("nvidia.com/gpu.product"),
+            default_gpu_model: Optional::default(),
+            spot_priority_classes: SpotClasses::default(),
+            organization_label: Optional::default(),
+            default_guarantee_hours: GuaranteeHours::default(),
             reporting: true,
             report_s: 30,
             poll_s: 5,
             extender: false,
-            kueue: "off".to_owned(),
+            kueue: KueueMode::Off,
             admission_check: false,
             priority_boost: false,
             resource_quota: false,
             evict: false,
-            flavors: empty(),
-            capacity_provider: "headroom-spot".to_owned(),
-            cluster_queue: "headroom-spot".to_owned(),
-            admission_check_name: "headroom-guarantee".to_owned(),
-            quota_hours: 1,
-            resource_quota_shares: empty(),
+            flavors: Flavors::default(),
+            capacity_provider: name("headroom-spot"),
+            cluster_queue: name("headroom-spot"),
+            admission_check_name: name("headroom-guarantee"),
+            quota_hours: QuotaHours::default(),
+            resource_quota_shares: Shares::default(),
             publish_s: 15,
             least_change_gpus: 1,
             least_change_ratio: 0.02,
@@ -176,35 +166,53 @@ impl Default for Config {
             extender_deadline_ms: 100,
             assumed_s: 30,
             evict_grace_s: 30,
-            lease_namespace: "headroom-system".to_owned(),
-            lease_name: "headroom-kubernetes".to_owned(),
+            lease_namespace: name("headroom-system"),
+            lease_name: name("headroom-kubernetes"),
             lease_s: 15,
             renew_s: 10,
             retry_s: 2,
-            identity: empty(),
+            identity: String::new(),
             watchdog_after_s: 60,
             watchdog_check_s: 5,
-            log_format: "text".to_owned(),
-            log: "info".to_owned(),
+            log_format: LogFormat::Text,
+            log: LogFilter::default(),
         }
     }
 }
 
+/// No name of the cluster is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cluster: the cluster is empty: set it to Headroom's name of this cluster")]
+pub struct NoCluster;
+
 impl Config {
-    /// Where quotas go in Kueue.
+    /// Headroom's name of this cluster.
+    ///
+    /// # Errors
+    /// The setting is empty.
+    pub fn cluster(&self) -> Result<&ClusterName, NoCluster> {
+        self.cluster.get().ok_or(NoCluster)
+    }
+
+    /// Whether any quota is published.
     #[must_use]
-    pub fn kueue_mode(&self) -> KueueMode {
-        KueueMode::parse(&self.kueue).unwrap_or(KueueMode::Off)
+    pub fn publishes(&self) -> bool {
+        self.kueue.is_on() || self.resource_quota
     }
 
     /// Whether anything is written to the Kubernetes API.
     #[must_use]
     pub fn writes(&self) -> bool {
-        let publishes = self.kueue_mode() != KueueMode::Off || self.resource_quota;
-        publishes || self.admission_check || self.priority_boost || self.evict
+        self.publishes() || self.admission_check || self.priority_boost || self.evict
     }
 
-    /// The name of this replica.
+    /// Name of the Lease that carries the heartbeat of the published quotas.
+    #[must_use]
+    pub fn heartbeat_name(&self) -> String {
+        format!("{}-heartbeat", self.lease_name)
+    }
+
+    /// Name of this replica.
     #[must_use]
     pub fn identity(&self) -> String {
         if !self.identity.is_empty() {
@@ -212,12 +220,13 @@ impl Config {
         }
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         match host.trim() {
-            // Of a pod the host name is its own; elsewhere the process tells them apart.
+            // The host name of a pod is unique; on other machines the process id makes the difference.
             "" => format!("process-{}", std::process::id()),
             host => format!("{host}-{}", std::process::id()),
         }
     }
 
+    /// Time between two rounds of the publisher.
     #[must_use]
     pub const fn publish_every(&self) -> Duration {
         Duration::from_secs(self.publish_s)

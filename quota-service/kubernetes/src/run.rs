@@ -2,7 +2,7 @@
 
 use crate::cluster::watch::{self as watches, Shared};
 use crate::cluster::{ConnectError, connect};
-use crate::config::{Config, KueueMode};
+use crate::config::{Config, LogFormat, NoCluster};
 use crate::extender::{ExtenderError, ExtenderState, Listening};
 use crate::headroom::{Headroom, HeadroomError, Offers, offers, report};
 use crate::publish::{Amounts, Wanted};
@@ -21,8 +21,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, fmt};
-use vocab::{ClusterName, GpuModel, HorizonHours};
+use tracing_subscriber::{Layer, fmt};
+use vocab::{GpuModel, HorizonHours};
 
 /// Of health and metrics: probes and a Prometheus.
 const LIMITS: ConnectionLimits =
@@ -39,8 +39,8 @@ pub enum RunError {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Headroom(#[from] HeadroomError),
-    #[error("cluster: {0}: set it to Headroom's name of this cluster")]
-    Cluster(vocab::NameError),
+    #[error(transparent)]
+    Cluster(#[from] NoCluster),
     #[error("{0}")]
     Listen(String),
     #[error(transparent)]
@@ -78,7 +78,7 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     let metrics = health::install();
     let mut signalled = stop_within(ENDS_WITHIN).map_err(RunError::Signals)?;
     // 1. What is asked and told.
-    let cluster = ClusterName::parse(&config.cluster).map_err(RunError::Cluster)?;
+    let cluster = config.cluster()?.clone();
     let client = connect(&config).await?;
     let headroom = Headroom::new(&config)?;
     let shared = Shared::new(View::new(cluster, Reading::of(&config), Policy::GFS), clock::now);
@@ -139,7 +139,7 @@ impl Parts {
         let mut writing = self.begin_writing(&offers);
         writing.extend(self.begin_extending(&offers));
         let every = Duration::from_secs(self.config.poll_s);
-        let cluster = self.config.cluster.clone();
+        let cluster = self.config.cluster.to_string();
         let polling = offers::poll(self.headroom.clone(), self.shared.clone(), cluster, every, sender);
         let reporting = async {
             let every = Duration::from_secs(self.config.report_s);
@@ -169,7 +169,7 @@ impl Parts {
         }
         let (lead, leading) = lead::run(self.client.clone(), &self.config, self.stop.clone());
         let mut tasks = vec![leading];
-        if self.config.kueue_mode() != KueueMode::Off || self.config.resource_quota {
+        if self.config.publishes() {
             let (sender, wanted) = watch::channel(Arc::new(Wanted::default()));
             tasks.push(tokio::spawn(want(
                 self.config.clone(),
@@ -243,18 +243,17 @@ async fn want(
             changed = offers.changed() => if changed.is_err() { return },
         }
         let offers = offers.borrow_and_update().clone();
-        sender.send_replace(Arc::new(wanted(&offers, &shared, config.quota_hours)));
+        sender.send_replace(Arc::new(wanted(&offers, &shared, config.quota_hours.0)));
     }
 }
 
 /// What spot may hold in each pool: the quota of so many hours, in whole GPUs; of a pool that Headroom offers nothing in, none.
-fn wanted(offers: &Offers, shared: &Shared, quota_hours: u64) -> Wanted {
+fn wanted(offers: &Offers, shared: &Shared, hours: HorizonHours) -> Wanted {
     const MILLI: u64 = vocab::MilliGpus::PER_GPU;
-    let hours = HorizonHours::new(quota_hours).ok();
     let view = shared.read();
     let amounts = |(model, pool): (&GpuModel, &crate::view::PoolView)| {
         let limits = offers.pools.get(model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
-        let limit = limits.iter().find(|limit| Some(limit.hours) == hours);
+        let limit = limits.iter().find(|limit| limit.hours == hours);
         let quota_gpus = limit.map_or(0, |limit| limit.quota.milli() / MILLI);
         let (held_gpus, allocatable_gpus) = (pool.spot_gpus(), pool.allocatable_gpus());
         (model.clone(), Amounts { quota_gpus, held_gpus, allocatable_gpus })
@@ -300,7 +299,7 @@ fn announce(address: SocketAddr, extender: Option<SocketAddr>, config: &Config, 
     let mut modes = Vec::new();
     let named = [
         (config.extender, "extender"),
-        (config.kueue_mode() != KueueMode::Off, "kueue"),
+        (config.kueue.is_on(), "kueue"),
         (config.admission_check, "admission_check"),
         (config.priority_boost, "priority_boost"),
         (config.resource_quota, "resource_quota"),
@@ -326,16 +325,18 @@ fn announce(address: SocketAddr, extender: Option<SocketAddr>, config: &Config, 
 /// # Errors
 /// The filter is none, or a log was begun before.
 pub fn start_log(config: &Config) -> Result<(), RunError> {
-    let bad = |fault: &dyn std::fmt::Display| RunError::Log(fault.to_string());
-    let filter = EnvFilter::try_new(&config.log).map_err(|fault| bad(&fault))?;
-    let is_json = config.log_format == "json";
+    let filter = config.log.filter();
+    let is_json = config.log_format == LogFormat::Json;
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours() && !is_json);
     let lines = if is_json {
         lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
     } else {
         lines.boxed()
     };
-    tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().map_err(|fault| bad(&fault))
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .try_init()
+        .map_err(|fault| RunError::Log(fault.to_string()))
 }
 
 /// Runs the watchdog; with `once`, until it has seen enough.

@@ -3,7 +3,7 @@
 use crate::cluster::connect::chain;
 use crate::cluster::slim::{Node, Pod};
 use crate::cluster::{ConnectError, connect};
-use crate::config::Config;
+use crate::config::{Config, NoCluster};
 use crate::view::View;
 use crate::view::facts::{Life, NodeFacts, PodFacts, Reading};
 use command_line::{Exit, Failure, print_json, print_text, table};
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
-use vocab::{ClusterName, TaskClass, UnixSeconds};
+use vocab::{TaskClass, UnixSeconds};
 
 /// Objects of one answer.
 const PAGE: u32 = 500;
@@ -26,8 +26,8 @@ pub enum ShowError {
     Connect(#[from] ConnectError),
     #[error("{resource} cannot be listed: {detail}")]
     List { resource: &'static str, detail: String },
-    #[error("cluster: {0}: set it to Headroom's name of this cluster")]
-    Cluster(vocab::NameError),
+    #[error(transparent)]
+    Cluster(#[from] NoCluster),
 }
 
 impl From<ShowError> for Failure {
@@ -66,7 +66,7 @@ where
 /// # Errors
 /// The API cannot be reached, or refuses.
 pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
-    ClusterName::parse(&config.cluster).map_err(ShowError::Cluster)?;
+    config.cluster()?;
     read_by(&connect(config).await?, config, now).await
 }
 
@@ -75,7 +75,7 @@ pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String
 /// # Errors
 /// As [`read`].
 pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
-    let cluster = ClusterName::parse(&config.cluster).map_err(ShowError::Cluster)?;
+    let cluster = config.cluster()?.clone();
     let mut view = View::new(cluster, Reading::of(config), Policy::GFS);
     let mut faults = Vec::new();
     each::<Node>(client, "nodes", |node| match NodeFacts::read(&node, view.reading()) {

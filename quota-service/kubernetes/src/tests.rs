@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Settings of a replica with the shortest times.
 pub fn config(identity: &str) -> Config {
     Config {
-        cluster: "earth".to_owned(),
+        cluster: "earth".parse().unwrap(),
         identity: identity.to_owned(),
         lease_s: 3,
         renew_s: 2,

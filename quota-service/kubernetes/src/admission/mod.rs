@@ -11,7 +11,7 @@ mod tests;
 
 use crate::calls::{Calls, Fault};
 use crate::cluster::watch::Shared;
-use crate::config::{Config, flavors};
+use crate::config::Config;
 use crate::headroom::Offers;
 use crate::lead::{Epoch, Fence};
 use crate::names::{GUARANTEE_HOURS, GUARANTEE_MANAGER};
@@ -43,7 +43,7 @@ pub async fn run(
     lead: watch::Receiver<Option<Epoch>>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let store = Store::new(shared.read().reading().clone(), &config.admission_check_name);
+    let store = Store::new(shared.read().reading().clone(), config.admission_check_name.as_str());
     let every = Duration::from_secs(config.poll_s);
     let told = (offers, Fence::new(lead));
     let mut guarantees = Guarantees::new(client.clone(), &config, Arc::clone(&shared), told, Arc::clone(&store));
@@ -88,13 +88,12 @@ impl Guarantees {
     ) -> Self {
         Self {
             calls: Calls::new(client, ANSWERS_WITHIN),
-            check: Check::new(&config.admission_check_name),
+            check: Check::new(config.admission_check_name.as_str()),
             shared,
             offers,
             fence,
             store,
-            // The settings were checked when the program started.
-            flavors: flavors(&config.flavors).unwrap_or_default(),
+            flavors: config.flavors.0.clone(),
             tries: BTreeMap::new(),
             throttled: None,
             standing: Standing::new(),

@@ -2,6 +2,7 @@
 
 use super::decide::{Answer, MESSAGE_MOST, Planned, World, plan, retry_after_s};
 use super::*;
+use crate::config::Flavors;
 use crate::tests::{client, eventually};
 use crate::workloads::tests::{at, cluster, config, lead, model, offers, shared, tell, with, workload, written};
 use fake_kubernetes::{FakeKubernetes, Fault as Met, Rule, What};
@@ -50,7 +51,7 @@ fn planned(workloads: &[Value], offers: &Offers, seconds: i64, view: &crate::vie
         WorkloadFacts::read(&serde_json::from_value(value.clone()).unwrap(), view.reading(), "headroom-guarantee")
     };
     let facts: Vec<WorkloadFacts> = workloads.iter().map(read).collect();
-    let (flavors, tries) = (flavors("a100-spot=A100").unwrap(), BTreeMap::new());
+    let (flavors, tries) = ("a100-spot=A100".parse::<Flavors>().unwrap().0, BTreeMap::new());
     plan(&facts, &World { view, offers, flavors: &flavors, tries: &tries, now: at(seconds) })
 }
 

@@ -42,7 +42,7 @@ pub async fn run(
     lead: watch::Receiver<Option<Epoch>>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let store = Store::new(shared.read().reading().clone(), &config.admission_check_name);
+    let store = Store::new(shared.read().reading().clone(), config.admission_check_name.as_str());
     let mut boosts = Boosts::new(client.clone(), &config, Arc::clone(&shared), Fence::new(lead), Arc::clone(&store));
     let looking = async {
         loop {
@@ -73,7 +73,7 @@ impl Boosts {
     fn new(client: Client, config: &Config, shared: Arc<Shared>, fence: Fence, store: Arc<Store>) -> Self {
         Self {
             calls: Calls::new(client, ANSWERS_WITHIN),
-            cluster_queue: config.cluster_queue.clone(),
+            cluster_queue: config.cluster_queue.to_string(),
             shared,
             fence,
             store,

@@ -3,7 +3,6 @@
 use crate::config::Config;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use std::path::Path;
 use std::time::Duration;
 
 /// A server that says nothing for so long is asked again. Watches are renewed before.
@@ -28,7 +27,7 @@ pub enum ConnectError {
 pub async fn connect(config: &Config) -> Result<Client, ConnectError> {
     // Two providers of cryptography are linked by what we depend on; kube takes the one of the process.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    let mut made = if config.kubeconfig.is_empty() && config.context.is_empty() {
+    let mut made = if config.kubeconfig.is_none() && config.context.is_empty() {
         kube::Config::infer().await.map_err(|fault| ConnectError::Nowhere { detail: fault.to_string() })?
     } else {
         of_file(config).await?
@@ -42,9 +41,9 @@ pub async fn connect(config: &Config) -> Result<Client, ConnectError> {
 }
 
 async fn of_file(config: &Config) -> Result<kube::Config, ConnectError> {
-    let file = config.kubeconfig.clone();
+    let file = config.kubeconfig.to_string();
     let wrong = |fault: &dyn std::error::Error| ConnectError::File { file: file.clone(), detail: chain(fault) };
-    let read = if file.is_empty() { Kubeconfig::read() } else { Kubeconfig::read_from(Path::new(&file)) };
+    let read = config.kubeconfig.get().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
     let context = (!config.context.is_empty()).then(|| config.context.clone());
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     let read = read.map_err(|fault| wrong(&fault))?;

@@ -1,10 +1,10 @@
-//! Settings that are lists.
+//! Settings that are lists, with commas between their entries.
 
+use super::values::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
 use vocab::GpuModel;
-
-/// Thousandths of a pool's quota, by namespace.
-pub type Shares = BTreeMap<String, u32>;
 
 const WHOLE: u32 = 1_000;
 
@@ -12,67 +12,112 @@ fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-/// The priority classes of spot pods.
-#[must_use]
-pub fn spot_classes(text: &str) -> BTreeSet<String> {
-    entries(text).map(str::to_owned).collect()
+/// Name of an object in an entry, by the rule of [`ObjectName`].
+fn name_in(entry: &str, name: &str) -> Result<String, String> {
+    let name: ObjectName = name.trim().parse().map_err(|fault| format!("{entry:?}: {fault}"))?;
+    Ok(name.to_string())
+}
+
+fn joined(f: &mut fmt::Formatter<'_>, entries: impl Iterator<Item = String>) -> fmt::Result {
+    f.write_str(&entries.collect::<Vec<_>>().join(","))
+}
+
+/// Priority classes of spot pods; at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpotClasses(BTreeSet<String>);
+
+impl SpotClasses {
+    /// Names of the classes.
+    #[must_use]
+    pub const fn names(&self) -> &BTreeSet<String> {
+        &self.0
+    }
+}
+
+impl Default for SpotClasses {
+    fn default() -> Self {
+        Self(["spot".to_owned()].into())
+    }
+}
+
+impl FromStr for SpotClasses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names: BTreeSet<String> = entries(text).map(|entry| name_in(entry, entry)).collect::<Result<_, _>>()?;
+        if names.is_empty() {
+            return Err("it names no priority class: write the classes of spot pods, such as spot".to_owned());
+        }
+        Ok(Self(names))
+    }
+}
+
+impl fmt::Display for SpotClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        joined(f, self.0.iter().cloned())
+    }
 }
 
 /// GPU models by flavor.
-///
-/// # Errors
-/// An entry is not `FLAVOR=GPU_MODEL`, or a flavor or model stands there twice.
-pub fn flavors(text: &str) -> Result<BTreeMap<String, GpuModel>, String> {
-    let (mut flavors, mut models) = (BTreeMap::new(), BTreeSet::new());
-    for entry in entries(text) {
-        let (flavor, model) = entry.split_once('=').ok_or_else(|| format!("{entry:?}: write FLAVOR=GPU_MODEL"))?;
-        let model = GpuModel::parse(model.trim()).map_err(|fault| format!("{entry:?}: {fault}"))?;
-        // Two flavors of one pool would hand its quota out twice.
-        if !models.insert(model.clone()) {
-            return Err(format!("{entry:?}: another flavor has this GPU model"));
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Flavors(pub BTreeMap<String, GpuModel>);
+
+impl FromStr for Flavors {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut flavors, mut models) = (BTreeMap::new(), BTreeSet::new());
+        for entry in entries(text) {
+            let (flavor, model) = entry.split_once('=').ok_or_else(|| format!("{entry:?}: write FLAVOR=GPU_MODEL"))?;
+            let model = GpuModel::parse(model.trim()).map_err(|fault| format!("{entry:?}: {fault}"))?;
+            // Two flavors of one pool would hand its quota out twice.
+            if !models.insert(model.clone()) {
+                return Err(format!("{entry:?}: another flavor has this GPU model"));
+            }
+            if flavors.insert(name_in(entry, flavor)?, model).is_some() {
+                return Err(format!("{entry:?}: the flavor stands there twice"));
+            }
         }
-        if flavors.insert(flavor.trim().to_owned(), model).is_some() {
-            return Err(format!("{entry:?}: the flavor stands there twice"));
-        }
+        Ok(Self(flavors))
     }
-    Ok(flavors)
 }
 
-/// Shares of a pool's quota by namespace, in thousandths.
-///
-/// # Errors
-/// An entry is not `NAMESPACE=SHARE`, a namespace stands there twice, or shares are above 1 together.
-pub fn shares(text: &str) -> Result<Shares, String> {
-    let mut shares = Shares::new();
-    for entry in entries(text) {
-        let wrong = || format!("{entry:?}: write NAMESPACE=SHARE, a share between 0 and 1");
-        let (namespace, share) = entry.split_once('=').ok_or_else(wrong)?;
-        let share: f64 = share.trim().parse().map_err(|_| wrong())?;
-        if !(0.0..=1.0).contains(&share) {
-            return Err(wrong());
-        }
-        if shares.insert(namespace.trim().to_owned(), (share * f64::from(WHOLE)).floor() as u32).is_some() {
-            return Err(format!("{entry:?}: the namespace stands there twice"));
-        }
+impl fmt::Display for Flavors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        joined(f, self.0.iter().map(|(flavor, model)| format!("{flavor}={model}")))
     }
-    if shares.values().sum::<u32>() > WHOLE {
-        return Err("the shares are above 1 together: quota would be handed out twice".to_owned());
-    }
-    Ok(shares)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Shares of a pool's quota by namespace, in thousandths; together at most 1,000.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shares(pub BTreeMap<String, u32>);
 
-    #[test]
-    fn a_pool_has_one_flavor_and_shares_are_at_most_all() {
-        assert_eq!(flavors("a=A100, b=H800").unwrap().len(), 2);
-        assert!(flavors("a=A100,b=A100").unwrap_err().contains("another flavor"));
-        assert!(flavors("a").unwrap_err().contains("FLAVOR=GPU_MODEL"));
-        assert_eq!(shares("x=0.5,y=0.25").unwrap().values().sum::<u32>(), 750);
-        assert!(shares("x=0.7,y=0.7").unwrap_err().contains("handed out twice"));
-        assert!(shares("x=2").unwrap_err().contains("NAMESPACE=SHARE"));
-        assert_eq!(spot_classes(" spot, batch ,").len(), 2);
+impl FromStr for Shares {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut shares = BTreeMap::new();
+        for entry in entries(text) {
+            let wrong = || format!("{entry:?}: write NAMESPACE=SHARE, a share between 0 and 1");
+            let (namespace, share) = entry.split_once('=').ok_or_else(wrong)?;
+            let share: f64 = share.trim().parse().map_err(|_| wrong())?;
+            if !(0.0..=1.0).contains(&share) {
+                return Err(wrong());
+            }
+            if shares.insert(name_in(entry, namespace)?, (share * f64::from(WHOLE)).floor() as u32).is_some() {
+                return Err(format!("{entry:?}: the namespace stands there twice"));
+            }
+        }
+        if shares.values().sum::<u32>() > WHOLE {
+            return Err("the shares are above 1 together: quota would be handed out twice".to_owned());
+        }
+        Ok(Self(shares))
+    }
+}
+
+impl fmt::Display for Shares {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = |share: u32| f64::from(share) / f64::from(WHOLE);
+        joined(f, self.0.iter().map(|(namespace, part)| format!("{namespace}={}", share(*part))))
     }
 }

@@ -113,9 +113,9 @@ impl Api {
 fn version(said: &Value, config: &Config) -> Check {
     const NAME: &str = "kubernetes";
     let whole = said["gitVersion"].as_str().unwrap_or("of no version");
-    let found = match config.kubeconfig.as_str() {
-        "" => whole.to_owned(),
-        file => format!("{whole}, by {file}"),
+    let found = match config.kubeconfig.get() {
+        None => whole.to_owned(),
+        Some(file) => format!("{whole}, by {}", file.display()),
     };
     // Some distributions write "34+".
     let number = |field: &str| said[field].as_str().and_then(|text| text.trim_end_matches('+').parse::<u32>().ok());

@@ -2,7 +2,7 @@
 
 use super::Check;
 use super::api::Api;
-use crate::config::{Config, spot_classes};
+use crate::config::Config;
 use serde_json::Value;
 
 const PATH: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
@@ -16,7 +16,7 @@ pub async fn of(api: &Api, config: &Config) -> Vec<Check> {
             return vec![Check::fail("priority classes", format!("they cannot be read: {why}"), mend)];
         }
     };
-    spot_classes(&config.spot_priority_classes).into_iter().map(|name| class(&name, &classes, config)).collect()
+    config.spot_priority_classes.names().iter().map(|name| class(name, &classes, config)).collect()
 }
 
 fn name_of(class: &Value) -> &str {
@@ -34,7 +34,7 @@ fn class(name: &str, classes: &[Value], config: &Config) -> Check {
         let mend = "take globalDefault away: pods that name no class would be spot";
         return Check::fail(label, "it is the default of the cluster", mend);
     }
-    let spot = spot_classes(&config.spot_priority_classes);
+    let spot = config.spot_priority_classes.names();
     let hp = classes.iter().filter(|one| !spot.contains(name_of(one)));
     // Pods that name no class have that of the default, or 0 where there is none.
     let unnamed = classes.iter().find(|one| one["globalDefault"] == true).and_then(|one| one["value"].as_i64());
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_spot_class_is_below_all_others_and_evicts_nobody() {
-        let config = Config { spot_priority_classes: "spot,batch".to_owned(), ..Config::default() };
+        let config = Config { spot_priority_classes: "spot,batch".parse().unwrap(), ..Config::default() };
         let hp = || made("guaranteed", 1_000, &json!({}));
         let check = |spot: Value| class("spot", &[spot, hp(), made("batch", -20, &json!({}))], &config);
         assert_eq!(check(made("spot", -10, &json!({ "preemptionPolicy": "Never" }))).status, Status::Ok);

@@ -36,9 +36,8 @@ impl Definitions {
 
 /// The plurals, in group `kueue.x-k8s.io`, that the modes use in version `v1beta2`.
 fn used(config: &Config) -> Vec<&'static str> {
-    let mode = config.kueue_mode();
     let mut used = Vec::new();
-    if mode != KueueMode::Off {
+    if config.kueue.is_on() {
         used.extend(["clusterqueues", "resourceflavors"]);
     }
     if config.admission_check || config.priority_boost {
@@ -61,7 +60,7 @@ pub async fn read(api: &Api, config: &Config) -> Definitions {
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.kueue.x-k8s.io");
         api.find(&path).await
     };
-    let asks_for_provider = matches!(config.kueue_mode(), KueueMode::CapacityProvider | KueueMode::Auto);
+    let asks_for_provider = matches!(config.kueue, KueueMode::CapacityProvider | KueueMode::Auto);
     let (provider, orchestrator) = if asks_for_provider {
         (of("capacityproviders").await, of("dynamicquotaorchestrators").await)
     } else {
@@ -95,7 +94,7 @@ async fn served_by_version(api: &Api, plurals: &[&'static str]) -> Vec<(&'static
 
 /// One line for each definition that a mode needs.
 pub fn checks(config: &Config, definitions: &Definitions) -> Vec<Check> {
-    let mode = config.kueue_mode();
+    let mode = config.kueue;
     let mut checks = Vec::new();
     if matches!(mode, KueueMode::CapacityProvider | KueueMode::Auto) {
         checks.push(provider(mode, &definitions.provider));

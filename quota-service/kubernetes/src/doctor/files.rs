@@ -5,7 +5,7 @@ use crate::config::Config;
 use command_line::span;
 use serving::certificate;
 use serving::tls::{Files, Tls};
-use std::path::PathBuf;
+use std::path::Path;
 use vocab::UnixSeconds;
 
 /// Time to have a certificate renewed by people.
@@ -16,7 +16,7 @@ const MEND: &str = "correct tls_certificate_file, tls_key_file and tls_client_ca
 /// What the settings name on this machine.
 pub fn of(config: &Config, now: UnixSeconds) -> Vec<Check> {
     let mut checks = Vec::new();
-    if config.cluster.is_empty() {
+    if config.cluster.get().is_none() {
         checks.push(Check::fail("cluster", "it has no name", "set cluster to Headroom's name of this cluster"));
     }
     checks.extend(modes(config));
@@ -35,9 +35,10 @@ fn modes(config: &Config) -> Option<Check> {
 }
 
 fn extender(config: &Config, now: UnixSeconds) -> Vec<Check> {
-    let (certificate, key) = (&config.tls_certificate_file, &config.tls_key_file);
+    let (certificate, key) = (config.tls_certificate_file.get(), config.tls_key_file.get());
+    let client_ca = config.tls_client_ca_file.get();
     let address = config.extender_listen;
-    let is_plain = certificate.is_empty() && key.is_empty();
+    let is_plain = certificate.is_none() && key.is_none();
     if is_plain && !address.ip().is_loopback() {
         let found = format!("{address} is reached from elsewhere, and speaks no TLS");
         let mend = "set tls_certificate_file and tls_key_file, or extender_listen to an address of the loopback";
@@ -46,16 +47,16 @@ fn extender(config: &Config, now: UnixSeconds) -> Vec<Check> {
     if is_plain {
         return vec![Check::ok(NAME, format!("{address}, without TLS, for schedulers of this machine"))];
     }
-    if certificate.is_empty() || key.is_empty() {
+    let (Some(certificate), Some(key)) = (certificate, key) else {
         return vec![Check::fail(NAME, "a certificate and its key belong together", MEND)];
-    }
-    let client_ca = (!config.tls_client_ca_file.is_empty()).then(|| PathBuf::from(&config.tls_client_ca_file));
-    let files = Files { certificate: PathBuf::from(certificate), key: PathBuf::from(key), client_ca };
+    };
+    let files =
+        Files { certificate: certificate.to_owned(), key: key.to_owned(), client_ca: client_ca.map(Path::to_owned) };
     if let Err(why) = Tls::read(files) {
         return vec![Check::fail(NAME, why, MEND)];
     }
     let mut checks = vec![expiry(certificate, now)];
-    if config.tls_client_ca_file.is_empty() && !address.ip().is_loopback() {
+    if client_ca.is_none() && !address.ip().is_loopback() {
         let found = "whoever reaches it may ask what fits where";
         checks.push(Check::warn(
             "extender clients",
@@ -66,8 +67,9 @@ fn extender(config: &Config, now: UnixSeconds) -> Vec<Check> {
     checks
 }
 
-fn expiry(file: &str, now: UnixSeconds) -> Check {
-    let until = std::fs::read(file).ok().and_then(|pem| certificate::valid_until(&pem));
+fn expiry(path: &Path, now: UnixSeconds) -> Check {
+    let file = path.display();
+    let until = std::fs::read(path).ok().and_then(|pem| certificate::valid_until(&pem));
     let Some(until) = until.and_then(|until| command_line::instant(&until).ok()) else {
         return Check::warn(NAME, format!("{file}: when it expires cannot be read"), MEND);
     };

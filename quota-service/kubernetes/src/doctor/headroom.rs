@@ -3,11 +3,11 @@
 use super::Check;
 use super::api::{http_date, skew};
 use super::gpus::Gpus;
-use crate::config::{Config, flavors};
+use crate::config::Config;
 use crate::headroom::{Headroom, HeadroomError};
 use command_line::span;
 use std::collections::BTreeSet;
-use vocab::{GpuModel, UnixSeconds};
+use vocab::{ClusterName, GpuModel, UnixSeconds};
 use wire::{PoolList, PoolSummary, StageBody};
 
 const NAME: &str = "headroom";
@@ -46,7 +46,11 @@ fn mend(fault: &HeadroomError) -> &'static str {
 }
 
 fn pools(list: &PoolList, config: &Config, here: Option<&Gpus>, now: UnixSeconds) -> Vec<Check> {
-    let known: Vec<&PoolSummary> = list.pools.iter().filter(|pool| pool.cluster == config.cluster).collect();
+    let known: Vec<&PoolSummary> = list
+        .pools
+        .iter()
+        .filter(|pool| Some(pool.cluster.as_str()) == config.cluster.get().map(ClusterName::as_str))
+        .collect();
     let name = format!("cluster {}", config.cluster);
     if known.is_empty() {
         let others: BTreeSet<&str> = list.pools.iter().map(|pool| pool.cluster.as_str()).collect();
@@ -62,8 +66,8 @@ fn pools(list: &PoolList, config: &Config, here: Option<&Gpus>, now: UnixSeconds
         checks.extend(both(&models, here));
         checks.extend(known.iter().filter_map(|pool| capacity(pool, here)));
     }
-    for (flavor, model) in flavors(&config.flavors).unwrap_or_default() {
-        if !models.contains(&model) {
+    for (flavor, model) in &config.flavors.0 {
+        if !models.contains(model) {
             let found = format!("its GPU model {model} is none of Headroom's pools: its quota stays 0");
             checks.push(Check::fail(format!("flavor {flavor}"), found, "correct flavors: FLAVOR=GPU_MODEL"));
         }

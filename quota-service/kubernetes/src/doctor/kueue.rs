@@ -3,7 +3,7 @@
 use super::Check;
 use super::api::Api;
 use super::definitions::{Definitions, concerns};
-use crate::config::{Config, KueueMode, flavors};
+use crate::config::{Config, KueueMode};
 use crate::names::{GUARANTEE_CONTROLLER, HEADROOM, MANAGED_BY, QUOTA_CONTROLLER};
 use crate::publish::provider::Form;
 use serde_json::Value;
@@ -17,8 +17,8 @@ pub async fn of(api: &Api, config: &Config, definitions: &Definitions) -> Vec<Ch
         return Vec::new();
     }
     let mut checks = Vec::new();
-    let mode = config.kueue_mode();
-    if mode != KueueMode::Off {
+    let mode = config.kueue;
+    if mode.is_on() {
         checks.extend(resource_flavors(api, config).await);
         let has_provider = definitions.has_provider() == Some(true);
         if mode == KueueMode::CapacityProvider || mode == KueueMode::Auto && has_provider {
@@ -54,7 +54,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<(bool, &'a str)> {
 
 async fn resource_flavors(api: &Api, config: &Config) -> Vec<Check> {
     let mut checks = Vec::new();
-    for flavor in flavors(&config.flavors).unwrap_or_default().into_keys() {
+    for flavor in config.flavors.0.keys() {
         let name = format!("flavor {flavor}");
         checks.push(match api.find(&format!("{GROUP}/v1beta2/resourceflavors/{flavor}")).await {
             Ok(Some(_)) => Check::ok(name, "it is a ResourceFlavor here"),
@@ -67,11 +67,7 @@ async fn resource_flavors(api: &Api, config: &Config) -> Vec<Check> {
 
 /// Flavors of the settings that are not in a list.
 fn missing(config: &Config, listed: &BTreeSet<&str>) -> Vec<String> {
-    flavors(&config.flavors)
-        .unwrap_or_default()
-        .into_keys()
-        .filter(|flavor| !listed.contains(flavor.as_str()))
-        .collect()
+    config.flavors.0.keys().filter(|flavor| !listed.contains(flavor.as_str())).cloned().collect()
 }
 
 async fn provider(api: &Api, config: &Config, form: &Form) -> Check {
@@ -159,7 +155,7 @@ async fn queue(api: &Api, config: &Config) -> Check {
 }
 
 async fn admission_check(api: &Api, config: &Config) -> Vec<Check> {
-    let wanted = &config.admission_check_name;
+    let wanted = config.admission_check_name.as_str();
     let name = format!("admission check {wanted}");
     let object = match api.find(&format!("{GROUP}/v1beta2/admissionchecks/{wanted}")).await {
         Ok(Some(object)) => object,

@@ -39,9 +39,9 @@ pub async fn of(api: &Api, config: &Config) -> Vec<Check> {
         return vec![Check::ok("leader", "no mode writes: none is needed")];
     }
     let now = crate::clock::now();
-    let mut checks = vec![leader(&lease(api, config, &config.lease_name).await, config, now)];
-    if config.kueue_mode() != crate::config::KueueMode::Off || config.resource_quota {
-        let heartbeat = format!("{}-heartbeat", config.lease_name);
+    let mut checks = vec![leader(&lease(api, config, config.lease_name.as_str()).await, config, now)];
+    if config.publishes() {
+        let heartbeat = config.heartbeat_name();
         checks.push(beats(&lease(api, config, &heartbeat).await, config, now));
     }
     checks

@@ -3,7 +3,7 @@
 use super::Check;
 use super::api::Api;
 use super::definitions::Definitions;
-use crate::config::{Config, KueueMode, shares};
+use crate::config::{Config, KueueMode};
 use crate::publish::target::RESOURCE_QUOTA;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -70,8 +70,8 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
     needs.add(LOOK, "", "nodes", "");
     needs.add(LOOK, "", "pods", "");
     needs.add(LOOK, "scheduling.k8s.io", "priorityclasses", "");
-    let mode = config.kueue_mode();
-    if mode != KueueMode::Off {
+    let mode = config.kueue;
+    if mode.is_on() {
         needs.wanted_by = "kueue";
         let is_auto = mode == KueueMode::Auto;
         if mode != KueueMode::ClusterQueue {
@@ -80,12 +80,12 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
         needs.add("get", KUEUE, "resourceflavors", "");
         if mode == KueueMode::CapacityProvider || is_auto && has_provider != Some(false) {
             needs.add(LOOK, KUEUE, "capacityproviders", "");
-            needs.add("patch", KUEUE, "capacityproviders", &config.capacity_provider);
-            needs.add("patch", KUEUE, "capacityproviders/status", &config.capacity_provider);
+            needs.add("patch", KUEUE, "capacityproviders", config.capacity_provider.as_str());
+            needs.add("patch", KUEUE, "capacityproviders/status", config.capacity_provider.as_str());
         }
         if mode == KueueMode::ClusterQueue || is_auto && has_provider != Some(true) {
             needs.add(LOOK, KUEUE, "clusterqueues", "");
-            needs.add("patch", KUEUE, "clusterqueues", &config.cluster_queue);
+            needs.add("patch", KUEUE, "clusterqueues", config.cluster_queue.as_str());
         }
     }
     if config.admission_check {
@@ -93,7 +93,7 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
         needs.add(LOOK, KUEUE, "workloads", "");
         needs.add("patch", KUEUE, "workloads/status", "");
         needs.add(LOOK, KUEUE, "admissionchecks", "");
-        needs.add("patch", KUEUE, "admissionchecks/status", &config.admission_check_name);
+        needs.add("patch", KUEUE, "admissionchecks/status", config.admission_check_name.as_str());
     }
     if config.priority_boost {
         needs.wanted_by = "priority_boost";
@@ -107,17 +107,17 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
     }
     if config.resource_quota {
         needs.wanted_by = "resource_quota";
-        for namespace in shares(&config.resource_quota_shares).unwrap_or_default().into_keys() {
-            needs.namespace = namespace;
+        for namespace in config.resource_quota_shares.0.keys() {
+            needs.namespace.clone_from(namespace);
             needs.add("list,watch,create", "", "resourcequotas", "");
             needs.add("get,patch", "", "resourcequotas", RESOURCE_QUOTA);
         }
     }
     if config.writes() {
         needs.wanted_by = "the lease";
-        needs.namespace.clone_from(&config.lease_namespace);
+        needs.namespace = config.lease_namespace.to_string();
         needs.add("create", "coordination.k8s.io", "leases", "");
-        for name in [config.lease_name.clone(), format!("{}-heartbeat", config.lease_name)] {
+        for name in [config.lease_name.to_string(), config.heartbeat_name()] {
             needs.add("get,update", "coordination.k8s.io", "leases", &name);
         }
     }
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn auto_needs_that_of_the_object_which_the_cluster_has() {
-        let config = Config { kueue: "auto".to_owned(), flavors: "a=A100".to_owned(), ..Config::default() };
+        let config = Config { kueue: KueueMode::Auto, flavors: "a=A100".parse().unwrap(), ..Config::default() };
         let resources = |has_provider| -> Vec<String> {
             let all = needs(&config, has_provider);
             let patched = all.into_iter().filter(|need| need.verb == "patch");

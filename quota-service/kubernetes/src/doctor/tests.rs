@@ -1,6 +1,7 @@
 //! The whole of it against an API server for tests. Headroom is not there: its own line is looked at alone.
 
 use super::*;
+use crate::config::KueueMode;
 use crate::names::{GUARANTEE_CONTROLLER, QUOTA_CONTROLLER};
 use fake_kubernetes::{FakeKubernetes, Rule, Size};
 use serde_json::{Value, json};
@@ -75,15 +76,15 @@ impl Patient {
         let file = folder.path().join("kubeconfig");
         std::fs::write(&file, fake.kubeconfig()).unwrap();
         let config = Config {
-            kubeconfig: file.to_str().unwrap().to_owned(),
-            cluster: "earth".to_owned(),
-            headroom_url: "http://127.0.0.1:1".to_owned(),
-            kueue: "capacity-provider".to_owned(),
-            flavors: format!("h800-spot={MODEL}"),
+            kubeconfig: file.to_str().unwrap().parse().unwrap(),
+            cluster: "earth".parse().unwrap(),
+            headroom_url: "http://127.0.0.1:1".parse().unwrap(),
+            kueue: KueueMode::CapacityProvider,
+            flavors: format!("h800-spot={MODEL}").parse().unwrap(),
             admission_check: true,
             evict: true,
             resource_quota: true,
-            resource_quota_shares: "team-000=0.5".to_owned(),
+            resource_quota_shares: "team-000=0.5".parse().unwrap(),
             ..Config::default()
         };
         Self { fake, config, _folder: folder }
@@ -203,7 +204,7 @@ async fn kueue_that_is_missing_or_old_fails_with_what_to_do() {
 #[tokio::test]
 async fn objects_of_others_are_told_from_ours() {
     let mut patient = Patient::new().await;
-    patient.config.kueue = "cluster-queue".to_owned();
+    patient.config.kueue = KueueMode::ClusterQueue;
     assert_eq!(patient.failures().await, Vec::<String>::new());
     let foreign = json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": "Helm" } } });
     patient.fake.patch("clusterqueues", "", "headroom-spot", &foreign).unwrap();
@@ -232,7 +233,7 @@ async fn nodes_without_a_label_and_spot_classes_that_are_too_high_are_told() {
 #[tokio::test]
 async fn a_server_that_is_away_or_knows_no_such_token_is_one_clear_line() {
     let patient = Patient::new().await;
-    let write = |text: &str| std::fs::write(&patient.config.kubeconfig, text).unwrap();
+    let write = |text: &str| std::fs::write(patient.config.kubeconfig.get().unwrap(), text).unwrap();
     write(&patient.fake.kubeconfig_of("wrong"));
     has(&patient.failures().await, "kubernetes: the token is not known (HTTP 401)");
     write(&patient.fake.kubeconfig().replace(&patient.fake.url, "http://127.0.0.1:1"));
@@ -249,7 +250,7 @@ async fn an_extender_without_tls_that_others_reach_fails() {
     patient.config.extender = true;
     patient.config.extender_listen = "0.0.0.0:8443".parse().unwrap();
     has(&patient.failures().await, "extender: 0.0.0.0:8443 is reached from elsewhere, and speaks no TLS");
-    patient.config.tls_certificate_file = "/nowhere/tls.crt".to_owned();
-    patient.config.tls_key_file = "/nowhere/tls.key".to_owned();
-    has(&patient.failures().await, "extender: /nowhere/tls.crt");
+    patient.config.tls_certificate_file = "/absent/tls.crt".parse().unwrap();
+    patient.config.tls_key_file = "/absent/tls.key".parse().unwrap();
+    has(&patient.failures().await, "extender: /absent/tls.crt");
 }

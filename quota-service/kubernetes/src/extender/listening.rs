@@ -1,12 +1,12 @@
 //! Where the extender listens.
 
 use super::{ExtenderState, router};
-use crate::config::Config;
+use crate::config::{Config, FilePath};
 use serving::hosts::{self, Hosts};
 use serving::listen::{ConnectionLimits, serve};
 use serving::tls::{self, Files, Tls};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -103,7 +103,7 @@ impl Listening {
 }
 
 fn files(config: &Config) -> Result<Option<Files>, ExtenderError> {
-    let path = |name: &str| (!name.is_empty()).then(|| PathBuf::from(name));
+    let path = |file: &FilePath| file.get().map(Path::to_owned);
     let client_ca = path(&config.tls_client_ca_file);
     match (path(&config.tls_certificate_file), path(&config.tls_key_file)) {
         (Some(certificate), Some(key)) => Ok(Some(Files { certificate, key, client_ca })),

@@ -13,7 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::rustls::crypto::ring;
@@ -61,13 +61,12 @@ impl Headroom {
     /// # Errors
     /// The URL is none, or the authority cannot be read.
     pub fn new(config: &Config) -> Result<Self, HeadroomError> {
-        let url = HeadroomUrl::parse(&config.headroom_url)
-            .map_err(|detail| HeadroomError::Settings { key: "headroom_url", detail })?;
-        let tls = trusting(&config.headroom_ca_file, url.is_secure)
+        let url = config.headroom_url.clone();
+        let tls = trusting(config.headroom_ca_file.get(), url.is_secure)
             .map_err(|detail| HeadroomError::Settings { key: "headroom_ca_file", detail })?;
         let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
         let client = Pooled::builder(TokioExecutor::new()).pool_idle_timeout(Duration::from_secs(30)).build(connector);
-        let token_file = (!config.headroom_token_file.is_empty()).then(|| PathBuf::from(&config.headroom_token_file));
+        let token_file = config.headroom_token_file.get().map(Path::to_owned);
         Ok(Self { url, token_file, client })
     }
 
@@ -165,10 +164,11 @@ impl Headroom {
     }
 }
 
-fn trusting(ca_file: &str, is_secure: bool) -> Result<ClientConfig, String> {
+fn trusting(ca_file: Option<&Path>, is_secure: bool) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
-    if !ca_file.is_empty() {
-        let read = CertificateDer::pem_file_iter(ca_file).map_err(|fault| format!("{ca_file}: {fault:?}"))?;
+    if let Some(path) = ca_file {
+        let ca_file = path.display();
+        let read = CertificateDer::pem_file_iter(path).map_err(|fault| format!("{ca_file}: {fault:?}"))?;
         for certificate in read {
             let certificate = certificate.map_err(|fault| format!("{ca_file}: {fault:?}"))?;
             roots.add(certificate).map_err(|fault| format!("{ca_file}: {fault}"))?;
@@ -206,7 +206,7 @@ mod tests {
             path
         };
         let ca = file("ca.pem", certificate.pem());
-        let config = Arc::new(trusting(ca.to_str().unwrap(), true).unwrap());
+        let config = Arc::new(trusting(Some(&ca), true).unwrap());
         let name = "localhost".try_into().unwrap();
         let mut connection = tokio_rustls::rustls::ClientConnection::new(config, name).unwrap();
         let mut hello = Vec::new();

@@ -40,8 +40,8 @@ pub fn run(
     let run = Run {
         // Half: a call that hangs leaves time for another before the lead is over.
         calls: Calls::new(client, times.renew / 2),
-        path: leases(&config.lease_namespace),
-        name: config.lease_name.clone(),
+        path: leases(config.lease_namespace.as_str()),
+        name: config.lease_name.to_string(),
         lasts_s: config.lease_s,
         identity: config.identity(),
         told,

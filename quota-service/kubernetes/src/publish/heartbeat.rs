@@ -18,7 +18,7 @@ pub struct Heartbeat {
 /// Path and name of the heartbeat of these settings.
 #[must_use]
 pub fn of(config: &Config) -> (String, String) {
-    (leases(&config.lease_namespace), format!("{}-heartbeat", config.lease_name))
+    (leases(config.lease_namespace.as_str()), config.heartbeat_name())
 }
 
 impl Heartbeat {

@@ -3,7 +3,7 @@
 use super::provider::{DEFINITION, form};
 use super::target::Target;
 use crate::calls::{Calls, Fault};
-use crate::config::{Config, KueueMode, flavors};
+use crate::config::{Config, KueueMode};
 
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum NoTarget {
 /// The mode asks for what is not there, or not in a form that is known.
 pub async fn target(calls: &Calls, config: &Config) -> Result<Option<(Target, &'static str)>, NoTarget> {
     let queue = |why| Ok(Some((Target::queue(config), why)));
-    let mode = config.kueue_mode();
+    let mode = config.kueue;
     match mode {
         KueueMode::Off => return Ok(None),
         KueueMode::ClusterQueue => return queue("kueue is cluster-queue"),
@@ -48,10 +48,10 @@ pub async fn target(calls: &Calls, config: &Config) -> Result<Option<(Target, &'
 /// The server did not say.
 pub async fn missing_flavors(calls: &Calls, config: &Config) -> Result<Vec<String>, Fault> {
     let mut missing = Vec::new();
-    for flavor in flavors(&config.flavors).unwrap_or_default().into_keys() {
+    for flavor in config.flavors.0.keys() {
         let path = format!("/apis/kueue.x-k8s.io/v1beta2/resourceflavors/{flavor}");
         if calls.find(&path).await?.is_none() {
-            missing.push(flavor);
+            missing.push(flavor.clone());
         }
     }
     Ok(missing)

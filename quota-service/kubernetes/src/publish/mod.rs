@@ -24,7 +24,7 @@ pub use target::{ALL, Content, RESOURCE_QUOTA, Target, held_of};
 pub use write::write;
 
 use crate::calls::{Calls, Fault};
-use crate::config::{Config, Shares, flavors, shares};
+use crate::config::{Config, Shares};
 use crate::lead::{Epoch, Fence, stopped};
 use heartbeat::Heartbeat;
 use kube::Client;
@@ -120,19 +120,15 @@ struct Publisher {
 impl Publisher {
     fn new(client: Client, config: &Arc<Config>, fence: Fence) -> Self {
         let rules = Rules::of(config);
-        let shares = if config.resource_quota {
-            shares(&config.resource_quota_shares).unwrap_or_default()
-        } else {
-            Shares::new()
-        };
+        let shares = if config.resource_quota { config.resource_quota_shares.clone() } else { Shares::default() };
         let quota = |namespace: &String| (namespace.clone(), Kept::new(Target::quota(config, namespace), rules));
         Self {
             calls: Calls::new(client, ANSWERS_WITHIN),
             config: Arc::clone(config),
             fence,
             rules,
-            flavors: flavors(&config.flavors).unwrap_or_default(),
-            quotas: shares.keys().map(quota).collect(),
+            flavors: config.flavors.0.clone(),
+            quotas: shares.0.keys().map(quota).collect(),
             shares,
             kueue: None,
             looks_for_kueue_at: None,
@@ -245,7 +241,7 @@ impl Publisher {
 }
 
 fn message(config: &Config, wanted: &Wanted) -> String {
-    let hours = config.quota_hours;
+    let hours = config.quota_hours.0.get();
     if wanted.lowered_because.is_empty() {
         return format!("spot quota of Headroom, guaranteed for {hours} h");
     }

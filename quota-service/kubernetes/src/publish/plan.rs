@@ -265,7 +265,7 @@ mod tests {
         let model = |name| GpuModel::parse(name).unwrap();
         let amounts = Amounts { quota_gpus: 90, held_gpus: 8, allocatable_gpus: 64 };
         let wanted = Wanted { is_known: true, by_model: [(model("A100"), amounts)].into(), ..Wanted::default() };
-        let flavors = crate::config::flavors("a=A100,h=H800").unwrap();
+        let flavors = "a=A100,h=H800".parse::<crate::config::Flavors>().unwrap().0;
         let by_flavor = wanted.by_flavor(&flavors);
         assert_eq!(by_flavor, [("a".to_owned(), 64), ("h".to_owned(), 0)].into());
         assert_eq!((wanted.in_all(), wanted.held(&flavors)["a"]), (64, 8));

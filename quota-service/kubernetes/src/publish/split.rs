@@ -9,7 +9,7 @@ const WHOLE: u64 = vocab::MilliGpus::PER_GPU;
 /// together leave the rest to nobody.
 #[must_use]
 pub fn split(gpus: u64, shares: &Shares) -> BTreeMap<String, u64> {
-    let parts = || shares.iter().map(|(name, share)| (name, gpus.saturating_mul(u64::from(*share))));
+    let parts = || shares.0.iter().map(|(name, share)| (name, gpus.saturating_mul(u64::from(*share))));
     let mut split: BTreeMap<String, u64> = parts().map(|(name, part)| (name.clone(), part / WHOLE)).collect();
     let in_all = parts().map(|(_, part)| part).sum::<u64>() / WHOLE;
     let left = in_all.saturating_sub(split.values().sum());
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn remainders_go_to_the_largest_then_by_name() {
-        let shares = crate::config::shares("a=0.3,b=0.3,c=0.4").unwrap();
+        let shares = "a=0.3,b=0.3,c=0.4".parse().unwrap();
         let split = |gpus| split(gpus, &shares).into_values().collect::<Vec<u64>>();
         assert_eq!([split(10), split(11), split(2), split(0)], [[3, 3, 4], [3, 3, 5], [1, 0, 1], [0, 0, 0]]);
     }
@@ -36,11 +36,11 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_handed_out_twice_and_nobody_is_a_gpu_off(gpus in 0u64..10_000, parts in prop::collection::vec(0u32..250, 0..5)) {
-            let shares: Shares = parts.iter().enumerate().map(|(at, part)| (format!("n{at}"), *part)).collect();
+            let shares = Shares(parts.iter().enumerate().map(|(at, part)| (format!("n{at}"), *part)).collect());
             let split = split(gpus, &shares);
             let in_all: u64 = parts.iter().map(|part| u64::from(*part)).sum();
             prop_assert_eq!(split.values().sum::<u64>(), gpus * in_all / 1_000);
-            for (name, share) in &shares {
+            for (name, share) in &shares.0 {
                 prop_assert!((split[name] * 1_000).abs_diff(gpus * u64::from(*share)) < 1_000);
             }
         }

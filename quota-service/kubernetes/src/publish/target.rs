@@ -2,7 +2,7 @@
 
 use super::plan::Gpus;
 use super::provider::Form;
-use crate::config::{Config, spot_classes};
+use crate::config::Config;
 use crate::lead::{epoch_of, stamp};
 use crate::names::{HEADROOM, HELD_GPUS, MANAGED_BY, QUOTA_CONTROLLER};
 use serde_json::{Value, json};
@@ -45,20 +45,24 @@ pub struct Content {
 impl Target {
     #[must_use]
     pub fn provider(config: &Config, form: Form) -> Self {
-        let (name, gpu_resource) = (config.capacity_provider.clone(), config.gpu_resource.clone());
+        let (name, gpu_resource) = (config.capacity_provider.to_string(), config.gpu_resource.to_string());
         Self { kind: Kind::Provider(form), name, gpu_resource }
     }
 
     #[must_use]
     pub fn queue(config: &Config) -> Self {
-        Self { kind: Kind::Queue, name: config.cluster_queue.clone(), gpu_resource: config.gpu_resource.clone() }
+        Self {
+            kind: Kind::Queue,
+            name: config.cluster_queue.to_string(),
+            gpu_resource: config.gpu_resource.to_string(),
+        }
     }
 
     #[must_use]
     pub fn quota(config: &Config, namespace: &str) -> Self {
         let kind =
-            Kind::Quota { namespace: namespace.to_owned(), classes: spot_classes(&config.spot_priority_classes) };
-        Self { kind, name: RESOURCE_QUOTA.to_owned(), gpu_resource: config.gpu_resource.clone() }
+            Kind::Quota { namespace: namespace.to_owned(), classes: config.spot_priority_classes.names().clone() };
+        Self { kind, name: RESOURCE_QUOTA.to_owned(), gpu_resource: config.gpu_resource.to_string() }
     }
 
     /// What metrics and the log call it.

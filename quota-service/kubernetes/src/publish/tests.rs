@@ -27,8 +27,8 @@ impl Drop for Stage {
 
 fn settings(kueue: &str) -> Config {
     Config {
-        kueue: kueue.to_owned(),
-        flavors: "a100-spot=A100,h800-spot=H800".to_owned(),
+        kueue: kueue.parse().unwrap(),
+        flavors: "a100-spot=A100,h800-spot=H800".parse().unwrap(),
         publish_s: 1,
         raise_after_s: 2,
         least_change_ratio: 0.0,
@@ -62,7 +62,11 @@ impl Stage {
     }
 
     fn object(&self, kind: &str) -> Option<Value> {
-        let name = if kind == "clusterqueues" { &self.config.cluster_queue } else { &self.config.capacity_provider };
+        let name = if kind == "clusterqueues" {
+            self.config.cluster_queue.as_str()
+        } else {
+            self.config.capacity_provider.as_str()
+        };
         self.fake.get(kind, "", name)
     }
 
@@ -188,7 +192,7 @@ async fn what_an_admin_owns_is_left_to_them_and_told_and_written_again_once_they
     stage.publishes("clusterqueues", 40, 16).await;
     let mut groups = stage.object("clusterqueues").unwrap()["spec"]["resourceGroups"].clone();
     groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = "64".into();
-    let metadata = json!({ "name": stage.config.cluster_queue });
+    let metadata = json!({ "name": stage.config.cluster_queue.as_str() });
     let theirs = |spec: Value| json!({ "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": metadata, "spec": spec });
     stage.fake.apply_as("argocd", &theirs(json!({ "resourceGroups": groups })));
     let refused = || stage.writes("clusterqueues").iter().filter(|one| one.status == 409).count();
@@ -272,7 +276,7 @@ async fn namespaces_get_their_shares_of_all_models_and_one_that_is_not_there_hol
     for name in ["team-a", "team-b"] {
         fake.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }));
     }
-    let shares = "team-a=0.5,team-b=0.25,team-gone=0.25".to_owned();
+    let shares = "team-a=0.5,team-b=0.25,team-gone=0.25".parse().unwrap();
     let stage = stage(fake, Config { resource_quota: true, resource_quota_shares: shares, ..settings("off") }).await;
     let hard = |namespace: &str| {
         let live = stage.fake.get("resourcequotas", namespace, RESOURCE_QUOTA)?;

@@ -1,7 +1,7 @@
 //! What of a pod or node concerns Headroom.
 
 use crate::cluster::slim::{Container, Node, Pod, unix_s};
-use crate::config::{Config, spot_classes};
+use crate::config::{Config, QualifiedName};
 use crate::names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -62,12 +62,12 @@ impl Reading {
     #[must_use]
     pub fn of(config: &Config) -> Self {
         Self {
-            gpu_resource: config.gpu_resource.clone(),
-            gpu_model_label: config.gpu_model_label.clone(),
-            default_gpu_model: GpuModel::parse(&config.default_gpu_model).ok(),
-            spot_classes: spot_classes(&config.spot_priority_classes),
-            organization_label: Some(config.organization_label.clone()).filter(|label| !label.is_empty()),
-            default_guarantee: HorizonHours::new(config.default_guarantee_hours).ok(),
+            gpu_resource: config.gpu_resource.to_string(),
+            gpu_model_label: config.gpu_model_label.to_string(),
+            default_gpu_model: config.default_gpu_model.get().cloned(),
+            spot_classes: config.spot_priority_classes.names().clone(),
+            organization_label: config.organization_label.get().map(QualifiedName::to_string),
+            default_guarantee: config.default_guarantee_hours.0,
         }
     }
 }

@@ -10,7 +10,7 @@
 mod tests;
 
 use crate::calls::{Calls, Fault};
-use crate::config::{Config, KueueMode, shares};
+use crate::config::{Config, KueueMode};
 use crate::lead::{epoch_of, stopped};
 use crate::publish::{Content, Gpus, NoTarget, Target, heartbeat_of, held_of, kueue_target, write};
 use kube::Client;
@@ -150,11 +150,11 @@ impl Watchdog<'_> {
             Err(NoTarget::NotServed | NoTarget::OtherForm(_)) => {}
         }
         // `auto` may have had no provider when it began.
-        if self.config.kueue_mode() == KueueMode::Auto && !targets.contains(&Target::queue(self.config)) {
+        if self.config.kueue == KueueMode::Auto && !targets.contains(&Target::queue(self.config)) {
             targets.push(Target::queue(self.config));
         }
         if self.config.resource_quota {
-            let shares = shares(&self.config.resource_quota_shares).unwrap_or_default();
+            let shares = &self.config.resource_quota_shares.0;
             targets.extend(shares.keys().map(|namespace| Target::quota(self.config, namespace)));
         }
         (targets, went)

@@ -10,10 +10,10 @@ use vocab::GpuModel;
 
 fn settings(kueue: &str) -> Config {
     Config {
-        kueue: kueue.to_owned(),
-        flavors: "a100-spot=A100".to_owned(),
+        kueue: kueue.parse().unwrap(),
+        flavors: "a100-spot=A100".parse().unwrap(),
         resource_quota: true,
-        resource_quota_shares: "team-a=0.5".to_owned(),
+        resource_quota_shares: "team-a=0.5".parse().unwrap(),
         publish_s: 1,
         raise_after_s: 2,
         watchdog_after_s: 4,

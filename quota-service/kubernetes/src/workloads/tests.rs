@@ -29,7 +29,7 @@ pub fn at(seconds: i64) -> UnixSeconds {
 }
 
 pub fn config() -> Config {
-    Config { flavors: "a100-spot=A100".to_owned(), evict_grace_s: 30, poll_s: 1, ..crate::tests::config("me") }
+    Config { flavors: "a100-spot=A100".parse().unwrap(), evict_grace_s: 30, poll_s: 1, ..crate::tests::config("me") }
 }
 
 /// Whether this replica leads, for as long as the sender lives.

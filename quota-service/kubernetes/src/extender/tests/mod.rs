@@ -65,7 +65,8 @@ struct World {
 
 impl World {
     fn new(change: impl FnOnce(&mut Config), before: Option<Before>) -> Self {
-        let mut config = Config { cluster: "earth".into(), extender_deadline_ms: 60_000, ..Config::default() };
+        let mut config =
+            Config { cluster: "earth".parse().unwrap(), extender_deadline_ms: 60_000, ..Config::default() };
         change(&mut config);
         let view = View::new(ClusterName::parse("earth").unwrap(), Reading::of(&config), Policy::GFS);
         let shared = Shared::new(view, || at(0));

@@ -139,7 +139,7 @@ async fn a_scheduler_without_a_certificate_is_not_answered() {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path());
     let file = |name: &str| folder.path().join(name);
-    let text = |name: &str| file(name).to_str().unwrap().to_owned();
+    let text = |name: &str| file(name).to_str().unwrap().parse().unwrap();
     let config = Config {
         extender_listen: "127.0.0.1:0".parse().unwrap(),
         tls_certificate_file: text("localhost.crt"),
@@ -175,9 +175,9 @@ async fn without_certificates_it_listens_on_this_machine_alone() {
     let config = Config { extender_listen: "0.0.0.0:0".parse().unwrap(), ..Config::default() };
     let refused = Listening::bind(&config).await.err().unwrap().to_string();
     assert!(refused.contains("set tls_certificate_file and tls_key_file, or listen on 127.0.0.1"), "{refused}");
-    let half = Config { tls_certificate_file: "a.crt".into(), ..Config::default() };
+    let half = Config { tls_certificate_file: "a.crt".parse().unwrap(), ..Config::default() };
     assert!(Listening::bind(&half).await.err().unwrap().to_string().contains("set tls_key_file"));
-    let half = Config { tls_client_ca_file: "ca.crt".into(), ..Config::default() };
+    let half = Config { tls_client_ca_file: "ca.crt".parse().unwrap(), ..Config::default() };
     assert!(Listening::bind(&half).await.err().unwrap().to_string().contains("set tls_certificate_file"));
     let local = Config { extender_listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
     assert!(Listening::bind(&local).await.unwrap().address().unwrap().port() > 0);
