@@ -1,5 +1,5 @@
 //! How long the scheduler waits for prioritize and preempt, in process and over HTTP on loopback, beside the time that it takes to
-//! skip the same body as JSON: whoever reads it with an ordinary parser takes longer than that.
+//! skip the same body as JSON: an ordinary parser takes longer than that.
 //!
 //! `cargo bench -p kubernetes --bench extender`
 
@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use vocab::{ClusterName, GpuModel, NodeId, Organization, TaskClass, UnixSeconds};
 
-/// What one pod may wait (KUBERNETES.md: p99).
+/// Longest wait of one pod (KUBERNETES.md: p99).
 const WANTED_MS: f64 = 20.0;
 const NOW: UnixSeconds = UnixSeconds::new(1_793_600_000);
 const POD: &str = include_str!("../fixtures/extender/preempt-meta.json");
@@ -190,7 +190,7 @@ fn main() {
     println!("p50 / p99 in ms");
     for (nodes, victims, sample) in [(5_000, 64, 500), (5_000, 8, 500)] {
         let state = world(nodes, victims);
-        // What the scheduler itself offers of so many nodes: a tenth.
+        // The scheduler itself offers a tenth of so many nodes.
         for offered in [sample, nodes] {
             let what = format!("{offered} x {victims}");
             bench(&runtime, &state, "preempt", &what, &preempt_body(offered, victims));

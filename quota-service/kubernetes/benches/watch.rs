@@ -163,8 +163,8 @@ fn compare() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let kubeconfig = folder.path().join("kubeconfig");
     let mut server = Process::start(Command::new(program()?).arg("--kubeconfig-out").arg(&kubeconfig))?;
-    let said = server.line()?;
-    let url = said.strip_prefix("listening on ").ok_or("the server does not listen")?;
+    let line = server.line()?;
+    let url = line.strip_prefix("listening on ").ok_or("the server does not listen")?;
     let text = std::fs::read_to_string(&kubeconfig)?;
     let token = text.lines().find_map(|line| line.trim().strip_prefix("token: ")).ok_or("no token")?;
     // As many GPUs as pods: a node that is overfull is another case.
@@ -176,8 +176,8 @@ fn compare() -> Result<()> {
     for what in ["ours", "peer"] {
         let mut watcher =
             Process::start(Command::new(std::env::current_exe()?).args(["watch", what]).arg(&kubeconfig))?;
-        let told: Value = serde_json::from_str(&watcher.line()?)?;
-        let number = |field: &str| told[field].as_f64().unwrap_or(0.0);
+        let answer: Value = serde_json::from_str(&watcher.line()?)?;
+        let number = |field: &str| answer[field].as_f64().unwrap_or(0.0);
         let growth = number("after_mib") - number("before_mib");
         let bytes = growth * 1_048_576.0 / number("objects");
         println!("{what}: {} pods in {:.1} s", number("objects"), number("sync_ms") / 1e3);

@@ -1,4 +1,4 @@
-//! What the command line says.
+//! Command line.
 
 pub use crate::config::Config;
 
@@ -31,23 +31,23 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Watch the cluster, report to Headroom, and do what the modes that are on say
+    /// Watch the cluster, report to Headroom, and run the active modes
     #[command(after_long_help = "Examples:\n  \
         headroom-kubernetes run --cluster earth\n  \
         HEADROOM_EXTENDER=true headroom-kubernetes run --cluster earth --kubeconfig admin.conf\n  \
         headroom-kubernetes run --cluster earth --headroom-url https://quota-service:8080\n\n\
-        It ends on SIGTERM, and gives its lease back.")]
+        It ends on SIGTERM and gives its lease back.")]
     Run,
-    /// Lower published quotas to what spot holds when nobody renews them
+    /// Lower published quotas to the GPUs that spot holds when they are no longer renewed
     Watchdog(WatchdogFlags),
-    /// Print pools, demand and guarantees as they are in the cluster now; writes nothing and asks Headroom nothing
+    /// Print pools, demand and guarantees of the cluster; writes nothing and sends nothing to Headroom
     #[command(after_long_help = "Examples:\n  \
         headroom-kubernetes show --cluster earth\n  \
         headroom-kubernetes show --cluster earth --kubeconfig admin.conf --json")]
     Show,
-    /// Look whether everything that the modes need is there, and say what mends what is not
+    /// Check everything that the modes need, and print a fix for each problem
     Doctor(DoctorFlags),
-    /// Settings in force
+    /// Print the settings
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
@@ -60,9 +60,9 @@ pub enum Command {
 #[command(after_long_help = "Examples:\n  \
     headroom-kubernetes watchdog --cluster earth\n  \
     headroom-kubernetes watchdog --once --json\n\n\
-    With --once it looks for watchdog_after_s, lowers what has to be lowered, and ends: for a CronJob.")]
+    With --once it watches the heartbeat for watchdog_after_s, lowers quotas if it is still, and ends: for a CronJob.")]
 pub struct WatchdogFlags {
-    /// Look once, and end
+    /// Check once, and end
     #[arg(long)]
     pub once: bool,
 }
@@ -71,18 +71,18 @@ pub struct WatchdogFlags {
 #[command(after_long_help = "Examples:\n  \
     headroom-kubernetes doctor --cluster earth\n  \
     headroom-kubernetes doctor --kubeconfig admin.conf --cluster earth --json --strict\n\n\
-    It changes nothing. One line for each check: ok, warn or fail, what was found, and the rule or the setting that mends it. \
-    Exit code 0 where nothing fails, 1 where something does, 4 where the settings are invalid.")]
+    It changes nothing. One line for each check: ok, warn or fail, the finding, and the rule or the setting that fixes it. \
+    Exit code 0 without a failure, 1 with one, 4 with invalid settings.")]
 pub struct DoctorFlags {
-    /// End with exit code 1 where there is anything to be warned of, too
+    /// Treat warnings as failures: exit code 1
     #[arg(long)]
     pub strict: bool,
 }
 
-/// Flags that are settings, too.
+/// Flags that override settings.
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Flags {
-    /// Path of a kubeconfig; a server's URL and a token suffice
+    /// Path of a kubeconfig; a server URL and a token suffice
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     kubeconfig: Option<String>,
@@ -90,7 +90,7 @@ pub struct Flags {
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<String>,
-    /// Where quota-service answers
+    /// URL of quota-service
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     headroom_url: Option<String>,

@@ -1,6 +1,6 @@
-//! Requests to the Kubernetes API whose refusals are told apart: stale, owned by another, throttled.
+//! Requests to the Kubernetes API with typed refusals: stale, owned by another manager, throttled.
 //!
-//! `kube` drops `Retry-After` when it makes an error of an answer, so what is written goes through here, as JSON.
+//! `kube` drops `Retry-After` when it makes an error of an answer, so writes go through this module, as JSON.
 
 mod patch;
 
@@ -11,28 +11,28 @@ use kube::client::Body;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Where nobody says how long to wait after 429.
+/// Wait after 429 without a `Retry-After`.
 const THROTTLED_FOR: Duration = Duration::from_secs(1);
-/// A server that asks for more is asked again after this.
+/// Longest wait, even if the server asks for more.
 const WAITS_AT_MOST: Duration = Duration::from_mins(5);
 
-/// Why a request was not done as asked.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    #[error("it is not there: {detail}")]
+    #[error("it does not exist: {detail}")]
     Absent { detail: String },
-    /// 409: what was read is no longer what is there. Read again, decide again.
-    #[error("it changed meanwhile: {detail}")]
+    /// 409: the object changed after it was read. Read and decide again.
+    #[error("it changed after it was read: {detail}")]
     Stale { detail: String },
     /// 409 of an apply: others own fields that it would change.
     #[error("fields belong to the field manager {}: {detail}", managers.join(", "))]
     Owned { managers: Vec<String>, detail: String },
-    #[error("the API server is busy, it says to wait {} s", after.as_secs())]
+    #[error("the API server is busy and asks for a wait of {} s", after.as_secs())]
     Throttled { after: Duration },
     #[error("refused with HTTP {code}: {detail}")]
     Refused { code: u16, detail: String },
-    /// 5xx, no answer, or one that cannot be read: whether it was done is not known.
-    #[error("the API server did not answer as it should: {detail}")]
+    /// 5xx, no answer, or an unreadable one: the request may have been done.
+    #[error("no valid answer of the API server: {detail}")]
     Failed { detail: String },
 }
 
@@ -64,7 +64,7 @@ impl Calls {
     }
 
     /// # Errors
-    /// The object is not there, or the server did not give it.
+    /// The object does not exist, or the server did not return it.
     pub async fn get(&self, path: &str) -> Result<Value, Fault> {
         self.send(Ask { method: Method::GET, path: path.to_owned(), kind: "", body: None }).await
     }
@@ -72,7 +72,7 @@ impl Calls {
     /// As `get`; `None` where there is none.
     ///
     /// # Errors
-    /// The server did not say.
+    /// The server did not answer.
     pub async fn find(&self, path: &str) -> Result<Option<Value>, Fault> {
         match self.get(path).await {
             Ok(object) => Ok(Some(object)),
@@ -84,7 +84,7 @@ impl Calls {
     /// POST to the path of a collection.
     ///
     /// # Errors
-    /// `Stale` where there is one of this name.
+    /// `Stale` if the name is taken.
     pub async fn create(&self, path: &str, manager: &str, object: &Value) -> Result<Value, Fault> {
         let path = format!("{path}?fieldManager={manager}");
         self.send(Ask { method: Method::POST, path, kind: "application/json", body: Some(object) }).await
@@ -93,7 +93,7 @@ impl Calls {
     /// PUT; `metadata.resourceVersion` is the precondition.
     ///
     /// # Errors
-    /// `Stale` where another wrote since.
+    /// `Stale` if another writer was faster.
     pub async fn update(&self, path: &str, manager: &str, object: &Value) -> Result<Value, Fault> {
         let path = format!("{path}?fieldManager={manager}");
         self.send(Ask { method: Method::PUT, path, kind: "application/json", body: Some(object) }).await
@@ -102,7 +102,7 @@ impl Calls {
     /// Server-side apply that takes nothing from others; `metadata.resourceVersion`, where it stands, is a precondition.
     ///
     /// # Errors
-    /// `Stale` where another wrote since, `Owned` where it would change what others own.
+    /// `Stale` if another writer was faster, `Owned` if it would change fields of other managers.
     pub async fn apply(&self, path: &str, manager: &str, object: &Value) -> Result<Value, Fault> {
         let path = format!("{path}?fieldManager={manager}&force=false");
         self.send(Ask { method: Method::PATCH, path, kind: "application/apply-patch+yaml", body: Some(object) }).await
@@ -132,7 +132,7 @@ impl Calls {
     }
 }
 
-/// What an answer that is no success says.
+/// The fault in an answer that is no success.
 fn fault_of(code: u16, after_s: Option<u64>, body: &[u8]) -> Fault {
     let status: Value = serde_json::from_slice(body).unwrap_or_default();
     let detail =
@@ -152,14 +152,14 @@ fn fault_of(code: u16, after_s: Option<u64>, body: &[u8]) -> Fault {
     }
 }
 
-/// Who owns what an apply would change: the server names them in quotes, each cause with one.
+/// Managers of the fields that an apply would change: the server names them in quotes, one in each cause.
 fn managers(status: &Value) -> Vec<String> {
     let causes = status["details"]["causes"].as_array().into_iter().flatten();
     let of_fields = causes.filter(|cause| cause["reason"] == "FieldManagerConflict");
     let mut found: Vec<String> = of_fields
         .map(|cause| {
-            let said = cause["message"].as_str().unwrap_or_default();
-            said.split('"').nth(1).unwrap_or(said).to_owned()
+            let text = cause["message"].as_str().unwrap_or_default();
+            text.split('"').nth(1).unwrap_or(text).to_owned()
         })
         .collect();
     found.sort();
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(wait_s(Some(7), &json!({})), 7);
         assert_eq!(wait_s(None, &json!({ "details": { "retryAfterSeconds": 9 } })), 9);
         assert_eq!(wait_s(None, &json!({})), 1);
-        assert_eq!(wait_s(Some(0), &json!({})), 1, "a loop without a pause helps nobody");
+        assert_eq!(wait_s(Some(0), &json!({})), 1, "a loop without a pause loads the server");
         assert_eq!(wait_s(Some(90_000), &json!({})), 300);
     }
 }

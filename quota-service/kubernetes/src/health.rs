@@ -13,14 +13,14 @@ use tokio::sync::watch;
 /// Buckets of what takes seconds.
 const SECONDS: [f64; 12] = [0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
-/// What the answers are made of.
+/// State of the routes.
 #[derive(Clone)]
 pub struct Health {
     synced: Option<watch::Receiver<Synced>>,
     metrics: Arc<PrometheusHandle>,
 }
 
-/// Begins to count. Once in a process: of a second time nothing is seen.
+/// Installs the recorder of metrics. Once in a process: a second recorder would get nothing.
 #[must_use]
 pub fn install() -> Arc<PrometheusHandle> {
     let builder = PrometheusBuilder::new().set_buckets(&SECONDS).expect("there are buckets");
@@ -41,12 +41,12 @@ pub fn router(metrics: Arc<PrometheusHandle>, synced: Option<watch::Receiver<Syn
         .with_state(Health { synced, metrics })
 }
 
-/// Ready once all nodes and pods have been told: before, quotas would be too large.
+/// Ready once all nodes and pods are known: before, quotas would be too large.
 async fn ready(State(health): State<Health>) -> (StatusCode, &'static str) {
     match health.synced.as_ref().map(|synced| *synced.borrow()) {
         None => (StatusCode::OK, "ok\n"),
         Some(synced) if synced.is_whole() => (StatusCode::OK, "ok\n"),
-        Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "nodes and pods have not all been told yet\n"),
+        Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "not all nodes and pods are known yet\n"),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Joins a Kubernetes cluster to Headroom.
 //!
 //! [`cluster`] watches nodes and pods, [`view`] makes pools, demand and guarantees of them (pure), [`headroom`] reports them and
-//! asks for quotas; [`run`] keeps all of it going. [`publish`] writes quotas where Kueue or a `ResourceQuota` look for them,
-//! [`lead`] says who may write, and [`watchdog`] lowers what nobody renews. Every decision about tasks is made in `placement`.
+//! asks for quotas; [`run`] keeps all of it going. [`publish`] writes quotas into objects of Kueue or a `ResourceQuota`,
+//! [`lead`] elects the writer, and [`watchdog`] lowers quotas that are not renewed. Every decision about tasks is made in `placement`.
 
 pub mod admission;
 pub mod args;

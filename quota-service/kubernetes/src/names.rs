@@ -1,34 +1,34 @@
-//! Names that others see: field managers, labels, annotations.
+//! Names on objects of the API: field managers, labels, annotations.
 
-/// Writes quotas, and lowers those that nobody renews.
+/// Field manager that writes quotas, and lowers those that are not renewed.
 pub const QUOTA_MANAGER: &str = "headroom-quota";
-/// Answers Kueue's admission check.
+/// Field manager that answers Kueue's admission check.
 pub const GUARANTEE_MANAGER: &str = "headroom-guarantee";
-/// Writes the boost of Kueue's priorities.
+/// Field manager that writes the boost of Kueue's priorities.
 pub const BOOST_MANAGER: &str = "headroom-boost";
-/// Announces evictions.
+/// Field manager that announces evictions.
 pub const EVICT_MANAGER: &str = "headroom-evict";
 /// The controller of the capacity provider.
 pub const QUOTA_CONTROLLER: &str = "headroom.dev/spot-quota";
 /// The controller of the admission check.
 pub const GUARANTEE_CONTROLLER: &str = "headroom.dev/guarantee";
 
-/// What we made and may write wholly carries this label.
+/// Label of objects that we created and own whole.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Value of [`MANAGED_BY`].
 pub const HEADROOM: &str = "headroom";
 
 /// Label or annotation of a spot pod or Workload: hours that it asks to be guaranteed. 0 for none.
 pub const GUARANTEE_HOURS: &str = "headroom.dev/guarantee-hours";
-/// Annotation: when work was last saved, RFC 3339.
+/// Annotation: time of the last checkpoint, RFC 3339.
 pub const CHECKPOINTED_AT: &str = "headroom.dev/checkpointed-at";
-/// Annotation: epoch of who wrote last.
+/// Annotation: epoch of the last writer.
 pub const EPOCH: &str = "headroom.dev/epoch";
-/// Annotation: what spot pods held when the quota was published, by flavor, as JSON.
+/// Annotation: GPUs that spot pods held when the quota was published, by flavor, as JSON.
 pub const HELD_GPUS: &str = "headroom.dev/held-gpus";
-/// Annotation of a pod that has to go: when it is evicted, RFC 3339.
+/// Annotation of a victim: time of its eviction, RFC 3339.
 pub const EVICT_AT: &str = "headroom.dev/evict-at";
-/// Annotation of nodes: how GPUs lie, as `topology` of PUT /v1/nodes/{id}.
+/// Annotation of nodes: topology of the GPUs, as `topology` of PUT /v1/nodes/{id}.
 pub const TOPOLOGY: &str = "headroom.dev/topology";
 /// Kueue reads this annotation of a Workload.
 pub const PRIORITY_BOOST: &str = "kueue.x-k8s.io/priority-boost";

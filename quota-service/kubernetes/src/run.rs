@@ -1,4 +1,4 @@
-//! `headroom-kubernetes run`: everything that the settings switch on, until it is told to stop.
+//! `headroom-kubernetes run`: all modes that the settings switch on, until a signal stops it.
 
 use crate::cluster::watch::{self as watches, Shared};
 use crate::cluster::{ConnectError, connect};
@@ -24,15 +24,15 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 use vocab::{GpuModel, HorizonHours};
 
-/// Of health and metrics: probes and a Prometheus.
+/// Limits of health and metrics: probes and a Prometheus.
 const LIMITS: ConnectionLimits =
     ConnectionLimits { connections: 256, header: Duration::from_secs(30), write: Duration::from_secs(30) };
-/// How long open requests and writers may take after the program was told to stop.
+/// Time for open requests and writers after a stop signal.
 const GRACE: Duration = Duration::from_secs(7);
-/// Then it is ended, whatever runs: before Kubernetes does, after 10 s (`terminationGracePeriodSeconds` of the watchdog).
+/// End of the process after a stop signal: before Kubernetes kills it, after 10 s (`terminationGracePeriodSeconds` of the watchdog).
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
-/// Why the program ended.
+/// Why the program ended with a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]
@@ -47,9 +47,9 @@ pub enum RunError {
     Extender(#[from] ExtenderError),
     #[error("the log: {0}")]
     Log(String),
-    #[error("signals of the system cannot be received: {0}")]
+    #[error("signals cannot be received: {0}")]
     Signals(std::io::Error),
-    #[error("{0} broke off: the log says why; start the program again")]
+    #[error("{0} broke off: read the log for the cause, and start the program again")]
     BrokeOff(&'static str),
 }
 
@@ -69,7 +69,7 @@ impl From<RunError> for Failure {
     }
 }
 
-/// Runs until the program is told to stop.
+/// Runs until a signal stops the program.
 ///
 /// # Errors
 /// There is no client of the Kubernetes API or of Headroom, or an address cannot be listened on.
@@ -77,44 +77,44 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     start_log(&config)?;
     let metrics = health::install();
     let mut signalled = stop_within(ENDS_WITHIN).map_err(RunError::Signals)?;
-    // 1. What is asked and told.
+    // 1. Clients.
     let cluster = config.cluster()?.clone();
     let client = connect(&config).await?;
     let headroom = Headroom::new(&config)?;
     let shared = Shared::new(View::new(cluster, Reading::of(&config), Policy::GFS), clock::now);
-    // 2. Who asks for health is answered before the cluster is read.
+    // 2. Health is answered before the cluster is read.
     let listener = health::listen(config.listen).await.map_err(RunError::Listen)?;
     let address = listener.local_addr().map_err(|fault| RunError::Listen(fault.to_string()))?;
     let extender = if config.extender { Some(Listening::bind(&config).await?) } else { None };
     let extends = extender.as_ref().and_then(|listening| listening.address().ok());
-    let (told, stop) = watch::channel(false);
+    let (stopper, stop) = watch::channel(false);
     let router = health::router(metrics, Some(shared.synced()));
     let serving = tokio::spawn(listen::serve(listener, None, router, LIMITS, stop.clone()));
     announce(address, extends, &config, json);
-    // 3. Watch, ask, report; and what modes say.
+    // 3. Watch, poll, report, and run the modes.
     let mut watching = tokio::spawn(watches::run(client.clone(), shared.clone()));
     let parts = Parts { config: Arc::new(config), client, shared, headroom, extender, stop };
     let mut working = tokio::spawn(parts.work());
     // 4. Stop: the lease is given back, so that another replica writes at once.
     let broke_off = tokio::select! {
         _ = signalled.wait_for(|stops| *stops) => None,
-        // Neither ends by itself: a program that watches or works no more must not go on as if it did.
-        _ = &mut watching => Some("what watches the cluster"),
-        _ = &mut working => Some("what asks, reports and writes"),
+        // Neither ends by itself: a program without one of them must not run on.
+        _ = &mut watching => Some("the watch of the cluster"),
+        _ = &mut working => Some("the task that polls, reports and writes"),
     };
-    told.send_replace(true);
+    stopper.send_replace(true);
     if let Some(what) = broke_off {
         return Err(RunError::BrokeOff(what));
     }
     if tokio::time::timeout(GRACE, async { (serving.await, working.await) }).await.is_err() {
-        tracing::warn!("requests or writes were still open after the grace period and are cut");
+        tracing::warn!("requests or writes were still open after the grace period: they are cut");
     }
     watching.abort();
     tracing::info!("stopped");
     Ok(())
 }
 
-/// What the program works with.
+/// Parts of the running program.
 struct Parts {
     config: Arc<Config>,
     client: Client,
@@ -125,8 +125,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Waits until all nodes and pods were told, since a view of half a cluster would report half of its demand; then begins. Returns
-    /// when the program was told to stop and what writes has ended.
+    /// Waits until all nodes and pods are known, since a view of half a cluster would report half of its demand; then begins. Returns
+    /// after a stop signal, when all writers have ended.
     async fn work(mut self) {
         let (mut synced, mut stop) = (self.shared.synced(), self.stop.clone());
         tokio::select! {
@@ -150,19 +150,19 @@ impl Parts {
             }
         };
         tokio::select! {
-            // First: what ends because it was told to has not broken off.
+            // First: a task that ends by the stop signal has not broken off.
             biased;
             _ = stop.wait_for(|stops| *stops) => {}
             ((), (), ()) = async { tokio::join!(polling, reporting, gauges(&self.shared)) } => return,
             () = any_ends(&mut writing) => return,
         }
         for task in writing {
-            // One that broke off has nothing more to end.
+            // A task that broke off has nothing more to end.
             let _ = task.await;
         }
     }
 
-    /// Runs for the Lease, where anything writes, and begins what does.
+    /// Starts the leader election and the writers, if any mode writes.
     fn begin_writing(&self, offers: &watch::Receiver<Arc<Offers>>) -> Vec<JoinHandle<()>> {
         if !self.config.writes() {
             return Vec::new();
@@ -185,8 +185,8 @@ impl Parts {
             ($is_on:ident, $run:path) => {
                 if self.config.$is_on {
                     let (client, config, shared) = (self.client.clone(), self.config.clone(), self.shared.clone());
-                    let told = (offers.clone(), lead.clone(), self.stop.clone());
-                    tasks.push(tokio::spawn($run(client, config, shared, told.0, told.1, told.2)));
+                    let inputs = (offers.clone(), lead.clone(), self.stop.clone());
+                    tasks.push(tokio::spawn($run(client, config, shared, inputs.0, inputs.1, inputs.2)));
                 }
             };
         }
@@ -200,9 +200,9 @@ impl Parts {
     fn begin_extending(&mut self, offers: &watch::Receiver<Arc<Offers>>) -> Option<JoinHandle<()>> {
         let listening = self.extender.take()?;
         let state = ExtenderState::new(&self.config, self.shared.clone(), offers.clone(), Arc::new(clock::now));
-        let told = state.clone();
-        self.shared.tell(move |uid, pod| told.seen(uid, pod));
-        // What came between the look at the view and the first word.
+        let observer = state.clone();
+        self.shared.tell(move |uid, pod| observer.seen(uid, pod));
+        // Pods that changed between the read of the view and the first event.
         state.renew();
         Some(tokio::spawn(listening.serve(state, reloads(), self.stop.clone())))
     }
@@ -216,7 +216,7 @@ async fn any_ends(tasks: &mut [JoinHandle<()>]) {
     let _ = futures_util::future::select_all(tasks.iter_mut()).await;
 }
 
-/// Where nothing is told: promises end all the same, and what would be told is let go of. Never returns.
+/// Without reports: promises still end, and their rows and outcomes are dropped. Never returns.
 async fn let_pass(shared: &Shared, every: Duration) {
     loop {
         {
@@ -229,7 +229,7 @@ async fn let_pass(shared: &Shared, every: Duration) {
     }
 }
 
-/// Makes of each answer what is to be published.
+/// Turns each answer of Headroom into the quota to publish.
 async fn want(
     config: Arc<Config>,
     shared: Arc<Shared>,
@@ -247,7 +247,7 @@ async fn want(
     }
 }
 
-/// What spot may hold in each pool: the quota of so many hours, in whole GPUs; of a pool that Headroom offers nothing in, none.
+/// GPUs that spot may hold in each pool: the quota of so many hours, in whole GPUs; 0 in a pool without an offer.
 fn wanted(offers: &Offers, shared: &Shared, hours: HorizonHours) -> Wanted {
     const MILLI: u64 = vocab::MilliGpus::PER_GPU;
     let view = shared.read();
@@ -273,7 +273,7 @@ fn tell_size(shared: &Shared) {
     tracing::info!(nodes, pods, pools, "all nodes and pods with GPUs are known");
 }
 
-/// Tells what the cluster looks like to a Prometheus. Never returns.
+/// Sets the gauges of the cluster. Never returns.
 async fn gauges(shared: &Shared) {
     loop {
         {
@@ -322,8 +322,10 @@ fn announce(address: SocketAddr, extender: Option<SocketAddr>, config: &Config, 
     }
 }
 
+/// Starts the log.
+///
 /// # Errors
-/// The filter is none, or a log was begun before.
+/// A log was started before.
 pub fn start_log(config: &Config) -> Result<(), RunError> {
     let filter = config.log.filter();
     let is_json = config.log_format == LogFormat::Json;
@@ -339,15 +341,15 @@ pub fn start_log(config: &Config) -> Result<(), RunError> {
         .map_err(|fault| RunError::Log(fault.to_string()))
 }
 
-/// Runs the watchdog; with `once`, until it has seen enough.
+/// Runs the watchdog; with `once`, until the heartbeat beats or is old.
 ///
 /// # Errors
-/// There is no client, or, with `once`, the look failed.
+/// There is no client, or, with `once`, the check failed.
 pub async fn watchdog(config: Config, once: bool, json: bool) -> Result<(), Failure> {
     start_log(&config)?;
     let metrics = health::install();
     let client = connect(&config).await.map_err(RunError::from)?;
-    let (told, stop) = watch::channel(false);
+    let (stopper, stop) = watch::channel(false);
     if once {
         let lowered = crate::watchdog::run(client, &config, true, stop).await;
         let lowered = lowered.map_err(|fault| Failure::new(Exit::Unavailable, fault))?;
@@ -365,7 +367,7 @@ pub async fn watchdog(config: Config, once: bool, json: bool) -> Result<(), Fail
     let mut signalled = stop_within(ENDS_WITHIN).map_err(RunError::Signals)?;
     tokio::spawn(async move {
         let _ = signalled.wait_for(|stops| *stops).await;
-        told.send_replace(true);
+        stopper.send_replace(true);
     });
     let looked = crate::watchdog::run(client, &config, false, stop).await;
     looked.map_err(|fault| Failure::new(Exit::Unavailable, fault))?;

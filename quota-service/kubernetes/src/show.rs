@@ -1,4 +1,4 @@
-//! `headroom-kubernetes show`: the cluster as it counts, once.
+//! `headroom-kubernetes show`: pools and pods of the cluster, once.
 
 use crate::cluster::connect::chain;
 use crate::cluster::slim::{Node, Pod};
@@ -44,7 +44,7 @@ impl From<ShowError> for Failure {
 ///
 /// # Errors
 /// The API cannot be reached, or refuses.
-pub async fn each<K>(client: &Client, resource: &'static str, mut told: impl FnMut(K)) -> Result<(), ShowError>
+pub async fn each<K>(client: &Client, resource: &'static str, mut each: impl FnMut(K)) -> Result<(), ShowError>
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
@@ -53,7 +53,7 @@ where
         let params = ListParams { limit: Some(PAGE), continue_token: token.take(), ..ListParams::default() };
         let list = api.list(&params).await;
         let list = list.map_err(|fault| ShowError::List { resource, detail: chain(&fault) })?;
-        list.items.into_iter().for_each(&mut told);
+        list.items.into_iter().for_each(&mut each);
         token = list.metadata.continue_.filter(|token| !token.is_empty());
         if token.is_none() {
             return Ok(());
@@ -61,7 +61,7 @@ where
     }
 }
 
-/// Reads the cluster once. Answers it with what could not be read.
+/// Reads the cluster once, with the faults of unreadable objects.
 ///
 /// # Errors
 /// The API cannot be reached, or refuses.
@@ -70,7 +70,7 @@ pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String
     read_by(&connect(config).await?, config, now).await
 }
 
-/// As [`read`], by a client that there is.
+/// As [`read`], by a given client.
 ///
 /// # Errors
 /// As [`read`].
@@ -97,7 +97,7 @@ pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Resu
     Ok((view, faults))
 }
 
-/// Prints pools, demand and what could not be read.
+/// Prints pools, demand and unreadable objects.
 ///
 /// # Errors
 /// As [`read`].
@@ -169,7 +169,7 @@ fn as_text(view: &View, faults: &[String], now: UnixSeconds) -> String {
             promised.to_string(),
         ]);
     }
-    let none = "no node has GPUs (gpu_resource), or none says its model (gpu_model_label, default_gpu_model)\n";
+    let none = "no node has GPUs (gpu_resource), or no node has a GPU model (gpu_model_label, default_gpu_model)\n";
     let mut text = if rows.is_empty() { none.to_owned() } else { table(&header, &rows) };
     if !view.without_model.is_empty() {
         let pods = view.without_model.len();

@@ -1,4 +1,4 @@
-//! What tests of this crate share.
+//! Helpers of the tests.
 
 use crate::config::Config;
 use fake_kubernetes::FakeKubernetes;

@@ -1,11 +1,11 @@
-//! Who may do what: tokens, and rules as roles hold them.
+//! Permissions: tokens, and rules in the form of roles.
 
 use crate::status::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What is allowed; `*` stands for any. An empty list of names, or of namespaces, stands for any too.
+/// An allowed action; `*` stands for any. An empty list of names, or of namespaces, stands for any too.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Rule {
@@ -17,7 +17,7 @@ pub struct Rule {
     pub namespaces: Vec<String>,
 }
 
-/// What a request needs leave for.
+/// Action of a request that needs permission.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deed {
     pub verb: String,
@@ -61,7 +61,7 @@ impl Rule {
     }
 }
 
-/// Who has a token.
+/// Tokens and their rules.
 #[derive(Debug, Clone, Default)]
 struct User {
     name: String,

@@ -40,7 +40,7 @@ impl Request {
     }
 }
 
-/// What is asked of the resources.
+/// A request for a resource.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
     pub verb: String,
@@ -146,7 +146,7 @@ impl Ask {
     }
 
     /// The resource as messages name it: with its group.
-    pub fn said(&self) -> String {
+    pub fn qualified_resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 

@@ -12,9 +12,9 @@ pub struct Size {
     pub nodes: usize,
     pub pods: usize,
     pub namespaces: usize,
-    /// What each node has.
+    /// GPUs of each node.
     pub gpus_per_node: usize,
-    /// What the label `nvidia.com/gpu.product` says, node by node in turn.
+    /// Values of the label `nvidia.com/gpu.product`, node by node in turn.
     pub models: Vec<String>,
     /// One pod of so many is of the class `spot`; 0: none.
     pub spot_each: usize,
@@ -67,7 +67,7 @@ pub fn node(at: usize, size: &Size) -> Value {
     })
 }
 
-/// What the server, the kubelet and the scheduler have written of a pod, as `managedFields` of a real one say it.
+/// Fields of a pod that the server, the kubelet and the scheduler own, as in the `managedFields` of a real one.
 fn managed() -> Value {
     let fields = |names: &[&str]| -> Value { names.iter().map(|name| ((*name).to_owned(), json!({}))).collect() };
     let container = fields(&[
@@ -102,7 +102,7 @@ fn managed() -> Value {
     ])
 }
 
-/// What differs from pod to pod.
+/// Fields that differ from pod to pod.
 struct Words {
     name: String,
     namespace: String,
@@ -233,7 +233,7 @@ fn pod_of(words: &Words, spot: bool) -> Value {
 }
 
 /// Makes the cluster: namespaces, the two priority classes, nodes, pods. Answers how many objects. Watches that stand
-/// have to list anew.
+/// have to list again.
 pub fn load(server: &Server, size: &Size) -> usize {
     let namespace =
         |at: usize| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": format!("team-{at:03}") } });

@@ -17,20 +17,20 @@ fn read<T: DeserializeOwned>(body: &str) -> Result<T, (u16, Value)> {
 /// Status and JSON of the answer.
 pub fn answer(server: &Arc<Server>, method: &str, path: &str, query: &str, body: &str) -> (u16, Value) {
     let result = match method {
-        "GET" => told(server, path),
+        "GET" => state_of(server, path),
         "POST" => done(server, path, query, body),
         "DELETE" => undone(server, path),
         _ => Err((405, json!({ "error": "GET, POST or DELETE" }))),
     };
     server.tell();
-    result.map_or_else(|refused| refused, |said| (200, said))
+    result.map_or_else(|refused| refused, |answer| (200, answer))
 }
 
 fn unknown() -> (u16, Value) {
     (404, json!({ "error": "no such path under /fake/" }))
 }
 
-fn told(server: &Server, path: &str) -> Result<Value, (u16, Value)> {
+fn state_of(server: &Server, path: &str) -> Result<Value, (u16, Value)> {
     match path {
         "requests" => Ok(json!(server.log().requests)),
         "faults" => Ok(json!(*server.faults())),

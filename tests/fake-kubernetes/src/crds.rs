@@ -117,7 +117,7 @@ fn admission_check() -> Value {
     definition("AdmissionCheck", "admissionchecks", "v1beta2", "Cluster", &spec, &status)
 }
 
-/// What a cluster with Kueue has, all in `v1beta2`.
+/// Definitions of Kueue, all in `v1beta2`.
 #[must_use]
 pub fn kueue() -> Vec<Value> {
     let plain = |kind, plural, scope| definition(kind, plural, "v1beta2", scope, &anything(), &anything());

@@ -1,4 +1,4 @@
-//! What the server says of itself: groups, versions, resources.
+//! Discovery: groups, versions, resources.
 
 use crate::resources::Kind;
 use serde_json::{Value, json};
@@ -29,8 +29,8 @@ fn resource_list(kinds: &[Kind], group: &str, version: &str) -> Option<Value> {
             }));
         }
     }
-    let said = of_version.first()?.api_version();
-    Some(json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": said, "resources": resources }))
+    let version = of_version.first()?.api_version();
+    Some(json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources }))
 }
 
 fn groups(kinds: &[Kind]) -> Vec<Value> {
@@ -38,7 +38,7 @@ fn groups(kinds: &[Kind]) -> Vec<Value> {
     for kind in kinds.iter().filter(|one| !one.group.is_empty()) {
         by_group.entry(&kind.group).or_default().insert(&kind.version);
     }
-    let said = by_group.iter().map(|(group, versions)| {
+    let groups = by_group.iter().map(|(group, versions)| {
         // Stable versions are longer known: v1 before v1beta2 before v1alpha1, which is the reverse of the alphabet but
         // for the first.
         let mut versions: Vec<&str> = versions.iter().copied().collect();
@@ -48,7 +48,7 @@ fn groups(kinds: &[Kind]) -> Vec<Value> {
         let versions: Vec<Value> = versions.iter().map(one).collect();
         json!({ "name": group, "versions": versions, "preferredVersion": versions[0] })
     });
-    said.collect()
+    groups.collect()
 }
 
 /// The answer to a path of discovery; `None` where it is none.

@@ -101,7 +101,7 @@ pub fn delete(server: &Arc<Server>, kind: &Kind, ask: &Ask) -> Written {
     Ok((200, last))
 }
 
-/// Marks a pod as going. It goes at once where it runs nowhere or the writer gives it no time, else after the grace that
+/// Marks a pod as going. It goes at once if it has no node or the writer gives it no time, otherwise after the grace that
 /// the test has set.
 fn terminate(server: &Arc<Server>, state: &mut State, mut pod: Value, seconds: Option<u64>) -> Value {
     let word = |at: &str| pod.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();

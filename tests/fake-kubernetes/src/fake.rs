@@ -16,12 +16,12 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// An API server on a free port of the loopback, until it is dropped. What it is made to do by calls is not asked for
-/// leave, meets no fault and stands in no log.
+/// An API server on a free port of the loopback, until it is dropped. Calls of a test need no
+/// permission, meet no fault and stand in no log.
 pub struct FakeKubernetes {
     /// `http://127.0.0.1:PORT`.
     pub url: String,
-    /// The token of who may do everything, unless rules are set.
+    /// A token that may do everything, unless rules are set.
     pub token: String,
     server: Arc<Server>,
     serving: JoinHandle<()>,
@@ -214,7 +214,7 @@ impl FakeKubernetes {
         self.server.faults().clear();
     }
 
-    /// Forgets the history: who watches or pages from before has to list anew.
+    /// Forgets the history: clients that watch or page from before have to list again.
     pub fn compact(&self) {
         self.server.state().compact();
         self.server.tell();
@@ -257,7 +257,7 @@ impl FakeKubernetes {
         self.server.manner().expired_as_status = as_status;
     }
 
-    /// Takes in a token of somebody who may do what the rules say; everything where there are none.
+    /// Adds a token that the rules allow; without rules it may do everything.
     pub fn add_user(&self, token: &str, name: &str, allowed: Option<Vec<Rule>>) {
         self.server.access().add(token, name, allowed);
     }
@@ -267,17 +267,17 @@ impl FakeKubernetes {
         self.server.access().remove(token);
     }
 
-    /// Who has the first token may do only this.
+    /// The first token may do only this.
     pub fn allow_only(&self, rules: Vec<Rule>) {
         self.server.access().allow_only(&self.token, Some(rules));
     }
 
-    /// Who has the first token may not do this.
+    /// The first token may not do this.
     pub fn deny(&self, rule: Rule) {
         self.server.access().deny(&self.token, rule);
     }
 
-    /// What was denied to the first token is allowed again.
+    /// Allows again all that was denied to the first token.
     pub fn deny_nothing(&self) {
         self.server.access().allow_again(&self.token);
     }

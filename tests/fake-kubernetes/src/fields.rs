@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// Steps to a leaf: `f:name` into an object, `k:{…}` to the entry of a list with these keys, `.` for the entry itself.
 pub type Path = Vec<String>;
 
-/// Fields that nobody owns.
+/// Fields without an owner.
 const NOBODYS: [&str; 12] = [
     "name",
     "namespace",
@@ -66,11 +66,11 @@ impl Lists {
 
 /// The step to an entry of a list with keys; `None` where it has not all of them.
 pub fn entry_step(entry: &Value, keys: &[String]) -> Option<String> {
-    let mut said = Map::new();
+    let mut named = Map::new();
     for key in keys {
-        said.insert(key.clone(), entry.get(key)?.clone());
+        named.insert(key.clone(), entry.get(key)?.clone());
     }
-    Some(format!("k:{}", Value::Object(said)))
+    Some(format!("k:{}", Value::Object(named)))
 }
 
 fn walk(value: &Value, path: &mut Path, lists: &Lists, found: &mut BTreeSet<Path>) {
@@ -104,7 +104,7 @@ fn walk(value: &Value, path: &mut Path, lists: &Lists, found: &mut BTreeSet<Path
     }
 }
 
-/// Every leaf of an object that somebody can own through the main resource, or through its status.
+/// Every leaf of an object that a manager can own through the main resource, or through its status.
 pub fn leaves(object: &Value, lists: &Lists, status: Option<bool>) -> BTreeSet<Path> {
     let mut found = BTreeSet::new();
     for (name, value) in object.as_object().into_iter().flatten() {
@@ -137,7 +137,7 @@ fn position(list: &[Value], step: &str) -> Option<usize> {
     list.iter().position(|entry| wanted.iter().all(|(key, value)| entry.get(key) == Some(value)))
 }
 
-/// What is at a path.
+/// Value at a path.
 pub fn get<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(object, |at, step| match step.strip_prefix("f:") {
         Some(name) => at.get(name),
@@ -149,7 +149,7 @@ pub fn get<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
     })
 }
 
-/// Puts a value at a path, making what is on the way.
+/// Puts a value at a path, and creates its parents.
 pub fn set(object: &mut Value, path: &[String], value: Value) {
     let Some((step, rest)) = path.split_first() else {
         *object = value;
@@ -176,7 +176,7 @@ pub fn set(object: &mut Value, path: &[String], value: Value) {
     set(&mut list[at], rest, value);
 }
 
-/// Takes away what is at a path, and what is then empty on the way and not in `kept`.
+/// Removes the value at a path, and parents that are then empty and not in `kept`.
 pub fn remove(object: &mut Value, path: &[String], kept: &Value) {
     let Some((step, rest)) = path.split_first() else { return };
     if rest.is_empty() || rest == ["."] {
@@ -241,7 +241,7 @@ pub fn from_fields_v1(fields: &Value) -> BTreeSet<Path> {
 }
 
 /// How a conflict names a field: `.spec.hard`.
-pub fn said(path: &[String]) -> String {
+pub fn dotted(path: &[String]) -> String {
     let step = |step: &String| match step.strip_prefix("f:") {
         Some(name) => format!(".{name}"),
         None => format!("[{}]", step.trim_start_matches("k:").trim_matches(['{', '}']).replace(':', "=")),

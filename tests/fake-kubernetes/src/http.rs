@@ -65,7 +65,7 @@ fn refuse(refusal: &Refusal) -> Response {
     response
 }
 
-/// What a handler makes: text of JSON, or a watch.
+/// Result of a handler: text of JSON, or a watch.
 enum Answer {
     Json(u16, String),
     Watch(Box<Watch>),
@@ -78,8 +78,8 @@ async fn answer(server: Arc<Server>, request: hyper::Request<Incoming>) -> Resul
     let (method, path) = (head.method.as_str(), head.uri.path());
     let query = head.uri.query().unwrap_or_default();
     if let Some(rest) = path.strip_prefix("/fake/") {
-        let (status, said) = control::answer(&server, method, rest, query, &body);
-        return Ok(text(status, "application/json", said.to_string()));
+        let (status, reply) = control::answer(&server, method, rest, query, &body);
+        return Ok(text(status, "application/json", reply.to_string()));
     }
     let content_type = header(&head.headers, &hyper::header::CONTENT_TYPE);
     let user_agent = header(&head.headers, &hyper::header::USER_AGENT);
@@ -92,12 +92,12 @@ async fn answer(server: Arc<Server>, request: hyper::Request<Incoming>) -> Resul
         body: body.clone(),
         ..ask
     });
-    let number = server.log().begin(request_said(method, path, query, &content_type, &user_agent, body, ask.as_ref()));
+    let number = server.log().begin(logged(method, path, query, &content_type, &user_agent, body, ask.as_ref()));
     server.unpaused().await;
     let accept = header(&head.headers, &hyper::header::ACCEPT);
     let answered = respond(&server, path, token.as_deref(), &accept, ask).await?;
     let response = match answered {
-        Ok(Answer::Json(status, said)) => text(status, "application/json", said),
+        Ok(Answer::Json(status, json)) => text(status, "application/json", json),
         Ok(Answer::Watch(watch)) => watched(watch),
         Err(refusal) => refuse(&refusal),
     };
@@ -105,7 +105,7 @@ async fn answer(server: Arc<Server>, request: hyper::Request<Incoming>) -> Resul
     Ok(response)
 }
 
-fn request_said(
+fn logged(
     method: &str,
     path: &str,
     query: &str,
@@ -114,7 +114,7 @@ fn request_said(
     body: String,
     ask: Option<&Ask>,
 ) -> Request {
-    let mut said = Request {
+    let mut request = Request {
         method: method.to_owned(),
         path: path.to_owned(),
         query: query.to_owned(),
@@ -124,16 +124,16 @@ fn request_said(
         ..Request::default()
     };
     if let Some(ask) = ask {
-        said.verb.clone_from(&ask.verb);
-        said.group.clone_from(&ask.group);
-        said.resource = ask.resource();
-        said.namespace.clone_from(&ask.namespace);
-        said.name.clone_from(&ask.name);
-        ask.word("fieldManager").clone_into(&mut said.manager);
-        said.force = ask.flag("force");
-        said.dry_run = ask.dry_run();
+        request.verb.clone_from(&ask.verb);
+        request.group.clone_from(&ask.group);
+        request.resource = ask.resource();
+        request.namespace.clone_from(&ask.namespace);
+        request.name.clone_from(&ask.name);
+        ask.word("fieldManager").clone_into(&mut request.manager);
+        request.force = ask.flag("force");
+        request.dry_run = ask.dry_run();
     }
-    said
+    request
 }
 
 fn watched(watch: Box<Watch>) -> Response {
@@ -156,7 +156,7 @@ fn takes_json(accept: &str) -> bool {
     accept.is_empty() || accept.split(',').any(plain)
 }
 
-/// Who asks, whether they may, whether a fault stands; only then what is asked. The outer error closes the connection.
+/// Checks token, permission and faults; only then the request itself. The outer error closes the connection.
 async fn respond(
     server: &Arc<Server>,
     path: &str,
@@ -170,7 +170,7 @@ async fn respond(
     {
         return Ok(Err(refusal));
     }
-    let Some(ask) = ask else { return Ok(said_of_itself(server, path)) };
+    let Some(ask) = ask else { return Ok(discovered(server, path)) };
     let may = server.access().check(&ask.token, &ask.deed());
     if let Err(refusal) = may {
         return Ok(Err(refusal));
@@ -182,22 +182,22 @@ async fn respond(
     let fault = faults::take(&mut server.faults(), &ask.verb, &ask.resource(), ask.word("fieldManager"));
     let Some(fault) = fault else { return Ok(dispatch(server, &ask)) };
     if fault == What::Drop {
-        return Err(io::Error::other("the connection was to be dropped"));
+        return Err(io::Error::other("a fault closes the connection"));
     }
     tokio::time::sleep(fault.wait()).await;
     let before = if matches!(fault, What::FailAfter(_)) { dispatch(server, &ask).err() } else { None };
-    Ok(match before.or_else(|| fault.refusal(&ask.said(), &ask.name)) {
+    Ok(match before.or_else(|| fault.refusal(&ask.qualified_resource(), &ask.name)) {
         Some(refusal) => Err(refusal),
         None => dispatch(server, &ask),
     })
 }
 
-fn said_of_itself(server: &Server, path: &str) -> Result<Answer, Refusal> {
+fn discovered(server: &Server, path: &str) -> Result<Answer, Refusal> {
     if matches!(path, "/livez" | "/readyz" | "/healthz") {
         return Ok(Answer::Json(200, "ok".to_owned()));
     }
-    let said = discovery::answer(server.state().kinds(), path);
-    said.map(|said| Answer::Json(200, said.to_string())).ok_or_else(Refusal::no_such_path)
+    let found = discovery::answer(server.state().kinds(), path);
+    found.map(|answer| Answer::Json(200, answer.to_string())).ok_or_else(Refusal::no_such_path)
 }
 
 fn dispatch(server: &Arc<Server>, ask: &Ask) -> Result<Answer, Refusal> {

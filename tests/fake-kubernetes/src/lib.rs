@@ -1,20 +1,20 @@
-//! A Kubernetes API server in memory, for tests. A client that lists, watches, applies, updates and evicts does not tell
-//! it from a real one; where a real one refuses, it refuses too, in the same words of `Status`.
+//! A Kubernetes API server in memory, for tests. To a client that lists, watches, applies, updates and evicts it behaves as a
+//! real one; it refuses the same requests, with the same `Status`.
 //!
-//! What it does: the kinds of a table and those that stored definitions add; lists by page from a snapshot; watches with
+//! It has the kinds of a table and those that stored definitions add; lists by page from a snapshot; watches with
 //! bookmarks, which end when the history they need is forgotten; create, update, merge, strategic and JSON patches,
 //! server-side apply with owners of fields and conflicts; status written apart; deletion with preconditions and
-//! finalizers; eviction held to disruption budgets; binding; tokens, rules of access and reviews of them. Faults are
-//! asked for by calls, or by HTTP under `/fake/`. Every request is remembered.
+//! finalizers; eviction held to disruption budgets; binding; tokens, rules of access and reviews of them. Tests set
+//! faults by calls, or by HTTP under `/fake/`. Every request is remembered.
 //!
-//! What it does not, and a real server does:
+//! Differences from a real server:
 //! - no admission webhooks, no resource quota held against pods, no limit ranges, no defaults but a pod's first status;
 //! - of schemas: types, required fields, bounds, enumerations, unknown fields, and rules of the form `self == oldSelf`;
 //!   no other CEL rule, no pattern, no default, no conversion between versions;
 //! - built-in kinds have no schema: unknown fields of them are kept, most of their rules are absent;
 //! - no controllers: nothing schedules pods, fills budgets, collects garbage, or empties a namespace that is deleted;
 //! - no protobuf, tables, or metadata alone (406), no `exec`, `log`, `scale`, or deletion of collections (405);
-//! - owners: lists that are sets, and maps that are one leaf, are not told from others in built-in kinds;
+//! - owners: lists that are sets, and maps that are one leaf, are not distinguished from others in built-in kinds;
 //! - one process, no TLS, no fairness between clients; anonymous requests are refused (401).
 
 mod access;

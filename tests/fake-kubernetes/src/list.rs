@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// One object of a list. Entries of built-in kinds do not say of what kind they are, as with a real server.
 pub fn entry<'a>(kind: &Kind, one: &'a Stored) -> (&'static str, &'a str) {
-    let said = format!("{{\"apiVersion\":{:?},\"kind\":{:?},", kind.api_version(), kind.kind);
-    match one.json.strip_prefix(&said) {
+    let head = format!("{{\"apiVersion\":{:?},\"kind\":{:?},", kind.api_version(), kind.kind);
+    match one.json.strip_prefix(&head) {
         Some(rest) if !kind.custom => ("{", rest),
         _ => ("", &one.json),
     }

@@ -1,11 +1,11 @@
-//! Who owns which field (`metadata.managedFields`), and server-side apply.
+//! Owners of fields (`metadata.managedFields`), and server-side apply.
 
 use crate::fields::{self, Lists, Path};
 use crate::status::Refusal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Who writes, and how.
+/// A writer and its operation.
 #[derive(Debug, Clone)]
 pub struct Writer {
     /// Field manager.
@@ -146,21 +146,21 @@ fn is_key(path: &[String]) -> bool {
     keys.is_some_and(|keys| keys.get(field.trim_start_matches("f:")).is_some())
 }
 
-/// 409 with one cause for each field, which names who owns it.
+/// 409 with one cause for each field, which names its owner.
 fn conflict(conflicts: &[(usize, Path)], all: &[Owner]) -> Refusal {
     let manager = |at: usize| all[at].entry["manager"].as_str().unwrap_or_default();
     let causes: Vec<Value> = conflicts
         .iter()
         .map(|(at, path)| {
             let message = format!("conflict with {:?}", manager(*at));
-            json!({ "reason": "FieldManagerConflict", "message": message, "field": fields::said(path) })
+            json!({ "reason": "FieldManagerConflict", "message": message, "field": fields::dotted(path) })
         })
         .collect();
-    let said: Vec<String> = conflicts
+    let texts: Vec<String> = conflicts
         .iter()
-        .map(|(at, path)| format!("conflict with {:?}: {}", manager(*at), fields::said(path)))
+        .map(|(at, path)| format!("conflict with {:?}: {}", manager(*at), fields::dotted(path)))
         .collect();
-    let text = format!("Apply failed with {} conflict(s): {}", conflicts.len(), said.join(", "));
+    let text = format!("Apply failed with {} conflict(s): {}", conflicts.len(), texts.join(", "));
     let mut refusal = Refusal::new(409, "Conflict", &text);
     refusal.body["details"] = json!({ "causes": causes });
     refusal

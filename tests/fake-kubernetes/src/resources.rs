@@ -22,7 +22,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// What objects of it say as `apiVersion`.
+    /// `apiVersion` of its objects.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
@@ -34,7 +34,7 @@ impl Kind {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// What other resources of it exist in paths.
+    /// Subresources in paths.
     #[must_use]
     pub fn subresources(&self) -> Vec<&'static str> {
         let mut all = Vec::new();

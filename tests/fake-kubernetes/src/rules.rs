@@ -1,4 +1,4 @@
-//! What the server holds objects to beyond their shape: names, namespaces, pods, leases.
+//! Rules for objects beyond their schema: names, namespaces, pods, leases.
 
 use crate::resources::Kind;
 use crate::state::State;
@@ -98,7 +98,7 @@ fn changed_pod(before: &Value, after: &Value) -> Result<(), Refusal> {
     Err(Refusal::invalid("Pod", name, &[("spec".to_owned(), why.to_owned())]))
 }
 
-/// Times of a lease have exactly six digits of a second, and what lasts is longer than nothing.
+/// Times of a lease have exactly six digits of a second, and durations are above zero.
 fn lease(lease: &Value) -> Result<(), Refusal> {
     let spec = &lease["spec"];
     for field in ["renewTime", "acquireTime"] {

@@ -1,4 +1,4 @@
-//! What a definition's schema does to an object: unknown fields are dropped, what is missing or wrong is refused.
+//! Schemas of definitions: unknown fields are dropped, missing and wrong ones are refused.
 
 use serde_json::{Map, Value};
 
@@ -44,7 +44,7 @@ fn prune_at(value: &mut Value, schema: &Value, path: &str, dropped: &mut Vec<Str
     }
 }
 
-/// What is wrong by the schema: types, required fields, bounds, enumerations, and rules that forbid to change a field.
+/// Violations of the schema: types, required fields, bounds, enumerations, and rules that forbid to change a field.
 pub fn faults(object: &Value, before: Option<&Value>, schema: &Value) -> Vec<Fault> {
     let mut found = Vec::new();
     check(object, before, schema, "", &mut found);

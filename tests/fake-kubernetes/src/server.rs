@@ -1,4 +1,4 @@
-//! What all connections share.
+//! State that all connections share.
 
 use crate::access::Access;
 use crate::ask::Request;
@@ -63,7 +63,7 @@ pub struct Server {
     faults: Mutex<Vec<Fault>>,
     log: Mutex<Log>,
     manner: Mutex<Manner>,
-    /// Told after every write, and when watches are to be closed.
+    /// Changes after every write, and when watches are to be closed.
     pub wake: watch::Sender<u64>,
     /// How often all watches were closed.
     pub closed: watch::Sender<u64>,
@@ -115,7 +115,7 @@ impl Server {
         lock(&self.manner)
     }
 
-    /// Tells the watches that there may be something new.
+    /// Wakes the watches.
     pub fn tell(&self) {
         self.wake.send_modify(|count| *count += 1);
     }

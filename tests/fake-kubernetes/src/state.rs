@@ -16,9 +16,9 @@ pub type Key = (String, String);
 pub struct Change {
     pub version: u64,
     pub table: String,
-    /// What was there before, absent where the write made it.
+    /// The object before the write; `None` for a new one.
     pub before: Option<Arc<Stored>>,
-    /// What is there now; for a deletion the last of it.
+    /// The object after the write; for a deletion its last state.
     pub after: Arc<Stored>,
     pub deleted: bool,
 }
@@ -36,7 +36,7 @@ const MOST_LISTS: usize = 16;
 /// Objects, history and pages.
 pub struct State {
     pub version: u64,
-    /// Nothing before this version is told to watches any more.
+    /// Watches get no change before this version any more.
     pub compacted: u64,
     /// So many changes are kept.
     pub most_history: usize,
@@ -146,12 +146,12 @@ impl State {
         self.tables.retain(|table, _| served.contains(table));
     }
 
-    /// Keeps many objects at once, of which no watch is told: it has to list anew.
+    /// Stores many objects at once, without events: watches have to list again.
     pub fn load(&mut self, table: &str, objects: impl Iterator<Item = Value>) -> usize {
         self.load_as(table, objects, Stored::new)
     }
 
-    /// As `load`, of whatever objects are made from, with the version each gets.
+    /// As `load`, with a function that makes an object from an item and its version.
     pub fn load_as<T>(
         &mut self,
         table: &str,
@@ -170,7 +170,7 @@ impl State {
         loaded
     }
 
-    /// Forgets all history: who watches from an older version has to list anew.
+    /// Forgets all history: watches from an older version have to list again.
     pub fn compact(&mut self) {
         self.compacted = self.version;
         self.history.clear();

@@ -1,4 +1,4 @@
-//! What the server answers when it refuses: a `Status`, as a real one words it.
+//! Refusals: a `Status` in the words of a real server.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub struct Refusal {
     /// HTTP status.
     pub code: u16,
-    /// What `Retry-After` says, where the server knows, s.
+    /// `Retry-After` in seconds, if the server sets it.
     pub retry_after_s: Option<u64>,
     /// The `Status` object, or a text where the path is unknown.
     pub body: Value,
@@ -31,7 +31,7 @@ impl Refusal {
         self
     }
 
-    /// Says of which object it is, and why.
+    /// Adds the object and the causes.
     #[must_use]
     pub fn details(mut self, plural: &str, group: &str, name: &str, causes: Vec<Value>) -> Self {
         let mut details = json!({ "name": name, "kind": plural });
@@ -61,7 +61,7 @@ impl Refusal {
         Self::new(409, "AlreadyExists", &format!("{resource} \"{name}\" already exists"))
     }
 
-    /// The version that was read is not the newest any more.
+    /// A newer version exists than the one that was read.
     #[must_use]
     pub fn stale(resource: &str, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
@@ -71,12 +71,12 @@ impl Refusal {
     /// The fields that do not hold what they must.
     #[must_use]
     pub fn invalid(kind: &str, name: &str, causes: &[(String, String)]) -> Self {
-        let said: Vec<String> = causes.iter().map(|(field, why)| format!("{field}: {why}")).collect();
+        let texts: Vec<String> = causes.iter().map(|(field, why)| format!("{field}: {why}")).collect();
         let listed = causes
             .iter()
             .map(|(field, why)| json!({ "reason": "FieldValueInvalid", "message": why, "field": field }))
             .collect();
-        let message = format!("{kind} \"{name}\" is invalid: {}", said.join(", "));
+        let message = format!("{kind} \"{name}\" is invalid: {}", texts.join(", "));
         Self::new(422, "Invalid", &message).details(kind, "", name, listed)
     }
 

@@ -13,14 +13,14 @@ use std::time::Duration;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
-/// Where a watch is.
+/// State of a watch.
 pub struct Watch {
     server: Arc<Server>,
     kind: Kind,
     selector: Selector,
-    /// Everything up to here was told.
+    /// Version up to which changes were sent.
     version: u64,
-    /// What is told first, to a watch that did not list.
+    /// First lines, for a watch without a list before.
     first: Option<String>,
     wake: Receiver<u64>,
     closed: Receiver<u64>,
@@ -36,7 +36,7 @@ fn line(what: &str, object: &str) -> String {
 
 /// How a change looks to a watch of some of the objects: what it begins to select is added, what it no more selects is
 /// deleted.
-fn told(change: &Change, selector: &Selector) -> Option<String> {
+fn event_of(change: &Change, selector: &Selector) -> Option<String> {
     let was = change.before.as_ref().is_some_and(|before| selector.takes(before));
     let is = !change.deleted && selector.takes(&change.after);
     let what = match (was, is) {
@@ -101,7 +101,7 @@ impl Watch {
         line("BOOKMARK", &object.to_string())
     }
 
-    /// What happened since the last look; `None` where nothing did.
+    /// Lines of the changes since the last call; `None` without any.
     fn news(&mut self) -> Option<String> {
         if let Some(first) = self.first.take().filter(|first| !first.is_empty()) {
             return Some(first);
@@ -110,7 +110,7 @@ impl Watch {
         match changes {
             Ok((changes, version)) => {
                 self.version = version.max(self.version);
-                let lines: String = changes.iter().filter_map(|change| told(change, &self.selector)).collect();
+                let lines: String = changes.iter().filter_map(|change| event_of(change, &self.selector)).collect();
                 Some(lines).filter(|lines| !lines.is_empty())
             }
             Err(refusal) => {

@@ -11,7 +11,7 @@ use crate::state::{Key, State};
 use crate::status::Refusal;
 use serde_json::{Value, json};
 
-/// What a write is answered: HTTP status and object.
+/// Answer to a write: HTTP status and object.
 pub type Written = Result<(u16, Value), Refusal>;
 
 /// RFC 3339, whole seconds, as the server stamps objects.
@@ -41,12 +41,13 @@ impl Write<'_> {
 
     /// As `live`; 404 where there is none.
     pub fn found(&self) -> Result<Value, Refusal> {
-        let gone = || Refusal::not_found(&self.ask.said(), &self.ask.plural, &self.ask.group, &self.ask.name);
+        let gone =
+            || Refusal::not_found(&self.ask.qualified_resource(), &self.ask.plural, &self.ask.group, &self.ask.name);
         self.live().ok_or_else(gone)
     }
 
     fn stale(&self) -> Refusal {
-        Refusal::stale(&self.ask.said(), &self.ask.name)
+        Refusal::stale(&self.ask.qualified_resource(), &self.ask.name)
     }
 
     fn writer(&self, operation: &'static str) -> Writer {
@@ -86,8 +87,8 @@ impl Write<'_> {
             return Err(Refusal::bad_request(&text));
         }
         let differs = |field: &str, asked: &str| {
-            let said = object["metadata"][field].as_str().unwrap_or_default();
-            !asked.is_empty() && !said.is_empty() && said != asked
+            let given = object["metadata"][field].as_str().unwrap_or_default();
+            !asked.is_empty() && !given.is_empty() && given != asked
         };
         if differs("name", &self.ask.name) || differs("namespace", &self.ask.namespace) {
             let text = "the name or namespace of the object does not match the one of the URL";
@@ -100,7 +101,7 @@ impl Write<'_> {
     pub fn create(&mut self) -> Written {
         let mut object = self.body()?;
         if object.get("apiVersion").is_none() && object.get("kind").is_none() {
-            // Bodies of built-in kinds may leave them out; who wrote the path has said them.
+            // Bodies of built-in kinds may leave them out; the path names them.
             object["apiVersion"] = self.kind.api_version().into();
             object["kind"] = self.kind.kind.as_str().into();
         }
@@ -111,7 +112,7 @@ impl Write<'_> {
         rules::name(self.state, self.kind, &mut object)?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         if self.state.get(&self.kind.table(), &self.key(&name)).is_some() {
-            return Err(Refusal::already_exists(&self.ask.said(), &name));
+            return Err(Refusal::already_exists(&self.ask.qualified_resource(), &name));
         }
         if let Some(fields) = object["metadata"].as_object_mut() {
             fields.retain(|field, _| !SERVERS.contains(&field.as_str()));
@@ -172,7 +173,7 @@ impl Write<'_> {
         self.replace(&before, wanted)
     }
 
-    /// What update and patch have in common: preconditions, what a writer cannot change, who owns what.
+    /// Common part of update and patch: preconditions, immutable fields, owners.
     fn replace(&mut self, before: &Value, wanted: Value) -> Written {
         let mut after = self.within_reach(before, wanted)?;
         self.writer("Update").track(Some(before), &mut after);
@@ -182,8 +183,8 @@ impl Write<'_> {
     /// Holds against what was read, and leaves alone what this path does not write: status, or all but it.
     fn within_reach(&self, before: &Value, mut wanted: Value) -> Result<Value, Refusal> {
         for field in ["resourceVersion", "uid"] {
-            let said = wanted["metadata"][field].as_str().unwrap_or_default();
-            if !said.is_empty() && before["metadata"][field] != said {
+            let given = wanted["metadata"][field].as_str().unwrap_or_default();
+            if !given.is_empty() && before["metadata"][field] != given {
                 return Err(self.stale());
             }
         }
@@ -221,9 +222,9 @@ impl Write<'_> {
         self.all_declared(&applied)?;
         let live = self.live();
         for field in ["resourceVersion", "uid"] {
-            let said = applied["metadata"][field].as_str().unwrap_or_default().to_owned();
+            let given = applied["metadata"][field].as_str().unwrap_or_default().to_owned();
             let is = live.as_ref().and_then(|live| live["metadata"][field].as_str()).unwrap_or_default();
-            if !said.is_empty() && said != is {
+            if !given.is_empty() && given != is {
                 return Err(self.stale());
             }
         }
@@ -287,8 +288,8 @@ impl Write<'_> {
     fn by_schema(&self, before: Option<&Value>, after: &mut Value, schema: &Value) -> Result<(), Refusal> {
         let dropped = schema::prune(after, schema);
         if !dropped.is_empty() && self.ask.word("fieldValidation") == "Strict" {
-            let said: Vec<String> = dropped.iter().map(|field| format!("unknown field {field:?}")).collect();
-            return Err(Refusal::bad_request(&format!("strict decoding error: {}", said.join(", "))));
+            let texts: Vec<String> = dropped.iter().map(|field| format!("unknown field {field:?}")).collect();
+            return Err(Refusal::bad_request(&format!("strict decoding error: {}", texts.join(", "))));
         }
         let faults = schema::faults(after, before, schema);
         if faults.is_empty() {
@@ -320,15 +321,15 @@ impl Write<'_> {
         Ok((200, done))
     }
 
-    /// What the options of a deletion say it must still be.
+    /// Checks the preconditions of a deletion.
     pub fn preconditions(&self, before: &Value) -> Result<(), Refusal> {
         let options: Value = serde_json::from_str(&self.ask.body).unwrap_or_default();
         let wanted = options.pointer("/preconditions").or_else(|| options.pointer("/deleteOptions/preconditions"));
         for field in ["uid", "resourceVersion"] {
-            let said = wanted.and_then(|wanted| wanted[field].as_str()).unwrap_or_default();
-            if !said.is_empty() && before["metadata"][field] != said {
+            let given = wanted.and_then(|wanted| wanted[field].as_str()).unwrap_or_default();
+            if !given.is_empty() && before["metadata"][field] != given {
                 let is = &before["metadata"][field];
-                let text = format!("Precondition failed: {field} in precondition: {said}, in object meta: {is}");
+                let text = format!("Precondition failed: {field} in precondition: {given}, in object meta: {is}");
                 return Err(Refusal::new(409, "Conflict", &text));
             }
         }

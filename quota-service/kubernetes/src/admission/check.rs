@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use vocab::UnixSeconds;
 
 const CHECKS: &str = "/apis/kueue.x-k8s.io/v1beta2/admissionchecks";
-/// Between two looks at one that is as it should be.
+/// Between two reads of a check that is in order.
 const LOOKS_EVERY: Duration = Duration::from_secs(30);
 
 /// Why no check is answered.
@@ -46,7 +46,7 @@ impl Check {
             "",
             &went,
             |fault| {
-                tracing::error!(admission_check = self.name, %fault, "no check is answered: told again once they are");
+                tracing::error!(admission_check = self.name, %fault, "no check is answered: a message follows when they are");
             },
             |over| tracing::info!(lasted_s = over.lasted_s, "the AdmissionCheck is ours and active"),
         );

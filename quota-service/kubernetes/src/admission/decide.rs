@@ -1,4 +1,4 @@
-//! What each Workload is answered. Pure: time is passed in.
+//! Answer to each Workload. Pure: time is passed in.
 
 use crate::headroom::Offers;
 use crate::view::View;
@@ -9,17 +9,17 @@ use placement::{Limit, Refusal, Stage, over_quota};
 use std::collections::BTreeMap;
 use vocab::{GpuModel, HorizonHours, MilliGpus, TaskClass, TaskId, UnixSeconds};
 
-/// For so long GPUs of a Workload that was let through count though its pods are not seen: gangs start slowly, since images are
+/// GPUs of a Workload that is `Ready` count for so long without its pods: gangs start slowly, since images are
 /// pulled and pods are made by the controllers of jobs.
 pub const ASSUMED_S: i64 = 600;
 /// The first wait of a Workload that does not fit; it doubles with each time. Each try costs Kueue a reservation and an eviction.
 pub const RETRY_LEAST_S: u64 = 30;
-/// Quotas are renewed every 300 s: who waits longer misses one.
+/// Quotas are renewed every 300 s: a longer wait misses one.
 pub const RETRY_MOST_S: u64 = 300;
 /// Bytes that Kueue takes in a message.
 pub const MESSAGE_MOST: usize = 32_768;
 
-/// What a Workload is answered.
+/// Answer to a Workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     Ready { message: String },
@@ -49,18 +49,18 @@ impl Answer {
     }
 }
 
-/// What an answer rests on.
+/// Inputs of the decision.
 #[derive(Debug, Clone, Copy)]
 pub struct World<'a> {
     pub view: &'a View,
     pub offers: &'a Offers,
     pub flavors: &'a BTreeMap<String, GpuModel>,
-    /// How often each UID was told to come again, as far as we know.
+    /// Known number of `Retry` answers by UID.
     pub tries: &'a BTreeMap<String, u32>,
     pub now: UnixSeconds,
 }
 
-/// What is to be done.
+/// Answers to write, and waits to report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Planned {
     pub answers: Vec<(WorkloadFacts, Answer)>,
@@ -94,7 +94,7 @@ impl Assumed {
         }
     }
 
-    /// What is left of each limit.
+    /// GPUs left of each limit.
     fn leave(&self, model: &GpuModel, limits: &[Limit]) -> Vec<Limit> {
         let of = |limit: &Limit| {
             let counted = self.0.iter().filter(|(of, hours, _)| of == model && *hours >= limit.hours);
@@ -170,7 +170,7 @@ fn is_asked(workload: &WorkloadFacts, check: &CheckFacts, now: UnixSeconds) -> b
 fn assumed(workloads: &[WorkloadFacts], world: &World<'_>) -> Assumed {
     let mut seen: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for pod in world.view.pods().values() {
-        // Who has no guarantee is in no promise of the fleet.
+        // A pod without a guarantee is in no promise of the fleet.
         let counts = pod.life == Life::Runs && pod.guarantee.is_some();
         if let Some(workload) = pod.workload.as_deref().filter(|_| counts) {
             *seen.entry((&pod.namespace, workload)).or_default() += u64::from(pod.gpus);
@@ -229,7 +229,7 @@ fn refusal(model: &GpuModel, gpus: u64, hours: HorizonHours, assumed: &Assumed, 
     }
     let Some(pool) = world.view.pools().get(model) else { return later(format!("there is no node of {model}")) };
     match over_quota(&pool.fleet, &gang(gpus), hours, &assumed.leave(model, &offer.limits))? {
-        // Other hours may be offered once somebody sets them, but not by waiting.
+        // Other hours are offered after a change of settings, not after a wait.
         refusal @ Refusal::NotOffered { longest: Some(_), .. } => {
             Some(Verdict::Never { why: format!("{model}: {refusal}") })
         }

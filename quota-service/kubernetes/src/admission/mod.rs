@@ -29,12 +29,12 @@ use vocab::{GpuModel, UnixSeconds};
 
 /// Of one request.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
-/// Between two looks, whatever changes.
+/// Least pause between two rounds.
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
-/// Answers of one look: the rest comes with the next.
+/// Most answers of one round; the rest follows in the next.
 const MOST_ANSWERS: usize = 100;
 
-/// Answers until it is told to stop. Writes only while this replica leads.
+/// Answers until `stop` is set. Writes only while this replica leads.
 pub async fn run(
     client: Client,
     config: Arc<Config>,
@@ -45,8 +45,8 @@ pub async fn run(
 ) {
     let store = Store::new(shared.read().reading().clone(), config.admission_check_name.as_str());
     let every = Duration::from_secs(config.poll_s);
-    let told = (offers, Fence::new(lead));
-    let mut guarantees = Guarantees::new(client.clone(), &config, Arc::clone(&shared), told, Arc::clone(&store));
+    let inputs = (offers, Fence::new(lead));
+    let mut guarantees = Guarantees::new(client.clone(), &config, Arc::clone(&shared), inputs, Arc::clone(&store));
     let mut changes = store.changes();
     let looking = async {
         loop {
@@ -62,7 +62,7 @@ pub async fn run(
     }
 }
 
-/// Who answers.
+/// Answers the checks of Workloads.
 struct Guarantees {
     calls: Calls,
     check: Check,
@@ -71,9 +71,9 @@ struct Guarantees {
     fence: Fence,
     store: Arc<Store>,
     flavors: BTreeMap<String, GpuModel>,
-    /// How often each UID was told to come again.
+    /// Number of `Retry` answers by UID.
     tries: BTreeMap<String, u32>,
-    /// The server said to wait until then.
+    /// End of the wait that the API server asked for.
     throttled: Option<Instant>,
     standing: Standing,
 }
@@ -102,11 +102,11 @@ impl Guarantees {
 
     /// Reads, decides, writes.
     async fn look(&mut self, now: UnixSeconds) {
-        // 1. Read: what watches and Headroom have told.
+        // 1. Read: Workloads, cluster and quotas.
         let Some(workloads) = self.store.all() else { return };
         let there: BTreeSet<&String> = workloads.iter().map(|one| &one.uid).collect();
         self.tries.retain(|uid, _| there.contains(uid));
-        // 2. Decide. How long Workloads wait is told by every replica, since every replica tells the state of pools.
+        // 2. Decide. Every replica reports the state of pools, so every replica needs the waits of Workloads.
         let planned = {
             let (view, offers) = (self.shared.read(), self.offers.borrow().clone());
             plan(&workloads, &World { view: &view, offers: &offers, flavors: &self.flavors, tries: &self.tries, now })
@@ -172,7 +172,7 @@ impl Guarantees {
     /// Whether to go on with the next one.
     fn goes_on(&mut self, went: &Result<(), Fault>) -> bool {
         if let Err(Fault::Stale { .. } | Fault::Absent { .. }) = went {
-            // It has changed or gone: the watch tells, and the next look decides again.
+            // It has changed or gone: the watch reports it, and the next round decides again.
             return true;
         }
         if let Err(Fault::Throttled { after }) = went {
@@ -181,15 +181,15 @@ impl Guarantees {
         self.standing.note(
             "",
             went,
-            |fault| tracing::warn!(%fault, "admission checks cannot be answered: told again once they can"),
+            |fault| tracing::warn!(%fault, "admission checks cannot be answered: a message follows when they can"),
             |over| tracing::info!(lasted_s = over.lasted_s, times = over.times, "admission checks are answered again"),
         );
-        // What is refused of one Workload keeps those behind it waiting no longer.
+        // A refusal of one Workload does not hold up those behind it.
         matches!(went, Ok(()) | Err(Fault::Refused { .. } | Fault::Owned { .. }))
     }
 }
 
-/// What was promised is written on pods that do not say it themselves: what pods say is what counts as promised later.
+/// Writes the promised hours on pods that do not carry them: promises are counted by the hours on pods.
 fn hours_of_pods(workload: &WorkloadFacts) -> Vec<Value> {
     let Ok(Some(hours)) = workload.hours else { return Vec::new() };
     let silent: BTreeSet<&str> =

@@ -17,7 +17,7 @@ struct Bench {
 
 async fn bench(leads: bool) -> Bench {
     let fake = cluster().await;
-    let (told, taken) = watch::channel(offers([8, 4], Stage::Fresh));
+    let (offers_sent, taken) = watch::channel(offers([8, 4], Stage::Fresh));
     let (sender, receiver) = lead(leads);
     let store = Store::new(shared(&fake).read().reading().clone(), "headroom-guarantee");
     let guarantees = Guarantees::new(
@@ -27,7 +27,7 @@ async fn bench(leads: bool) -> Bench {
         (taken, Fence::new(receiver)),
         Arc::clone(&store),
     );
-    Bench { fake, guarantees, offers: told, lead: sender }
+    Bench { fake, guarantees, offers: offers_sent, lead: sender }
 }
 
 impl Bench {
@@ -45,7 +45,7 @@ impl Bench {
     }
 }
 
-/// What would be answered, without a server.
+/// The plan for these Workloads, without a server.
 fn planned(workloads: &[Value], offers: &Offers, seconds: i64, view: &crate::view::View) -> Planned {
     let read = |value: &Value| {
         WorkloadFacts::read(&serde_json::from_value(value.clone()).unwrap(), view.reading(), "headroom-guarantee")
@@ -82,9 +82,9 @@ async fn the_oldest_comes_first_and_what_it_is_given_counts_for_the_next() {
     older["metadata"]["creationTimestamp"] = "2026-11-22T09:00:00Z".into();
     let all = [workload("a", 4, "1", "Pending"), older.clone(), workload("b", 2, "1", "Pending")];
     let fresh = offers([8, 4], Stage::Fresh);
-    let told = planned(&all, &fresh, 0, &view);
-    assert_eq!(states(&told), [("older", "Ready"), ("a", "Retry"), ("b", "Ready")]);
-    assert_eq!(told.waits_s, BTreeMap::from([(model(), 1_800)]));
+    let result = planned(&all, &fresh, 0, &view);
+    assert_eq!(states(&result), [("older", "Ready"), ("a", "Retry"), ("b", "Ready")]);
+    assert_eq!(result.waits_s, BTreeMap::from([(model(), 1_800)]));
     // Ready and without pods it counts for ten minutes more.
     older["status"]["admissionChecks"][0]["state"] = "Ready".into();
     let next = [older, workload("a", 4, "1", "Pending")];
@@ -98,8 +98,8 @@ async fn only_what_can_never_be_is_rejected() {
     let shared = shared(&fake);
     let view = shared.read();
     let one = |hours: &str, offers: &Offers| {
-        let told = planned(&[workload("w", 4, hours, "Pending")], offers, 0, &view);
-        let (_, answer) = told.answers.into_iter().next().unwrap();
+        let result = planned(&[workload("w", 4, hours, "Pending")], offers, 0, &view);
+        let (_, answer) = result.answers.into_iter().next().unwrap();
         (answer.state().as_str(), answer.message().to_owned())
     };
     let fresh = offers([8, 4], Stage::Fresh);
@@ -166,7 +166,7 @@ async fn a_check_is_made_active_and_answered_beside_that_of_another_controller()
     assert_eq!((&ours["state"], &ours["message"]), (&json!("Ready"), &json!("4 GPUs are guaranteed for 4h")));
     assert_eq!(ours["podSetUpdates"][0]["annotations"]["headroom.dev/guarantee-hours"], "4");
     assert_eq!(bench.check("w", 1), workload("w", 4, "4", "Pending")["status"]["admissionChecks"][1]);
-    // It is Ready: whatever becomes of quota, it stays.
+    // It is Ready, and stays so with any quota.
     bench.offers.send_replace(offers([0, 0], Stage::Conservative));
     bench.fake.forget_requests();
     bench.look(60).await;
@@ -207,7 +207,7 @@ async fn who_does_not_lead_writes_nothing_and_knows_how_long_workloads_wait() {
 #[tokio::test]
 async fn a_check_of_another_controller_is_left_alone() {
     let mut bench = bench(true).await;
-    let spec = json!({ "controllerName": "someone.else/check" });
+    let spec = json!({ "controllerName": "example.com/check" });
     let meta = json!({ "name": "headroom-guarantee" });
     bench.fake.put(
         json!({ "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": meta, "spec": spec }),
@@ -241,7 +241,7 @@ async fn what_changed_meanwhile_is_decided_again_and_a_busy_server_is_left_alone
     bench.look(2).await;
     bench.fake.forget_requests();
     bench.look(3).await;
-    assert_eq!(bench.fake.writes(), [], "it said to wait a second");
+    assert_eq!(bench.fake.writes(), [], "the server asked for a wait of a second");
     bench.guarantees.throttled = None;
     bench.look(4).await;
     assert_eq!(bench.state("w"), "Ready");
@@ -251,7 +251,7 @@ async fn what_changed_meanwhile_is_decided_again_and_a_busy_server_is_left_alone
 async fn it_follows_workloads_though_history_is_forgotten_until_it_is_stopped() {
     let fake = cluster().await;
     fake.put(workload("a", 4, "1", "Pending"));
-    let (told, stop) = watch::channel(false);
+    let (stopper, stop) = watch::channel(false);
     let (_offers, taken) = watch::channel(offers([8, 8], Stage::Fresh));
     let (_lead, leading) = lead(true);
     let config = Arc::new(config());
@@ -264,6 +264,6 @@ async fn it_follows_workloads_though_history_is_forgotten_until_it_is_stopped() 
     fake.compact();
     fake.close_watches();
     eventually("b is answered", || state("b") == "Ready").await;
-    told.send_replace(true);
+    stopper.send_replace(true);
     running.await.unwrap();
 }

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use vocab::UnixSeconds;
 
 /// Waste, ϑ of GFS Eq. 17 (GPUs × time since work was saved), in GPU-seconds, from which each level begins: 1, 4, 16 and 64 GPU-hours.
-/// Waste reaches from one GPU's minutes to a gang's days, so equal ratios and not equal steps; a factor of 4, since who has
+/// Waste reaches from one GPU's minutes to a gang's days, so equal ratios and not equal steps; a factor of 4, since a Workload with
 /// twice as much to lose as another may have a quarter of it after its next checkpoint. Four levels above none: a boost
 /// orders spot Workloads among each other, and must not lift them over another class of priority.
 pub const LEVELS_FROM_GPU_S: [u64; 4] = [3_600, 4 * 3_600, 16 * 3_600, 64 * 3_600];
-/// Between two changes of one Workload: each makes Kueue order its queue anew.
+/// Between two changes of one Workload: each makes Kueue sort its queue again.
 pub const DWELL_S: i64 = 600;
 
 /// The level of so many GPUs that were saved so long ago, 0 to 4.
@@ -21,12 +21,12 @@ pub fn level(gpus: u64, age_s: u64) -> u8 {
     LEVELS_FROM_GPU_S.iter().filter(|from| waste_gpu_s >= **from).count() as u8
 }
 
-/// What we know of a Workload's boost.
+/// Known state of a Workload's boost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
     /// When it changed last, or was first seen.
     pub changed: UnixSeconds,
-    /// Another field manager writes it: it is left to that one.
+    /// Another field manager writes it: we do not write it.
     pub is_foreign: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Change {
 }
 
 /// Notes what is new and forgets what has gone, then answers what is to be written, the largest step first. A Workload that has
-/// finished keeps its boost: nobody reads it.
+/// finished keeps its boost: Kueue no longer reads it.
 #[must_use]
 pub fn changes(
     workloads: &[WorkloadFacts],

@@ -28,12 +28,12 @@ use vocab::UnixSeconds;
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two rounds: levels last for ten minutes at least.
 const EVERY: Duration = Duration::from_secs(30);
-/// While not all Workloads have been told.
+/// Between two rounds until the list of Workloads is complete.
 const FIRST_EVERY: Duration = Duration::from_secs(1);
 /// Writes of one round.
 const MOST_WRITES: usize = 50;
 
-/// Boosts until it is told to stop. Writes only while this replica leads. Quotas do not matter here.
+/// Boosts until `stop` is set. Writes only while this replica leads. Quotas do not matter here.
 pub async fn run(
     client: Client,
     config: Arc<Config>,
@@ -112,13 +112,13 @@ impl Boosts {
         }
         let body = json!({ "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": metadata });
         let written = self.calls.apply(&path, BOOST_MANAGER, &body).await?;
-        // What we do not own does not go by an apply without it.
+        // An apply without the annotation removes it only if we own it.
         let stays = written["metadata"]["annotations"].get(PRIORITY_BOOST).is_some();
         let is_foreign = change.level.is_none() && stays;
         self.known.insert(uid.clone(), Known { changed: now, is_foreign });
         self.store.wrote(written);
         if is_foreign {
-            leave(&change.workload, "it stays after we gave it up");
+            leave(&change.workload, "the annotation stays after we gave it up");
         } else {
             metrics::counter!("headroom_priority_boosts_total").increment(1);
             tracing::debug!(namespace, name, level = change.level, "the priority boost is written");
@@ -142,7 +142,7 @@ impl Boosts {
         self.standing.note(
             "",
             went,
-            |fault| tracing::warn!(%fault, "priority boosts cannot be written: told again once they can"),
+            |fault| tracing::warn!(%fault, "priority boosts cannot be written: a message follows when they can"),
             |over| tracing::info!(lasted_s = over.lasted_s, times = over.times, "priority boosts are written again"),
         );
         went.is_ok()

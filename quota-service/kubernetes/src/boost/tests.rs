@@ -104,7 +104,7 @@ async fn what_another_controller_writes_is_left_to_it() {
         "metadata": { "name": "w", "namespace": "team-a", "annotations": { PRIORITY_BOOST: "100" } },
     });
     bench.fake.apply_as("another", &theirs);
-    // Whose it is, is known only once we try; what is found there is left alone for as long as if it were ours.
+    // The owner is known only after an attempt; a foreign boost is left alone for as long as one of ours.
     bench.look(0).await;
     assert_eq!(bench.fake.writes(), []);
     bench.look(DWELL_S).await;
@@ -131,15 +131,15 @@ async fn who_does_not_lead_writes_nothing_and_a_busy_server_is_left_alone() {
 #[tokio::test]
 async fn it_boosts_by_what_the_watch_tells_until_it_is_stopped() {
     let fake = cluster().await;
-    // Years ago, whatever the clock of this machine says.
+    // Years ago by any clock.
     fake.put(admitted("w", 16, -900_000_000));
-    let (told, stop) = watch::channel(false);
+    let (stopper, stop) = watch::channel(false);
     let (_offers, taken) = watch::channel(Arc::new(Offers::default()));
     let (_lead, leading) = lead(true);
     let shared = shared(&fake);
     let running = tokio::spawn(run(client(&fake).await, Arc::new(config()), shared, taken, leading, stop));
     let boost = || fake.get("workloads", "team-a", "w").unwrap()["metadata"]["annotations"][PRIORITY_BOOST].is_string();
     eventually("it is boosted", boost).await;
-    told.send_replace(true);
+    stopper.send_replace(true);
     running.await.unwrap();
 }

@@ -1,15 +1,15 @@
-//! Patches that an apply which takes nothing from others cannot do.
+//! Patches beyond an apply without force.
 
 use super::{Ask, Calls, Fault};
 use axum::http::Method;
 use serde_json::{Value, json};
 
 impl Calls {
-    /// Server-side apply that takes its fields from whoever owns them. `metadata.resourceVersion` has to stand in the object: what
-    /// is taken is what was read, and nothing that another wrote since.
+    /// Server-side apply with force: takes its fields from their owners. The object has to carry `metadata.resourceVersion`, so that
+    /// only fields as they were read are taken, and no later write of another.
     ///
     /// # Errors
-    /// `Stale` where another wrote since.
+    /// `Stale` if another writer was faster.
     pub async fn take(&self, path: &str, manager: &str, object: &Value) -> Result<Value, Fault> {
         if object["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty) {
             return Err(Fault::Stale { detail: format!("{path} was not read before") });
@@ -21,7 +21,7 @@ impl Calls {
     /// Merge patch; `metadata.uid` and `metadata.resourceVersion`, where they stand, are preconditions.
     ///
     /// # Errors
-    /// `Stale` where another wrote since, or the object is another one of that name.
+    /// `Stale` if another writer was faster, or another object has that name.
     pub async fn merge(&self, path: &str, manager: &str, patch: &Value) -> Result<Value, Fault> {
         let path = format!("{path}?fieldManager={manager}");
         self.send(Ask { method: Method::PATCH, path, kind: "application/merge-patch+json", body: Some(patch) }).await
@@ -31,7 +31,7 @@ impl Calls {
     /// `delete_options`, which a server does not know and drops, and another pod of the same name would go.
     ///
     /// # Errors
-    /// `Throttled` where a budget says no, `Absent` or `Stale` where that pod has gone.
+    /// `Throttled` if a budget refuses, `Absent` or `Stale` if that pod has gone.
     pub async fn evict(&self, namespace: &str, pod: &str, uid: &str, manager: &str) -> Result<(), Fault> {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction");
         let body = json!({

@@ -5,7 +5,7 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use std::time::Duration;
 
-/// A server that says nothing for so long is asked again. Watches are renewed before.
+/// A silent server is asked again after this. Watches are renewed before.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(295);
 const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -14,13 +14,13 @@ const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
 pub enum ConnectError {
     #[error("kubeconfig {file}: {detail}")]
     File { file: String, detail: String },
-    #[error("no Kubernetes API is known: {detail}; set kubeconfig, or run in a pod with a service account")]
-    Nowhere { detail: String },
+    #[error("no Kubernetes API is configured: {detail}; set kubeconfig, or run in a pod with a service account")]
+    NoApi { detail: String },
     #[error("the client of the Kubernetes API cannot be made: {detail}")]
     Client { detail: String },
 }
 
-/// Makes a client; asks nothing yet.
+/// Makes a client, without a request.
 ///
 /// # Errors
 /// The kubeconfig cannot be read, or there is none and this is no pod.
@@ -28,7 +28,7 @@ pub async fn connect(config: &Config) -> Result<Client, ConnectError> {
     // Two providers of cryptography are linked by what we depend on; kube takes the one of the process.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let mut made = if config.kubeconfig.is_none() && config.context.is_empty() {
-        kube::Config::infer().await.map_err(|fault| ConnectError::Nowhere { detail: fault.to_string() })?
+        kube::Config::infer().await.map_err(|fault| ConnectError::NoApi { detail: fault.to_string() })?
     } else {
         of_file(config).await?
     };
@@ -50,7 +50,7 @@ async fn of_file(config: &Config) -> Result<kube::Config, ConnectError> {
     kube::Config::from_custom_kubeconfig(read, &options).await.map_err(|fault| wrong(&fault))
 }
 
-/// A fault with what it comes from.
+/// A fault with its causes.
 #[must_use]
 pub fn chain(fault: &dyn std::error::Error) -> String {
     let mut text = fault.to_string();

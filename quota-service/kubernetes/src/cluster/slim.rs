@@ -6,7 +6,7 @@ use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// What of the metadata is kept: managed fields, which are most of it, are not.
+/// Metadata without managed fields, which are most of it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]

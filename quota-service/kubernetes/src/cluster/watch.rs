@@ -23,7 +23,7 @@ const PAGE: u32 = 500;
 /// After a longer silence a list may hide peaks that came and went.
 const LONGEST_GAP: Duration = Duration::from_mins(1);
 
-/// What the watches tell.
+/// Watches whose first list is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Synced {
     pub nodes: bool,
@@ -32,15 +32,15 @@ pub struct Synced {
 }
 
 impl Synced {
-    /// Whether all there is has been told once.
+    /// Whether all nodes and pods are known.
     #[must_use]
     pub const fn is_whole(self) -> bool {
         self.nodes && self.pods
     }
 }
 
-/// Hears of a pod.
-type Hear = Box<dyn Fn(Uid, Option<&PodFacts>) + Send + Sync>;
+/// Called with each changed pod.
+type PodObserver = Box<dyn Fn(Uid, Option<&PodFacts>) + Send + Sync>;
 
 /// The view, shared: watches write, all others read.
 pub struct Shared {
@@ -48,8 +48,8 @@ pub struct Shared {
     synced: watch::Sender<Synced>,
     standing: Standing,
     now: fn() -> UnixSeconds,
-    /// Told of pods.
-    seen: std::sync::OnceLock<Hear>,
+    /// Observer of pods.
+    seen: std::sync::OnceLock<PodObserver>,
     /// The longest that a Workload waits for quota, s, by pool.
     workload_waits: Mutex<BTreeMap<GpuModel, u64>>,
 }
@@ -68,8 +68,8 @@ impl Shared {
         })
     }
 
-    /// Who is told of each pod that is there or has changed, and, without facts, of each that has gone; the view knows it by then, and
-    /// is not locked. Once.
+    /// Sets the observer, once: it gets each pod that is new or has changed, and, without facts, each deleted pod. The view is
+    /// up to date by then, and not locked.
     pub fn tell(&self, seen: impl Fn(Uid, Option<&PodFacts>) + Send + Sync + 'static) {
         let _ = self.seen.set(Box::new(seen));
     }
@@ -93,7 +93,7 @@ impl Shared {
         self.synced.subscribe()
     }
 
-    /// Workloads of Kueue that wait for quota have no pods yet: who answers their check says here how long they wait, s.
+    /// Workloads of Kueue that wait for quota have no pods yet: the answering of their check sets how long they wait, s.
     pub fn set_workload_waits(&self, waits_s: BTreeMap<GpuModel, u64>) {
         *self.workload_waits.lock().unwrap_or_else(PoisonError::into_inner) = waits_s;
     }
@@ -111,29 +111,32 @@ impl Shared {
         }
     }
 
-    /// What cannot be read is told once, and again when it can.
+    /// Logs an unreadable object once, and again when it can be read.
     fn unreadable(&self, resource: &'static str, name: &str, fault: &FactFault) {
         metrics::counter!("headroom_kubernetes_unread_total", "resource" => resource).increment(1);
         if self.standing.begins(&format!("{resource}/{name}")) {
-            tracing::warn!(resource, %fault, "it does not count: told again once it can be read");
+            tracing::warn!(resource, %fault, "unreadable: it does not count; a message follows when it can be read");
         }
     }
 
     fn readable(&self, resource: &'static str, name: &str) {
         if self.standing.is_over(&format!("{resource}/{name}")).is_some() {
-            tracing::info!(resource, name, "it can be read, and counts");
+            tracing::info!(resource, name, "readable again: it counts");
         }
     }
 }
 
-/// What a watch does with its objects.
-trait Told<K> {
+/// Handler of the events of one watch.
+trait WatchHandler<K> {
     const RESOURCE: &'static str;
+    /// A list begins.
     fn begin(&mut self);
-    fn is(&mut self, object: &K, shared: &Shared);
-    fn is_gone(&mut self, object: &K, shared: &Shared);
-    /// All there is has been told.
-    fn done(&mut self, shared: &Shared);
+    /// An object is listed, new or changed.
+    fn applied(&mut self, object: &K, shared: &Shared);
+    /// An object was deleted.
+    fn deleted(&mut self, object: &K, shared: &Shared);
+    /// The list is complete.
+    fn synced(&mut self, shared: &Shared);
 }
 
 #[derive(Default)]
@@ -146,14 +149,14 @@ fn name_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) ->
     meta.namespace.as_ref().map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
 }
 
-impl Told<Pod> for Pods {
+impl WatchHandler<Pod> for Pods {
     const RESOURCE: &'static str = "pods";
 
     fn begin(&mut self) {
         self.seen.clear();
     }
 
-    fn is(&mut self, pod: &Pod, shared: &Shared) {
+    fn applied(&mut self, pod: &Pod, shared: &Shared) {
         let name = name_of(&pod.metadata);
         let now = shared.now();
         let mut view = shared.write();
@@ -177,7 +180,7 @@ impl Told<Pod> for Pods {
         }
     }
 
-    fn is_gone(&mut self, pod: &Pod, shared: &Shared) {
+    fn deleted(&mut self, pod: &Pod, shared: &Shared) {
         let now = shared.now();
         let mut view = shared.write();
         let facts = PodFacts::read(pod, view.reading()).ok().flatten().map(|(facts, _)| facts);
@@ -192,7 +195,7 @@ impl Told<Pod> for Pods {
         shared.saw(uid, None);
     }
 
-    fn done(&mut self, shared: &Shared) {
+    fn synced(&mut self, shared: &Shared) {
         shared.write().keep_pods(&self.seen, shared.now());
         self.seen.clear();
         shared.synced.send_modify(|synced| synced.pods = true);
@@ -204,14 +207,14 @@ struct Nodes {
     seen: BTreeSet<NodeId>,
 }
 
-impl Told<Node> for Nodes {
+impl WatchHandler<Node> for Nodes {
     const RESOURCE: &'static str = "nodes";
 
     fn begin(&mut self) {
         self.seen.clear();
     }
 
-    fn is(&mut self, node: &Node, shared: &Shared) {
+    fn applied(&mut self, node: &Node, shared: &Shared) {
         let name = name_of(&node.metadata);
         let now = shared.now();
         let mut view = shared.write();
@@ -235,13 +238,13 @@ impl Told<Node> for Nodes {
         shared.readable(Self::RESOURCE, &name);
     }
 
-    fn is_gone(&mut self, node: &Node, shared: &Shared) {
+    fn deleted(&mut self, node: &Node, shared: &Shared) {
         if let Ok(id) = NodeId::parse(&name_of(&node.metadata)) {
             shared.write().remove_node(&id, shared.now());
         }
     }
 
-    fn done(&mut self, shared: &Shared) {
+    fn synced(&mut self, shared: &Shared) {
         shared.write().keep_nodes(&self.seen, shared.now());
         self.seen.clear();
         shared.synced.send_modify(|synced| synced.nodes = true);
@@ -277,7 +280,7 @@ impl Classes {
     }
 }
 
-impl Told<PriorityClass> for Classes {
+impl WatchHandler<PriorityClass> for Classes {
     const RESOURCE: &'static str = "priorityclasses";
 
     fn begin(&mut self) {
@@ -285,17 +288,17 @@ impl Told<PriorityClass> for Classes {
         self.is_whole = false;
     }
 
-    fn is(&mut self, class: &PriorityClass, shared: &Shared) {
+    fn applied(&mut self, class: &PriorityClass, shared: &Shared) {
         self.there.insert(name_of(&class.metadata));
         self.look(shared);
     }
 
-    fn is_gone(&mut self, class: &PriorityClass, shared: &Shared) {
+    fn deleted(&mut self, class: &PriorityClass, shared: &Shared) {
         self.there.remove(&name_of(&class.metadata));
         self.look(shared);
     }
 
-    fn done(&mut self, shared: &Shared) {
+    fn synced(&mut self, shared: &Shared) {
         self.is_whole = true;
         self.look(shared);
         shared.synced.send_modify(|synced| synced.classes = true);
@@ -315,14 +318,18 @@ pub async fn run(client: Client, shared: Arc<Shared>) {
     );
 }
 
-async fn follow<K, T: Told<K>>(events: impl Stream<Item = Result<Event<K>, Error>>, mut told: T, shared: &Shared) {
+async fn follow<K, T: WatchHandler<K>>(
+    events: impl Stream<Item = Result<Event<K>, Error>>,
+    mut handler: T,
+    shared: &Shared,
+) {
     let mut events = pin!(events);
     let (standing, mut lost): (Standing, Option<Instant>) = (Standing::new(), None);
     while let Some(event) = events.next().await {
         match event {
             Err(fault) => {
                 metrics::counter!("headroom_kubernetes_watch_faults_total", "resource" => T::RESOURCE).increment(1);
-                // Hours that nobody watches are gaps, and no frozen demand. Tries follow each other within a minute.
+                // Hours without a watch are gaps, and no frozen demand. Tries follow each other within a minute.
                 if lost.get_or_insert_with(Instant::now).elapsed() > LONGEST_GAP {
                     shared.write().missed();
                 }
@@ -331,7 +338,7 @@ async fn follow<K, T: Told<K>>(events: impl Stream<Item = Result<Event<K>, Error
                     tracing::warn!(
                         resource = T::RESOURCE,
                         fault,
-                        "the watch broke off, and begins again: told once it does"
+                        "the watch broke off and begins again: a message follows when it does"
                     );
                 }
             }
@@ -341,18 +348,18 @@ async fn follow<K, T: Told<K>>(events: impl Stream<Item = Result<Event<K>, Error
                         resource = T::RESOURCE,
                         lasted_s = over.lasted_s,
                         times = over.times,
-                        "the watch goes on"
+                        "the watch works again"
                     );
                 }
                 let is_listed = matches!(event, Event::InitDone);
                 let is_listing = matches!(event, Event::Init | Event::InitApply(_));
                 match event {
-                    Event::Init => told.begin(),
-                    Event::InitApply(object) | Event::Apply(object) => told.is(&object, shared),
-                    Event::Delete(object) => told.is_gone(&object, shared),
-                    Event::InitDone => told.done(shared),
+                    Event::Init => handler.begin(),
+                    Event::InitApply(object) | Event::Apply(object) => handler.applied(&object, shared),
+                    Event::Delete(object) => handler.deleted(&object, shared),
+                    Event::InitDone => handler.synced(shared),
                 }
-                // What a watch missed it is told when it goes on. What came and went between two lists nobody tells.
+                // A watch gets missed changes when it goes on, but no object that came and went between two lists.
                 if is_listed && lost.is_some_and(|since| since.elapsed() > LONGEST_GAP) {
                     shared.write().missed();
                 }

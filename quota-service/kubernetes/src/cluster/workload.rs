@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What Kueue queues and admits: all pods of a job.
+/// Unit of Kueue's queues and admission: all pods of a job.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Workload {
     #[serde(deserialize_with = "slim", default)]
@@ -65,7 +65,7 @@ pub struct WorkloadStatus {
     pub admission_checks: Vec<Check>,
 }
 
-/// What it was given.
+/// Assigned quota.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Admission {
@@ -85,7 +85,7 @@ pub struct Assignment {
     pub count: Option<u32>,
 }
 
-/// What a controller says of it.
+/// State of an admission check, set by its controller.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Check {

@@ -1,4 +1,4 @@
-//! The Kubernetes API, as far as it is only asked.
+//! Reads of the Kubernetes API.
 
 use super::Check;
 use crate::cluster::connect::chain;
@@ -14,7 +14,7 @@ use vocab::UnixSeconds;
 
 /// Of one request. A server that takes longer is no use to a scheduler either.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
-/// Versions of Kubernetes that this program was built for and tried with: 1.34 to 1.37.
+/// Supported and tested minor versions of Kubernetes: 1.34 to 1.37.
 const MINOR: std::ops::RangeInclusive<u32> = 34..=37;
 /// Guarantees are counted in seconds; ages of quotas in minutes.
 const SKEW_WARN_S: i64 = 2;
@@ -28,14 +28,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What a refusal says of itself.
+    /// Status and message of a refusal.
     fn message(&self) -> String {
-        let said = self.body["message"].as_str().unwrap_or("no reason is given");
-        format!("HTTP {}: {said}", self.status)
+        let reason = self.body["message"].as_str().unwrap_or("no reason given");
+        format!("HTTP {}: {reason}", self.status)
     }
 }
 
-/// Asks.
+/// Client of the checks.
 pub struct Api(Client);
 
 impl Api {
@@ -79,29 +79,28 @@ impl Api {
         Ok(found.and_then(|mut list| list["items"].as_array_mut().map(std::mem::take)).unwrap_or_default())
     }
 
-    /// Asks the API to judge; it keeps nothing.
+    /// Requests a review; the API does not store it.
     pub async fn review(&self, path: &str, body: &Value) -> Result<Value, String> {
         let answer = self.ask(Method::POST, path, Some(body)).await?;
         if matches!(answer.status, 200 | 201) { Ok(answer.body) } else { Err(answer.message()) }
     }
 
-    /// Whether the server answers, takes the token, is of a version that is known, and of our time.
+    /// Checks that the server answers, accepts the token, has a supported version, and agrees on the time.
     pub async fn reached(&self, config: &Config) -> Vec<Check> {
         const NAME: &str = "kubernetes";
-        let mend =
-            "correct kubeconfig (server and token), or look whether the API server runs and may be reached from here";
+        let fix = "correct kubeconfig (server and token), or check that the API server runs and is reachable from here";
         let answer = match self.ask(Method::GET, "/version", None).await {
             Ok(answer) => answer,
-            Err(why) => return vec![Check::fail(NAME, format!("the API server does not answer: {why}"), mend)],
+            Err(why) => return vec![Check::fail(NAME, format!("the API server does not answer: {why}"), fix)],
         };
         let now = crate::clock::now();
         match answer.status {
             200 => {}
             401 => {
-                let mend = "correct the token: kubectl create token, or the service account of the pod";
-                return vec![Check::fail(NAME, "the token is not known (HTTP 401)", mend)];
+                let fix = "correct the token: kubectl create token, or the service account of the pod";
+                return vec![Check::fail(NAME, "the token is not known (HTTP 401)", fix)];
             }
-            _ => return vec![Check::fail(NAME, answer.message(), mend)],
+            _ => return vec![Check::fail(NAME, answer.message(), fix)],
         }
         let mut checks = vec![version(&answer.body, config)];
         let date = answer.date.as_deref().and_then(http_date);
@@ -110,26 +109,26 @@ impl Api {
     }
 }
 
-fn version(said: &Value, config: &Config) -> Check {
+fn version(answer: &Value, config: &Config) -> Check {
     const NAME: &str = "kubernetes";
-    let whole = said["gitVersion"].as_str().unwrap_or("of no version");
+    let whole = answer["gitVersion"].as_str().unwrap_or("no version");
     let found = match config.kubeconfig.get() {
         None => whole.to_owned(),
         Some(file) => format!("{whole}, by {}", file.display()),
     };
     // Some distributions write "34+".
-    let number = |field: &str| said[field].as_str().and_then(|text| text.trim_end_matches('+').parse::<u32>().ok());
+    let number = |field: &str| answer[field].as_str().and_then(|text| text.trim_end_matches('+').parse::<u32>().ok());
     match (number("major"), number("minor")) {
         (Some(1), Some(minor)) if MINOR.contains(&minor) => Check::ok(NAME, found),
         (Some(1), Some(minor)) if minor < *MINOR.start() => Check::warn(
             NAME,
             format!("{found}: older than 1.34"),
-            "upgrade Kubernetes, or try every mode on a copy first",
+            "upgrade Kubernetes, or test every mode on a copy first",
         ),
         (Some(_), Some(_)) => {
-            Check::warn(NAME, format!("{found}: newer than 1.37"), "look for a newer headroom-kubernetes")
+            Check::warn(NAME, format!("{found}: newer than 1.37"), "install a newer headroom-kubernetes")
         }
-        _ => Check::warn(NAME, found, "look whether this is a Kubernetes API server"),
+        _ => Check::warn(NAME, found, "check that this is a Kubernetes API server"),
     }
 }
 
@@ -137,11 +136,11 @@ fn version(said: &Value, config: &Config) -> Check {
 pub fn skew(name: &str, theirs: UnixSeconds, ours: UnixSeconds) -> Check {
     let ahead_s = theirs.since_s(ours);
     let found = format!("{} s {} of this machine", ahead_s.abs(), if ahead_s < 0 { "behind that" } else { "ahead" });
-    let mend = "timedatectl set-ntp true, on whichever of the two is wrong";
+    let fix = "run timedatectl set-ntp true on the machine whose clock is wrong";
     match ahead_s.abs() {
-        0..=SKEW_WARN_S => Check::ok(name, "agrees with that of this machine"),
-        SKEW_FAIL_S.. => Check::fail(name, found, mend),
-        _ => Check::warn(name, found, mend),
+        0..=SKEW_WARN_S => Check::ok(name, "agrees with the clock of this machine"),
+        SKEW_FAIL_S.. => Check::fail(name, found, fix),
+        _ => Check::warn(name, found, fix),
     }
 }
 
@@ -161,7 +160,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_date_of_http_is_read_and_clocks_that_differ_are_told() {
+    fn a_date_of_http_is_read_and_a_clock_that_differs_is_reported() {
         let date = http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         assert_eq!(date.get(), 784_111_777);
         assert_eq!(http_date("yesterday"), None);
@@ -175,8 +174,8 @@ mod tests {
     #[test]
     fn a_version_that_was_not_tried_is_warned_of() {
         let status = |minor: &str| {
-            let said = json!({ "major": "1", "minor": minor, "gitVersion": format!("v1.{minor}.0") });
-            version(&said, &Config::default()).status
+            let answer = json!({ "major": "1", "minor": minor, "gitVersion": format!("v1.{minor}.0") });
+            version(&answer, &Config::default()).status
         };
         assert_eq!(["34", "35+", "37"].map(status), [Status::Ok; 3]);
         assert_eq!(["33", "38", ""].map(status), [Status::Warn; 3]);

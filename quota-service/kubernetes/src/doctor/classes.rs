@@ -12,8 +12,8 @@ pub async fn of(api: &Api, config: &Config) -> Vec<Check> {
     let classes = match api.list(PATH).await {
         Ok(classes) => classes,
         Err(why) => {
-            let mend = "let this identity list priorityclasses";
-            return vec![Check::fail("priority classes", format!("they cannot be read: {why}"), mend)];
+            let fix = "let this identity list priorityclasses";
+            return vec![Check::fail("priority classes", format!("they cannot be read: {why}"), fix)];
         }
     };
     config.spot_priority_classes.names().iter().map(|name| class(name, &classes, config)).collect()
@@ -26,13 +26,13 @@ fn name_of(class: &Value) -> &str {
 fn class(name: &str, classes: &[Value], config: &Config) -> Check {
     let label = format!("priority class {name}");
     let Some(class) = classes.iter().find(|class| name_of(class) == name) else {
-        let mend = format!("make a PriorityClass {name} with a value below all others, or set spot_priority_classes");
-        return Check::fail(label, "there is none: no spot pod can be made", mend);
+        let fix = format!("create a PriorityClass {name} with a value below all others, or set spot_priority_classes");
+        return Check::fail(label, "it does not exist: no spot pod can be created", fix);
     };
     let value = class["value"].as_i64().unwrap_or(0);
     if class["globalDefault"] == true {
-        let mend = "take globalDefault away: pods that name no class would be spot";
-        return Check::fail(label, "it is the default of the cluster", mend);
+        let fix = "remove globalDefault: pods that name no class would be spot";
+        return Check::fail(label, "it is the default of the cluster", fix);
     }
     let spot = config.spot_priority_classes.names();
     let hp = classes.iter().filter(|one| !spot.contains(name_of(one)));
@@ -68,13 +68,13 @@ mod tests {
     }
 
     #[test]
-    fn a_spot_class_is_below_all_others_and_evicts_nobody() {
+    fn a_spot_class_is_below_all_others_and_evicts_no_pod() {
         let config = Config { spot_priority_classes: "spot,batch".parse().unwrap(), ..Config::default() };
         let hp = || made("guaranteed", 1_000, &json!({}));
         let check = |spot: Value| class("spot", &[spot, hp(), made("batch", -20, &json!({}))], &config);
         assert_eq!(check(made("spot", -10, &json!({ "preemptionPolicy": "Never" }))).status, Status::Ok);
         assert_eq!(check(made("spot", -10, &json!({}))).status, Status::Warn, "it may evict batch");
-        assert_eq!(check(made("spot", -30, &json!({}))).status, Status::Ok, "there is nobody below");
+        assert_eq!(check(made("spot", -30, &json!({}))).status, Status::Ok, "no class is below");
         let too_high = check(made("spot", 0, &json!({ "preemptionPolicy": "Never" })));
         assert!(too_high.found.contains("not below 0 (pods without a class)"), "{}", too_high.found);
         assert_eq!(check(made("spot", -10, &json!({ "globalDefault": true }))).status, Status::Fail);

@@ -14,7 +14,7 @@ type Found = Result<Option<Value>, String>;
 /// Versions in which something is served. Every identity that is known may ask for that; definitions take a permission.
 type Versions = Result<Vec<String>, String>;
 
-/// What was found of each.
+/// Definitions that the modes need.
 pub struct Definitions {
     provider: Found,
     orchestrator: Found,
@@ -99,9 +99,8 @@ pub fn checks(config: &Config, definitions: &Definitions) -> Vec<Check> {
     if matches!(mode, KueueMode::CapacityProvider | KueueMode::Auto) {
         checks.push(provider(mode, &definitions.provider));
         if matches!(&definitions.provider, Ok(Some(_))) && matches!(&definitions.orchestrator, Ok(None)) {
-            let mend =
-                "install the definitions of Kueue's dynamic quota wholly: without it nobody distributes the capacity";
-            checks.push(Check::fail("definition dynamicquotaorchestrators", "there is none", mend));
+            let fix = "install the definitions of Kueue's dynamic quota wholly: without it no orchestrator distributes the capacity";
+            checks.push(Check::fail("definition dynamicquotaorchestrators", "there is none", fix));
         }
     }
     checks.extend(definitions.others.iter().map(|(plural, found)| other(plural, found)));
@@ -146,7 +145,7 @@ fn provider(mode: KueueMode, found: &Found) -> Check {
     };
     match form(definition) {
         Ok(form) => Check::ok(name, format!("{}, flavors in spec.{}", form.version, form.flavors)),
-        Err(why) => Check::fail(name, why, "look for a newer headroom-kubernetes, or set kueue = \"cluster-queue\""),
+        Err(why) => Check::fail(name, why, "install a newer headroom-kubernetes, or set kueue = \"cluster-queue\""),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Nodes and pods: what counts, and what is left out.
+//! Nodes and pods: counted and left out.
 
 use super::Check;
 use super::api::Api;
@@ -10,7 +10,7 @@ use crate::view::facts::Life;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GpuModel, TaskClass};
 
-/// Faults that are told one by one.
+/// Faults that are printed one by one.
 const SHOWN: usize = 3;
 /// How GPUs are cut up, by the label that the operator of NVIDIA sets.
 const SHARING: &str = "nvidia.com/gpu.sharing-strategy";
@@ -18,16 +18,16 @@ const SHARING: &str = "nvidia.com/gpu.sharing-strategy";
 /// GPUs that could be used, by model.
 pub type Gpus = BTreeMap<GpuModel, u64>;
 
-/// What of the cluster counts; its GPUs, where it could be read.
+/// Checks of nodes and pods; the GPUs, if they could be read.
 pub async fn of(api: &Api, config: &Config) -> (Vec<Check>, Option<Gpus>) {
     let now = crate::clock::now();
     let (view, faults) = match show::read_by(api.client(), config, now).await {
         Ok(read) => read,
-        // Without a name of the cluster nothing is counted, and that was told.
+        // Without a name of the cluster nothing is counted; `files` reports it.
         Err(show::ShowError::Cluster(_)) => return (Vec::new(), None),
         Err(fault) => {
-            let mend = "let this identity list nodes and pods";
-            return (vec![Check::fail("nodes", fault, mend)], None);
+            let fix = "let this identity list nodes and pods";
+            return (vec![Check::fail("nodes", fault, fix)], None);
         }
     };
     let mut checks = nodes(&view, config);
@@ -41,8 +41,8 @@ pub async fn of(api: &Api, config: &Config) -> (Vec<Check>, Option<Gpus>) {
 fn nodes(view: &View, config: &Config) -> Vec<Check> {
     const NAME: &str = "nodes";
     if view.nodes().is_empty() {
-        let mend = "set gpu_resource, or install the device plugin";
-        return vec![Check::fail(NAME, format!("no node has {}", config.gpu_resource), mend)];
+        let fix = "set gpu_resource, or install the device plugin";
+        return vec![Check::fail(NAME, format!("no node has {}", config.gpu_resource), fix)];
     }
     let mut by_model: BTreeMap<&GpuModel, (usize, u64)> = BTreeMap::new();
     let mut unlabelled = Vec::new();
@@ -55,11 +55,11 @@ fn nodes(view: &View, config: &Config) -> Vec<Check> {
             }
         }
     }
-    let told: Vec<String> =
+    let counts: Vec<String> =
         by_model.iter().map(|(model, (nodes, gpus))| format!("{gpus} {model} on {nodes} nodes")).collect();
     let mut checks = Vec::new();
-    if !told.is_empty() {
-        checks.push(Check::ok(NAME, told.join(", ")));
+    if !counts.is_empty() {
+        checks.push(Check::ok(NAME, counts.join(", ")));
     }
     if !unlabelled.is_empty() {
         let shown: Vec<&str> = unlabelled.iter().take(SHOWN).copied().collect();
@@ -69,10 +69,10 @@ fn nodes(view: &View, config: &Config) -> Vec<Check> {
             config.gpu_model_label,
             shown.join(", ")
         );
-        let mend = "label them (gpu-feature-discovery does), or set gpu_model_label or default_gpu_model";
+        let fix = "label them (gpu-feature-discovery does), or set gpu_model_label or default_gpu_model";
         let name = "nodes without model";
         // Where no node has one, there is no pool at all.
-        checks.push(if told.is_empty() { Check::fail(name, found, mend) } else { Check::warn(name, found, mend) });
+        checks.push(if counts.is_empty() { Check::fail(name, found, fix) } else { Check::warn(name, found, fix) });
     }
     let lost = view.nodes().values().filter(|node| !node.is_ready).count();
     if lost > 0 {
@@ -93,17 +93,17 @@ fn pods(view: &View) -> Vec<Check> {
     let mut checks = vec![Check::ok("pods", found)];
     if !view.without_model.is_empty() {
         let found =
-            format!("{} pods belong to no pool: they select no GPU model, and count nowhere", view.without_model.len());
-        let mend = "set default_gpu_model, or let them select by gpu_model_label";
-        checks.push(Check::warn("pods without model", found, mend));
+            format!("{} pods belong to no pool: they select no GPU model, and do not count", view.without_model.len());
+        let fix = "set default_gpu_model, or let them select by gpu_model_label";
+        checks.push(Check::warn("pods without model", found, fix));
     }
     let named: BTreeSet<&str> = view.pods().values().filter_map(|pod| Some(pod.node.as_ref()?.as_str())).collect();
     let known: BTreeSet<&str> = view.nodes().keys().map(vocab::NodeId::as_str).collect();
     let strange: Vec<&str> = named.difference(&known).take(SHOWN).copied().collect();
     if !strange.is_empty() {
         let found = format!("pods with GPUs run on nodes that are not here, or have none: {}", strange.join(", "));
-        let mend = "look whether the kubeconfig is that of one cluster, and what became of these nodes";
-        checks.push(Check::warn("pods of other nodes", found, mend));
+        let fix = "check that the kubeconfig belongs to one cluster, and check these nodes";
+        checks.push(Check::warn("pods of other nodes", found, fix));
     }
     checks
 }
@@ -113,7 +113,7 @@ fn not_read(faults: &[String]) -> Option<Check> {
     let more = if faults.len() > SHOWN { ", …" } else { "" };
     let found = format!("{} objects do not count: {}{more}", faults.len(), shown.join("; "));
     (!faults.is_empty())
-        .then(|| Check::warn("not read", found, "correct what they say; headroom-kubernetes show lists all"))
+        .then(|| Check::warn("not read", found, "correct these objects; headroom-kubernetes show lists all"))
 }
 
 /// Signs of ways to share GPUs that are counted otherwise.
@@ -132,11 +132,11 @@ async fn signs(api: &Api, config: &Config) -> Vec<Check> {
     let mut checks = Vec::new();
     if looked.await.is_ok() {
         checks.extend(signs.into_iter().map(|(sign, nodes)| {
-            let mend = format!(
+            let fix = format!(
                 "leave such nodes out by their label, or set gpu_resource ({}) to what is handed out",
                 config.gpu_resource
             );
-            Check::warn("shared GPUs", format!("{nodes} nodes have {sign}"), mend)
+            Check::warn("shared GPUs", format!("{nodes} nodes have {sign}"), fix)
         }));
     }
     // Devices that are claimed stand in no request of a pod.

@@ -12,17 +12,17 @@ use wire::{PoolList, PoolSummary, StageBody};
 
 const NAME: &str = "headroom";
 
-/// What Headroom says of this cluster; `here` are the GPUs that the Kubernetes API tells.
+/// Pools and quotas that Headroom has for this cluster; `here` are the GPUs by the Kubernetes API.
 pub async fn of(config: &Config, here: Option<&Gpus>) -> Vec<Check> {
     let headroom = match Headroom::new(config) {
         Ok(headroom) => headroom,
-        Err(fault) => return vec![Check::fail(NAME, &fault, mend(&fault))],
+        Err(fault) => return vec![Check::fail(NAME, &fault, fix_of(&fault))],
     };
     let asked: Result<(PoolList, Option<String>), HeadroomError> = headroom.get_dated("/v1/pools").await;
     let now = crate::clock::now();
     let (list, date) = match asked {
         Ok(answered) => answered,
-        Err(fault) => return vec![Check::fail(NAME, &fault, mend(&fault))],
+        Err(fault) => return vec![Check::fail(NAME, &fault, fix_of(&fault))],
     };
     let mut checks = vec![Check::ok(NAME, format!("{} answers", config.headroom_url))];
     let date = date.as_deref().and_then(http_date);
@@ -31,16 +31,16 @@ pub async fn of(config: &Config, here: Option<&Gpus>) -> Vec<Check> {
     checks
 }
 
-fn mend(fault: &HeadroomError) -> &'static str {
+fn fix_of(fault: &HeadroomError) -> &'static str {
     match fault {
         HeadroomError::Refused { status: 401, .. } => {
             "set headroom_token_file to a file with a token: quota-service token create --role report"
         }
         HeadroomError::Refused { status: 403, .. } => "give the token the cluster of this program in its scope",
         HeadroomError::Settings { .. } => "correct the setting",
-        HeadroomError::Foreign { .. } => "set headroom_url to that of quota-service",
+        HeadroomError::Foreign { .. } => "set headroom_url to the URL of quota-service",
         HeadroomError::Unavailable { .. } | HeadroomError::Refused { .. } => {
-            "start quota-service, or set headroom_url to where it is reached from here"
+            "start quota-service, or set headroom_url to a URL that is reachable from here"
         }
     }
 }
@@ -57,8 +57,8 @@ fn pools(list: &PoolList, config: &Config, here: Option<&Gpus>, now: UnixSeconds
         let others = others.into_iter().collect::<Vec<_>>().join(", ");
         let found =
             format!("Headroom knows no pool of it; it knows: {}", if others.is_empty() { "none" } else { &others });
-        let mend = "correct cluster; or ingest its history, or let headroom-kubernetes run report it for some weeks";
-        return vec![Check::fail(name, found, mend)];
+        let fix = "correct cluster, ingest its history, or let headroom-kubernetes run report for some weeks";
+        return vec![Check::fail(name, found, fix)];
     }
     let mut checks: Vec<Check> = known.iter().map(|pool| quota(pool, now)).collect();
     let models: BTreeSet<GpuModel> = known.iter().filter_map(|pool| GpuModel::parse(&pool.gpu_model).ok()).collect();
@@ -68,7 +68,7 @@ fn pools(list: &PoolList, config: &Config, here: Option<&Gpus>, now: UnixSeconds
     }
     for (flavor, model) in &config.flavors.0 {
         if !models.contains(model) {
-            let found = format!("its GPU model {model} is none of Headroom's pools: its quota stays 0");
+            let found = format!("Headroom has no pool of its GPU model {model}: its quota stays 0");
             checks.push(Check::fail(format!("flavor {flavor}"), found, "correct flavors: FLAVOR=GPU_MODEL"));
         }
     }
@@ -79,13 +79,13 @@ fn pools(list: &PoolList, config: &Config, here: Option<&Gpus>, now: UnixSeconds
 fn both(models: &BTreeSet<GpuModel>, here: &Gpus) -> Vec<Check> {
     let there: Vec<String> = models.iter().map(ToString::to_string).collect();
     let strange = here.keys().filter(|model| !models.contains(model)).map(|model| {
-        let found = format!("it is in the cluster, and Headroom knows {} alone: no quota for it", there.join(", "));
-        let mend = "let the history be ingested under this name, or correct gpu_model_label";
-        Check::warn(format!("model {model}"), found, mend)
+        let found = format!("nodes have it, but Headroom knows only {}: it gets no quota", there.join(", "));
+        let fix = "ingest the history under this name, or correct gpu_model_label";
+        Check::warn(format!("model {model}"), found, fix)
     });
     let absent = models.iter().filter(|model| !here.contains_key(model)).map(|model| {
-        let found = "Headroom knows it, and no node of the cluster has it";
-        Check::warn(format!("model {model}"), found, "correct gpu_model_label; or are these nodes away?")
+        let found = "Headroom knows it, but no node of the cluster has it";
+        Check::warn(format!("model {model}"), found, "correct gpu_model_label, or check for missing nodes")
     });
     strange.chain(absent).collect()
 }
@@ -93,12 +93,12 @@ fn both(models: &BTreeSet<GpuModel>, here: &Gpus) -> Vec<Check> {
 /// Another capacity than ours: the table is old, or two clusters report under one name.
 fn capacity(pool: &PoolSummary, here: &Gpus) -> Option<Check> {
     let gpus = *here.get(&GpuModel::parse(&pool.gpu_model).ok()?)?;
-    let told = pool.capacity_gpus?;
-    // Nodes come and go while both look.
-    let is_near = (told - gpus as f64).abs() <= 0.1 * told.max(gpus as f64);
-    let found = format!("Headroom reckons with {told} GPUs, and {gpus} are here");
-    let mend = "let headroom-kubernetes run report them; or do two clusters report under this name?";
-    (!is_near).then(|| Check::warn(format!("capacity {}", pool.id), found, mend))
+    let known = pool.capacity_gpus?;
+    // Nodes come and go between the two counts.
+    let is_near = (known - gpus as f64).abs() <= 0.1 * known.max(gpus as f64);
+    let found = format!("Headroom counts {known} GPUs, the cluster has {gpus}");
+    let fix = "start headroom-kubernetes run, which reports them; check that no other cluster reports under this name";
+    (!is_near).then(|| Check::warn(format!("capacity {}", pool.id), found, fix))
 }
 
 fn quota(pool: &PoolSummary, now: UnixSeconds) -> Check {
@@ -106,16 +106,16 @@ fn quota(pool: &PoolSummary, now: UnixSeconds) -> Check {
     let computed = pool.computed_at.as_deref().and_then(|text| command_line::instant(text).ok());
     let (Some(stage), Some(computed)) = (pool.stage, computed) else {
         let why = pool.no_quota.as_deref().unwrap_or("none was computed");
-        return Check::fail(name, format!("there is none: {why}"), "quota-service doctor says what is missing");
+        return Check::fail(name, format!("there is none: {why}"), "run quota-service doctor: it prints the cause");
     };
     let found = format!("{stage}, computed {} ago", span(now.since_s(computed)));
     match stage {
         StageBody::Fresh => Check::ok(name, found),
-        StageBody::Stale => Check::warn(name, found, "quota-service doctor says why it is not renewed"),
+        StageBody::Stale => Check::warn(name, found, "run quota-service doctor: it prints the cause"),
         StageBody::Conservative => Check::fail(
             name,
             format!("{found}: nothing new is admitted"),
-            "quota-service doctor says why it is not renewed",
+            "run quota-service doctor: it prints the cause",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! The objects that are written: whether they are there, ours, and heeded.
+//! Objects that the program writes: whether they exist, are ours, and are used.
 
 use super::Check;
 use super::api::Api;
@@ -22,7 +22,7 @@ pub async fn of(api: &Api, config: &Config, definitions: &Definitions) -> Vec<Ch
         checks.extend(resource_flavors(api, config).await);
         let has_provider = definitions.has_provider() == Some(true);
         if mode == KueueMode::CapacityProvider || mode == KueueMode::Auto && has_provider {
-            // Where the definition is missing, or of another form, that was told.
+            // `definitions` reports a definition that is missing or has another form.
             if let Some(form) = definitions.form() {
                 checks.push(provider(api, config, &form).await);
                 checks.push(orchestrator(api, config, &form).await);
@@ -57,8 +57,8 @@ async fn resource_flavors(api: &Api, config: &Config) -> Vec<Check> {
     for flavor in config.flavors.0.keys() {
         let name = format!("flavor {flavor}");
         checks.push(match api.find(&format!("{GROUP}/v1beta2/resourceflavors/{flavor}")).await {
-            Ok(Some(_)) => Check::ok(name, "it is a ResourceFlavor here"),
-            Ok(None) => Check::fail(name, "there is no such ResourceFlavor", "make it, or correct flavors"),
+            Ok(Some(_)) => Check::ok(name, "the ResourceFlavor exists"),
+            Ok(None) => Check::fail(name, "there is no such ResourceFlavor", "create it, or correct flavors"),
             Err(why) => unread(name, &why),
         });
     }
@@ -76,56 +76,60 @@ async fn provider(api: &Api, config: &Config, form: &Form) -> Check {
     let object = match api.find(&format!("{GROUP}/{}/capacityproviders/{wanted}", form.version)).await {
         Ok(Some(object)) => object,
         Ok(None) => {
-            return Check::fail(name, "there is none", "make it (deploy/chart does), or correct capacity_provider");
+            return Check::fail(
+                name,
+                "it does not exist",
+                "create it (deploy/chart does), or correct capacity_provider",
+            );
         }
         Err(why) => return unread(name, &why),
     };
     let controller = object["spec"]["controllerName"].as_str().unwrap_or_default();
     if controller != QUOTA_CONTROLLER {
-        let found = format!("its controllerName is {controller:?}: it is another's, and not written");
-        return Check::fail(name, found, format!("make one with controllerName {QUOTA_CONTROLLER}"));
+        let found = format!("its controllerName is {controller:?}: another controller owns it, and it is not written");
+        return Check::fail(name, found, format!("create one with controllerName {QUOTA_CONTROLLER}"));
     }
     let list = form.flavors;
     let missing = missing(config, &names(&object["spec"][list]));
     if !missing.is_empty() {
-        let found = format!("spec.{list} lacks {}: Kueue ignores what is told of them", missing.join(", "));
+        let found = format!("spec.{list} lacks {}: Kueue ignores their capacity", missing.join(", "));
         return Check::fail(name, found, format!("add them to spec.{list}, or correct flavors"));
     }
     match condition(&object, "CapacitySynchronized") {
         Some((true, _)) => Check::ok(name, "ours, and synchronized"),
-        Some((false, why)) => Check::warn(name, format!("not synchronized: {why}"), "look whether Headroom answers"),
+        Some((false, why)) => Check::warn(name, format!("not synchronized: {why}"), "check that Headroom answers"),
         None => Check::warn(name, "nothing was published yet", "start headroom-kubernetes run"),
     }
 }
 
-/// Somebody has to distribute what the provider tells.
+/// An orchestrator has to distribute the capacity of the provider.
 async fn orchestrator(api: &Api, config: &Config, form: &Form) -> Check {
     let name = "orchestrator".to_owned();
     let all = match api.list(&format!("{GROUP}/{}/dynamicquotaorchestrators", form.version)).await {
         Ok(all) => all,
         Err(why) => {
-            let mend = "let this identity list dynamicquotaorchestrators";
-            return Check::warn(name, format!("they cannot be read: {why}"), mend);
+            let fix = "let this identity list dynamicquotaorchestrators";
+            return Check::warn(name, format!("they cannot be read: {why}"), fix);
         }
     };
     let provider = config.capacity_provider.as_str();
     let ours: Vec<&Value> =
         all.iter().filter(|one| names(&one["spec"]["capacityDiscovery"]["providers"]).contains(provider)).collect();
     let Some(one) = ours.first() else {
-        let mend = "make a DynamicQuotaOrchestrator that names it: without one the capacity reaches no queue";
-        return Check::fail(name, format!("no DynamicQuotaOrchestrator names {provider}"), mend);
+        let fix = "create a DynamicQuotaOrchestrator that names it: without one the capacity reaches no queue";
+        return Check::fail(name, format!("no DynamicQuotaOrchestrator names {provider}"), fix);
     };
     let who = one["metadata"]["name"].as_str().unwrap_or_default();
     let wrong = ["EffectiveCapacityComputed", "Distributed"]
         .into_iter()
         .find_map(|kind| condition(one, kind).filter(|(is_true, _)| !is_true).map(|(_, why)| format!("{kind}: {why}")));
     match wrong {
-        Some(why) => Check::fail(name, format!("{who} is not {why}"), "look at its conditions"),
+        Some(why) => Check::fail(name, format!("{who} is not {why}"), "read its conditions: kubectl describe"),
         None if ours.len() > 1 => {
-            let mend = "let one alone name it: two hand the same GPUs out twice";
-            Check::fail(name, format!("{} DynamicQuotaOrchestrators name {provider}", ours.len()), mend)
+            let fix = "keep one of them: two hand the same GPUs out twice";
+            Check::fail(name, format!("{} DynamicQuotaOrchestrators name {provider}", ours.len()), fix)
         }
-        None => Check::ok(name, format!("{who} distributes what {provider} tells")),
+        None => Check::ok(name, format!("{who} distributes the capacity of {provider}")),
     }
 }
 
@@ -134,22 +138,27 @@ async fn queue(api: &Api, config: &Config) -> Check {
     let name = format!("cluster queue {wanted}");
     let object = match api.find(&format!("{GROUP}/v1beta2/clusterqueues/{wanted}")).await {
         Ok(Some(object)) => object,
-        Ok(None) => return Check::fail(name, "there is none", "make it (deploy/chart does), or correct cluster_queue"),
+        Ok(None) => {
+            return Check::fail(name, "it does not exist", "create it (deploy/chart does), or correct cluster_queue");
+        }
         Err(why) => return unread(name, &why),
     };
     if object["metadata"]["labels"][MANAGED_BY] != HEADROOM {
-        let found = format!("it has no label {MANAGED_BY}={HEADROOM}: it is another's, and not written");
-        return Check::fail(name, found, "choose another name, or label it where nobody else writes its spec");
+        let found =
+            format!("it has no label {MANAGED_BY}={HEADROOM}: another controller owns it, and it is not written");
+        return Check::fail(name, found, "choose another name, or label it if no other writer owns its spec");
     }
     let groups = object["spec"]["resourceGroups"].as_array().into_iter().flatten();
     let listed: BTreeSet<&str> = groups.flat_map(|group| names(&group["flavors"])).collect();
     let missing = missing(config, &listed);
     if !listed.is_empty() && !missing.is_empty() {
         let found = format!("it lacks the flavors {}, which are added with the next quota", missing.join(", "));
-        return Check::warn(name, found, "look whether flavors is right");
+        return Check::warn(name, found, "check the setting flavors");
     }
     match condition(&object, "Active") {
-        Some((false, why)) => Check::fail(name, format!("it is not active: {why}"), "look at its conditions"),
+        Some((false, why)) => {
+            Check::fail(name, format!("it is not active: {why}"), "read its conditions: kubectl describe")
+        }
         _ => Check::ok(name, "ours"),
     }
 }
@@ -160,15 +169,15 @@ async fn admission_check(api: &Api, config: &Config) -> Vec<Check> {
     let object = match api.find(&format!("{GROUP}/v1beta2/admissionchecks/{wanted}")).await {
         Ok(Some(object)) => object,
         Ok(None) => {
-            let mend = "make it (deploy/chart does), or correct admission_check_name";
-            return vec![Check::fail(name, "there is none", mend)];
+            let fix = "create it (deploy/chart does), or correct admission_check_name";
+            return vec![Check::fail(name, "it does not exist", fix)];
         }
         Err(why) => return vec![unread(name, &why)],
     };
     let controller = object["spec"]["controllerName"].as_str().unwrap_or_default();
     if controller != GUARANTEE_CONTROLLER {
-        let found = format!("its controllerName is {controller:?}: it is another's, and not answered");
-        return vec![Check::fail(name, found, format!("make one with controllerName {GUARANTEE_CONTROLLER}"))];
+        let found = format!("its controllerName is {controller:?}: another controller owns it, and it is not answered");
+        return vec![Check::fail(name, found, format!("create one with controllerName {GUARANTEE_CONTROLLER}"))];
     }
     let active = match condition(&object, "Active") {
         Some((true, _)) => Check::ok(name, "ours, and active"),
@@ -186,8 +195,8 @@ async fn users(api: &Api, wanted: &str) -> Check {
     let lists = |queue: &&Value| names(&queue["spec"]["admissionChecksStrategy"]["admissionChecks"]).contains(wanted);
     let using: Vec<&str> = queues.iter().filter(lists).filter_map(|queue| queue["metadata"]["name"].as_str()).collect();
     if using.is_empty() {
-        let mend = "list it in spec.admissionChecksStrategy.admissionChecks of the spot ClusterQueue";
-        return Check::warn(name, "no ClusterQueue lists it: nobody is asked for guarantees", mend);
+        let fix = "list it in spec.admissionChecksStrategy.admissionChecks of the spot ClusterQueue";
+        return Check::warn(name, "no ClusterQueue lists it: no Workload is checked for guarantees", fix);
     }
     Check::ok(name, using.join(", "))
 }

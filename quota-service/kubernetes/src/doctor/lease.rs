@@ -1,4 +1,4 @@
-//! Who writes, whether quotas are renewed, and whether the times go together.
+//! Leader, heartbeat, and relations of the times.
 
 use super::Check;
 use super::api::Api;
@@ -7,10 +7,10 @@ use command_line::span;
 use serde_json::Value;
 use vocab::UnixSeconds;
 
-/// Beats may be late once before it is told.
+/// A beat may be late once without a warning.
 const LATE: u64 = 2;
 
-/// How long it takes until somebody acts, after who does has died.
+/// Time until another replica or the watchdog acts after the leader died.
 pub fn times(config: &Config) -> Check {
     const NAME: &str = "times";
     let Config { lease_s, retry_s, watchdog_after_s, watchdog_check_s, publish_s, poll_s, .. } = config;
@@ -20,20 +20,20 @@ pub fn times(config: &Config) -> Check {
         watchdog_after_s + watchdog_check_s
     );
     if watchdog_after_s <= &(lease_s + retry_s + publish_s) {
-        let mend = "set watchdog_after_s above lease_s + retry_s + publish_s";
-        return Check::warn(NAME, format!("{found}: each change of who writes lowers quotas for a while"), mend);
+        let fix = "set watchdog_after_s above lease_s + retry_s + publish_s";
+        return Check::warn(NAME, format!("{found}: each change of leader lowers quotas for a while"), fix);
     }
     if poll_s > publish_s {
         return Check::warn(
             NAME,
-            format!("{found}; quotas are looked for less often than written"),
+            format!("{found}; quotas are requested less often than written"),
             "set poll_s to at most publish_s",
         );
     }
     Check::ok(NAME, found)
 }
 
-/// Who leads, and the heartbeat of what is published.
+/// Leader, and heartbeat of the published quotas.
 pub async fn of(api: &Api, config: &Config) -> Vec<Check> {
     if !config.writes() {
         return vec![Check::ok("leader", "no mode writes: none is needed")];
@@ -54,13 +54,13 @@ async fn lease(api: &Api, config: &Config, name: &str) -> Found {
     api.find(&format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")).await
 }
 
-/// By the clock of who wrote it: good enough to tell people, and nothing is decided by it.
+/// By the clock of the writer: precise enough for people, and no decision uses it.
 fn age_s(lease: &Value, now: UnixSeconds) -> Option<u64> {
     let renewed = command_line::instant(lease["spec"]["renewTime"].as_str()?).ok()?;
     Some(u64::try_from(now.since_s(renewed)).unwrap_or(0))
 }
 
-fn told(seconds: u64) -> String {
+fn age_text(seconds: u64) -> String {
     span(i64::try_from(seconds).unwrap_or(i64::MAX))
 }
 
@@ -84,10 +84,11 @@ fn leader(found: &Found, config: &Config, now: UnixSeconds) -> Check {
     match age_s(lease, now) {
         Some(age_s) if age_s <= config.lease_s => Check::ok(NAME, format!("{holder}, epoch {epoch}")),
         Some(age_s) => {
-            let found = format!("{holder} has not renewed for {}, and no other replica has taken over", told(age_s));
+            let found =
+                format!("{holder} has not renewed for {}, and no other replica has taken over", age_text(age_s));
             Check::warn(NAME, found, start)
         }
-        None => Check::warn(NAME, format!("{holder}, and when it renewed last cannot be read"), start),
+        None => Check::warn(NAME, format!("{holder}, but its last renewal cannot be read"), start),
     }
 }
 
@@ -98,18 +99,18 @@ fn beats(found: &Found, config: &Config, now: UnixSeconds) -> Check {
         Ok(None) => return Check::warn(NAME, "nothing was published here yet", "start headroom-kubernetes run"),
         Ok(Some(lease)) => lease,
     };
-    let mend = "look into the log of who leads: why it publishes nothing";
+    let fix = "read the log of the leader: it gives the reason";
     match age_s(lease, now) {
         Some(age_s) if age_s >= config.watchdog_after_s => {
-            Check::fail(NAME, format!("it stands still for {}: the watchdog lowers quotas", told(age_s)), mend)
+            Check::fail(NAME, format!("no beat for {}: the watchdog lowers quotas", age_text(age_s)), fix)
         }
         Some(age_s) if age_s > LATE * config.publish_s => Check::warn(
             NAME,
-            format!("{} old; the watchdog waits for {} s", told(age_s), config.watchdog_after_s),
-            mend,
+            format!("{} old; the watchdog waits for {} s", age_text(age_s), config.watchdog_after_s),
+            fix,
         ),
-        Some(age_s) => Check::ok(NAME, format!("{} old", told(age_s))),
-        None => Check::warn(NAME, "when it was renewed last cannot be read", mend),
+        Some(age_s) => Check::ok(NAME, format!("{} old", age_text(age_s))),
+        None => Check::warn(NAME, "its last renewal cannot be read", fix),
     }
 }
 
@@ -120,7 +121,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_leader_that_stands_still_and_a_heartbeat_that_is_old_are_told() {
+    fn a_silent_leader_and_an_old_heartbeat_are_reported() {
         let config = Config::default();
         let renewed = command_line::instant("2026-11-22T10:00:00Z").unwrap();
         let lease = json!({ "spec": {
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watchdog_that_is_faster_than_a_change_of_leader_is_told() {
+    fn a_watchdog_faster_than_a_change_of_leader_is_reported() {
         assert_eq!(times(&Config::default()).status, Status::Ok);
         let hasty = Config { watchdog_after_s: 32, ..Config::default() };
         assert_eq!(times(&hasty).status, Status::Warn);

@@ -1,5 +1,5 @@
-//! `headroom-kubernetes doctor`: what is well and what is not, with the setting or the rule that mends it. It changes nothing: what it
-//! creates are reviews of its own access, which the API answers and does not keep.
+//! `headroom-kubernetes doctor`: checks the installation, and prints a fix for each problem. It changes nothing: it creates reviews
+//! of its own access, which the API answers and does not store.
 //!
 //! Each part answers a list of [`Check`]s; [`examine`] puts them in order. A new source of checks is one more line there.
 
@@ -23,10 +23,10 @@ use crate::config::Config;
 use api::Api;
 use command_line::{ConfigError, Entry, Exit, Failure, Settings};
 
-/// Examines everything, and prints what was found.
+/// Runs all checks, and prints the report.
 ///
 /// # Errors
-/// 4 where the settings are invalid, 1 where anything else fails, or where something is to be warned of and `--strict` was given.
+/// 4 where the settings are invalid, 1 where anything else fails, or if a check warns and `--strict` was given.
 pub async fn run(
     settings: Result<Settings<Config>, ConfigError>,
     flags: DoctorFlags,
@@ -39,8 +39,8 @@ pub async fn run(
     let (report, exit) = match known {
         Ok((config, entries)) => (Report::of(examine(&config, &entries).await), Exit::Failure),
         Err(fault) => {
-            let mend = "correct it; headroom-kubernetes config show --origin says where each setting comes from";
-            (Report::of(vec![Check::fail("settings", fault, mend)]), Exit::ConfigInvalid)
+            let fix = "correct it; headroom-kubernetes config show --origin prints the origin of each setting";
+            (Report::of(vec![Check::fail("settings", fault, fix)]), Exit::ConfigInvalid)
         }
     };
     report.print(json);
@@ -52,7 +52,7 @@ pub async fn run(
 
 /// Every check, in order.
 pub async fn examine(config: &Config, entries: &[Entry]) -> Vec<Check> {
-    // 1. What needs nobody else.
+    // 1. This machine.
     let mut checks = vec![Check::settings(entries)];
     checks.extend(files::of(config, crate::clock::now()));
     checks.push(lease::times(config));
@@ -75,7 +75,7 @@ pub async fn examine(config: &Config, entries: &[Entry]) -> Vec<Check> {
     checks
 }
 
-/// What the Kubernetes API tells; answers what counts of it, where that could be read.
+/// Checks of the Kubernetes API; answers the GPUs, if they could be read.
 async fn cluster(api: &Api, config: &Config, checks: &mut Vec<Check>) -> Option<gpus::Gpus> {
     let definitions = definitions::read(api, config).await;
     checks.extend(permissions::of(api, config, &definitions).await);

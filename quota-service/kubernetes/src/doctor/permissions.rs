@@ -1,4 +1,4 @@
-//! What this identity may do, asked verb by verb: what is missing, and what is far too much.
+//! Permissions of this identity, reviewed verb by verb: missing ones, and excessive ones.
 
 use super::Check;
 use super::api::Api;
@@ -15,7 +15,7 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const AT_ONCE: usize = 8;
 const KUEUE: &str = "kueue.x-k8s.io";
 
-/// What one verb is wanted for.
+/// One verb on one resource, and its mode.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Need {
     group: String,
@@ -63,7 +63,7 @@ impl Needs {
     }
 }
 
-/// What the modes that are on need. With `kueue = "auto"`, that of the object which the cluster has; of both where that is not known.
+/// Permissions that the active modes need. With `kueue = "auto"`, those of the object that the cluster has, or of both if that is unknown.
 pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
     const LOOK: &str = "get,list,watch";
     let mut needs = Needs { all: Vec::new(), wanted_by: "run", namespace: String::new() };
@@ -124,7 +124,7 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
     needs.all
 }
 
-/// What no mode needs, and what would make a stolen token worse than it has to be.
+/// Permissions that no mode needs, and that make a stolen token more dangerous.
 fn excesses() -> Vec<(Need, &'static str)> {
     let need = |verb: &str, group: &str, resource: &str| Need {
         group: group.to_owned(),
@@ -168,8 +168,8 @@ async fn reviewed(api: &Api, needs: &[Need]) -> Result<Vec<bool>, String> {
 pub async fn of(api: &Api, config: &Config, definitions: &Definitions) -> Vec<Check> {
     let needs = needs(config, definitions.has_provider());
     let unknown = |why: String| {
-        let mend = "let this identity create selfsubjectaccessreviews (system:basic-user lets all that are known)";
-        vec![Check::fail(NAME, format!("they cannot be asked for: {why}"), mend)]
+        let fix = "let this identity create selfsubjectaccessreviews (system:basic-user allows it to all authenticated users)";
+        vec![Check::fail(NAME, format!("they cannot be reviewed: {why}"), fix)]
     };
     let allowed = match reviewed(api, &needs).await {
         Ok(allowed) => allowed,
@@ -196,7 +196,7 @@ pub async fn of(api: &Api, config: &Config, definitions: &Definitions) -> Vec<Ch
 fn too_much(held: &[&str]) -> Option<Check> {
     let found = match held {
         [] => return None,
-        // Who may do everything may do the rest, too.
+        // The first includes the rest.
         ["everything", ..] => "this identity may do everything".to_owned(),
         held => format!("this identity may also {}", held.join(", ")),
     };
@@ -226,9 +226,9 @@ fn lines(missing: &[&Need]) -> Vec<Check> {
             };
             let names = if name.is_empty() { String::new() } else { format!(", resourceNames: [{name}]") };
             let group = Value::from(group);
-            let mend =
+            let fix =
                 format!("add to {role}: {{apiGroups: [{group}], resources: [{resource}]{names}, verbs: [{verbs}]}}");
-            Check::fail(format!("permission {resource}"), format!("{wanted_by} needs {verbs}{place}"), mend)
+            Check::fail(format!("permission {resource}"), format!("{wanted_by} needs {verbs}{place}"), fix)
         })
         .collect()
 }
@@ -251,11 +251,11 @@ mod tests {
         let missing: Vec<&Need> =
             needs.iter().filter(|need| need.resource == "leases" || need.verb == "watch").collect();
         let lines = lines(&missing);
-        let mends: Vec<&str> = lines.iter().filter_map(|line| line.fix.as_deref()).collect();
-        assert_eq!(mends.len(), 6, "{mends:?}");
-        assert!(mends.contains(&r#"add to the ClusterRole: {apiGroups: [""], resources: [pods], verbs: [watch]}"#));
+        let fixes: Vec<&str> = lines.iter().filter_map(|line| line.fix.as_deref()).collect();
+        assert_eq!(fixes.len(), 6, "{fixes:?}");
+        assert!(fixes.contains(&r#"add to the ClusterRole: {apiGroups: [""], resources: [pods], verbs: [watch]}"#));
         let lease = r#"add to a Role in headroom-system: {apiGroups: ["coordination.k8s.io"], resources: [leases], resourceNames: [headroom-kubernetes-heartbeat], verbs: [get, update]}"#;
-        assert!(mends.contains(&lease), "{mends:?}");
+        assert!(fixes.contains(&lease), "{fixes:?}");
     }
 
     #[test]

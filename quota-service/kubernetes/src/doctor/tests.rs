@@ -1,4 +1,4 @@
-//! The whole of it against an API server for tests. Headroom is not there: its own line is looked at alone.
+//! All checks against an API server for tests. Headroom does not run: its line is checked apart.
 
 use super::*;
 use crate::config::KueueMode;
@@ -15,7 +15,7 @@ struct Patient {
     _folder: TempDir,
 }
 
-/// What the modes want in Kueue.
+/// Objects of Kueue that the modes need.
 fn put_objects(fake: &FakeKubernetes) {
     let spot = json!({ "preemptionPolicy": "Never" });
     fake.patch("priorityclasses", "", "spot", &spot).unwrap();
@@ -171,7 +171,7 @@ async fn each_verb_that_is_denied_is_a_line_with_the_rule_to_add() {
 }
 
 #[tokio::test]
-async fn who_may_do_everything_is_warned_of_and_who_may_do_what_is_needed_is_not() {
+async fn all_permissions_are_warned_of_and_the_needed_ones_are_not() {
     let patient = Patient::new().await;
     has(&patient.warnings().await, "this identity may do everything");
     let mut rules: Vec<Rule> =
@@ -202,7 +202,7 @@ async fn kueue_that_is_missing_or_old_fails_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn objects_of_others_are_told_from_ours() {
+async fn objects_of_others_are_not_taken_for_ours() {
     let mut patient = Patient::new().await;
     patient.config.kueue = KueueMode::ClusterQueue;
     assert_eq!(patient.failures().await, Vec::<String>::new());
@@ -217,7 +217,7 @@ async fn objects_of_others_are_told_from_ours() {
 }
 
 #[tokio::test]
-async fn nodes_without_a_label_and_spot_classes_that_are_too_high_are_told() {
+async fn nodes_without_a_label_and_spot_classes_that_are_too_high_are_reported() {
     let patient = Patient::new().await;
     let bare = json!({ "metadata": { "labels": { "nvidia.com/gpu.product": null, "nvidia.com/gpu.sharing-strategy": "mps" } } });
     patient.fake.patch("nodes", "", "node-00000", &bare).unwrap();
@@ -227,7 +227,7 @@ async fn nodes_without_a_label_and_spot_classes_that_are_too_high_are_told() {
     patient.fake.patch("priorityclasses", "", "spot", &json!({ "value": 2_000 })).unwrap();
     has(&patient.failures().await, "its value 2000 is not below 0");
     assert!(patient.fake.delete("priorityclasses", "", "spot"));
-    has(&patient.failures().await, "make a PriorityClass spot");
+    has(&patient.failures().await, "create a PriorityClass spot");
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn an_extender_without_tls_that_others_reach_fails() {
     let mut patient = Patient::new().await;
     patient.config.extender = true;
     patient.config.extender_listen = "0.0.0.0:8443".parse().unwrap();
-    has(&patient.failures().await, "extender: 0.0.0.0:8443 is reached from elsewhere, and speaks no TLS");
+    has(&patient.failures().await, "extender: 0.0.0.0:8443 is reachable from other machines without TLS");
     patient.config.tls_certificate_file = "/absent/tls.crt".parse().unwrap();
     patient.config.tls_key_file = "/absent/tls.key".parse().unwrap();
     has(&patient.failures().await, "extender: /absent/tls.crt");

@@ -1,4 +1,4 @@
-//! Who has to go. Pure: time is passed in.
+//! Choice of victims. Pure: time is passed in.
 
 use crate::view::facts::{Life, PodFacts, Uid};
 use crate::view::{View, gang_of, task_of};
@@ -7,7 +7,7 @@ use placement::{Circumstances, Decision, QueueOrder, decide};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GpuModel, TaskClass, TaskId, UnixSeconds};
 
-/// GPUs that an HP pod is to get, and who has to leave them.
+/// GPUs that an HP pod is to get, and the victims that free them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub model: GpuModel,
@@ -22,15 +22,15 @@ pub struct Claim {
     pub free_since: Option<UnixSeconds>,
 }
 
-/// What is held for whom, and who is not to be chosen.
+/// Held GPUs, and pods that are not to be chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct Held<'a> {
     pub claims: &'a BTreeMap<Uid, Claim>,
-    /// Whose eviction was refused lately.
+    /// Pods whose eviction was refused lately.
     pub spared: &'a BTreeSet<Uid>,
 }
 
-/// Chooses victims for HP pods that wait and fit nowhere, the first in the queue first. One that fits idle GPUs is left to the
+/// Chooses victims for HP pods that are unschedulable, the first in the queue first. One that fits idle GPUs is left to the
 /// scheduler, and so is one that would evict pods that are not below it in priority.
 #[must_use]
 pub fn choose(
@@ -73,7 +73,7 @@ fn planned(fleet: &mut Fleet, view: &View, pod: &PodFacts, now: UnixSeconds) -> 
     }
 }
 
-/// The pool once those that are going have gone and those have come for whom GPUs are held. Who is spared cannot be chosen.
+/// The pool once those that are going have gone and those have come for whom GPUs are held. A spared pod cannot be chosen.
 fn as_it_will_be(view: &View, model: &GpuModel, held: Held<'_>) -> Option<Fleet> {
     let mut fleet = view.pools().get(model)?.fleet.clone();
     for pod in view.pods().values().filter(|pod| pod.is_going && pod.life == Life::Runs) {
@@ -92,11 +92,11 @@ fn as_it_will_be(view: &View, model: &GpuModel, held: Held<'_>) -> Option<Fleet>
     Some(fleet)
 }
 
-/// Makes a task one that nobody evicts.
+/// Makes a task one that is never evicted.
 fn pin(fleet: &mut Fleet, task: &TaskId) {
     let Some(running) = fleet.finish(task) else { return };
     let gang = Gang { task: task.clone(), class: TaskClass::Hp, pod: running.pod, pods: running.pods() };
     let plan = Plan { gang, places: running.places, victims: Vec::new() };
-    // On a node that takes no pods it fails, and there nobody looks for room.
+    // On a node that takes no pods it fails, and no victim is chosen there.
     let _ = fleet.apply(&plan, running.since, None);
 }

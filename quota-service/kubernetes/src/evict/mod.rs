@@ -1,7 +1,7 @@
 //! Spot pods make room for HP pods that wait, in a cluster without Kueue.
 //!
 //! An eviction is announced first, so that a program can save its work, and taken back where the HP pod no longer waits. Pods go
-//! through the eviction API alone, which heeds disruption budgets. What was freed is held for whom it was freed: no more is
+//! through the eviction API alone, which heeds disruption budgets. Freed GPUs are held for the HP pod: no more is
 //! evicted for the same pod until all of that has gone, and if it cannot use it, none for an hour.
 
 pub mod choose;
@@ -27,20 +27,20 @@ use vocab::{TaskClass, UnixSeconds};
 
 /// Of one request.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
-/// The scheduler and who makes pods get so many looks first.
+/// Rounds that the scheduler and controllers of pods get first.
 const LOOKS: u32 = 2;
 /// HP pods for which victims are chosen in one look.
 const MOST_CLAIMS: usize = 16;
 /// Announcements that are taken back in one look.
 const MOST_TAKEN_BACK: usize = 50;
-/// Whose eviction a budget refused is left alone for so long.
+/// A pod whose eviction a budget refused is left alone for so long.
 const SPARED_S: i64 = 300;
 /// For so long freed GPUs are held: the scheduler tries a pod again after 5 minutes at the latest, and mostly within seconds.
 const HELD_S: i64 = 300;
-/// Who could not use what was freed gets nothing for so long: something that we do not see keeps it from there.
+/// An HP pod that could not use freed GPUs gets no more for so long: a cause that we do not see keeps it from there.
 const IN_VAIN_S: i64 = vocab::SECONDS_PER_HOUR;
 
-/// Evicts until it is told to stop. Writes only while this replica leads.
+/// Evicts until `stop` is set. Writes only while this replica leads.
 pub async fn run(
     client: Client,
     config: Arc<Config>,
@@ -75,7 +75,7 @@ struct Evictor {
     /// Looks that each HP pod has waited through.
     looks: BTreeMap<Uid, u32>,
     claims: BTreeMap<Uid, Claim>,
-    /// Whose eviction was refused, until when they are left alone.
+    /// Pods whose eviction was refused, and until when they are left alone.
     spared: BTreeMap<Uid, UnixSeconds>,
     /// HP pods that could not use what was freed, until when nothing is freed for them.
     in_vain: BTreeMap<Uid, UnixSeconds>,
@@ -106,7 +106,7 @@ impl Evictor {
     async fn look(&mut self, now: UnixSeconds) {
         self.note(now);
         if self.fence.epoch().is_none() {
-            // Who leads now takes back what we have announced.
+            // The next leader takes our announcements back.
             self.claims.clear();
             return;
         }
@@ -114,12 +114,12 @@ impl Evictor {
         self.standing.note(
             "",
             &went,
-            |fault| tracing::warn!(%fault, "no room can be made for HP pods: told again once it can"),
+            |fault| tracing::warn!(%fault, "no room can be made for HP pods: a message follows when it can"),
             |over| tracing::info!(lasted_s = over.lasted_s, times = over.times, "room is made for HP pods again"),
         );
     }
 
-    /// Takes in what is there now.
+    /// Reads the current pods.
     fn note(&mut self, now: UnixSeconds) {
         let view = self.shared.read();
         let waits = |pod: &&PodFacts| pod.class == TaskClass::Hp && pod.life == Life::Waits && !pod.is_going;
@@ -209,8 +209,8 @@ impl Evictor {
                     count("gone");
                     self.evicted(pod, *victim);
                 }
-                // The others stay: without this one they would go for nothing. What has gone already is idle, and is looked
-                // at anew.
+                // The others stay: without this one they would go for nothing. Freed GPUs are idle, and the
+                // next choice counts them.
                 Err(Fault::Throttled { .. }) => {
                     count("budget");
                     self.spared.insert(*victim, now.plus_s(SPARED_S));
@@ -232,7 +232,7 @@ impl Evictor {
         }
     }
 
-    /// Chooses victims for who has waited long enough, and announces it to them.
+    /// Chooses victims for HP pods that have waited long enough, and announces the evictions.
     async fn claim(&mut self, now: UnixSeconds) -> Result<(), Fault> {
         let patient = self.looks.iter().filter(|(pod, looks)| **looks > LOOKS && !self.in_vain.contains_key(pod));
         let waiting: BTreeSet<Uid> = patient.map(|(pod, _)| *pod).collect();
@@ -250,7 +250,7 @@ impl Evictor {
                 .collect()
         };
         for (pod, claim, victims) in chosen {
-            // The view does not know whether the scheduler has looked at it, or something holds it back.
+            // The view does not know whether the scheduler has tried it, or another cause holds it back.
             if !self.pods.still_waits(&pod).await? {
                 continue;
             }
@@ -261,7 +261,7 @@ impl Evictor {
                 }
                 match self.pods.announce(&victim, at).await {
                     Ok(()) => count("announced"),
-                    // It changed or has gone: the next look chooses anew, and takes back what was announced.
+                    // It changed or has gone: the next round chooses again, and takes the announcement back.
                     Err(Fault::Absent { .. } | Fault::Stale { .. }) => is_whole = false,
                     Err(fault) => return Err(fault),
                 }

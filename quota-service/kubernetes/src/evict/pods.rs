@@ -1,4 +1,4 @@
-//! What is asked of the API, and written: an annotation, and evictions.
+//! Requests to the API: pods, an annotation, evictions.
 
 use crate::calls::{Calls, Fault};
 use crate::names::{EVICT_AT, EVICT_MANAGER};
@@ -47,7 +47,7 @@ impl Pods {
         Ok(has_no_room && !has_node && !is_going(&found) && found["spec"]["preemptionPolicy"] != "Never")
     }
 
-    /// Tells a pod when it is evicted.
+    /// Writes the eviction notice on a pod.
     pub async fn announce(&self, pod: &PodFacts, at: UnixSeconds) -> Result<(), Fault> {
         let found = self.find(pod).await?.filter(|found| !is_going(found)).ok_or_else(|| gone(pod))?;
         self.annotate(pod, &found, &json!(at.to_string())).await
@@ -83,7 +83,7 @@ impl Pods {
     }
 }
 
-/// Who makes the pod again; where nobody does, its name, under which somebody may.
+/// Owner that recreates the pod; without an owner its name, under which it may be created again.
 fn owner(found: &Value, pod: &PodFacts) -> String {
     let owners = found["metadata"]["ownerReferences"].as_array().into_iter().flatten();
     let named = owners

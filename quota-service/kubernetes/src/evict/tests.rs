@@ -79,7 +79,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn the_cheapest_victim_is_told_then_evicted_and_nobody_else_while_it_goes() {
+async fn the_cheapest_victim_gets_a_notice_then_is_evicted_and_no_other_pod_meanwhile() {
     let mut bench = bench(true).await;
     bench.fake.put(pod("hp", "high", None));
     bench.looks([0, 5]).await;
@@ -108,8 +108,8 @@ async fn an_announcement_is_taken_back_once_nobody_waits() {
     bench.looks([15, 60]).await;
     assert_eq!((bench.announced("cheap"), bench.is_going("cheap")), (Value::Null, false));
     // So is that of a leader before, which nobody remembers.
-    let told = json!({ "metadata": { "annotations": { "headroom.dev/evict-at": at(0).to_string() } } });
-    bench.fake.patch("pods", "team-a", "dear", &told);
+    let noted = json!({ "metadata": { "annotations": { "headroom.dev/evict-at": at(0).to_string() } } });
+    bench.fake.patch("pods", "team-a", "dear", &noted);
     bench.look(65).await;
     assert_eq!(bench.announced("dear"), Value::Null);
 }
@@ -209,8 +209,8 @@ async fn who_does_not_lead_writes_nothing() {
 #[test]
 fn the_fourth_eviction_within_an_hour_is_a_cycle() {
     let mut cycles = Cycles::default();
-    let told = [0, 10, 20, 30].map(|seconds| cycles.evicted("Job a/b", at(seconds)));
-    assert_eq!(told, [false, false, false, true]);
+    let noted = [0, 10, 20, 30].map(|seconds| cycles.evicted("Job a/b", at(seconds)));
+    assert_eq!(noted, [false, false, false, true]);
     cycles.forget(at(3_615));
     assert!(!cycles.evicted("Job a/b", at(3_615)), "two are of the last hour, and this one");
     assert!(!cycles.evicted("Job a/c", at(3_615)));
@@ -223,14 +223,14 @@ async fn it_evicts_by_what_the_watches_tell_until_it_is_stopped() {
     let client = client(&fake).await;
     let shared = shared(&fake);
     let watching = tokio::spawn(watches::run(client.clone(), Arc::clone(&shared)));
-    let (told, stop) = watch::channel(false);
+    let (stopper, stop) = watch::channel(false);
     let (_offers, taken) = watch::channel(Arc::new(Offers::default()));
     let (_lead, leading) = lead(true);
     let config = Config { evict_grace_s: 0, ..config() };
     let running = tokio::spawn(run(client, Arc::new(config), shared, taken, leading, stop));
     let is_going = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_string();
     eventually("one is evicted", || fake.list("pods").iter().any(is_going)).await;
-    told.send_replace(true);
+    stopper.send_replace(true);
     running.await.unwrap();
     watching.abort();
 }

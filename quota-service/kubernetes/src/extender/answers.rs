@@ -1,4 +1,4 @@
-//! What each verb answers, from bytes to bytes.
+//! Answer of each verb, from bytes to bytes.
 
 use super::offer::Offer;
 use super::places::Places;
@@ -92,7 +92,7 @@ fn hosts(names: &[Text<'_>], scores: &[u8]) -> serde_json::Result<Vec<u8>> {
     json(&hosts.collect::<Vec<_>>())
 }
 
-/// What placement is asked for a pod.
+/// Request to placement for a pod.
 fn gang(facts: &PodFacts) -> Option<Gang> {
     let task = TaskId::parse(&facts.uid.to_string()).ok()?;
     let pod = PodRequest::new(GpuRequest::Whole(u16::try_from(facts.gpus).ok()?), 0, 0);
@@ -128,7 +128,7 @@ pub fn preempt(body: &[u8], state: &ExtenderState) -> serde_json::Result<Vec<u8>
     if !may_evict(&offer.pod, &state.reading) {
         return json(&PreemptionResult::default());
     }
-    // A pod that asks for no GPUs, or cannot be read, is nobody we decide on: the scheduler chooses among what it offers.
+    // A pod that asks for no GPUs, or cannot be read, is not ours to decide on: the scheduler chooses among what it offers.
     let Ok(Some((facts, _))) = PodFacts::read(&offer.pod, &state.reading) else { return all_of(&offer) };
     let Some(chosen) = chosen(&offer, &facts, state) else { return json(&PreemptionResult::default()) };
     let node = &offer.nodes[chosen];
@@ -165,7 +165,7 @@ fn chosen(offer: &Offer<'_>, facts: &PodFacts, state: &ExtenderState) -> Option<
     choose_offered(&gang, &offered, &choosing)
 }
 
-/// All that was offered: the scheduler chooses. Spot evicts nobody even so.
+/// All that was offered: the scheduler chooses. Spot still evicts no pod.
 ///
 /// # Errors
 /// The body is none of preempt.

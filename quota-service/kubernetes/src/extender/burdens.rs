@@ -1,5 +1,5 @@
-//! What each pod on a node would lose, ready to be weighed: a question names up to 320,000 pods, of which each lies beside the
-//! others of its node.
+//! Loss of each pod on a node by an eviction, ready for comparison: a request names up to 320,000 pods, and the pods of a node lie
+//! beside each other.
 
 use crate::view::facts::{Life, PodFacts, Uid};
 use crate::view::{End, View};
@@ -19,7 +19,7 @@ pub struct Here {
 }
 
 impl Here {
-    /// What a pod would lose; of one that we do not know, nothing is.
+    /// Loss of a pod; unknown for a pod that we do not know.
     pub fn of(&self, uid: Uid) -> Victim {
         self.uids.binary_search(&uid).map_or(Victim::UNKNOWN, |place| self.victims[place])
     }
@@ -29,7 +29,7 @@ impl Here {
 #[derive(Debug)]
 struct Known {
     node: Box<str>,
-    /// Whether it is spot and goes because somebody wants its GPUs.
+    /// Whether it is spot and evicted for its GPUs.
     is_evicted: bool,
 }
 

@@ -12,22 +12,22 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// Replicas of a scheduler, and whoever looks: far below this.
+/// Replicas of a scheduler and their probes: far below this.
 const CONNECTIONS: usize = 64;
 /// Go keeps quiet connections for 90 s. We keep them longer, so that none ends while a question is on its way.
 const HEAD_WITHIN: Duration = Duration::from_mins(2);
 /// A scheduler that does not read its answer for so long has gone.
 const READS_WITHIN: Duration = Duration::from_secs(30);
-/// Between two looks for assumptions that have ended.
+/// Between two checks for assumptions that have ended.
 const TELL_EVERY: Duration = Duration::from_secs(5);
-/// So many looks.
+/// In these checks: each twelfth reads the view again.
 const RENEW_EVERY: u32 = 12;
 
 /// Why the extender does not listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtenderError {
     #[error(
-        "extender_listen = {at}: without a certificate it listens on this machine alone, since whoever reaches it decides on pods: \
+        "extender_listen = {at}: without a certificate it listens on this machine alone, since every client that reaches it decides on pods: \
          set tls_certificate_file and tls_key_file, or listen on 127.0.0.1"
     )]
     Open { at: SocketAddr },
@@ -58,15 +58,15 @@ impl Listening {
         Ok(Self { listener, tls })
     }
 
-    /// Where it listens: the port, where any was asked for.
+    /// Address that it listens on, with the port that was chosen for port 0.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not know it.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers until it is told to stop. Certificates are read again when they change, and when `reloads` counts up.
+    /// Answers until `stop` is set. Certificates are read again when they change, and when `reloads` counts up.
     pub async fn serve(self, state: ExtenderState, reloads: watch::Receiver<u64>, stop: watch::Receiver<bool>) {
         let limits = ConnectionLimits { connections: CONNECTIONS, header: HEAD_WITHIN, write: READS_WITHIN };
         // Without a certificate it is for this machine alone, and for no page that a browser shows there.

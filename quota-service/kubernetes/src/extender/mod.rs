@@ -8,11 +8,11 @@
 
 mod answers;
 mod burdens;
+mod counters;
 mod listening;
 mod offer;
 mod places;
 mod quota;
-mod told;
 pub mod wire;
 
 #[cfg(test)]
@@ -32,13 +32,13 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Request, Response, header};
 use axum::routing::post;
 use burdens::Burdens;
+use counters::{Outcome, Verb};
 use placement::assumed::Assumed;
 use placement::fleet::Workload;
 use places::Remembered;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, watch};
-use told::{Outcome, Verb};
 use vocab::{GpuModel, UnixSeconds};
 
 /// Of a body: 5,000 whole nodes are some 100 MB.
@@ -52,7 +52,7 @@ pub type Clock = Arc<dyn Fn() -> UnixSeconds + Send + Sync>;
 /// Runs before work.
 type Before = Arc<dyn Fn() + Send + Sync>;
 
-/// What answers rest on. A clone is the same.
+/// State of the extender. Clones share it.
 #[derive(Clone)]
 pub struct ExtenderState(Arc<Inner>);
 
@@ -82,10 +82,10 @@ pub struct Inner {
 }
 
 impl ExtenderState {
-    /// Reads the view once; from then on it is told of changes ([`seen`](Self::seen), [`forget`](Self::forget)).
+    /// Reads the view once; [`seen`](Self::seen) keeps it up to date from then on.
     #[must_use]
     pub fn new(config: &Config, shared: Arc<Shared>, offers: watch::Receiver<Arc<Offers>>, clock: Clock) -> Self {
-        told::describe();
+        counters::describe();
         let burdens = Burdens::of(&shared.read(), clock());
         Self(Arc::new(Inner {
             shared,
@@ -103,7 +103,8 @@ impl ExtenderState {
         }))
     }
 
-    /// A pod is there, or has changed; none: it has gone. After the view was told. One that is on a node is assumed no longer.
+    /// Notes a pod that is new or has changed; `None` for a deleted one. Called after the view has it. A pod on a node is assumed no
+    /// longer.
     pub fn seen(&self, uid: Uid, pod: Option<&PodFacts>) {
         let now = self.now();
         match pod {
@@ -115,7 +116,7 @@ impl ExtenderState {
         }
     }
 
-    /// Reads the view anew: pods that went while nobody watched are told to nobody.
+    /// Reads the view again: pods deleted during a gap of the watch are not reported.
     pub fn renew(&self) {
         let now = self.now();
         // Locks are taken in one order, and the view is not locked while others wait for us.
@@ -132,9 +133,9 @@ impl ExtenderState {
         assumed.len()
     }
 
-    /// Tells how many pods are assumed.
+    /// Publishes the number of assumed pods.
     pub fn tell(&self) {
-        told::assumed(self.assumed_pods());
+        counters::assumed(self.assumed_pods());
     }
 
     fn now(&self) -> UnixSeconds {
@@ -174,7 +175,7 @@ impl ExtenderState {
     }
 }
 
-/// What a lock guards is changed in one step, or by code that does not panic: it is whole even after a panic.
+/// Guarded data changes in one step, or by code that does not panic: it is whole even after a panic.
 fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -195,7 +196,7 @@ async fn answer(verb: Verb, state: ExtenderState, request: Request<Body>) -> Res
         Err(fault) => (Outcome::Malformed, unreadable(verb, &fault.to_string())),
         Ok(body) => answered(verb, &state, body, began).await,
     };
-    told::answered(verb, outcome, began.elapsed());
+    counters::answered(verb, outcome, began.elapsed());
     let mut response = Response::new(Body::from(bytes));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -218,7 +219,7 @@ async fn answered(verb: Verb, state: &ExtenderState, body: axum::body::Bytes, be
     }
 }
 
-/// What work makes of it until then; none where all threads are busy, where it takes too long, and where it fails.
+/// Result of the work; none if all threads are busy, it takes too long, or it fails.
 async fn within<T: Send + 'static>(
     state: &ExtenderState,
     by: Instant,
@@ -252,7 +253,7 @@ async fn neutral(verb: Verb, state: &ExtenderState, body: axum::body::Bytes) -> 
     }
 }
 
-/// Where no node can be named. A filter says why, and is ignored; no scores are none; and nobody is evicted, since the scheduler
+/// Where no node can be named. A filter says why, and is ignored; no scores are none; and no pod is evicted, since the scheduler
 /// takes an empty answer for a veto: it asks again when it tries the pod again.
 fn unreadable(verb: Verb, why: &str) -> Vec<u8> {
     match verb {

@@ -1,7 +1,7 @@
 //! The nodes that the scheduler offers for preemption, with their victims.
 //!
 //! That is most of what the extender reads: 5,000 nodes with 64 victims each are 15 MB. The body as kube-scheduler writes it is read
-//! byte by byte, straight to numbers; whatever differs in anything goes through serde, which reads all that is JSON.
+//! byte by byte, straight to numbers; any other body goes through serde, which reads all that is JSON.
 
 use super::wire::{MetaPod, MetaVictims, PreemptionArgs, Text};
 use crate::cluster::slim::Pod;
@@ -9,7 +9,7 @@ use crate::view::facts::Uid;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What is offered.
+/// Offered nodes with their victims.
 #[derive(Debug)]
 pub struct Offer<'a> {
     pub pod: Pod,
@@ -107,7 +107,7 @@ impl<'a> Offer<'a> {
     }
 }
 
-/// What is left of the body.
+/// Unread rest of the body.
 struct Scan<'a>(&'a [u8]);
 
 impl<'a> Scan<'a> {

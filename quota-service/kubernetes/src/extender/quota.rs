@@ -10,17 +10,17 @@ use std::fmt;
 use std::time::Instant;
 use vocab::{HorizonHours, MilliGpus, TaskClass, UnixSeconds};
 
-/// Why a pod may go nowhere now.
+/// Why a pod gets no node now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     NotAdmitted(NotAdmitted),
-    /// It is spot, and cannot be read: it would be counted nowhere.
+    /// It is spot and cannot be read: it would not be counted.
     Unreadable(FactFault),
     NoPool {
         hours: HorizonHours,
         label: String,
     },
-    /// There was no time to look.
+    /// The deadline passed.
     NotInTime {
         hours: HorizonHours,
     },
@@ -37,7 +37,7 @@ impl fmt::Display for Refused {
             ),
             Self::NotInTime { hours } => {
                 let key = names::GUARANTEE_HOURS;
-                write!(f, "headroom: the quota for {hours} was not looked at in time; without {key} the pod needs none")
+                write!(f, "headroom: the quota for {hours} was not checked in time; without {key} the pod needs none")
             }
         }
     }
@@ -71,11 +71,11 @@ pub fn is_spot(pod: &Pod, reading: &Reading) -> bool {
     pod.spec.priority_class_name.as_ref().is_some_and(|class| reading.spot_classes.contains(class))
 }
 
-/// What is answered where there is no time to look. HP and spot at will pass. A guarantee is not given unseen: two pods at once would
-/// be promised the same GPUs, and a promise that cannot be kept costs more than a pod that is looked at again in some seconds.
+/// Answer without time for the quota. HP and at-will pods pass. A guarantee is not given unchecked: two pods at once would be
+/// promised the same GPUs, and a broken promise costs more than a pod that is tried again in some seconds.
 ///
 /// # Errors
-/// It may go nowhere now.
+/// The pod gets no node now.
 pub fn neutral(pod: &Pod, reading: &Reading) -> Result<(), Refused> {
     match Asking::of(pod, reading)? {
         Asking::Free => Ok(()),
@@ -86,7 +86,7 @@ pub fn neutral(pod: &Pod, reading: &Reading) -> Result<(), Refused> {
 /// Lets a pod through that keeps the quota, and counts it until it is seen on a node.
 ///
 /// # Errors
-/// It may go nowhere now.
+/// The pod gets no node now.
 pub fn judge(state: &ExtenderState, pod: &Pod, by: Instant) -> Result<(), Refused> {
     let Asking::Guaranteed(facts, hours) = Asking::of(pod, &state.reading)? else { return Ok(()) };
     let now = state.now();
@@ -101,11 +101,11 @@ pub fn judge(state: &ExtenderState, pod: &Pod, by: Instant) -> Result<(), Refuse
     };
     let fleet = view.pools().get(&model).map(|pool| &pool.fleet);
     let running = |hours| fleet.map_or(MilliGpus::default(), |fleet| fleet.promised(hours));
-    let (limits, stage) = offers.pools.get(&model).map_or((&[][..], Stage::Fresh), |offer| in_force(offer, now));
+    let (limits, stage) = offers.pools.get(&model).map_or((&[][..], Stage::Fresh), |offer| current(offer, now));
     let mut assumed = state.assumed();
     assumed.pass_to(now);
     if Instant::now() >= by {
-        // Nobody waits for the answer any more: what is let through now would be counted for nothing.
+        // The scheduler no longer waits for the answer: a pod that passes now would count in vain.
         return Err(Refused::NotInTime { hours });
     }
     let Uid(task) = facts.uid;
@@ -115,11 +115,11 @@ pub fn judge(state: &ExtenderState, pod: &Pod, by: Instant) -> Result<(), Refuse
 }
 
 /// An offer ages here, too: Headroom may have fallen silent since.
-fn in_force(offer: &Offer, now: UnixSeconds) -> (&[placement::Limit], Stage) {
+fn current(offer: &Offer, now: UnixSeconds) -> (&[placement::Limit], Stage) {
     (&offer.limits, offer.stage.max(stage(offer.computed_at, now).0))
 }
 
-/// HP takes GPUs without a quota, and evicts for them; spot evicts nobody.
+/// HP takes GPUs without a quota, and evicts for them; spot evicts no pod.
 pub fn may_evict(pod: &Pod, reading: &Reading) -> bool {
     match PodFacts::read(pod, reading) {
         Ok(Some((facts, _))) => facts.class == TaskClass::Hp,

@@ -1,4 +1,4 @@
-//! What the scheduler sends and is answered. The Go types carry no tags: keys are in PascalCase, and nil is `null`; the pods and
+//! Requests and answers of the scheduler. The Go types carry no tags: keys are in PascalCase, and nil is `null`; the pods and
 //! nodes inside are ordinary JSON of the API.
 
 use crate::cluster::slim::Pod;

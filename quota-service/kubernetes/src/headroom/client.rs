@@ -25,7 +25,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 const MAX_BYTES: usize = 64 * 1_024 * 1_024;
 
-/// Why Headroom did not do what it was asked.
+/// Why a request to Headroom failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeadroomError {
     #[error("{key}: {detail}")]
@@ -34,12 +34,12 @@ pub enum HeadroomError {
     Unavailable { url: String, detail: String },
     #[error("{url} answers {status}: {detail}")]
     Refused { url: String, status: u16, detail: String },
-    #[error("{url} answers something else than quota-service would: {detail}; is headroom_url right?")]
+    #[error("{url} does not answer as quota-service: {detail}; check headroom_url")]
     Foreign { url: String, detail: String },
 }
 
 impl HeadroomError {
-    /// Whether the same again may be taken later. What is refused as wrong stays wrong.
+    /// Whether the same request may succeed later. A request refused as invalid stays invalid.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
@@ -49,7 +49,7 @@ impl HeadroomError {
     }
 }
 
-/// Asks one quota-service.
+/// Client of one quota-service.
 #[derive(Debug, Clone)]
 pub struct Headroom {
     url: HeadroomUrl,
@@ -59,7 +59,7 @@ pub struct Headroom {
 
 impl Headroom {
     /// # Errors
-    /// The URL is none, or the authority cannot be read.
+    /// The authority cannot be read.
     pub fn new(config: &Config) -> Result<Self, HeadroomError> {
         let url = config.headroom_url.clone();
         let tls = trusting(config.headroom_ca_file.get(), url.is_secure)
@@ -71,12 +71,12 @@ impl Headroom {
     }
 
     /// # Errors
-    /// It does not answer, refuses, or answers something else.
+    /// It does not answer, refuses, or is no quota-service.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, HeadroomError> {
         self.ask(Method::GET, path, None).await
     }
 
-    /// As [`get`](Self::get), with the time of the answer by the clock of who answered, as HTTP writes dates.
+    /// As [`get`](Self::get), with the `Date` of the answer.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -155,7 +155,7 @@ impl Headroom {
         HeadroomError::Foreign { url: self.at(path), detail }
     }
 
-    /// A problem's own words, where it is one.
+    /// The detail of a problem, if the body is one.
     fn refused(&self, path: &str, status: StatusCode, body: &[u8]) -> HeadroomError {
         let problem = serde_json::from_slice::<wire::Problem>(body).ok();
         let text = || String::from_utf8_lossy(body).chars().take(200).collect();
@@ -178,11 +178,11 @@ fn trusting(ca_file: Option<&Path>, is_secure: bool) -> Result<ClientConfig, Str
         }
     } else if is_secure {
         for certificate in rustls_native_certs::load_native_certs().certs {
-            // One that is of no use leaves the others.
+            // An unusable one leaves the others.
             let _ = roots.add(certificate);
         }
         if roots.is_empty() {
-            return Err("this machine trusts no authority: name one".to_owned());
+            return Err("this machine trusts no authority: set headroom_ca_file".to_owned());
         }
     }
     let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

@@ -1,4 +1,4 @@
-//! What Headroom is asked ([`offers`]) and told ([`report`]).
+//! Requests to Headroom: quotas ([`offers`]) and reports ([`report`]).
 
 mod client;
 pub mod offers;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use vocab::{GpuModel, HorizonHours, MilliGpus, UnixSeconds};
 use wire::{PoolList, PoolSummary};
 
-/// What Headroom offers in one pool.
+/// Headroom's offer in one pool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
     /// Q_H, by rising hours; conservative ones held to what spot pods have.
@@ -31,7 +31,7 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// What a list of pools says of one cluster. A pool without a quota, or with one that makes no sense, offers nothing.
+    /// Offers of one cluster in a list of pools. A pool without a quota, or with an invalid one, offers nothing.
     #[must_use]
     pub fn of(list: &PoolList, cluster: &str, now: UnixSeconds) -> Self {
         let here = list.pools.iter().filter(|pool| pool.cluster == cluster);
@@ -67,7 +67,7 @@ fn offer(pool: &PoolSummary) -> Option<Offer> {
     (!limits.is_empty()).then_some(Offer { limits, capacity, stage: Stage::Fresh, computed_at })
 }
 
-/// Asks for quotas again and again, and sends them at their age. Returns when nobody listens.
+/// Asks for quotas again and again, and sends them at their age. Returns when the receiver is dropped.
 pub async fn poll(
     headroom: Headroom,
     shared: Arc<Shared>,
@@ -85,7 +85,7 @@ pub async fn poll(
         standing.note(
             "",
             &went,
-            |fault| tracing::warn!(%fault, "quotas are not renewed, and age: told again once they are"),
+            |fault| tracing::warn!(%fault, "quotas are not renewed and age: a message follows when they are"),
             |over| tracing::info!(lasted_s = over.lasted_s, times = over.times, "quotas are renewed again"),
         );
         let aged = {

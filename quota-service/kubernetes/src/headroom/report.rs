@@ -1,6 +1,6 @@
-//! What the cluster looks like, told to Headroom: usage by the hour, states, how promises ended.
+//! Reports to Headroom: hourly usage, states of pools, outcomes of promises.
 //!
-//! Each replica tells what it saw: rows replace each other, an outcome counts once under its id, and an older state is not taken.
+//! Each replica reports its view: rows replace each other, an outcome counts once under its id, and an older state is not taken.
 
 use super::client::{Headroom, HeadroomError};
 use super::offers::Offers;
@@ -19,13 +19,13 @@ use wire::{
 
 /// Rows or outcomes of one request.
 const BATCH: usize = 5_000;
-/// What could not be told for so long is let go of: quotas look at no older usage, and a database that was away for a week has
-/// other worries.
+/// Age at which unsent reports are dropped: quotas use no older usage, and a database that was down for a week has other
+/// problems.
 const KEPT_HOURS: i64 = vocab::HOURS_PER_WEEK;
 /// Organizations that were seen so long ago are known.
 const KNOWN_HOURS: i64 = vocab::HOURS_PER_WEEK;
 
-/// Tells again and again. Never returns.
+/// Reports at an interval. Never returns.
 pub async fn run(headroom: Headroom, shared: Arc<Shared>, offers: watch::Receiver<Arc<Offers>>, every: Duration) {
     let mut reporter = Reporter { headroom, shared, offers, standing: Standing::new(), known: BTreeSet::new() };
     loop {
@@ -60,7 +60,7 @@ impl Reporter {
         self.tell_states(now).await;
     }
 
-    /// Asks once which organizations Headroom has heard of, so that none falls silent when this program starts again.
+    /// Asks once which organizations Headroom knows, so that none falls silent when this program starts again.
     async fn learn(&mut self) {
         let models: Vec<GpuModel> = self.shared.read().pools().keys().cloned().collect();
         for model in models {
@@ -77,7 +77,7 @@ impl Reporter {
                     self.shared.write().know(&model, named);
                     self.known.insert(model);
                 }
-                // A pool that it has not heard of has no organizations.
+                // A pool that it does not know has no organizations.
                 Err(HeadroomError::Refused { status: 404, .. }) => {
                     self.known.insert(model);
                 }
@@ -89,7 +89,7 @@ impl Reporter {
     async fn tell_rows(&self, mut rows: Vec<UsageRow>, now: UnixSeconds) -> Vec<UsageRow> {
         let before = rows.len();
         rows.retain(|row| now.since_s(row.hour.instant()) < KEPT_HOURS * 3_600);
-        Self::lost("usage", before - rows.len(), "nobody took it for a week");
+        Self::lost("usage", before - rows.len(), "Headroom did not accept it for a week");
         let mut left = Vec::new();
         for batch in rows.chunks(BATCH) {
             let body = UsageBatch { rows: batch.iter().map(row_body).collect() };
@@ -104,7 +104,7 @@ impl Reporter {
     async fn tell_outcomes(&self, mut outcomes: Vec<Outcome>, now: UnixSeconds) -> Vec<Outcome> {
         let before = outcomes.len();
         outcomes.retain(|outcome| now.since_s(outcome.ended_at) < KEPT_HOURS * 3_600);
-        Self::lost("outcomes", before - outcomes.len(), "nobody took them for a week");
+        Self::lost("outcomes", before - outcomes.len(), "Headroom did not accept them for a week");
         let mut left = Vec::new();
         for batch in outcomes.chunks(BATCH) {
             let body = OutcomeBatch { outcomes: batch.iter().map(outcome_body).collect() };
@@ -135,23 +135,23 @@ impl Reporter {
             self.standing.note(
                 &format!("state/{pool}"),
                 &went,
-                |fault| tracing::warn!(%pool, %fault, "the state of the pool is not taken: told again once it is"),
-                |over| tracing::info!(%pool, lasted_s = over.lasted_s, "the state of the pool is taken"),
+                |fault| tracing::warn!(%pool, %fault, "Headroom does not accept the state of the pool: a message follows when it does"),
+                |over| tracing::info!(%pool, lasted_s = over.lasted_s, "Headroom accepts the state of the pool again"),
             );
         }
     }
 
-    /// Whether it has to be told again.
+    /// Whether the report has to be sent again.
     fn noted(&self, what: &'static str, went: &Result<(), HeadroomError>, count: usize) -> bool {
         self.standing.note(
             what,
             went,
-            |fault| tracing::warn!(what, %fault, "it is not taken, and told again"),
-            |over| tracing::info!(what, lasted_s = over.lasted_s, "it is taken again"),
+            |fault| tracing::warn!(what, %fault, "Headroom does not accept the report: it is sent again"),
+            |over| tracing::info!(what, lasted_s = over.lasted_s, "Headroom accepts the reports again"),
         );
         let Err(fault) = went else { return false };
         if !fault.is_retryable() {
-            Self::lost(what, count, "it is refused as wrong");
+            Self::lost(what, count, "Headroom refuses it as invalid");
         }
         fault.is_retryable()
     }
@@ -159,7 +159,7 @@ impl Reporter {
     fn lost(what: &'static str, count: usize, why: &str) {
         if count > 0 {
             metrics::counter!("headroom_kubernetes_lost_total", "of" => what).increment(count as u64);
-            tracing::error!(what, count, why, "it is let go of");
+            tracing::error!(what, count, why, "reports are dropped");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Who leads: decided from what was read and written, and when. Pure: instants are passed in.
+//! Leader election from reads and writes of the Lease, and their times. Pure: instants are passed in.
 //!
-//! Why two never lead at once. Who leads counts from when its last renewal that went well was *sent*, and stops after `renew`.
-//! Who follows counts from when it *received* a record that it had not seen, and takes over after `lease`, which is longer, and
-//! only if that record still stands (compare and swap). The renewal was written between the two instants. A Lease that was
-//! deleted is made again with nobody leading: its maker waits as the others do. No clock of another machine is believed.
+//! Why two never lead at once. The leader counts from when its last successful renewal was *sent*, and stops after `renew`.
+//! A follower counts from when it *received* a new record, and takes over after `lease`, which is longer, and only if that record
+//! still stands (compare and swap). The renewal was written between the two instants. A Lease that was
+//! deleted is created again without a leader: its creator waits as the others do. No clock of another machine is believed.
 //!
 //! A machine whose monotonic clock stands still while it sleeps may believe too long that it leads: for that there is the
 //! [fence](super::Fence).
@@ -19,7 +19,7 @@ pub struct Times {
     pub retry: Duration,
 }
 
-/// What is to be done next.
+/// Next action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
     Wait {
@@ -35,7 +35,7 @@ pub enum Deed {
 /// How a deed went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// What is there, or `None`; of a write, what was written.
+    /// The current record, or `None`; after a write, the written one.
     Is(Option<Record>),
     /// Another wrote before.
     Stale,
@@ -62,7 +62,7 @@ pub struct Elector {
     times: Times,
     state: State,
     next: Option<Instant>,
-    /// What is there may be another than we know.
+    /// The Lease may have another record than we know.
     must_read: bool,
     /// An epoch that was seen on an object: ours has to be above.
     floor: u32,
@@ -82,12 +82,12 @@ impl Elector {
         (now < until).then_some((record.transitions, until))
     }
 
-    /// What to do now. Notes that a lead is over where it is.
+    /// The action for now. Ends a lead that has expired.
     pub fn next(&mut self, now: Instant) -> Deed {
         if let State::Leads { record, .. } = &self.state
             && self.epoch(now).is_none()
         {
-            // Ours, but too old: we wait as for anybody's, from now on.
+            // Ours, but too old: we wait as for any other record, from now on.
             self.state = State::Follows { record: record.clone(), since: now };
         }
         if let Some(until) = self.next.filter(|until| now < *until) {
@@ -133,7 +133,7 @@ impl Elector {
             }
             (Deed::Read | Deed::Create(_), Answer::Is(Some(record))) => self.observe(record, now),
             (Deed::Read | Deed::Write(_), Answer::Is(None)) => {
-                // Whoever led on the record that is gone may not be replaced before it knows: see `Create`.
+                // The leader of the deleted record may not be replaced before it knows: see `Create`.
                 self.state = State::Absent;
                 self.next = None;
             }

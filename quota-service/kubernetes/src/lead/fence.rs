@@ -1,4 +1,4 @@
-//! The fence around writes: an object says in which epoch it was written last, and who is older writes nothing.
+//! The fence around writes: an object carries the epoch of its last write, and an older leader writes nothing.
 
 use super::record::MOST_TRANSITIONS;
 use crate::names::EPOCH;
@@ -66,7 +66,7 @@ impl Fence {
     /// `resourceVersion` that was read: what another writes between is not seen here.
     ///
     /// # Errors
-    /// This replica does not lead, or the object was written in a later epoch; then the elector is told and steps down.
+    /// This replica does not lead, or the object was written in a later epoch; then the elector steps down.
     pub fn check(&self, object: &Value) -> Result<u32, Fenced> {
         let lead = self.lead.borrow();
         let epoch = lead.as_ref().filter(|epoch| epoch.stands_at(Instant::now())).ok_or(Fenced::NotLeading)?;
@@ -86,8 +86,8 @@ impl Fence {
 /// The epoch on an object; 0 where there is none. What no Lease can count is no epoch of ours.
 #[must_use]
 pub fn epoch_of(object: &Value) -> u32 {
-    let said = object["metadata"]["annotations"][EPOCH].as_str().and_then(|text| text.parse().ok());
-    said.filter(|epoch| *epoch < MOST_TRANSITIONS).unwrap_or(0)
+    let number = object["metadata"]["annotations"][EPOCH].as_str().and_then(|text| text.parse().ok());
+    number.filter(|epoch| *epoch < MOST_TRANSITIONS).unwrap_or(0)
 }
 
 /// Writes the epoch on an object.

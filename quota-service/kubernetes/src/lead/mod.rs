@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-/// Runs for the Lease of the settings until told to stop, then gives it back. The receiver holds the epoch while this replica
+/// Runs for the Lease of the settings until `stop` is set, then gives it back. The receiver holds the epoch while this replica
 /// leads; writers ask it through a [`Fence`].
 #[must_use]
 pub fn run(
@@ -35,7 +35,7 @@ pub fn run(
         renew: Duration::from_secs(config.renew_s),
         retry: Duration::from_secs(config.retry_s),
     };
-    let (told, lead) = watch::channel(None);
+    let (epochs, lead) = watch::channel(None);
     let (outpaced, seen) = watch::channel(0);
     let run = Run {
         // Half: a call that hangs leaves time for another before the lead is over.
@@ -44,7 +44,7 @@ pub fn run(
         name: config.lease_name.to_string(),
         lasts_s: config.lease_s,
         identity: config.identity(),
-        told,
+        epochs,
         outpaced: Arc::new(outpaced),
         acquired: record::micro_time(),
         faults: Standing::new(),
@@ -59,7 +59,7 @@ struct Run {
     name: String,
     lasts_s: u64,
     identity: String,
-    told: watch::Sender<Option<Epoch>>,
+    epochs: watch::Sender<Option<Epoch>>,
     outpaced: Arc<watch::Sender<u32>>,
     acquired: String,
     faults: Standing,
@@ -72,7 +72,7 @@ impl Run {
             let deed = elector.next(Instant::now());
             self.tell(&elector);
             let sent = Instant::now();
-            let ends = self.told.borrow().as_ref().map(|epoch| epoch.until);
+            let ends = self.epochs.borrow().as_ref().map(|epoch| epoch.until);
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => break,
@@ -82,7 +82,7 @@ impl Run {
                 answer = self.perform(&deed) => elector.answered(&deed, sent, Instant::now(), answer),
             }
         }
-        // Writers hear it first: what they still send is held back by the version and the epoch of objects.
+        // Writers stop first: requests that they still send is held back by the version and the epoch of objects.
         let given_back = elector.release(Instant::now());
         self.tell(&elector);
         if let Some(deed) = given_back {
@@ -101,10 +101,10 @@ impl Run {
     /// Tells writers. A renewal moves the end of an epoch and wakes nobody.
     fn tell(&mut self, elector: &Elector) {
         let now = elector.epoch(Instant::now());
-        let (was, is) = (self.told.borrow().as_ref().map(Epoch::number), now.map(|(number, _)| number));
+        let (was, is) = (self.epochs.borrow().as_ref().map(Epoch::number), now.map(|(number, _)| number));
         let epoch = now.map(|(number, until)| Epoch::new(number, until, Arc::clone(&self.outpaced)));
-        self.told.send_if_modified(|told| {
-            *told = epoch;
+        self.epochs.send_if_modified(|current| {
+            *current = epoch;
             was != is
         });
         if was == is {
@@ -150,7 +150,7 @@ impl Run {
     }
 }
 
-/// Returns when told to stop, or when nobody is left to tell.
+/// Returns when `stop` is set, or its sender is dropped.
 pub async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }

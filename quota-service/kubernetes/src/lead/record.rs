@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-/// Who holds a Lease, and how often that changed.
+/// Holder of a Lease, and the number of its changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Empty where it was given back.
     pub holder: String,
-    /// `leaseTransitions`; of who holds it, their epoch. A 32-bit number in the API.
+    /// `leaseTransitions`; the epoch of the holder. A 32-bit number in the API.
     pub transitions: u32,
     /// `resourceVersion`: changes with every write, and is the precondition of ours.
     pub version: String,

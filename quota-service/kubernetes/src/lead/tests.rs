@@ -110,7 +110,7 @@ impl World {
         led.filter_map(|(at, one)| Some((at, one.elector.epoch(self.now)?.0))).collect()
     }
 
-    /// Everybody asks and is answered at once, for so long.
+    /// Every replica asks and is answered at once, for so long.
     fn calm(&mut self, seconds: u64) {
         for _ in 0..seconds * 4 {
             for at in 0..self.replicas.len() {
@@ -140,7 +140,7 @@ proptest! {
             world.step(at, what, amount);
             prop_assert!(world.leaders().len() <= 1, "leaders and their epochs: {:?}", world.leaders());
         }
-        // Whatever happened, one leads once it is calm.
+        // After any faults, one replica leads once it is calm.
         world.calm(60);
         prop_assert_eq!(world.leaders().len(), 1);
     }
@@ -203,11 +203,11 @@ fn an_epoch_seen_on_an_object_is_passed_by_the_next_one() {
 #[test]
 fn the_fence_holds_back_who_is_older_or_leads_no_more_and_says_so_to_the_elector() {
     let (outpaced, seen) = watch::channel(0);
-    let (told, lead) = watch::channel(None);
+    let (epochs, lead) = watch::channel(None);
     let fence = Fence::new(lead);
     let mut object = json!({ "metadata": { "annotations": { "other": "kept" } } });
     assert!(fence.check(&object).is_err(), "nobody leads");
-    told.send_replace(Some(Epoch::new(7, Instant::now() + Duration::from_mins(10), outpaced.into())));
+    epochs.send_replace(Some(Epoch::new(7, Instant::now() + Duration::from_mins(10), outpaced.into())));
     let epoch = fence.check(&object).unwrap();
     stamp(&mut object, epoch);
     assert_eq!((epoch_of(&object), fence.check(&object)), (7, Ok(7)));
@@ -216,7 +216,7 @@ fn the_fence_holds_back_who_is_older_or_leads_no_more_and_says_so_to_the_elector
     assert_eq!(*seen.borrow(), 9);
     object["metadata"]["annotations"][crate::names::EPOCH] = "99999999999".into();
     assert_eq!(fence.check(&object), Ok(7), "what no lease can count is no epoch");
-    told.send_modify(|epoch| epoch.as_mut().unwrap().until = Instant::now());
+    epochs.send_modify(|epoch| epoch.as_mut().unwrap().until = Instant::now());
     assert!(fence.check(&object).is_err(), "a process that was stopped wakes up after its end");
 }
 

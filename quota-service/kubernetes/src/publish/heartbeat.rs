@@ -1,4 +1,4 @@
-//! The heartbeat: a Lease that changes while what is published is what is decided. The watchdog looks at it.
+//! The heartbeat: a Lease that changes while the published quotas are the decided ones. The watchdog reads it.
 
 use crate::calls::{Calls, Fault};
 use crate::config::Config;

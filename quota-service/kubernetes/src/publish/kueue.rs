@@ -1,15 +1,15 @@
-//! Which object of Kueue carries the quota here.
+//! Object of Kueue that carries the quota.
 
 use super::provider::{DEFINITION, form};
 use super::target::Target;
 use crate::calls::{Calls, Fault};
 use crate::config::{Config, KueueMode};
 
-/// Why there is none.
+/// Why no object carries it.
 #[derive(Debug, thiserror::Error)]
 pub enum NoTarget {
     #[error(
-        "no CapacityProvider is known here: install Kueue with the feature gate DynamicQuotaOrchestration, or set kueue to \
+        "the cluster has no CapacityProvider: install Kueue with the feature gate DynamicQuotaOrchestration, or set kueue to \
          cluster-queue"
     )]
     NotServed,
@@ -19,10 +19,10 @@ pub enum NoTarget {
     Call(#[from] Fault),
 }
 
-/// The object, and why it is that one. `None` where Kueue is off.
+/// The object, and the reason for it. `None` if Kueue is off.
 ///
 /// # Errors
-/// The mode asks for what is not there, or not in a form that is known.
+/// The mode needs an object that does not exist, or has an unknown form.
 pub async fn target(calls: &Calls, config: &Config) -> Result<Option<(Target, &'static str)>, NoTarget> {
     let queue = |why| Ok(Some((Target::queue(config), why)));
     let mode = config.kueue;
@@ -45,7 +45,7 @@ pub async fn target(calls: &Calls, config: &Config) -> Result<Option<(Target, &'
 /// Flavors of the settings that the cluster does not have. Kueue takes a queue with such a flavor out of service.
 ///
 /// # Errors
-/// The server did not say.
+/// The server did not answer.
 pub async fn missing_flavors(calls: &Calls, config: &Config) -> Result<Vec<String>, Fault> {
     let mut missing = Vec::new();
     for flavor in config.flavors.0.keys() {

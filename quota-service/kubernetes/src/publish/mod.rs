@@ -1,4 +1,4 @@
-//! Writes quotas where Kueue and the API server look for them, while this replica leads.
+//! Writes quotas into objects of Kueue and of the API server, while this replica leads.
 //!
 //! Nothing is written when the process ends: another replica takes the lease over within a retry, and quotas that fell for that
 //! while would be low for `raise_after_s`. Where none takes it over the heartbeat stands still, and the
@@ -39,14 +39,14 @@ use vocab::GpuModel;
 use write::{Kept, Means, Stands, Wish};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
-/// Between two rounds at least, whatever changes.
+/// Least pause between two rounds.
 const REST: Duration = Duration::from_secs(1);
-/// A Kueue that was not there is looked for again after this.
+/// A missing Kueue is searched for again after this.
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_mins(1);
-/// Objects of others are looked at again after so many rounds.
+/// Objects of others are read again after so many rounds.
 const SET_ASIDE_ROUNDS: u32 = 10;
 
-/// Publishes until told to stop. Each round reads, decides and writes; one comes at once where less is wanted than before.
+/// Publishes until `stop` is set. Each round reads, decides and writes; a lower quota starts one at once.
 pub async fn run(
     client: Client,
     config: Arc<Config>,
@@ -61,7 +61,7 @@ pub async fn run(
         tokio::select! {
             biased;
             () = stopped(&mut stop) => return,
-            // What is under way when the lead ends is dropped.
+            // A round under way is dropped when the lead ends.
             _ = leads.wait_for(Option::is_none) => {}
             () = publisher.round(&wish) => {}
         }
@@ -147,7 +147,7 @@ impl Publisher {
             Ok(()) => self.keep_in_order(wanted).await,
             Err(fault) => Err(fault),
         };
-        // Only who leads beats, and only while nothing published may be above what is decided.
+        // Only the leader beats, and only while no published quota may be above the decision.
         if let (Ok(true), Some(epoch)) = (&went, self.fence.epoch()) {
             let beaten = self.heartbeat.beat(&self.calls, epoch).await;
             self.faults.note(
@@ -218,15 +218,15 @@ impl Publisher {
     }
 
     fn tell_kueue(&self, found: Result<Option<(Target, &'static str)>, NoTarget>) -> Option<Target> {
-        let begins = |fault: &NoTarget| warn!(%fault, "kueue gets no quota; looked at again each minute");
-        let over = |_| info!("kueue has what carries the quota now");
+        let begins = |fault: &NoTarget| warn!(%fault, "kueue gets no quota; it is checked again each minute");
+        let over = |_| info!("kueue has an object for the quota now");
         let (target, went) = match found {
             Ok(found) => (found, Ok(())),
             Err(fault) => (None, Err(fault)),
         };
         self.faults.note("kueue", &went, begins, over);
         target.map(|(target, why)| {
-            info!(target_object = target.label(), path = target.path(), why, "kueue gets the quota here");
+            info!(target_object = target.label(), path = target.path(), why, "the quota of kueue is written here");
             target
         })
     }
@@ -234,7 +234,10 @@ impl Publisher {
     async fn tell_missing_flavors(&self) -> Result<(), Fault> {
         let missing = kueue::missing_flavors(&self.calls, &self.config).await?;
         if !missing.is_empty() {
-            warn!(flavors = missing.join(", "), "there is no ResourceFlavor of this name: create it, or mend flavors");
+            warn!(
+                flavors = missing.join(", "),
+                "there is no ResourceFlavor of this name: create it, or correct flavors"
+            );
         }
         Ok(())
     }

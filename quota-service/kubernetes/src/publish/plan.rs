@@ -1,4 +1,4 @@
-//! What to publish: decided from what is wanted, what is published, and how long that was so. Pure: instants are passed in.
+//! Quota to publish, from the wanted quota, the published one, and their duration. Pure: instants are passed in.
 //!
 //! Down at once, up slowly: a quota that is too high costs evictions, one that is too low a while of idle GPUs.
 
@@ -10,21 +10,21 @@ use vocab::GpuModel;
 /// Whole GPUs by what they are published under: a flavor, or all in a namespace.
 pub type Gpus = BTreeMap<String, u64>;
 
-/// What there is for spot in one pool, in whole GPUs, rounded down.
+/// GPUs for spot in one pool, whole, rounded down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amounts {
-    /// What spot may hold in all, what it holds now included.
+    /// GPUs that spot may hold in all, held ones included.
     pub quota_gpus: u64,
-    /// What spot pods hold now.
+    /// GPUs that spot pods hold now.
     pub held_gpus: u64,
     /// GPUs on nodes that can take pods.
     pub allocatable_gpus: u64,
 }
 
-/// What is to be published.
+/// Quota to publish.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted {
-    /// Whether nodes and quotas have been seen once. Before, nothing is known: nothing is written, and nothing renewed.
+    /// Whether nodes and quotas are known. Before, nothing is written, and nothing renewed.
     pub is_known: bool,
     pub by_model: BTreeMap<GpuModel, Amounts>,
     /// Why this is less than the quota: that Headroom does not answer. Empty where it is the quota.
@@ -38,13 +38,13 @@ impl Wanted {
         self.of_flavors(flavors, |amounts| amounts.quota_gpus.min(amounts.allocatable_gpus))
     }
 
-    /// What spot holds by flavor.
+    /// GPUs that spot holds, by flavor.
     #[must_use]
     pub fn held(&self, flavors: &BTreeMap<String, GpuModel>) -> Gpus {
         self.of_flavors(flavors, |amounts| amounts.held_gpus)
     }
 
-    /// All pools together: a `ResourceQuota` counts a resource by its name, whatever the model.
+    /// All pools together: a `ResourceQuota` counts a resource by its name, for all models together.
     #[must_use]
     pub fn in_all(&self) -> u64 {
         self.by_model.values().map(|amounts| amounts.quota_gpus.min(amounts.allocatable_gpus)).sum()
@@ -62,7 +62,7 @@ pub struct Rules {
     /// Share of what is published.
     pub least_change_ratio: f64,
     pub raise_after: Duration,
-    /// What was wanted is not known where more than this passed between two looks.
+    /// After a longer gap between two rounds, the wanted quota of the gap is unknown.
     pub looks_within: Duration,
 }
 
@@ -78,10 +78,10 @@ impl Rules {
 /// Why an amount changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Nothing stood there.
+    /// Nothing was published.
     New,
     Lowered,
-    /// It was wanted for long enough.
+    /// The quota was wanted for long enough.
     Raised,
 }
 
@@ -111,13 +111,13 @@ pub struct Plan {
     pub changes: Vec<Change>,
 }
 
-/// What was wanted under one name lately.
+/// Wanted quota of one name, lately.
 #[derive(Debug, Clone)]
 struct History {
-    /// Wanted from an instant on, until the next. The first may have begun before what is looked at.
+    /// Wanted from an instant on, until the next. The first may have begun before the window.
     wanted: VecDeque<(Instant, u64)>,
     last_seen: Instant,
-    /// What was published at the last look.
+    /// Published quota of the last round.
     published: Option<u64>,
 }
 
@@ -127,7 +127,7 @@ impl History {
     }
 
     fn note(&mut self, now: Instant, wanted: u64, published: Option<u64>, looks_within: Duration) {
-        // Lowered by another than us: by the watchdog, or by who led before. The quota has to earn its height again.
+        // Lowered by another writer: the watchdog, or the previous leader. The quota has to earn its height again.
         let was_lowered = matches!((self.published, published), (Some(before), Some(is)) if is < before);
         if was_lowered || now.saturating_duration_since(self.last_seen) > looks_within {
             self.wanted.clear();
@@ -149,7 +149,7 @@ impl History {
     }
 }
 
-/// What is remembered between two looks at one object.
+/// State between two rounds of one object.
 #[derive(Debug, Clone)]
 pub struct Planner {
     rules: Rules,
@@ -162,8 +162,8 @@ impl Planner {
         Self { rules, of: BTreeMap::new() }
     }
 
-    /// What to publish where `published` stands. What is published and no longer wanted is set to 0 and stays: an object that
-    /// loses a flavor loses the workloads that it admitted with it (Kueue's #2678).
+    /// Next quota after `published`. A published flavor that is no longer wanted is set to 0 and stays: an object that loses a flavor
+    /// loses the workloads that it admitted with it (Kueue's #2678).
     pub fn plan(&mut self, now: Instant, wanted: &Gpus, published: &Gpus) -> Plan {
         let mut plan = Plan::default();
         let names: std::collections::BTreeSet<&String> = wanted.keys().chain(published.keys()).collect();
@@ -232,7 +232,7 @@ mod tests {
         let mut planner = Planner::new(RULES);
         let wanted = [100, 99, 120, 120, 110, 120, 120, 120, 120, 120, 120, 120, 120, 120];
         let published = follow(&mut planner, Instant::now(), 0, 100, &wanted);
-        // 120 is wanted from 30 s on, with 110 between: after 120 s that is raised to, and the rest 120 s after it.
+        // 120 is wanted from 30 s on, with 110 in between: 110 is published after 120 s, and 120 another 120 s later.
         assert_eq!(published, [100, 99, 99, 99, 99, 99, 99, 99, 99, 99, 110, 110, 110, 110]);
     }
 
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_lowered_has_to_be_wanted_for_long_enough_anew() {
+    fn a_quota_lowered_by_another_writer_rises_after_the_full_wait_again() {
         let (mut planner, start) = (Planner::new(RULES), Instant::now());
         assert_eq!(follow(&mut planner, start, 0, 100, &[100; 20])[19], 100);
         let after = follow(&mut planner, start, 300, 40, &[100; 9]);
@@ -272,8 +272,8 @@ mod tests {
         let published = [("a".to_owned(), 64), ("old".to_owned(), 12)].into();
         let plan = Planner::new(RULES).plan(Instant::now(), &by_flavor, &published);
         assert_eq!(plan.gpus["old"], 0);
-        let said: Vec<String> = plan.changes.iter().map(ToString::to_string).collect();
-        assert_eq!(said, ["h: 0, none before", "old: 12 to 0"]);
+        let texts: Vec<String> = plan.changes.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["h: 0, none before", "old: 12 to 0"]);
     }
 
     proptest! {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 const WHOLE: u64 = vocab::MilliGpus::PER_GPU;
 
-/// What each namespace gets of so many GPUs: whole ones, those left over to the largest remainders, then by name. Shares below 1
-/// together leave the rest to nobody.
+/// Whole GPUs of each namespace; GPUs left over go to the largest remainders, then by name. Shares below 1 together leave a rest
+/// unassigned.
 #[must_use]
 pub fn split(gpus: u64, shares: &Shares) -> BTreeMap<String, u64> {
     let parts = || shares.0.iter().map(|(name, share)| (name, gpus.saturating_mul(u64::from(*share))));
@@ -35,7 +35,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_handed_out_twice_and_nobody_is_a_gpu_off(gpus in 0u64..10_000, parts in prop::collection::vec(0u32..250, 0..5)) {
+        fn no_gpu_is_handed_out_twice_and_each_share_is_within_one_gpu(gpus in 0u64..10_000, parts in prop::collection::vec(0u32..250, 0..5)) {
             let shares = Shares(parts.iter().enumerate().map(|(at, part)| (format!("n{at}"), *part)).collect());
             let split = split(gpus, &shares);
             let in_all: u64 = parts.iter().map(|part| u64::from(*part)).sum();

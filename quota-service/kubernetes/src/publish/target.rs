@@ -1,4 +1,4 @@
-//! The objects that carry quotas: where they are, what they say, and how they are written. Pure: JSON in, JSON out.
+//! Objects that carry quotas: path, content and form. Pure: JSON in, JSON out.
 
 use super::plan::Gpus;
 use super::provider::Form;
@@ -32,7 +32,7 @@ pub struct Target {
     gpu_resource: String,
 }
 
-/// What an object shall say.
+/// Content to write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Content {
     pub gpus: Gpus,
@@ -65,7 +65,7 @@ impl Target {
         Self { kind, name: RESOURCE_QUOTA.to_owned(), gpu_resource: config.gpu_resource.to_string() }
     }
 
-    /// What metrics and the log call it.
+    /// Name in metrics and the log.
     #[must_use]
     pub fn label(&self) -> String {
         match &self.kind {
@@ -89,7 +89,7 @@ impl Target {
     /// Whether an object of this name is ours to write.
     ///
     /// # Errors
-    /// It is another's; says by what that is seen.
+    /// Another writer owns it; the text names the field that shows it.
     pub fn is_ours(&self, live: &Value) -> Result<(), String> {
         let controller = live["spec"]["controllerName"].as_str().unwrap_or_default();
         let manager = live["metadata"]["labels"][MANAGED_BY].as_str().unwrap_or_default();
@@ -104,7 +104,7 @@ impl Target {
         }
     }
 
-    /// What the object says now; what is no number is not there.
+    /// GPUs that the object publishes; entries that are no number are left out.
     #[must_use]
     pub fn published(&self, live: &Value) -> Gpus {
         let resource = self.gpu_resource.as_str();
@@ -121,7 +121,7 @@ impl Target {
         }
     }
 
-    /// What is held of it now, by the best source there is: the object's own count of usage, then the annotation.
+    /// GPUs held of it now, by the best source: the object's own count of usage, then the annotation.
     #[must_use]
     pub fn used(&self, live: &Value) -> Gpus {
         match &self.kind {
@@ -143,7 +143,7 @@ impl Target {
         format!("requests.{}", self.gpu_resource)
     }
 
-    /// What people read of it now.
+    /// Message for people.
     #[must_use]
     pub fn message<'a>(&self, live: &'a Value) -> Option<&'a str> {
         let condition = matches!(self.kind, Kind::Provider(_)).then(|| condition(live))??;
@@ -156,8 +156,8 @@ impl Target {
         let is_provider = matches!(self.kind, Kind::Provider(_));
         let tells_held = !matches!(self.kind, Kind::Quota { .. });
         let held_differs = || {
-            let Some(said) = held_of(live) else { return true };
-            content.held.iter().any(|(name, held)| is_large(said.get(name).copied().unwrap_or(0), *held))
+            let Some(noted) = held_of(live) else { return true };
+            content.held.iter().any(|(name, held)| is_large(noted.get(name).copied().unwrap_or(0), *held))
         };
         epoch_of(live) != content.epoch
             || (tells_held && held_differs())
@@ -178,8 +178,8 @@ impl Target {
         if matches!(self.kind, Kind::Provider(_) | Kind::Queue) {
             object["metadata"]["annotations"][HELD_GPUS] = json!(content.held).to_string().into();
         }
-        // A provider that an admin or Helm made stays theirs but for its status and our annotations: who applies what another applies,
-        // too, owns it with them, and stands in their way from then on.
+        // A provider that an admin or Helm made stays theirs but for its status and our annotations: a manager that applies the fields of
+        // another owns them too, and conflicts with it from then on.
         let is_theirs = live.is_some_and(|live| live["metadata"]["labels"][MANAGED_BY] != HEADROOM);
         if is_theirs && matches!(self.kind, Kind::Provider(_)) {
             if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -251,8 +251,8 @@ impl Target {
         }
         let stands = condition(live).filter(|condition| condition["status"] == "True");
         let since = stands.and_then(|condition| condition["lastTransitionTime"].as_str()).unwrap_or(&now);
-        // True also where Headroom does not answer: Kueue leaves the last effective quota in force under a condition that is
-        // False, and the capacity that is lowered for that very reason would not take effect.
+        // True also where Headroom does not answer: Kueue keeps the last effective quota under a condition that is False,
+        // and a capacity lowered for that very reason would not take effect.
         let (api_version, kind) = self.api();
         Some(json!({
             "apiVersion": api_version, "kind": kind,
@@ -295,7 +295,7 @@ fn owns_selector(live: &Value) -> bool {
     ours.any(|one| one["fieldsV1"]["f:spec"].get("f:namespaceSelector").is_some())
 }
 
-/// What was held when it was written, as the annotation says.
+/// GPUs held when it was written, by the annotation.
 #[must_use]
 pub fn held_of(live: &Value) -> Option<Gpus> {
     serde_json::from_str(live["metadata"]["annotations"][HELD_GPUS].as_str()?).ok()

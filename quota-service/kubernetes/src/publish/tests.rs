@@ -185,7 +185,7 @@ async fn a_cluster_queue_of_our_own_is_made_whole_and_keeps_the_flavors_it_had()
 }
 
 #[tokio::test]
-async fn what_an_admin_owns_is_left_to_them_and_told_and_written_again_once_they_let_go() {
+async fn fields_of_an_admin_are_left_alone_and_reported_and_written_again_once_they_are_free() {
     let fake = FakeKubernetes::start().await;
     fake.install_kueue();
     let stage = stage(fake, settings("cluster-queue")).await;
@@ -202,7 +202,7 @@ async fn what_an_admin_owns_is_left_to_them_and_told_and_written_again_once_they
     assert_eq!(
         (refused(), stage.gpus("clusterqueues")["a100-spot"]),
         (1, 64),
-        "it is looked at again much later, never forced"
+        "it is read again much later, never forced"
     );
     stage.fake.apply_as("argocd", &theirs(json!({ "stopPolicy": "None" })));
     stage.publishes("clusterqueues", 1, 1).await;
@@ -248,7 +248,7 @@ async fn who_was_outpaced_or_leads_no_more_writes_nothing() {
     stage.fake.patch("capacityproviders", "", "headroom-spot", &annotations).unwrap();
     stage.fake.forget_requests();
     stage.wanted.send_replace(amounts(10, 16));
-    eventually("the elector is told", || *stage.outpaced.borrow() == 5).await;
+    eventually("the elector learns it", || *stage.outpaced.borrow() == 5).await;
     stage.lead.send_replace(None);
     stage.rounds(0).await;
     stage.leads(4);
@@ -293,7 +293,7 @@ async fn namespaces_get_their_shares_of_all_models_and_one_that_is_not_there_hol
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_is_told_and_holds_nothing_back() {
+async fn a_missing_provider_is_reported_and_holds_nothing_back() {
     let fake = FakeKubernetes::start().await;
     let stage = stage(fake, settings("capacity-provider")).await;
     stage.beats_on().await;
@@ -336,6 +336,6 @@ async fn a_write_that_was_under_way_when_another_took_over_is_refused_and_its_wr
     eventually("a write under way", held_up).await;
     let annotations = json!({ "metadata": { "annotations": { EPOCH: "9" } } });
     stage.fake.patch("capacityproviders", "", "headroom-spot", &annotations).unwrap();
-    eventually("the elector is told", || *stage.outpaced.borrow() == 9).await;
+    eventually("the elector learns it", || *stage.outpaced.borrow() == 9).await;
     assert_eq!(stage.gpus("capacityproviders")["a100-spot"], 40);
 }

@@ -1,4 +1,4 @@
-//! One object: read, decide, write where anything is due.
+//! One object: read, decide, write if a change is due.
 
 use super::plan::{Gpus, Plan, Planner, Rules};
 use super::target::{Content, Target};
@@ -11,25 +11,25 @@ use serving::standing::Standing;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// Reads and decides again so often where another wrote meanwhile; then at the next look.
+/// Attempts of one round when other writers are faster; the next round tries again.
 const TRIES: u32 = 3;
-/// What is served nowhere, or has no namespace, is looked for again after this.
+/// An object without a served kind or a namespace is read again after this.
 const ABSENT_FOR: Duration = Duration::from_mins(1);
 
-/// How an object stands after a look.
+/// State of an object after a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stands {
-    /// It says what is decided.
+    /// It carries the decided quota.
     InOrder,
     /// Another owns it: it is not written.
     NotOurs,
-    /// Its kind or namespace is not there, so it carries no quota.
-    Nowhere,
-    /// It may say more than what is decided.
+    /// Its kind or namespace does not exist, so it carries no quota.
+    Absent,
+    /// It may carry more than the decided quota.
     Failed,
 }
 
-/// Why a look did not come to its end.
+/// Why a round failed.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error("{0}")]
@@ -40,7 +40,7 @@ enum Trouble {
     Call(#[from] Fault),
 }
 
-/// What shall stand in an object.
+/// Wanted content of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Wish<'a> {
     pub gpus: &'a Gpus,
@@ -48,13 +48,13 @@ pub struct Wish<'a> {
     pub message: &'a str,
 }
 
-/// What every look needs.
+/// Tools of every round.
 #[derive(Debug, Clone, Copy)]
 pub struct Means<'a> {
     pub calls: &'a Calls,
     pub fence: &'a Fence,
     pub rules: Rules,
-    /// Objects of others are looked at again after this.
+    /// Objects of others are read again after this.
     pub set_aside_for: Duration,
 }
 
@@ -63,7 +63,7 @@ pub struct Means<'a> {
 pub struct Kept {
     pub target: Target,
     planner: Planner,
-    /// Not looked at before, and how it stood.
+    /// Not read again before, and its last state.
     set_aside: Option<(Instant, Stands)>,
     faults: Standing,
 }
@@ -109,7 +109,7 @@ impl Kept {
             Err(Trouble::Another(_) | Trouble::Call(Fault::Owned { .. })) => {
                 self.put_aside(Stands::NotOurs, means.set_aside_for)
             }
-            Err(Trouble::Call(Fault::Absent { .. })) => self.put_aside(Stands::Nowhere, ABSENT_FOR),
+            Err(Trouble::Call(Fault::Absent { .. })) => self.put_aside(Stands::Absent, ABSENT_FOR),
             Err(Trouble::Fenced(_)) => (Stands::Failed, None),
             Err(Trouble::Call(fault)) => (Stands::Failed, Some(fault)),
         }
@@ -177,7 +177,7 @@ impl Kept {
         let is_conflict = outcome == Some("conflict");
         gauge!("headroom_publish_conflict", "target" => label.clone()).set(if is_conflict { 1.0 } else { 0.0 });
         let begins = |trouble: &Trouble| {
-            warn!(target_object = label, path = self.target.path(), %trouble, "the quota is not written, nor forced; looked at again later");
+            warn!(target_object = label, path = self.target.path(), %trouble, "the quota is not written, nor forced; it is tried again later");
         };
         self.faults.note("", went, begins, |over| {
             info!(target_object = label, lasted_s = over.lasted_s, "the quota is in order again");

@@ -1,4 +1,4 @@
-//! What of a pod or node concerns Headroom.
+//! Facts of pods and nodes that concern Headroom.
 
 use crate::cluster::slim::{Container, Node, Pod, unix_s};
 use crate::config::{Config, QualifiedName};
@@ -168,13 +168,13 @@ impl PodFacts {
             saved: saved(pod, &name, &mut faults),
             is_going: pod.metadata.deletion_timestamp.is_some(),
             disruption: disruption(pod),
-            is_announced: told(pod, names::EVICT_AT).is_some(),
-            workload: told(pod, names::WORKLOAD).map(str::to_owned),
+            is_announced: annotation_or_label(pod, names::EVICT_AT).is_some(),
+            workload: annotation_or_label(pod, names::WORKLOAD).map(str::to_owned),
         };
         Ok(Some((facts, faults)))
     }
 
-    /// From when a promise to it counts: when it got its node, and where that is not said, when it was made.
+    /// From when a promise to it counts: when it got its node, or, if that is unknown, when it was created.
     #[must_use]
     pub fn since(&self) -> UnixSeconds {
         self.bound.unwrap_or(self.created)
@@ -209,19 +209,19 @@ fn bound(pod: &Pod) -> Option<UnixSeconds> {
 }
 
 fn disruption(pod: &Pod) -> Option<String> {
-    let told = condition(pod, "DisruptionTarget").and_then(|one| one.reason.clone());
+    let reason = condition(pod, "DisruptionTarget").and_then(|one| one.reason.clone());
     // The kubelet says of an eviction for want of memory or disk only this.
-    told.or_else(|| pod.status.reason.clone().filter(|reason| reason == "Evicted"))
+    reason.or_else(|| pod.status.reason.clone().filter(|reason| reason == "Evicted"))
 }
 
 /// A label counts where there is no annotation: Kueue copies labels to Workloads.
-fn told<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
+fn annotation_or_label<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
     let annotation = pod.metadata.annotations.as_ref().and_then(|all| all.get(key));
     annotation.or_else(|| pod.metadata.labels.as_ref()?.get(key)).map(String::as_str)
 }
 
 fn guarantee(pod: &Pod, name: &str, reading: &Reading, faults: &mut Vec<FactFault>) -> Option<HorizonHours> {
-    match told(pod, names::GUARANTEE_HOURS) {
+    match annotation_or_label(pod, names::GUARANTEE_HOURS) {
         None => reading.default_guarantee,
         Some("0") => None,
         Some(value) => match HorizonHours::parse(value) {
@@ -235,7 +235,7 @@ fn guarantee(pod: &Pod, name: &str, reading: &Reading, faults: &mut Vec<FactFaul
 }
 
 fn saved(pod: &Pod, name: &str, faults: &mut Vec<FactFault>) -> Option<UnixSeconds> {
-    let value = told(pod, names::CHECKPOINTED_AT)?;
+    let value = annotation_or_label(pod, names::CHECKPOINTED_AT)?;
     match command_line::instant(value) {
         Ok(at) => Some(at),
         Err(fault) => {

@@ -1,7 +1,7 @@
 //! Pools, demand and guarantees as nodes and pods make them. Pure: time is passed in.
 //!
-//! A pool is the nodes of one GPU model, kept as a [`Fleet`] whose tasks are pods, named by their UIDs. Which GPUs of a node a pod has
-//! is not told by the API: pods get the lowest idle numbers, which counts right and says nothing about how they lie.
+//! A pool is the nodes of one GPU model, kept as a [`Fleet`] whose tasks are pods, named by their UIDs. The API does not
+//! report which GPUs of a node a pod has: pods get the lowest idle numbers, which counts right and ignores topology.
 
 pub mod facts;
 mod outcomes;
@@ -22,7 +22,7 @@ use vocab::{
     ClusterName, GpuModel, NodeId, Organization, Outcome, PoolId, PoolState, TaskClass, UnixSeconds, UsageRow,
 };
 
-/// What is known of the cluster.
+/// Known state of the cluster.
 #[derive(Debug, Clone)]
 pub struct View {
     cluster: ClusterName,
@@ -32,13 +32,13 @@ pub struct View {
     pods: BTreeMap<Uid, PodFacts>,
     /// The pool that each pod is counted in: which one it is may be another one later.
     counted: BTreeMap<Uid, GpuModel>,
-    /// Pods whose node is not known, by the node that they name: it is told later, or has gone.
+    /// Pods whose node is not known, by the node that they name: it comes later, or has gone.
     homeless: BTreeMap<NodeId, BTreeSet<Uid>>,
     pools: BTreeMap<GpuModel, PoolView>,
     /// Pods that wait and belong to no pool, since they select no GPU model.
     pub without_model: BTreeSet<Uid>,
     demand: HourPeaks,
-    /// Ended promises that nobody has taken yet.
+    /// Ended promises that are not reported yet.
     outcomes: Vec<Outcome>,
 }
 
@@ -105,8 +105,8 @@ impl View {
     #[must_use]
     pub fn model_of(&self, pod: &PodFacts) -> Option<GpuModel> {
         let here = pod.node.as_ref().and_then(|node| self.nodes.get(node)?.gpu_model.clone());
-        let told = here.or_else(|| pod.gpu_model.clone()).or_else(|| self.reading.default_gpu_model.clone());
-        told.or_else(|| match self.pools.keys().collect::<Vec<_>>().as_slice() {
+        let named = here.or_else(|| pod.gpu_model.clone()).or_else(|| self.reading.default_gpu_model.clone());
+        named.or_else(|| match self.pools.keys().collect::<Vec<_>>().as_slice() {
             [only] => Some((*only).clone()),
             _ => None,
         })
@@ -192,7 +192,7 @@ impl View {
         is_bound
     }
 
-    /// A pod is no longer there; `last` is how the API told it last, where it did.
+    /// A pod is gone; `last` is its last state in the API, if known.
     pub fn remove_pod(&mut self, uid: Uid, last: Option<&PodFacts>, now: UnixSeconds) {
         if self.pods.get(&uid).is_some_and(|pod| pod.life == Life::Runs) {
             self.ended(uid, last, now);
@@ -201,7 +201,7 @@ impl View {
         self.pods.remove(&uid);
     }
 
-    /// Pods and nodes that are not among these have gone while nobody watched.
+    /// Pods and nodes that are not among these have gone during a gap of the watch.
     pub fn keep_pods(&mut self, seen: &BTreeSet<Uid>, now: UnixSeconds) {
         let gone: Vec<Uid> = self.pods.keys().filter(|uid| !seen.contains(uid)).copied().collect();
         for uid in gone {
@@ -288,7 +288,7 @@ impl View {
         let id = self.pool_id(&model);
         if let Some(pool) = self.pools.get_mut(&model) {
             pool.waiting.remove(&uid);
-            // A promise that is over, and that nobody has looked at since, was kept: what comes back has none.
+            // A promise that ended since the last round was kept: a pod that comes back has none.
             let task = pool::task_of(uid);
             let promise = pool.fleet.tasks().get(&task).and_then(|running| running.guarantee);
             if let Some(promise) = promise.filter(|promise| promise.until <= now) {
@@ -301,7 +301,7 @@ impl View {
                 ));
             }
             pool.lift(&pod);
-            // Who was told to be here before there was room has it now.
+            // A pod that started before there was room has room now.
             let crowded: Vec<Uid> = pod.node.as_ref().map(|node| pool.crowded_on(node)).unwrap_or_default();
             for other in crowded.iter().filter_map(|other| self.pods.get(other)) {
                 pool.place(other, now);
@@ -331,14 +331,14 @@ impl View {
         self.outcomes.extend(outcomes::of_end(&id, &known, end, now));
     }
 
-    /// A promise that ended before we looked, lately, was kept: said again under the same id, it counts once.
+    /// A promise that ended lately, before the first read, was kept: reported again under the same id, it counts once.
     fn tell_old_promise(&mut self, pod: &PodFacts, now: UnixSeconds) {
         if let Some(model) = self.model_of(pod) {
             self.outcomes.extend(outcomes::of_past(&self.pool_id(&model), pod, now));
         }
     }
 
-    /// What the pool looks like to Headroom (`PUT /v1/pools/{id}/state`). `waits` is the longest that a spot pod waits for quota.
+    /// State of the pool for Headroom (`PUT /v1/pools/{id}/state`). `waits` is the longest that a spot pod waits for quota.
     #[must_use]
     pub fn state(&self, model: &GpuModel, waits_s: u64, now: UnixSeconds) -> Option<PoolState> {
         Some(self.pools.get(model)?.state(self.pool_id(model), waits_s, now))
@@ -375,13 +375,13 @@ impl View {
         std::mem::take(&mut self.outcomes)
     }
 
-    /// Puts back what could not be told.
+    /// Puts unsent reports back.
     pub fn put_back(&mut self, rows: Vec<UsageRow>, outcomes: Vec<Outcome>) {
         self.demand.put_back(rows);
         self.outcomes.extend(outcomes);
     }
 
-    /// Organizations that Headroom has heard of: an hour in which they ask for nothing is a zero, not a gap.
+    /// Organizations that Headroom knows: an hour in which they ask for nothing is a zero, not a gap.
     pub fn know(&mut self, model: &GpuModel, organizations: impl IntoIterator<Item = Organization>) {
         for organization in organizations {
             self.demand.know(Level { model: model.clone(), organization });

@@ -1,12 +1,12 @@
-//! What becomes of promises.
+//! Outcomes of promises.
 
 use super::facts::{PodFacts, Uid};
 use crate::view::pool::task_of;
 use placement::fleet::Guarantee;
 use vocab::{EventId, MilliGpus, NodeId, Outcome, OutcomeKind, PoolId, TaskClass, TaskId, UnixSeconds};
 
-/// Promises that ended longer ago were told by who watched then, or concern no eta any more: it looks at a day.
-const TOLD_AGAIN_S: i64 = vocab::SECONDS_PER_DAY;
+/// Promises that ended longer ago were reported by a replica then, or no longer concern eta, which uses one day.
+const REPORTED_AGAIN_S: i64 = vocab::SECONDS_PER_DAY;
 
 /// How a running pod ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,11 +15,11 @@ pub enum End {
     Preempted,
     /// Its node is lost, or ran out of something.
     NodeLost,
-    /// Somebody evicted it: a drain.
+    /// An operator evicted it: a drain.
     Drained,
     /// It came to its own end.
     Finished,
-    /// Somebody deleted it, or nobody saw how it went.
+    /// It was deleted, or its end was not seen.
     Deleted,
 }
 
@@ -30,7 +30,7 @@ impl End {
         match last.disruption.as_deref() {
             Some("EvictionByEvictionAPI") if !last.is_announced => Self::Drained,
             Some("DeletionByTaintManager" | "DeletionByPodGC" | "TerminationByKubelet" | "Evicted") => Self::NodeLost,
-            // PreemptionByScheduler, what we announced, and conditions of others, such as Kueue's, that say that it was stopped from
+            // PreemptionByScheduler, what we announced, and conditions of others, such as Kueue's, of a stop from
             // outside.
             Some(_) => Self::Preempted,
             None if has_ended && !last.is_going => Self::Finished,
@@ -54,7 +54,7 @@ impl End {
     }
 }
 
-/// The id under which the end of a pod's promise is told: a pod is promised once.
+/// Id of the outcome of a pod's promise: a pod is promised once.
 #[must_use]
 pub fn event_id(uid: Uid) -> EventId {
     EventId::parse(&format!("pod-{uid}")).expect("40 characters are a name")
@@ -103,11 +103,12 @@ pub(super) fn of_end(pool: &PoolId, pod: &PodFacts, end: End, now: UnixSeconds) 
 /// A running pod that is seen for the first time, and whose promise ended lately: it was kept.
 pub(super) fn of_past(pool: &PoolId, pod: &PodFacts, now: UnixSeconds) -> Option<Outcome> {
     let guarantee = Guarantee::from(pod.since(), pod.guarantee?);
-    let is_past = pod.class == TaskClass::Spot && guarantee.until <= now && now.since_s(guarantee.until) < TOLD_AGAIN_S;
+    let is_past =
+        pod.class == TaskClass::Spot && guarantee.until <= now && now.since_s(guarantee.until) < REPORTED_AGAIN_S;
     is_past.then(|| kept(pool, &task_of(pod.uid), guarantee, Some(gpus_of(pod)), pod.node.clone()))
 }
 
-/// What the pod asks for.
+/// Request of the pod.
 pub(super) const fn gpus_of(pod: &PodFacts) -> MilliGpus {
     MilliGpus::from_gpus(pod.gpus)
 }

@@ -10,7 +10,7 @@ pub struct Level {
     pub organization: Organization,
 }
 
-/// What is asked for now, and the most of it within the hour.
+/// Demand now, and its peak within the hour.
 #[derive(Debug, Clone, Copy, Default)]
 struct Height {
     now: u64,
@@ -29,7 +29,7 @@ pub struct HourPeaks {
     hour: Option<HourStart>,
     /// Whether the hour was watched from its start without a gap.
     is_whole: bool,
-    /// Whether all there is has been told once.
+    /// Whether all nodes and pods are known.
     has_begun: bool,
     /// Since the last look for peaks. A pod that is lifted and put back at one instant was there all the time: peaks are looked for
     /// when time has passed.
@@ -69,7 +69,7 @@ impl HourPeaks {
             Some(running) if hour <= running => {}
             Some(running) => {
                 self.close(running);
-                // Hours that nobody looked at are missing, and the one that runs has begun while somebody did if they adjoin.
+                // Unwatched hours are missing, and the current one began watched if it follows a watched one.
                 self.is_whole = self.has_begun && hour == running.plus_hours(1);
                 self.hour = Some(hour);
             }
@@ -112,7 +112,7 @@ impl HourPeaks {
         self.is_whole = false;
     }
 
-    /// A pool is there: nobody asking for it is a demand of zero.
+    /// A pool is there: without requests its demand is zero.
     pub(super) fn know_pool(&mut self, model: GpuModel) {
         self.pools.entry(model).or_default();
     }

@@ -16,7 +16,7 @@ pub struct PoolView {
     pub waiting: BTreeSet<Uid>,
     /// Pods on their nodes.
     placed: BTreeMap<NodeId, BTreeSet<Uid>>,
-    /// Pods for which their node has no GPU left as we count: the API has told of a start before an end.
+    /// Pods for which their node has no GPU left as we count: the API reported a start before an end.
     crowded: BTreeSet<Uid>,
     /// Whether each node is ready: GPUs of those that are not count for nothing.
     ready: BTreeMap<NodeId, bool>,
@@ -28,7 +28,7 @@ pub fn task_of(uid: Uid) -> TaskId {
     TaskId::parse(&uid.to_string()).expect("36 characters of a UID are a name")
 }
 
-/// What a pod asks of placement.
+/// Request of a pod to placement.
 #[must_use]
 pub fn gang_of(pod: &PodFacts) -> Gang {
     // CPU and memory are the scheduler's own business: it offers nodes that have them.
@@ -178,12 +178,12 @@ impl PoolView {
     pub(super) fn state(&self, pool: PoolId, waits_s: u64, now: UnixSeconds) -> PoolState {
         let amount = |gpus: u64| MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX));
         let (capacity, idle) = (amount(self.allocatable_gpus()), amount(self.idle_gpus()));
-        // Pods on nodes that are not ready keep their promises, and are in no capacity: what is told stays within it.
+        // Pods on nodes that are not ready keep their promises, and are in no capacity: reported GPUs stay within it.
         let mut left = capacity.left_after(idle);
         let mut within = |gpus: MilliGpus| {
-            let told = gpus.min(left);
-            left = left.left_after(told);
-            told
+            let reported = gpus.min(left);
+            left = left.left_after(reported);
+            reported
         };
         let promises: Vec<_> = self.fleet.promises().collect();
         let spot_by_guarantee = promises.into_iter().map(|(hours, gpus)| (hours, within(gpus))).collect();

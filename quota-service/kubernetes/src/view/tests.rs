@@ -58,7 +58,7 @@ fn promised(number: u128, gpus: u32, on: &str, hours: u64) -> PodFacts {
     PodFacts { guarantee: HorizonHours::new(hours).ok(), ..pod(number, gpus, TaskClass::Spot, Some(on)) }
 }
 
-fn told(view: &mut View) -> Vec<(OutcomeKind, i64)> {
+fn outcomes(view: &mut View) -> Vec<(OutcomeKind, i64)> {
     view.take_outcomes().into_iter().map(|one| (one.kind, one.ended_at.since_s(at(0)))).collect()
 }
 
@@ -76,7 +76,7 @@ fn pods_that_come_before_their_node_count_once_it_is_there() {
 }
 
 #[test]
-fn a_start_that_is_told_before_an_end_waits_for_room_and_then_counts() {
+fn a_start_that_is_reported_before_an_end_waits_for_room_and_then_counts() {
     let mut view = view();
     view.set_node(node("n1", "A100", 8), at(0));
     view.set_pod(pod(1, 8, TaskClass::Spot, Some("n1")), at(1));
@@ -113,15 +113,15 @@ fn promises_end_once_each_and_say_how() {
         (OutcomeKind::UserDeleted, 13),
         (OutcomeKind::Kept, 14),
     ];
-    assert_eq!(told(&mut view), expected);
+    assert_eq!(outcomes(&mut view), expected);
     view.pass_to(at(3_600));
-    assert_eq!(told(&mut view), [(OutcomeKind::Kept, 3_600)]);
+    assert_eq!(outcomes(&mut view), [(OutcomeKind::Kept, 3_600)]);
     view.remove_pod(Uid(6), Some(&gone(6, "PreemptionByScheduler")), at(3_700));
-    assert_eq!(told(&mut view), [], "the promise was over");
+    assert_eq!(outcomes(&mut view), [], "the promise was over");
 }
 
 #[test]
-fn a_promise_that_is_over_is_kept_though_its_pod_changes_or_ends_before_anybody_looks() {
+fn a_promise_that_is_over_is_kept_though_its_pod_changes_or_ends_before_the_next_round() {
     let mut view = view();
     view.set_node(node("n1", "A100", 8), at(0));
     view.set_pod(promised(1, 1, "n1", 1), at(0));
@@ -129,7 +129,7 @@ fn a_promise_that_is_over_is_kept_though_its_pod_changes_or_ends_before_anybody_
     view.set_pod(PodFacts { saved: Some(at(3_610)), ..promised(1, 1, "n1", 1) }, at(3_610));
     view.remove_pod(Uid(2), None, at(3_620));
     view.pass_to(at(3_700));
-    assert_eq!(told(&mut view), [(OutcomeKind::Kept, 3_600), (OutcomeKind::Kept, 3_600)]);
+    assert_eq!(outcomes(&mut view), [(OutcomeKind::Kept, 3_600), (OutcomeKind::Kept, 3_600)]);
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn an_hour_counts_if_it_was_watched_whole_and_peaks_are_what_was_together() {
     view.set_pod(PodFacts { priority: 9, ..pod(3, 3, TaskClass::Hp, Some("n1")) }, at(400));
     view.pass_to(at(3_600));
     let rows = |view: &mut View| -> Vec<(String, i64, u64)> {
-        let told = view.take_rows().into_iter();
-        told.map(|row| {
+        let rows = view.take_rows().into_iter();
+        rows.map(|row| {
             let name = row.series.organization.as_str().to_owned();
             (name, row.hour.hours_since(HourStart::from_unix_s(START).unwrap()), row.demand.milli() / 1_000)
         })
@@ -178,7 +178,7 @@ fn an_hour_counts_if_it_was_watched_whole_and_peaks_are_what_was_together() {
     view.pass_to(at(10_800));
     assert_eq!(rows(&mut view)[0], ("team-a".to_owned(), 2, 0), "who asked before and does no more asks for nothing");
     view.pass_to(at(4 * 3_600 + 7_200));
-    assert_eq!(rows(&mut view).len(), 2, "hours that nobody looked at are missing but the one that was begun");
+    assert_eq!(rows(&mut view).len(), 2, "unwatched hours are missing, except the one that had begun");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn apply(view: &mut View, change: &Change, now: UnixSeconds) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever comes in whatever order, what is counted is what a look at all nodes and pods counts.
+    /// Any events in any order give the counts of a full read of nodes and pods.
     #[test]
     fn what_is_counted_is_what_is_there(changes in prop::collection::vec(change(), 1..60)) {
         let mut view = view();

@@ -1,4 +1,4 @@
-//! Lowers published quotas to what spot holds when nobody renews them. Kueue leaves the last quota in force for ever, and a
+//! Lowers published quotas to the GPUs that spot holds when they are not renewed. Kueue keeps the last quota for ever, and a
 //! `ResourceQuota` stands until it is written, so a publisher that died would go on admitting by a quota of long ago.
 //!
 //! From the last beat it takes at most `watchdog_after_s` and `watchdog_check_s`, and the requests. It writes with the field manager
@@ -46,7 +46,7 @@ impl Still {
     }
 }
 
-/// Looks at the heartbeat until told to stop; with `once`, until it beats or is old enough and quotas are lowered. Answers how
+/// Reads the heartbeat until `stop` is set; with `once`, until it beats or is old enough and quotas are lowered. Answers how
 /// often an object was lowered.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub async fn run(client: Client, config: &Config, once: bool, mut stop: watch::R
     }
 }
 
-/// What a look saw and did.
+/// Result of a check.
 enum Seen {
     Beats,
     /// It stands still, not for long enough.
@@ -97,12 +97,12 @@ struct Watchdog<'a> {
 impl Watchdog<'_> {
     async fn look(&mut self) -> Result<Seen, Fault> {
         let went = self.look_and_lower().await;
-        let told = went.as_ref().map(|_| ()).map_err(Clone::clone);
+        let outcome = went.as_ref().map(|_| ()).map_err(Clone::clone);
         self.faults.note(
             "",
-            &told,
-            |fault| warn!(%fault, "the watchdog cannot do its work"),
-            |over| info!(lasted_s = over.lasted_s, "the watchdog does its work again"),
+            &outcome,
+            |fault| warn!(%fault, "the watchdog cannot read the heartbeat or lower quotas"),
+            |over| info!(lasted_s = over.lasted_s, "the watchdog works again"),
         );
         went
     }
@@ -126,14 +126,14 @@ impl Watchdog<'_> {
 
     /// Tries each; the first fault comes after all of them.
     async fn lower_all(&mut self, age: Duration) -> Result<(), Fault> {
-        // What cannot be known of one kind lowers the others no less.
+        // A fault of one kind does not stop the others.
         let (targets, mut went) = self.targets().await;
         for target in targets {
             let lowered = self.lower(&target, age).await;
             if let Err(fault) = &lowered {
                 warn!(target_object = target.label(), %fault, "the quota is not lowered");
             }
-            // What another manager owns was not published by us.
+            // Fields of another manager were not published by us.
             if !matches!(lowered, Err(Fault::Owned { .. })) {
                 went = went.and(lowered);
             }
@@ -166,9 +166,9 @@ impl Watchdog<'_> {
             return Ok(());
         }
         let Some(gpus) = lowered(target, &live) else { return Ok(()) };
-        let message = format!("lowered by the watchdog to what is held: nobody renewed it for {} s", age.as_secs());
+        let message = format!("lowered by the watchdog to the held GPUs: not renewed for {} s", age.as_secs());
         let content = Content { gpus, held: held_of(&live).unwrap_or_default(), epoch: epoch_of(&live), message };
-        // Where a publisher wrote since it was read this is stale, and the heartbeat is looked at again first.
+        // Where a publisher wrote since it was read this is stale, and the heartbeat is read again first.
         write(&self.calls, target, Some(&live), &content).await?;
         self.lowered += 1;
         counter!("headroom_watchdog_lowered_total").increment(1);
@@ -177,7 +177,7 @@ impl Watchdog<'_> {
     }
 }
 
-/// What is published, nothing above what is held; `None` where nothing is.
+/// Published quota, lowered to the held GPUs; `None` if it is not above them.
 fn lowered(target: &Target, live: &Value) -> Option<Gpus> {
     let (published, used) = (target.published(live), target.used(live));
     let lower = |(name, gpus): (&String, &u64)| (name.clone(), (*gpus).min(used.get(name).copied().unwrap_or(0)));

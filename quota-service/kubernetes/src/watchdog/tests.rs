@@ -44,7 +44,7 @@ impl Publishes {
 }
 
 async fn publisher(fake: &FakeKubernetes, settings: &Config) -> Publishes {
-    // It is killed, not told to stop.
+    // It is killed, without a stop signal.
     let (never, stop) = watch::channel(false);
     let amounts = Amounts { quota_gpus: 40, held_gpus: 12, allocatable_gpus: 100 };
     let by_model = [(GpuModel::parse("A100").unwrap(), amounts)].into();
@@ -110,7 +110,7 @@ async fn with_every_publisher_gone_quotas_fall_to_what_is_held_and_one_that_is_b
 }
 
 #[tokio::test]
-async fn once_lowers_where_nobody_beats_and_leaves_all_where_somebody_does() {
+async fn once_lowers_without_a_heartbeat_and_leaves_all_with_one() {
     let fake = cluster().await;
     fake.install_dynamic_quota("orchestratedFlavors");
     let settings = Config { resource_quota: false, ..settings("auto") };

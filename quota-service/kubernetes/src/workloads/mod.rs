@@ -1,4 +1,4 @@
-//! What of Kueue's Workloads concerns Headroom. Read once, where they come in.
+//! Facts of Kueue's Workloads that concern Headroom. Read once, when they arrive.
 
 mod store;
 #[cfg(test)]
@@ -115,7 +115,7 @@ impl WorkloadFacts {
             hours: hours(&metas, reading),
             saved: metas
                 .iter()
-                .filter_map(|meta| command_line::instant(told(meta, names::CHECKPOINTED_AT)?).ok())
+                .filter_map(|meta| command_line::instant(annotation_or_label(meta, names::CHECKPOINTED_AT)?).ok())
                 .max(),
             boost: meta.annotations.as_ref().and_then(|all| all.get(names::PRIORITY_BOOST)).cloned(),
             cluster_queue: status.admission.cluster_queue.clone(),
@@ -181,14 +181,14 @@ fn check_facts(check: &Check) -> Option<CheckFacts> {
     })
 }
 
-fn told<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+fn annotation_or_label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     let annotation = meta.annotations.as_ref().and_then(|all| all.get(key));
     annotation.or_else(|| meta.labels.as_ref()?.get(key)).map(String::as_str)
 }
 
-/// The Workload's own word first, then that of its pods.
+/// The Workload's own hours first, then those of its pods.
 fn hours(metas: &[&ObjectMeta], reading: &Reading) -> Result<Option<HorizonHours>, String> {
-    match metas.iter().find_map(|meta| told(meta, names::GUARANTEE_HOURS)) {
+    match metas.iter().find_map(|meta| annotation_or_label(meta, names::GUARANTEE_HOURS)) {
         None => Ok(reading.default_guarantee),
         Some("0") => Ok(None),
         Some(text) => HorizonHours::parse(text)
@@ -215,7 +215,7 @@ fn sets(workload: &Workload, reading: &Reading) -> Result<Vec<SetFacts>, String>
             let selected = selected_model(&pod, &reading.gpu_model_label);
             let gpu_model = selected.and_then(|model| GpuModel::parse(model).ok());
             let flavor = assignment.and_then(|one| one.flavors.get(&reading.gpu_resource)).cloned();
-            let says_hours = told(&set.template.metadata, names::GUARANTEE_HOURS).is_some();
+            let says_hours = annotation_or_label(&set.template.metadata, names::GUARANTEE_HOURS).is_some();
             sets.push(SetFacts { name: set.name.clone(), says_hours, gpus, flavor, gpu_model });
         }
     }

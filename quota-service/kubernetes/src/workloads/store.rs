@@ -1,4 +1,4 @@
-//! The Workloads that are there, as a watch tells them.
+//! Current Workloads, by a watch.
 
 use super::WorkloadFacts;
 use crate::cluster::connect::chain;
@@ -22,7 +22,7 @@ type Key = (String, String);
 #[derive(Debug, Default)]
 struct Kept {
     there: BTreeMap<Key, WorkloadFacts>,
-    /// What a list that runs has told so far.
+    /// Objects of the running list so far.
     listed: BTreeMap<Key, WorkloadFacts>,
 }
 
@@ -32,7 +32,7 @@ pub struct Store {
     kept: Mutex<Kept>,
     reading: Reading,
     check: String,
-    /// Rises with each change; 0 until all were told once.
+    /// Rises with each change; 0 until the first list is complete.
     changes: watch::Sender<u64>,
 }
 
@@ -48,20 +48,20 @@ impl Store {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that is there, by namespace and name; `None` until it was told whole.
+    /// All Workloads, by namespace and name; `None` until the first list is complete.
     #[must_use]
     pub fn all(&self) -> Option<Vec<WorkloadFacts>> {
         let is_whole = *self.changes.borrow() > 0;
         is_whole.then(|| self.kept().there.values().cloned().collect())
     }
 
-    /// Wakes who waits for a change.
+    /// Receiver that wakes at each change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Takes in what a write was answered, before the watch tells it: the next look must not decide on what was before.
+    /// Stores the answer of a write before the watch reports it: the next round must not decide on the old state.
     pub fn wrote(&self, answer: serde_json::Value) {
         if let Ok(workload) = serde_json::from_value::<Workload>(answer) {
             self.set(&workload);
@@ -72,17 +72,18 @@ impl Store {
         let facts = WorkloadFacts::read(workload, &self.reading, &self.check);
         let mut kept = self.kept();
         let key = facts.key();
-        // The watch tells what we wrote over since. Versions are numbers; where they are not, the watch is right in the end.
+        // The watch reports versions that we have written over since. Versions are numbers; where they are not, the watch is right in the end.
         let is_older = kept.there.get(&key).is_some_and(|known| {
             let number = |facts: &WorkloadFacts| facts.resource_version.parse::<u64>().ok();
-            known.uid == facts.uid && number(&facts).zip(number(known)).is_some_and(|(told, known)| told < known)
+            known.uid == facts.uid
+                && number(&facts).zip(number(known)).is_some_and(|(reported, known)| reported < known)
         });
         if !is_older {
             kept.there.insert(key, facts);
         }
     }
 
-    /// Takes in what a watch tells.
+    /// Stores an event of the watch.
     pub fn tell(&self, event: Event<Workload>) {
         let is_listed = matches!(event, Event::InitDone);
         match event {
@@ -102,14 +103,14 @@ impl Store {
             }
         }
         self.changes.send_if_modified(|count| {
-            let is_told = is_listed || *count > 0;
-            *count += u64::from(is_told);
-            is_told
+            let is_reported = is_listed || *count > 0;
+            *count += u64::from(is_reported);
+            is_reported
         });
     }
 }
 
-/// Keeps a store at what is there. Never returns.
+/// Keeps a store up to date. Never returns.
 pub async fn watch_into(client: Client, store: Arc<Store>) {
     let config = watcher::Config::default().page_size(PAGE);
     let mut events = pin!(watcher(Api::<Workload>::all(client), config).default_backoff());
@@ -128,7 +129,7 @@ pub async fn watch_into(client: Client, store: Arc<Store>) {
                     let fault = chain(&fault);
                     tracing::warn!(
                         fault,
-                        "Workloads (kueue.x-k8s.io/v1beta2) are not watched: is Kueue there, and may we? Told once they are"
+                        "Workloads (kueue.x-k8s.io/v1beta2) are not watched: check that Kueue is installed and that this identity may list them; a message follows when they are"
                     );
                 }
             }

@@ -1,4 +1,4 @@
-//! What tests of the writers share: a cluster with two nodes, Workloads, and who leads.
+//! Helpers of the writers' tests: a cluster with two nodes, Workloads, and a leader.
 
 use super::Store;
 use crate::clock;

@@ -16,14 +16,14 @@ async fn apply(fake: &FakeKubernetes, manager: &str, more: &str, hard: Value) ->
 async fn a_field_of_another_manager_is_a_conflict_unless_forced() {
     let fake = FakeKubernetes::start().await;
     assert_eq!(apply(&fake, "a", "", json!({ "gpu": "1", "cpu": "5" })).await.0, 201);
-    let (status, said) = apply(&fake, "b", "", json!({ "gpu": "2" })).await;
+    let (status, reply) = apply(&fake, "b", "", json!({ "gpu": "2" })).await;
     assert_eq!(status, 409);
-    assert_eq!(said["details"]["causes"][0]["reason"], "FieldManagerConflict");
-    assert_eq!(said["details"]["causes"][0]["field"], ".spec.hard.gpu");
-    assert_eq!(said["details"]["causes"][0]["message"], "conflict with \"a\"");
+    assert_eq!(reply["details"]["causes"][0]["reason"], "FieldManagerConflict");
+    assert_eq!(reply["details"]["causes"][0]["field"], ".spec.hard.gpu");
+    assert_eq!(reply["details"]["causes"][0]["message"], "conflict with \"a\"");
     assert_eq!(apply(&fake, "b", "", json!({ "gpu": "1" })).await.0, 200, "the same value is shared");
-    let (status, said) = apply(&fake, "b", "&force=true", json!({ "gpu": "3" })).await;
-    assert_eq!((status, &said["spec"]["hard"]), (200, &json!({ "cpu": "5", "gpu": "3" })));
+    let (status, reply) = apply(&fake, "b", "&force=true", json!({ "gpu": "3" })).await;
+    assert_eq!((status, &reply["spec"]["hard"]), (200, &json!({ "cpu": "5", "gpu": "3" })));
     assert_eq!(fake.requests().iter().filter(|one| one.force).count(), 1);
 }
 
@@ -32,8 +32,8 @@ async fn a_field_that_is_no_more_applied_goes_unless_another_owns_it() {
     let fake = FakeKubernetes::start().await;
     apply(&fake, "a", "", json!({ "gpu": "1", "cpu": "5", "memory": "1Gi" })).await;
     apply(&fake, "b", "", json!({ "cpu": "5" })).await;
-    let (_, said) = apply(&fake, "a", "", json!({ "memory": "1Gi" })).await;
-    assert_eq!(said["spec"]["hard"], json!({ "cpu": "5", "memory": "1Gi" }));
+    let (_, reply) = apply(&fake, "a", "", json!({ "memory": "1Gi" })).await;
+    assert_eq!(reply["spec"]["hard"], json!({ "cpu": "5", "memory": "1Gi" }));
 }
 
 #[tokio::test]
@@ -53,8 +53,8 @@ async fn a_plain_write_takes_fields_over() {
     apply(&fake, "a", "", json!({ "gpu": "1" })).await;
     let change = json!({ "spec": { "hard": { "gpu": "7" } } });
     assert_eq!(patch(&fake, &format!("{QUOTA}?fieldManager=admin"), MERGE, &change).await.0, 200);
-    let (status, said) = apply(&fake, "a", "", json!({ "gpu": "1" })).await;
-    assert_eq!((status, &said["details"]["causes"][0]["message"]), (409, &json!("conflict with \"admin\"")));
+    let (status, reply) = apply(&fake, "a", "", json!({ "gpu": "1" })).await;
+    assert_eq!((status, &reply["details"]["causes"][0]["message"]), (409, &json!("conflict with \"admin\"")));
 }
 
 #[tokio::test]
@@ -79,8 +79,8 @@ async fn resource_groups_are_one_leaf_and_checks_have_keys() {
     };
     let path = |manager: &str| format!("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/q?fieldManager={manager}");
     assert_eq!(patch(&fake, &path("a"), APPLY, &queue("1")).await.0, 201);
-    let (_, said) = patch(&fake, &path("b"), APPLY, &queue("2")).await;
-    assert_eq!(said["details"]["causes"][0]["field"], ".spec.resourceGroups");
+    let (_, reply) = patch(&fake, &path("b"), APPLY, &queue("2")).await;
+    assert_eq!(reply["details"]["causes"][0]["field"], ".spec.resourceGroups");
     let workload = json!({ "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": { "name": "w", "namespace": "t" } });
     fake.put(workload.clone());
     for name in ["one", "two"] {
@@ -104,12 +104,12 @@ async fn a_field_of_another_draft_is_refused() {
         json!({ "apiVersion": "kueue.x-k8s.io/v1alpha1", "kind": "CapacityProvider", "metadata": { "name": "p" },
             "spec": { "controllerName": "x/y", flavors: [{ "name": "a" }] } })
     };
-    let (status, said) = patch(&fake, &format!("{path}?fieldManager=a"), APPLY, &body("orchestratedFlavors")).await;
+    let (status, reply) = patch(&fake, &format!("{path}?fieldManager=a"), APPLY, &body("orchestratedFlavors")).await;
     assert_eq!(status, 500);
-    assert!(said["message"].as_str().unwrap().ends_with(".spec.orchestratedFlavors: field not declared in schema"));
-    let (status, said) =
+    assert!(reply["message"].as_str().unwrap().ends_with(".spec.orchestratedFlavors: field not declared in schema"));
+    let (status, reply) =
         super::post(&fake, "/apis/kueue.x-k8s.io/v1alpha1/capacityproviders", &body("orchestratedFlavors")).await;
-    assert_eq!((status, &said["details"]["causes"][0]["field"]), (422, &json!("spec.managedFlavors")));
+    assert_eq!((status, &reply["details"]["causes"][0]["field"]), (422, &json!("spec.managedFlavors")));
     assert_eq!(patch(&fake, &format!("{path}?fieldManager=a"), APPLY, &body("managedFlavors")).await.0, 201);
     let other = json!({ "spec": { "controllerName": "z" } });
     assert_eq!(patch(&fake, path, MERGE, &other).await.0, 422, "the controller's name cannot change");

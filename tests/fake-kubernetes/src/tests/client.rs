@@ -41,7 +41,7 @@ async fn a_lease_is_taken_by_one_of_two() {
 }
 
 #[tokio::test]
-async fn a_watcher_lists_by_page_follows_and_lists_anew_after_what_was_forgotten() {
+async fn a_watcher_lists_by_page_follows_and_lists_again_after_a_forgotten_history() {
     let fake = FakeKubernetes::start().await;
     fake.load(&Size { nodes: 7, pods: 0, ..Size::default() });
     let nodes: Api<Node> = Api::all(client(&fake).await);
@@ -53,7 +53,7 @@ async fn a_watcher_lists_by_page_follows_and_lists_anew_after_what_was_forgotten
             match events.next().await.unwrap() {
                 Ok(Event::InitDone) => break,
                 Ok(Event::InitApply(_)) => listed += 1,
-                // What was forgotten comes as an error first.
+                // The forgotten history comes as an error first.
                 Ok(Event::Init | Event::Apply(_)) | Err(_) => {}
                 Ok(event) => panic!("{deeds}: {event:?}"),
             }

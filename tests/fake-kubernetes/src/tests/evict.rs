@@ -21,9 +21,9 @@ async fn with_budget(allowed: i64) -> FakeKubernetes {
 #[tokio::test]
 async fn a_spent_budget_refuses_an_eviction() {
     let fake = with_budget(0).await;
-    let (status, said) = post(&fake, &format!("{POD}/eviction"), &eviction()).await;
-    assert_eq!((status, &said["reason"]), (429, &json!("TooManyRequests")));
-    assert_eq!(said["details"]["causes"][0]["reason"], "DisruptionBudget");
+    let (status, reply) = post(&fake, &format!("{POD}/eviction"), &eviction()).await;
+    assert_eq!((status, &reply["reason"]), (429, &json!("TooManyRequests")));
+    assert_eq!(reply["details"]["causes"][0]["reason"], "DisruptionBudget");
     assert_eq!(get(&fake, POD).await.0, 200);
 }
 

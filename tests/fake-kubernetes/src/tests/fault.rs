@@ -37,19 +37,19 @@ async fn a_paused_server_answers_when_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn rules_allow_and_deny_and_are_told() {
+async fn rules_allow_and_deny_and_reviews_report_them() {
     let fake = FakeKubernetes::start().await;
     fake.allow_only(vec![Rule::new("get,list", "", "nodes,pods"), Rule::new("create", "authorization.k8s.io", "*")]);
     assert_eq!(get(&fake, "/api/v1/nodes").await.0, 200);
-    let (status, said) = get(&fake, "/api/v1/namespaces/default/secrets").await;
+    let (status, reply) = get(&fake, "/api/v1/namespaces/default/secrets").await;
     assert_eq!(status, 403);
-    assert!(said["message"].as_str().unwrap().contains("cannot list resource \"secrets\""), "{said}");
+    assert!(reply["message"].as_str().unwrap().contains("cannot list resource \"secrets\""), "{reply}");
     for (verb, allowed) in [("list", true), ("delete", false)] {
         let attributes = json!({ "verb": verb, "resource": "pods" });
         let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
             "spec": { "resourceAttributes": attributes } });
-        let (status, said) = post(&fake, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).await;
-        assert_eq!((status, &said["status"]["allowed"]), (201, &json!(allowed)));
+        let (status, reply) = post(&fake, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).await;
+        assert_eq!((status, &reply["status"]["allowed"]), (201, &json!(allowed)));
     }
     assert!(fake.writes().is_empty(), "a question is no write");
     fake.deny(Rule::new("*", "", "nodes"));
@@ -64,7 +64,7 @@ async fn another_process_steers_by_http() {
     assert_eq!(get(&fake, "/api/v1/nodes").await.0, 503);
     assert_eq!(post(&fake, "/fake/kueue", &Value::Null).await.0, 200);
     assert_eq!(get(&fake, "/apis/kueue.x-k8s.io/v1beta2/workloads").await.0, 200);
-    let (_, said) = get(&fake, "/fake/requests").await;
-    assert_eq!(said[0]["status"], 503);
-    assert_eq!(said.as_array().unwrap().len(), 2, "what steers is not logged");
+    let (_, reply) = get(&fake, "/fake/requests").await;
+    assert_eq!(reply[0]["status"], 503);
+    assert_eq!(reply.as_array().unwrap().len(), 2, "requests under /fake/ are not logged");
 }

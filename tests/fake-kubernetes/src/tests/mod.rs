@@ -31,18 +31,18 @@ async fn ask(fake: &FakeKubernetes, method: &str, path: &str, content_type: &str
 }
 
 async fn get(fake: &FakeKubernetes, path: &str) -> (u16, Value) {
-    let (status, _, said) = ask(fake, "GET", path, "", "").await;
-    (status, said)
+    let (status, _, reply) = ask(fake, "GET", path, "", "").await;
+    (status, reply)
 }
 
 async fn post(fake: &FakeKubernetes, path: &str, body: &Value) -> (u16, Value) {
-    let (status, _, said) = ask(fake, "POST", path, "application/json", &body.to_string()).await;
-    (status, said)
+    let (status, _, reply) = ask(fake, "POST", path, "application/json", &body.to_string()).await;
+    (status, reply)
 }
 
 async fn patch(fake: &FakeKubernetes, path: &str, content_type: &str, body: &Value) -> (u16, Value) {
-    let (status, _, said) = ask(fake, "PATCH", path, content_type, &body.to_string()).await;
-    (status, said)
+    let (status, _, reply) = ask(fake, "PATCH", path, content_type, &body.to_string()).await;
+    (status, reply)
 }
 
 const APPLY: &str = "application/apply-patch+yaml";

@@ -9,9 +9,9 @@ async fn a_kind_is_there_while_its_definition_is() {
     assert_eq!(get(&fake, path).await.0, 404);
     fake.install_kueue();
     assert_eq!(get(&fake, path).await.1["kind"], "ClusterQueueList");
-    let (status, said) = get(&fake, &format!("{path}/q")).await;
-    assert_eq!((status, &said["reason"]), (404, &json!("NotFound")));
-    assert_eq!(said["message"], "clusterqueues.kueue.x-k8s.io \"q\" not found");
+    let (status, reply) = get(&fake, &format!("{path}/q")).await;
+    assert_eq!((status, &reply["reason"]), (404, &json!("NotFound")));
+    assert_eq!(reply["message"], "clusterqueues.kueue.x-k8s.io \"q\" not found");
     assert_eq!(get(&fake, "/apis/kueue.x-k8s.io/v1beta2").await.1["groupVersion"], "kueue.x-k8s.io/v1beta2");
     assert!(fake.delete("customresourcedefinitions", "", "clusterqueues.kueue.x-k8s.io"));
     assert_eq!(get(&fake, path).await.0, 404);
@@ -27,12 +27,12 @@ async fn status_and_the_rest_are_written_apart() {
     let condition = json!({ "type": "Active", "status": "True", "reason": "Is", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z" });
     let both = json!({ "metadata": { "labels": { "a": "b" } }, "status": { "conditions": [condition] } });
-    let (_, said) = patch(&fake, path, MERGE, &both).await;
-    assert!(said.get("status").is_none() && said["metadata"]["labels"]["a"] == "b", "{said}");
+    let (_, reply) = patch(&fake, path, MERGE, &both).await;
+    assert!(reply.get("status").is_none() && reply["metadata"]["labels"]["a"] == "b", "{reply}");
     let more = json!({ "metadata": { "labels": { "a": "c" } }, "status": { "conditions": [condition] } });
-    let (_, said) = patch(&fake, &format!("{path}/status"), MERGE, &more).await;
-    assert_eq!(said["status"]["conditions"][0]["type"], "Active");
-    assert_eq!((&said["metadata"]["labels"]["a"], &said["metadata"]["generation"]), (&json!("b"), &json!(1)));
+    let (_, reply) = patch(&fake, &format!("{path}/status"), MERGE, &more).await;
+    assert_eq!(reply["status"]["conditions"][0]["type"], "Active");
+    assert_eq!((&reply["metadata"]["labels"]["a"], &reply["metadata"]["generation"]), (&json!("b"), &json!(1)));
 }
 
 #[tokio::test]
@@ -41,13 +41,13 @@ async fn creating_refuses_what_is_there_misnamed_or_in_no_namespace() {
     let map = |name: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } });
     let path = "/api/v1/namespaces/default/configmaps";
     assert_eq!(post(&fake, path, &map("m")).await.0, 201);
-    let (status, said) = post(&fake, path, &map("m")).await;
-    assert_eq!((status, &said["reason"]), (409, &json!("AlreadyExists")));
+    let (status, reply) = post(&fake, path, &map("m")).await;
+    assert_eq!((status, &reply["reason"]), (409, &json!("AlreadyExists")));
     assert_eq!(post(&fake, path, &map("M_")).await.0, 422);
-    assert_eq!(post(&fake, "/api/v1/namespaces/nowhere/configmaps", &map("m")).await.0, 404);
+    assert_eq!(post(&fake, "/api/v1/namespaces/absent/configmaps", &map("m")).await.0, 404);
     let generated = json!({ "metadata": { "generateName": "m-" } });
-    let (_, said) = post(&fake, path, &generated).await;
-    assert!(said["metadata"]["name"].as_str().unwrap().len() > 2);
+    let (_, reply) = post(&fake, path, &generated).await;
+    assert!(reply["metadata"]["name"].as_str().unwrap().len() > 2);
 }
 
 #[tokio::test]

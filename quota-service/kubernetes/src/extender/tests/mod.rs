@@ -1,4 +1,4 @@
-//! What the scheduler sends, byte by byte, and what it is answered.
+//! Requests of the scheduler, byte by byte, and their answers.
 
 mod serving;
 
@@ -89,8 +89,8 @@ impl World {
         }
         let (offers, heard) = watch::channel(Arc::new(Offers::default()));
         let now = Arc::new(AtomicI64::new(at(0).get()));
-        let told = now.clone();
-        let clock: Clock = Arc::new(move || UnixSeconds::new(told.load(Ordering::Relaxed)));
+        let time = now.clone();
+        let clock: Clock = Arc::new(move || UnixSeconds::new(time.load(Ordering::Relaxed)));
         let mut state = ExtenderState::new(&config, shared.clone(), heard, clock);
         Arc::get_mut(&mut state.0).unwrap().before = before;
         Self { state, shared, now, offers }
@@ -168,7 +168,7 @@ async fn spot_within_its_quota_passes_and_counts_until_it_is_seen() {
 }
 
 #[tokio::test]
-async fn whoever_needs_no_quota_passes_without_one() {
+async fn a_pod_that_needs_no_quota_passes_without_one() {
     let world = World::plain();
     let hp = replaced(FILTER_NAMES, r#""priorityClassName":"spot""#, r#""priorityClassName":"production""#);
     let at_will =
@@ -183,7 +183,7 @@ async fn whoever_needs_no_quota_passes_without_one() {
     assert_eq!(refused["FailedAndUnresolvableNodes"]["node-1"], why);
     let broken = replaced(FILTER_NAMES, r#""nvidia.com/gpu":"2""#, r#""nvidia.com/gpu":"2500m""#);
     let why = &world.post("filter", broken).await["FailedAndUnresolvableNodes"]["node-1"];
-    assert!(why.as_str().unwrap().contains("no whole number"), "spot that cannot be counted passes nowhere: {why}");
+    assert!(why.as_str().unwrap().contains("no whole number"), "spot that cannot be counted does not pass: {why}");
 }
 
 #[tokio::test]

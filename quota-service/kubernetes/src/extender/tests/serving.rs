@@ -33,7 +33,7 @@ async fn late_work_is_answered_neutrally_and_guarantees_are_not_given_unseen() {
     }
     let refused = world.post("filter", FILTER_NAMES).await;
     let why = refused["FailedAndUnresolvableNodes"]["node-1"].as_str().unwrap();
-    assert!(why.starts_with("headroom: the quota for 4h was not looked at in time"), "{why}");
+    assert!(why.starts_with("headroom: the quota for 4h was not checked in time"), "{why}");
     let scores = world.post("prioritize", PRIORITIZE).await;
     assert!(scores.as_array().unwrap().iter().all(|one| one["Score"] == 0));
     assert_eq!(scores.as_array().unwrap().len(), 4);
@@ -66,7 +66,7 @@ async fn a_body_that_is_no_question_is_answered_all_the_same() {
     assert_eq!(world.post("prioritize", nothing).await, json!([]));
 }
 
-/// Whatever a byte becomes: no panic, and no node that was not named.
+/// Any changed byte causes no panic, and no node that was not named.
 #[test]
 fn damaged_bodies_name_no_other_nodes() {
     let world = World::offering([100, 100]);
@@ -150,7 +150,7 @@ async fn a_scheduler_without_a_certificate_is_not_answered() {
     let listening = Listening::bind(&config).await.unwrap();
     let address = listening.address().unwrap();
     let world = World::offering([12, 4]);
-    let ((stop, stopping), (_told, reloads)) = (watch::channel(false), watch::channel(0));
+    let ((stop, stopping), (_reloader, reloads)) = (watch::channel(false), watch::channel(0));
     let serving = tokio::spawn(listening.serve(world.state.clone(), reloads, stopping));
     let of = |certificate: &str, key: &str| {
         Tls::read(Files { certificate: file(certificate), key: file(key), client_ca: Some(file("ca.crt")) }).unwrap()

@@ -1,8 +1,9 @@
-//! What the extender tells of itself.
+//! Metrics of the extender.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use std::time::Duration;
 
+/// Verb of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Filter,
@@ -20,10 +21,12 @@ impl Verb {
     }
 }
 
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
+    /// By quota, policy and cost.
     Answered,
-    /// In place of an answer that was not there in time.
+    /// By the body alone: the deadline passed.
     Neutral,
     /// The request could not be read.
     Malformed,
@@ -39,17 +42,23 @@ impl Outcome {
     }
 }
 
+/// Registers the help of the metrics.
 pub fn describe() {
-    describe_counter!("headroom_extender_requests_total", "Questions of the scheduler, by what they were answered");
-    describe_histogram!("headroom_extender_request_seconds", Unit::Seconds, "Time from a question to its answer");
-    describe_gauge!("headroom_extender_assumed", "Spot pods that were let through and are not seen on a node");
+    describe_counter!(
+        "headroom_extender_requests_total",
+        "Requests of the scheduler by verb and outcome: answered, neutral or malformed"
+    );
+    describe_histogram!("headroom_extender_request_seconds", Unit::Seconds, "Seconds from a request to its answer");
+    describe_gauge!("headroom_extender_assumed", "Spot pods that passed the filter and are not bound to a node yet");
 }
 
+/// Counts an answer.
 pub fn answered(verb: Verb, outcome: Outcome, took: Duration) {
     counter!("headroom_extender_requests_total", "verb" => verb.as_str(), "outcome" => outcome.as_str()).increment(1);
     histogram!("headroom_extender_request_seconds", "verb" => verb.as_str()).record(took);
 }
 
+/// Sets the number of assumed pods.
 pub fn assumed(pods: usize) {
     gauge!("headroom_extender_assumed").set(pods as f64);
 }
