@@ -79,7 +79,7 @@ pub async fn decide(
 pub async fn switch(engine: &Engine, pool: &PoolId, placement: Option<PoolPlacement>) -> Result<(), EngineError> {
     match engine.ask(pool, Order::PlacedBy(placement)).await {
         // No writer, no open task. Under a virtual clock there is none.
-        Ok(_) | Err(EngineError::UnknownPool | EngineError::Virtual) => Ok(()),
+        Ok(()) | Err(EngineError::UnknownPool | EngineError::Virtual) => Ok(()),
         Err(fault) => Err(fault),
     }
 }

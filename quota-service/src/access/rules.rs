@@ -53,6 +53,7 @@ pub fn queried(uri: &Uri, name: &str) -> Option<String> {
 }
 
 /// Text without its percent-encoding; `None` where the bytes are not UTF-8.
+#[must_use]
 pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().ok()
 }

@@ -23,6 +23,7 @@ pub trait Call {
     }
 
     /// Outcome of the call in a trace.
+    #[must_use]
     fn outcome(_: &Self::Answer) -> &'static str {
         "done"
     }
@@ -139,7 +140,8 @@ impl<A> Reply<A> {
 #[derive(Debug)]
 pub enum Message {
     Task(TaskCall, Reply<Decided>),
-    Explain(TaskId, Reply<TaskExplanation>),
+    /// Boxed: an explanation is twice as large as any other answer.
+    Explain(TaskId, Box<Reply<TaskExplanation>>),
     Snapshot(Reply<Snapshot>),
     Tasks(TaskQuery, Reply<TaskPage>),
     Nodes(Reply<Vec<NodeUse>>),
@@ -220,7 +222,7 @@ impl Call for Explain {
     type Answer = TaskExplanation;
 
     fn message(self, reply: Reply<TaskExplanation>) -> Message {
-        Message::Explain(self.0, reply)
+        Message::Explain(self.0, Box::new(reply))
     }
 }
 

@@ -367,7 +367,7 @@ fn log_shadow(pool: &PoolId, fact: &Fact) {
             tracing::info!(%pool, %task, victims, "in the shadow: the task would start");
         }
         Fact::Submitted { request } => {
-            tracing::info!(%pool, task = %request.gang.task, "in the shadow: a task is submitted")
+            tracing::info!(%pool, task = %request.gang.task, "in the shadow: a task is submitted");
         }
         other => tracing::debug!(%pool, ?other, "in the shadow"),
     }

@@ -24,6 +24,7 @@ pub struct HoursKept {
 }
 
 /// By hours, rising.
+#[must_use]
 pub fn by_hours(ended: &[EndedPeriod]) -> BTreeMap<HorizonHours, HoursKept> {
     let mut all = BTreeMap::new();
     for one in ended {
@@ -35,30 +36,36 @@ pub fn by_hours(ended: &[EndedPeriod]) -> BTreeMap<HorizonHours, HoursKept> {
 }
 
 /// Since when all periods are there that ended: where there were too many to read, since the oldest one that was.
+#[must_use]
 pub fn known_from(ended: &[EndedPeriod], asked_from: UnixSeconds) -> UnixSeconds {
     let oldest = ended.last().filter(|_| ended.len() >= MOST_PERIODS as usize);
     oldest.map_or(asked_from, |oldest| oldest.ended_at.max(asked_from))
 }
 
 impl HoursKept {
+    #[must_use]
     pub const fn none(hours: HorizonHours) -> Self {
         Self { hours, ended: Vec::new() }
     }
 
+    #[must_use]
     pub fn periods(&self) -> Vec<Period> {
         self.ended.iter().map(|(_, _, period)| *period).collect()
     }
 
     /// Those that ended at `from` or later.
+    #[must_use]
     pub fn since(&self, from: UnixSeconds) -> Vec<Period> {
         self.ended.iter().filter(|(at, ..)| *at >= from).map(|(_, _, period)| *period).collect()
     }
 
+    #[must_use]
     pub fn is_since(&self, from: UnixSeconds) -> bool {
         self.ended.iter().any(|(at, ..)| *at >= from)
     }
 
     /// How many ended in this way at `from` or later.
+    #[must_use]
     pub fn count(&self, kind: OutcomeKind, from: UnixSeconds) -> u64 {
         self.ended.iter().filter(|(at, known, _)| *at >= from && *known == kind).count() as u64
     }

@@ -193,7 +193,7 @@ async fn tokens_that_expire_are_named_and_other_machines_need_one(database: Test
         let _ = store.revoke_token(id, now).await.unwrap();
     }
     let found = doctor(&database.url, &["--as-of", "latest"]);
-    found.expect("tokens", "fail", "nobody is let in", "quota-service token create");
+    found.expect("tokens", "fail", "all tokens are revoked or expired", "quota-service token create");
 }
 
 #[tokio::test]
