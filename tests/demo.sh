@@ -17,7 +17,7 @@ if [ -n "${1:-}" ]; then
 fi
 rm -rf "$out"
 mkdir -p "$out"
-unset DATABASE_URL "${!HEADROOM_@}" # the demo is the demo, whatever the caller has set
+unset DATABASE_URL "${!HEADROOM_@}" # the demo is the demo, with any settings of the caller
 export HEADROOM_DATABASE=sqlite://$out/headroom.db
 
 command -v curl >/dev/null || {

@@ -3,7 +3,7 @@
 #
 # Holds a running service against its own OpenAPI document with Schemathesis: answers that the document does not have,
 # bodies that are not as it says, faults of the service. It is installed into a folder that is thrown away. The service runs
-# on a made-up cluster whose usage ends now, in SQLite, on a free port of loopback. SCHEMATHESIS_SEED, SCHEMATHESIS_EXAMPLES
+# on a synthetic cluster whose usage ends now, in SQLite, on a free port of loopback. SCHEMATHESIS_SEED, SCHEMATHESIS_EXAMPLES
 # (of each operation) and SCHEMATHESIS_OUT (figures as JSON) may be set. `make schemathesis` builds the programs first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
