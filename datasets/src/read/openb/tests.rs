@@ -114,6 +114,6 @@ fn an_unknown_qos_phase_or_column_is_refused_with_those_that_there_are() {
 fn a_pod_that_ends_before_it_begins_is_refused() {
     let expected = "column deletion_time: 4 s is before creation_time, 5 s";
     assert_eq!(fault("p,1,1,0,0,,,,5,4,"), expected);
-    assert_eq!(fault("p,1,1,0,0,,,,5,9,10"), "column deletion_time: 9 s lies before scheduled_time, which is 10 s");
+    assert_eq!(fault("p,1,1,0,0,,,,5,9,10"), "column deletion_time: 9 s is before scheduled_time, 10 s");
     assert!(full("p,1,1,0,0,,,,5,5,5\n").is_ok(), "one second may hold all three");
 }
