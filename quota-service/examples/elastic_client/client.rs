@@ -1,10 +1,10 @@
-//! The calls of an elastic task to the service: submit it, receive its events, read its state.
+//! The requests that keep an elastic task: submit it, read its events, read its places, end it.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
-/// Why the service did not do what it was asked.
+/// A request that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("the service does not answer: {0}")]
@@ -29,7 +29,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// A request that takes longer is tried again.
+/// Longest wait for an answer; then the request is tried again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A pool of the service.
@@ -56,11 +56,11 @@ impl Client {
         if status < 300 {
             return Ok(body);
         }
-        let detail_of = [&body["errors"][0]["detail"], &body["detail"]].into_iter().find_map(Value::as_str);
-        Err(ClientError::Refused { status, detail: detail_of.unwrap_or_default().to_owned() })
+        let detail = [&body["errors"][0]["detail"], &body["detail"]].into_iter().find_map(Value::as_str);
+        Err(ClientError::Refused { status, detail: detail.unwrap_or_default().to_owned() })
     }
 
-    /// Repeated, the same task is answered as it stands: it may be sent again after an answer that was lost.
+    /// Submits a task. A repetition is answered with the task as it stands, so that a client may retry after a lost answer.
     pub fn submit(&self, body: &Value) -> Result<Value, ClientError> {
         Self::read(self.agent.post(format!("{}/v1/tasks", self.api)).send_json(body)?)
     }
@@ -69,18 +69,18 @@ impl Client {
         Self::read(self.agent.get(format!("{}/v1/tasks/{id}?{}", self.api, self.of_pool)).call()?)
     }
 
-    /// `finish` or `checkpoint`.
-    pub fn tell(&self, id: &str, what: &str) -> Result<Value, ClientError> {
-        Self::read(self.agent.post(format!("{}/v1/tasks/{id}/{what}?{}", self.api, self.of_pool)).send_empty()?)
+    /// Reports `finish` or `checkpoint`.
+    pub fn report(&self, id: &str, event: &str) -> Result<Value, ClientError> {
+        Self::read(self.agent.post(format!("{}/v1/tasks/{id}/{event}?{}", self.api, self.of_pool)).send_empty()?)
     }
 
     pub fn delete(&self, id: &str) -> Result<Value, ClientError> {
         Self::read(self.agent.delete(format!("{}/v1/tasks/{id}?{}", self.api, self.of_pool)).call()?)
     }
 
-    /// Reads events behind the one with the id `last`, until `tell` says that it has heard enough or the stream breaks off;
-    /// `last` is then where to go on.
-    pub fn events(&self, last: &mut String, mut tell: impl FnMut(&Value) -> bool) -> Result<(), ClientError> {
+    /// Reads events after the one with the id `last`, until `send` returns false or the stream breaks off. `last` is then the
+    /// id of the last event read.
+    pub fn events(&self, last: &mut String, mut send: impl FnMut(&Value) -> bool) -> Result<(), ClientError> {
         let url = format!("{}/v1/events?{}", self.api, self.of_pool);
         let response = self.patient.get(url).header("last-event-id", last.as_str()).call()?;
         if !response.status().is_success() {
@@ -92,7 +92,7 @@ impl Client {
                 id.clone_into(last);
             }
             let event = line.strip_prefix("data: ").and_then(|json| serde_json::from_str(json).ok());
-            if event.is_some_and(|event: Value| !tell(&event)) {
+            if event.is_some_and(|event: Value| !send(&event)) {
                 return Ok(());
             }
         }
@@ -122,7 +122,7 @@ pub fn named(event: &Value) -> Vec<Place> {
     of(&event["places"])
 }
 
-/// How long it is until a time that the service states, by its clock and ours; nothing where that is over.
+/// Time left until an instant that the service states; zero once it is over. The clocks of both machines have to agree.
 pub fn until(time: &Value) -> Duration {
     let text = time.as_str().unwrap_or_default();
     let left_s =

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Keep an elastic task of a Headroom service, with one worker for each of its pods
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Where the service listens
+    /// URL of the service
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     api: String,
     #[arg(long)]
@@ -41,18 +41,18 @@ struct Arguments {
     min_pods: u32,
     #[arg(long)]
     guarantee_hours: Option<u64>,
-    /// The worker
+    /// Command of the worker
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
-/// How often the task is read although no event came.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How often the task is read even without an event.
+const READ_EVERY: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(100);
-/// For a worker whose place is gone and of whose deadline nothing was heard yet.
-const UNHEARD: Duration = Duration::from_secs(30);
+/// Time for a worker whose place is gone before the event with its deadline arrived.
+const NO_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A worker, and its deadline once it was asked to end.
+/// A worker, and its deadline once it has to end.
 struct Worker {
     child: Child,
     ends_by: Option<Instant>,
@@ -61,14 +61,14 @@ struct Worker {
 struct Workers {
     command: Vec<String>,
     by_place: BTreeMap<Place, Worker>,
-    /// Places that are given, but not before: others still save on them.
+    /// Earliest start on a new place: until then another task saves its checkpoint there.
     not_before: BTreeMap<Place, Instant>,
-    /// How many have ended by themselves, and well.
+    /// Workers that have ended by themselves, with success.
     done: usize,
 }
 
 impl Workers {
-    /// Tells the workers of these places to end by then; what is heard later counts.
+    /// Asks the workers of these places to end by a deadline; a later call replaces the deadline.
     fn end(&mut self, places: impl IntoIterator<Item = Place>, by: Instant) {
         for place in places {
             let Some(worker) = self.by_place.get_mut(&place) else { continue };
@@ -80,8 +80,8 @@ impl Workers {
         }
     }
 
-    /// Notes what an event says of places.
-    fn hear(&mut self, event: &Value) {
+    /// Applies an event to the places.
+    fn apply(&mut self, event: &Value) {
         let at = Instant::now() + until(&event["deadline"]);
         match event["kind"].as_str() {
             Some("shrunk") => self.end(named(event), at),
@@ -91,12 +91,12 @@ impl Workers {
         }
     }
 
-    /// Starts what is missing, and ends those whose place is gone.
-    fn become_those(&mut self, task: &Value) -> std::io::Result<()> {
+    /// Starts workers on new places, and ends those whose place is gone.
+    fn match_places(&mut self, task: &Value) -> std::io::Result<()> {
         let wanted: BTreeSet<Place> = places(task).into_iter().collect();
         let gone = self.by_place.iter().filter(|(place, worker)| !wanted.contains(place) && worker.ends_by.is_none());
         let gone: Vec<Place> = gone.map(|(place, _)| place.clone()).collect();
-        self.end(gone, Instant::now() + UNHEARD);
+        self.end(gone, Instant::now() + NO_DEADLINE);
         let starts = Instant::now() + until(&task["detail"]["run"]["starts"]);
         self.not_before.retain(|place, at| wanted.contains(place) && *at > Instant::now());
         for place in wanted.into_iter().filter(|_| self.done == 0) {
@@ -117,7 +117,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Notes who has ended, and ends who should have. Answers whether one failed by itself.
+    /// Removes ended workers, and kills those past their deadline. Returns whether one failed by itself.
     fn reap(&mut self) -> std::io::Result<bool> {
         let (mut failed, mut gone) = (false, Vec::new());
         for (place, worker) in &mut self.by_place {
@@ -141,7 +141,7 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        // Nobody may go on on GPUs that others get.
+        // No worker may go on with GPUs that another task gets.
         for worker in self.by_place.values_mut() {
             let _ = worker.child.kill();
             let _ = worker.child.wait();
@@ -149,13 +149,13 @@ impl Drop for Workers {
     }
 }
 
-/// Receives events of the task, and goes on where it was when the service comes back.
-fn listen(client: &Client, task: &str, tell: &Sender<Value>) {
+/// Passes events of the task on, and resumes after the last one when the service is back.
+fn listen(client: &Client, task: &str, events: &Sender<Value>) {
     let mut last = "0.0".to_owned();
     loop {
-        let heard = client.events(&mut last, |event| event["task"] != task || tell.send(event.clone()).is_ok());
-        if let Err(fault) = heard {
-            eprintln!("{fault}: it is tried again");
+        let read = client.events(&mut last, |event| event["task"] != task || events.send(event.clone()).is_ok());
+        if let Err(fault) = read {
+            eprintln!("{fault}: trying again");
         }
         std::thread::sleep(Duration::from_secs(1));
     }
@@ -166,42 +166,38 @@ const fn passes(fault: &ClientError) -> bool {
     matches!(fault, ClientError::Unreachable(_) | ClientError::Refused { status: 429 | 500.., .. })
 }
 
-fn keep(
-    arguments: &Arguments,
-    client: &Client,
-    received: &Receiver<Value>,
-) -> Result<bool, Box<dyn std::error::Error>> {
+fn keep(arguments: &Arguments, client: &Client, events: &Receiver<Value>) -> Result<bool, Box<dyn std::error::Error>> {
     let (by_place, not_before) = (BTreeMap::new(), BTreeMap::new());
     let mut workers = Workers { command: arguments.command.clone(), by_place, not_before, done: 0 };
-    let mut looked = None::<Instant>;
+    let mut read_at = None::<Instant>;
     loop {
-        let mut is_due = looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
-        match received.recv_timeout(TURN) {
+        let mut is_due = read_at.is_none_or(|at| at.elapsed() >= READ_EVERY);
+        match events.recv_timeout(TURN) {
             Ok(event) => {
                 is_due = true;
-                workers.hear(&event);
+                workers.apply(&event);
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err("nobody listens to events any more".into()),
+            Err(RecvTimeoutError::Disconnected) => return Err("the thread that reads events has ended".into()),
         }
         if is_due {
             match client.task(&arguments.id) {
                 Ok(task) if ["finished", "deleted"].contains(&task["status"].as_str().unwrap_or_default()) => {
                     return Ok(true);
                 }
-                Ok(task) => workers.become_those(&task)?,
-                // Running workers go on: nobody else gets their GPUs meanwhile.
-                Err(fault) if passes(&fault) => eprintln!("{fault}: it is tried again"),
+                Ok(task) => workers.match_places(&task)?,
+                // Workers go on: no other task gets their GPUs meanwhile.
+                Err(fault) if passes(&fault) => eprintln!("{fault}: trying again"),
                 Err(fault) => return Err(fault.into()),
             }
-            looked = Some(Instant::now());
+            read_at = Some(Instant::now());
         }
         if workers.reap()? {
             client.delete(&arguments.id)?;
             return Ok(false);
         }
         if workers.done > 0 && workers.by_place.is_empty() {
-            match client.tell(&arguments.id, "finish") {
+            match client.report(&arguments.id, "finish") {
                 Ok(_) => {
                     println!("finished");
                     return Ok(true);
@@ -211,7 +207,7 @@ fn keep(
                     client.delete(&arguments.id)?;
                     return Ok(true);
                 }
-                Err(fault) if passes(&fault) => eprintln!("{fault}: it is tried again"),
+                Err(fault) if passes(&fault) => eprintln!("{fault}: trying again"),
                 Err(fault) => return Err(fault.into()),
             }
         }
@@ -230,13 +226,13 @@ fn main() -> ExitCode {
         eprintln!("{fault}");
         return ExitCode::FAILURE;
     }
-    let (tell, received) = channel();
+    let (sender, events) = channel();
     let (listener, task) = (client.clone(), arguments.id.clone());
-    std::thread::spawn(move || listen(&listener, &task, &tell));
-    match keep(&arguments, &client, &received) {
+    std::thread::spawn(move || listen(&listener, &task, &sender));
+    match keep(&arguments, &client, &events) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
-            eprintln!("a worker failed: the task is taken back");
+            eprintln!("a worker failed: the task is deleted");
             ExitCode::FAILURE
         }
         Err(fault) => {

@@ -20,15 +20,15 @@ const COLUMNS = [
 function state(one) {
   if (one.withdrawn_at)
     return [badge("none", "withdrawn"), " ", time(one.withdrawn_at), one.withdrawn_by ? ` by ${one.withdrawn_by}` : ""];
-  return one.in_force ? badge("warn", "valid now") : badge("none", "not valid now");
+  return one.in_force ? badge("warn", "active") : badge("none", "not active now");
 }
 
-function announce(place, words, isFault) {
+function report(place, words, isFault) {
   place.className = isFault ? "message fault" : "message";
   place.textContent = words;
 }
 
-/** What the service refused, with the fields that it names. */
+/** The refusal, with the fields that it names. */
 const refusal = (fault) =>
   [fault.message, ...(fault.errors ?? []).map(({ pointer, detail }) => `${pointer.slice(1)}: ${detail}`)].join(" ");
 
@@ -77,7 +77,7 @@ function form(pool, state_, added) {
   const submit = async (event) => {
     event.preventDefault();
     const [starts, ends] = [new Date(from.value), new Date(to.value)];
-    if (!(ends > starts)) return announce(message, "The end has to be later than the begin.", true);
+    if (!(ends > starts)) return report(message, "The end has to be after the start.", true);
     const body = {
       cluster: pool.cluster,
       gpu_model: pool.gpu_model,
@@ -89,11 +89,11 @@ function form(pool, state_, added) {
     };
     try {
       const made = await send("POST", "/v1/overrides", body);
-      announce(message, `Added: ${made.kind} ${number(made.gpus)} GPUs. Quotas follow in a moment.`);
+      report(message, `Added: ${made.kind} ${number(made.gpus)} GPUs. Quotas follow in a moment.`);
       gpus.value = reason.value = "";
       await added();
     } catch (fault) {
-      announce(message, `Not added: ${refusal(fault)}`, true);
+      report(message, `Not added: ${refusal(fault)}`, true);
     }
   };
   fill();
@@ -111,7 +111,7 @@ function form(pool, state_, added) {
   return { element: h("div", null, h("h3", { id: "override-form-title" }, "Add an override"), made), fill };
 }
 
-/** Overrides of a pool: those to come and valid ones, past ones, and a form for more. */
+/** Overrides of a pool: future and active ones, past ones, and a form to add one. */
 export function overridesSection(pool, state_) {
   let section = null;
   const message = h("p", { class: "message", role: "status" });
@@ -121,12 +121,12 @@ export function overridesSection(pool, state_) {
     button.disabled = true;
     try {
       await send("DELETE", `/v1/overrides/${encodeURIComponent(one.id)}`);
-      announce(message, `Withdrawn: ${one.kind} ${number(one.gpus)} GPUs, ${one.reason}`);
+      report(message, `Withdrawn: ${one.kind} ${number(one.gpus)} GPUs, ${one.reason}`);
       await state_.changed();
       section.element.querySelector("h2").focus();
     } catch (fault) {
       button.disabled = false;
-      announce(message, `Not withdrawn: ${refusal(fault)}`, true);
+      report(message, `Not withdrawn: ${refusal(fault)}`, true);
       say(message.textContent);
     }
   };
@@ -150,7 +150,7 @@ export function overridesSection(pool, state_) {
     }),
     render: ({ answer: { overrides } }) =>
       overrides.length === 0
-        ? h("p", { class: "quiet" }, past.checked ? "There never was one." : "None is valid now or later.")
+        ? h("p", { class: "quiet" }, past.checked ? "No overrides." : "No active or future overrides.")
         : table({
             caption: "Overrides",
             columns: COLUMNS,

@@ -122,7 +122,7 @@ const SIDES = { headroom: "placed by Headroom", external: "placed by an external
 export const placedBy = (side) => SIDES[side] ?? "placed_by undecided";
 
 const overridesCell = (pool) =>
-  pool.overrides > 0 ? badge("warn", `${number(pool.overrides)} valid`) : h("span", { class: "quiet" }, "none");
+  pool.overrides > 0 ? badge("warn", `${number(pool.overrides)} active`) : h("span", { class: "quiet" }, "none");
 
 const COLUMNS = [
   {

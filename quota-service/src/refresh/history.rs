@@ -44,8 +44,8 @@ impl History {
     }
 }
 
-/// Inputs that make an explanation another one than the last: why the quota is as it is, and by which run, settings, capacity
-/// and overrides. Amounts that move with every report are none of it: the history has the amount, and the arithmetic is the same.
+/// The parts whose change makes an explanation worth keeping: the reasons of the quota, its run, settings, capacity and overrides.
+/// Amounts that move with every report are not among them: the history has the amount, and the arithmetic is the same.
 pub fn news(answer: &QuotaAnswer, explanation: &Explanation) -> String {
     let reasons: Vec<&str> = answer.reasons.iter().map(|reason| reason.code.as_str()).collect();
     let overrides = serde_json::to_string(&explanation.overrides).unwrap_or_default();
