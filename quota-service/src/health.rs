@@ -87,7 +87,7 @@ impl Health {
 }
 
 /// Proves writes, and remembers what was proved.
-pub struct Prover {
+struct Prover {
     /// The number of proofs of all services when this one looked last.
     seen: Option<u64>,
     proved_at: Instant,

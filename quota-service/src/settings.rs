@@ -36,7 +36,7 @@ impl Default for PlacementSettings {
     fn default() -> Self {
         // 30 s: what Kubernetes gives a pod that has to go.
         let PoolRules { resize_rest_s, load_s, .. } = PoolRules::default();
-        let seconds = |seconds: i64| u32::try_from(seconds).unwrap_or(0);
+        let seconds = |seconds: i64| u32::try_from(seconds).expect("the default times are seconds to minutes");
         Self {
             policy: "gfs".to_owned(),
             parts: None,
@@ -53,8 +53,10 @@ impl Default for PlacementSettings {
 impl PlacementSettings {
     #[must_use]
     pub fn policy(&self) -> Policy {
-        let of_parts = self.parts.as_ref().and_then(|parts| parts.parse("").ok());
-        let policy = of_parts.or_else(|| Policy::parse(&self.policy)).unwrap_or(Policy::GFS);
+        let policy = match &self.parts {
+            Some(parts) => parts.parse("").expect("parts of a policy are checked when the settings are parsed"),
+            None => Policy::parse(&self.policy).expect("the name of a policy is checked when the settings are parsed"),
+        };
         let over = |body: &ReservationsBody| body.over(policy.reservations);
         Policy { reservations: self.reservations.as_ref().map_or(policy.reservations, over), ..policy }
     }

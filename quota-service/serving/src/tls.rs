@@ -61,7 +61,7 @@ impl Tls {
     ///
     /// # Errors
     /// As [`read`](Self::read); the previous certificates stay valid.
-    pub fn reload(&self) -> Result<bool, String> {
+    fn reload(&self) -> Result<bool, String> {
         let bytes = Bytes::read(&self.files)?;
         let digest = bytes.digest();
         let mut known = self.digest.lock().unwrap_or_else(PoisonError::into_inner);

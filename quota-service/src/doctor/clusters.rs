@@ -57,7 +57,8 @@ async fn calendar(store: &dyn Store, cluster: &Cluster, now: UnixSeconds) -> Res
     };
     let found = format!("{}, {}", calendar.name(), calendar.zone());
     let Some(years) = calendar.covered_years() else { return Ok(Check::ok(label, found)) };
-    let end = command_line::instant(&format!("{}-01-01T00:00:00Z", years.end() + 1)).unwrap_or(now);
+    let end = command_line::instant(&format!("{}-01-01T00:00:00Z", years.end() + 1));
+    let end = end.expect("the first second of a year is an instant");
     let found = format!("{found}, days off known until {}-12-31", years.end());
     let left_days = end.since_s(now).div_euclid(SECONDS_PER_DAY);
     if left_days >= CALENDAR_WARN_DAYS {

@@ -271,7 +271,7 @@ impl TurnContext<'_> {
         let pool = shadow.unwrap_or(&mut self.state.pool);
         let record = present.or_else(|| record::of_pool(pool, id, None, Vec::new()));
         let record = record.ok_or_else(|| EngineError::UnknownTask { task: id.clone() })?;
-        let detail: TaskDetail = serde_json::from_str(&record.detail_json).unwrap_or_default();
+        let detail = record::detail(&record);
         let waits = pool.why_it_waits(id).map(|why| record::reason(&why));
         let reason = waits.or_else(|| detail.waits.clone()).unwrap_or_else(|| stands(&record, &detail));
         let id = self.state.placed.pool.clone();

@@ -70,8 +70,11 @@ pub struct Engine {
 impl Engine {
     #[must_use]
     pub fn new(core: Arc<Core>, webhook: Option<Webhook>) -> Self {
-        // The program has read the table at its start; without that the built-in models count.
-        let power = core.config.power().unwrap_or_default();
+        // The program has checked the file at its start, but it may be another one now.
+        let power = core.config.power().unwrap_or_else(|why| {
+            tracing::error!(why, "power_file cannot be read again: the built-in power of GPU models is used");
+            PowerTable::default()
+        });
         let shared = Shared { core, webhook, power };
         Self { shared: Arc::new(shared), pools: Mutex::default(), writers: Mutex::default() }
     }

@@ -177,8 +177,16 @@ pub fn answer(pool: &PoolId, Decided { record, is_shadow }: &Decided) -> TaskAns
         status: status(record.status),
         updated: record.updated.to_string(),
         shadow: *is_shadow,
-        detail: serde_json::from_str(&record.detail_json).unwrap_or_default(),
+        detail: detail(record),
     }
+}
+
+/// The stored detail of a task; empty where it cannot be read, so that the task is still shown.
+pub fn detail(record: &TaskRecord) -> TaskDetail {
+    serde_json::from_str(&record.detail_json).unwrap_or_else(|fault| {
+        tracing::warn!(task = %record.id, %fault, "the stored detail of a task cannot be read: it is shown as empty");
+        TaskDetail::default()
+    })
 }
 
 const fn status(of: TaskStatus) -> TaskStatusBody {

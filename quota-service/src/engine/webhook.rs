@@ -25,7 +25,7 @@ use vocab::PoolId;
 use wire::EventBody;
 
 /// The header that proves who sent it: `sha256=` and the HMAC of the body in hexadecimal digits.
-pub const SIGNATURE: &str = "headroom-signature";
+const SIGNATURE: &str = "headroom-signature";
 const TAKES_AT_MOST: Duration = Duration::from_secs(10);
 /// Pauses between attempts double from the first to the last of these.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_mins(1));
