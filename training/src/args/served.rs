@@ -15,7 +15,7 @@ const LEAST_RENEWAL_S: i64 = 60;
 
 /// How the answers of a service are played again.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "What a service would have answered")]
+#[command(next_help_heading = "Replay of a service")]
 pub struct Replay {
     /// Play each renewal of the quotas again, and score the bounds that would have been served
     #[arg(long)]
