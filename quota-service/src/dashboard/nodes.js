@@ -124,7 +124,7 @@ function axis(context, hours, column, height, inner) {
   });
 }
 
-function summary({ groups, hours }, { row, hour }) {
+function cellText({ groups, hours }, { row, hour }) {
   const group = groups[row];
   const value = group.hours[hour];
   const where = group.count > 1 ? `${group.name} (the mean of ${group.count} nodes)` : group.name;
@@ -150,7 +150,7 @@ function heat(picture, title, label) {
   const mark = (row, hour) => {
     marked = { row: clamp(row, picture.groups.length - 1), hour: clamp(hour, picture.hours.length - 1) };
     cell = paint(canvas, width, picture, marked);
-    readout.textContent = summary(picture, marked);
+    readout.textContent = cellText(picture, marked);
   };
   const frame = h(
     "div",
