@@ -21,6 +21,13 @@ pub fn pdf(z: f64) -> f64 {
 
 /// The quantile of the standard normal at `p`, 0 < p < 1: the ICDF of GFS §3.3.1.
 ///
+/// ```
+/// let z = forecaster::gaussian::quantile(0.9);
+/// assert!((z - 1.281_551_6).abs() < 1e-7);
+/// // The 0.9 quantile of a demand of 10 GPUs with a standard deviation of 2 GPUs.
+/// assert!((10.0 + 2.0 * z - 12.563_103).abs() < 1e-6);
+/// ```
+///
 /// # Panics
 /// When `p` is outside [0, 1].
 #[must_use]
@@ -30,6 +37,14 @@ pub fn quantile(p: f64) -> f64 {
 
 /// The continuous ranked probability score of a Gaussian forecast, in the unit of `actual` (Gneiting and Raftery 2007,
 /// eq. 21). A deviation of zero is a point forecast, whose score is the absolute error.
+///
+/// ```
+/// use forecaster::gaussian::crps;
+///
+/// // 7 GPUs came. The point forecast of 4 is 3 off; a spread that admits the error scores better.
+/// assert_eq!(crps(7.0, 4.0, 0.0), 3.0);
+/// assert!((crps(7.0, 4.0, 2.0) - 1.988_85).abs() < 1e-4);
+/// ```
 #[must_use]
 pub fn crps(actual: f64, mean: f64, stddev: f64) -> f64 {
     if stddev <= 0.0 {
@@ -41,6 +56,13 @@ pub fn crps(actual: f64, mean: f64, stddev: f64) -> f64 {
 
 /// The empirical quantile of sorted values at `p`, linear between order statistics (type 7, NumPy's default). `None`
 /// without values.
+///
+/// ```
+/// use forecaster::gaussian::empirical_quantile;
+///
+/// assert_eq!(empirical_quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.9), Some(4.6));
+/// assert_eq!(empirical_quantile(&[], 0.9), None);
+/// ```
 #[must_use]
 pub fn empirical_quantile(sorted: &[f64], p: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;

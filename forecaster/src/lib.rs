@@ -6,7 +6,43 @@
 //! earlier ones; [`drift`] compares forecasts with the demand, [`watched`] the served bounds; [`checkpoint`]
 //! makes a model a row of bytes.
 //!
+//! ```
+//! use datasets::{Calendar, PanelBuilder, TimeSplit};
+//! use forecaster::blend::Settings;
+//! use forecaster::bound::{Aggregation, bounds};
+//! use forecaster::{Fit, ModelKind, ModelSpec, fit, forecast};
+//! use vocab::{GuaranteeRate, HorizonHours, HourStart, Organization, PoolId, SeriesId};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Three weeks up to 08:00: 12 GPUs from 8 to 18 o'clock, 2 at night.
+//! let series = SeriesId { pool: PoolId::parse("earth:V100")?, organization: Organization::parse("vision")? };
+//! let (start, hours) = (HourStart::from_unix_s(0)?, 21 * 24 + 8);
+//! let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS)?;
+//! let mut demand = PanelBuilder::new(series.pool.cluster.clone(), calendar, start, start.plus_hours(hours));
+//! for hour in 0..hours {
+//!     let gpus = if (8..18).contains(&(hour % 24)) { 12.0 } else { 2.0 };
+//!     demand.push(&series, start.plus_hours(hour), gpus)?;
+//! }
+//! let panel = demand.finish()?;
+//!
+//! // Fit the rule "as yesterday", forecast the next four hours, bound their demand at p = 0.9.
+//! let horizon = HorizonHours::new(4)?;
+//! let spec = ModelSpec { kind: ModelKind::Seasonal24h, horizon, lookback_hours: 168, seed: 0 };
+//! let split = TimeSplit::new(panel.start(), panel.end(), spec.lookback_hours, horizon)?;
+//! let model = fit(&Fit { panel: &panel, split, spec, settings: Settings::DEFAULT }, &mut |_| ())?;
+//! let forecasts = forecast(&model, &panel, panel.end())?;
+//! assert_eq!(forecasts[0].steps()[0].mean_gpus, 12.0);
+//!
+//! let members: Vec<_> = forecasts.iter().collect();
+//! let bound = bounds(&members, Aggregation::SumOfBounds, None, None, GuaranteeRate::GFS, &[horizon])?;
+//! assert_eq!(bound[0].bound.milli(), 12_000);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The crate is pure: no clock, no I/O, no log, and no randomness but from the seed that the caller passes.
+
+#![warn(missing_docs)]
 
 pub mod baseline;
 pub mod blend;

@@ -18,6 +18,14 @@ pub struct UnknownModel {
 }
 
 /// The models that can be trained.
+///
+/// ```
+/// use forecaster::ModelKind;
+///
+/// assert_eq!(ModelKind::parse("orglinear"), Ok(ModelKind::DEFAULT));
+/// let unknown = ModelKind::parse("arima").expect_err("no such model");
+/// assert!(unknown.to_string().starts_with("\"arima\" is no model; there are orglinear, "));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ModelKind {
     /// OrgLinear as the GFS paper has it, with the corrections of DESIGN §4.

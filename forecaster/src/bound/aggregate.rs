@@ -44,6 +44,13 @@ pub struct OrganizationShare {
 }
 
 /// The pool's total in one step, as a Gaussian.
+///
+/// ```
+/// use forecaster::bound::StepTotal;
+///
+/// let total = StepTotal { mean_gpus: 30.0, stddev_gpus: 5.0 };
+/// assert!((total.quantile_gpus(0.9) - 36.407_76).abs() < 1e-5);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepTotal {
     /// Mean of the pool's demand at the step, in GPUs.
@@ -87,6 +94,31 @@ pub struct PoolBound {
 /// The bounds of a pool over each of `offered` hours, which rise; non-decreasing in H. `forecasts` are those of its
 /// organizations at one issue time, `conformal` what [`Calibrator::conformal`](crate::calibration::Calibrator::conformal)
 /// says of the pool. Without organizations every bound is zero.
+///
+/// ```
+/// use forecaster::bound::{Aggregation, bounds};
+/// use forecaster::gaussian;
+/// use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart};
+/// use vocab::{Organization, PoolId, QUANTILE_LEVELS, SeriesId, StepForecast};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let forecast = |name: &str, mean_gpus: f64, stddev_gpus: f64| -> Result<_, Box<dyn std::error::Error>> {
+///     let series = SeriesId { pool: PoolId::parse("earth:V100")?, organization: Organization::parse(name)? };
+///     let quantiles_gpus = QUANTILE_LEVELS.map(|p| mean_gpus + stddev_gpus * gaussian::quantile(p));
+///     let step = StepForecast { mean_gpus, stddev_gpus, quantiles_gpus };
+///     Ok(DemandForecast::new(series, HourStart::from_unix_s(0)?, ForecastOrigin::Model, vec![step])?)
+/// };
+/// let (vision, speech) = (forecast("vision", 10.0, 3.0)?, forecast("speech", 20.0, 4.0)?);
+/// let milli_gpus = |aggregation| {
+///     let offered = [HorizonHours::ONE];
+///     bounds(&[&vision, &speech], aggregation, None, None, GuaranteeRate::GFS, &offered).map(|all| all[0].bound.milli())
+/// };
+/// // z is 1.2816 at p = 0.9. GFS Eq. 9 adds the quantiles, 30 + 7 z; independent deviations add as √(3² + 4²), 30 + 5 z.
+/// assert_eq!(milli_gpus(Aggregation::SumOfBounds)?, 38_971);
+/// assert_eq!(milli_gpus(Aggregation::Independent)?, 36_408);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// A forecast is shorter than the longest offered hours, or a bound exceeds what an amount holds.

@@ -15,19 +15,6 @@ mod online;
 mod pool;
 mod residual;
 mod series;
-/// A forecast as the ledger of the service keeps it until it is scored, in numbers of 32 bits: what is tested learns from the same
-/// numbers as what serves.
-fn as_kept(raw: &DemandForecast) -> DemandForecast {
-    let round = |gpus: f64| f64::from(gpus as f32);
-    let step = |step: &StepForecast| StepForecast {
-        mean_gpus: round(step.mean_gpus),
-        stddev_gpus: round(step.stddev_gpus),
-        quantiles_gpus: step.quantiles_gpus.map(round),
-    };
-    let steps = raw.steps().iter().map(step).collect();
-    DemandForecast::new(raw.series().clone(), raw.issue(), raw.origin(), steps).unwrap_or_else(|_| raw.clone())
-}
-
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +30,44 @@ use std::collections::BTreeMap;
 use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId, StepForecast};
 
 /// Knowledge from the recent past about the forecasts of one cluster: about 1.4 KB a series and 2.7 KB a pool at 4 h.
+///
+/// ```
+/// use datasets::{Calendar, PanelBuilder};
+/// use forecaster::{calibration::Calibrator, gaussian};
+/// use vocab::{DemandForecast, ForecastOrigin, HorizonHours, HourStart};
+/// use vocab::{Organization, PoolId, QUANTILE_LEVELS, SeriesId, StepForecast};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // A week of demand between 40 and 60 GPUs.
+/// let series = SeriesId { pool: PoolId::parse("earth:V100")?, organization: Organization::parse("vision")? };
+/// let (start, end) = (HourStart::from_unix_s(0)?, HourStart::from_unix_s(168 * 3_600)?);
+/// let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS)?;
+/// let mut demand = PanelBuilder::new(series.pool.cluster.clone(), calendar, start, end);
+/// for hour in 0..168_i32 {
+///     demand.push(&series, start.plus_hours(hour.into()), f64::from(40 + hour * 8 % 21))?;
+/// }
+/// let panel = demand.finish()?;
+///
+/// // A model that is too sure of itself: 50 GPUs, with a standard deviation of 3.
+/// let quantiles_gpus = QUANTILE_LEVELS.map(|p| 50.0 + 3.0 * gaussian::quantile(p));
+/// let step = StepForecast { mean_gpus: 50.0, stddev_gpus: 3.0, quantiles_gpus };
+/// let raw = |issue| DemandForecast::new(series.clone(), issue, ForecastOrigin::Model, vec![step]);
+///
+/// let mut calibrator = Calibrator::new(HorizonHours::ONE, true);
+/// for issue in (0..168).map(|hour| start.plus_hours(hour)) {
+///     calibrator.observe(&panel, issue, &[raw(issue)?]);
+/// }
+/// let q90 = |forecast: &DemandForecast| forecast.steps()[0].quantiles_gpus[1];
+/// let next = [raw(end)?];
+/// assert!(q90(&next[0]) < 54.0);
+/// assert!((57.0..=60.0).contains(&q90(&calibrator.apply(&next)[0])));
+///
+/// // Its state outlives a restart.
+/// let restored = Calibrator::from_bytes(&calibrator.to_bytes())?;
+/// assert_eq!(restored.apply(&next), calibrator.apply(&next));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Calibrator {
     horizon: HorizonHours,
@@ -163,7 +188,7 @@ impl Calibrator {
         }
     }
 
-    /// Works out what follows from the residuals, and drops who was not measured for a week.
+    /// Works out what follows from the residuals, and drops series and pools that were not measured for a week.
     fn settle(&mut self) {
         self.series.retain(|series| !series.is_forgotten());
         self.pools.retain(|pool| !pool.is_forgotten());
@@ -239,6 +264,19 @@ impl Calibrator {
         let is_whole = members.iter().all(|one| one.steps().len() >= self.horizon.steps());
         is_whole.then(|| self.pools[place].conformal(members, &self.all, rate, self.horizon))
     }
+}
+
+/// A forecast as the ledger of the service keeps it until it is scored, in numbers of 32 bits: what is tested learns from the same
+/// numbers as what serves.
+fn as_kept(raw: &DemandForecast) -> DemandForecast {
+    let round = |gpus: f64| f64::from(gpus as f32);
+    let step = |step: &StepForecast| StepForecast {
+        mean_gpus: round(step.mean_gpus),
+        stddev_gpus: round(step.stddev_gpus),
+        quantiles_gpus: step.quantiles_gpus.map(round),
+    };
+    let steps = raw.steps().iter().map(step).collect();
+    DemandForecast::new(raw.series().clone(), raw.issue(), raw.origin(), steps).unwrap_or_else(|_| raw.clone())
 }
 
 /// Whether a forecast is the model's own, over the whole horizon.

@@ -70,6 +70,21 @@ pub fn least_issues(overlap: HorizonHours) -> usize {
 /// independent forecasts: `issues` / `overlap`, since forecasts that share an hour miss it together. Organizations of a
 /// pool and the steps of one forecast count as one for the same reason; where they are independent after all, the band is
 /// wider than it need be and warns later, but not falsely. A share that was outside comes back at a narrower band.
+///
+/// ```
+/// use forecaster::drift::{Standing, judge};
+/// use vocab::HorizonHours;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // 36 forecasts of 4 h are 9 independent ones: the band around 0.9 begins at 0.9 − 2.576 × √(0.09 / 9) = 0.642.
+/// let standing = |share| -> Result<_, vocab::HorizonError> {
+///     Ok(judge(Some((share, share)), 0.9, 36, HorizonHours::new(4)?, Standing::Inside).standing)
+/// };
+/// assert_eq!(standing(0.65)?, Standing::Inside);
+/// assert_eq!(standing(0.60)?, Standing::Below);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use]
 pub fn judge(shares: Option<(f64, f64)>, p: f64, issues: usize, overlap: HorizonHours, before: Standing) -> Judgement {
     let least_issues = least_issues(overlap);

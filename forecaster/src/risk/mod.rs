@@ -39,6 +39,19 @@ pub fn supported_rate(hours: HorizonHours, measured_s: i64) -> f64 {
 }
 
 /// Whether so many seconds of measured demand can tell p of promises of H hours.
+///
+/// ```
+/// use forecaster::risk::is_supported;
+/// use vocab::{GuaranteeRate, HorizonHours};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Ten promises of 4 h fit into 40 h, and at p = 0.9 one of ten may break.
+/// let hours = HorizonHours::new(4)?;
+/// assert!(is_supported(GuaranteeRate::GFS, hours, 40 * 3_600));
+/// assert!(!is_supported(GuaranteeRate::GFS, hours, 39 * 3_600));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use]
 pub fn is_supported(rate: GuaranteeRate, hours: HorizonHours, measured_s: i64) -> bool {
     // In whole numbers: 40 h tell 0.9 of promises of 4 h.

@@ -81,7 +81,22 @@ pub fn actual_peak_gpus<'a>(panel: &'a Panel, pool: &PoolId, issue: HourStart, h
     hours.map(at).try_fold(0.0, |peak: f64, demand| Some(peak.max(demand?)))
 }
 
-/// `None` without pairs.
+/// Scores of bounds at the guarantee rate; `None` without pairs.
+///
+/// ```
+/// use forecaster::scores::{PoolPair, score_pool};
+/// use vocab::{GuaranteeRate, HourStart};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let issue = HourStart::from_unix_s(0)?;
+/// let kept = PoolPair { issue, bound_gpus: 12.0, peak_gpus: 10.0 };
+/// let broken = PoolPair { issue: issue.plus_hours(1), bound_gpus: 12.0, peak_gpus: 13.0 };
+/// let scores = score_pool(&[kept, broken], GuaranteeRate::GFS).expect("two pairs");
+/// assert_eq!((scores.issues, scores.days, scores.coverage), (2, 1, 0.5));
+/// assert_eq!((scores.over_reserved_gpus, scores.shortfall_gpus), (1.0, 0.5));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use]
 pub fn score_pool(pairs: &[PoolPair], rate: GuaranteeRate) -> Option<PoolScores> {
     if pairs.is_empty() {

@@ -57,6 +57,14 @@ pub struct Scores {
 }
 
 /// The loss whose best answer is the quantile at `p`.
+///
+/// ```
+/// use forecaster::scores::pinball;
+///
+/// // At p = 0.9 demand 2 GPUs above the quantile costs nine times as much as demand 2 GPUs below it.
+/// assert!((pinball(12.0, 10.0, 0.9) - 1.8).abs() < 1e-12);
+/// assert!((pinball(8.0, 10.0, 0.9) - 0.2).abs() < 1e-12);
+/// ```
 #[must_use]
 pub fn pinball(actual: f64, quantile: f64, p: f64) -> f64 {
     let error = actual - quantile;
@@ -126,7 +134,22 @@ impl Coverage {
     }
 }
 
-/// `None` without rows.
+/// Scores of the rows of any number of series; `None` without rows.
+///
+/// ```
+/// use forecaster::scores::{Scored, score};
+/// use vocab::StepForecast;
+///
+/// let forecast = StepForecast { mean_gpus: 10.0, stddev_gpus: 2.0, quantiles_gpus: [10.0, 12.6, 13.3] };
+/// // Nine hours at the median, and one above every quantile.
+/// let row = |hour| Scored { series: 0, step: 1, forecast, actual_gpus: if hour == 0 { 14.0 } else { 10.0 } };
+/// let scores = score(&(0..10).map(row).collect::<Vec<_>>()).expect("ten rows");
+/// assert_eq!(scores.coverage, [0.9, 0.9]);
+/// // The quantile 0.9 holds its level; the quantile 0.95 misses it by 0.05.
+/// assert!(scores.maqe[0] < 1e-9 && (scores.maqe[1] - 0.05).abs() < 1e-9);
+/// assert!((scores.mae_median_gpus - 0.4).abs() < 1e-9);
+/// assert!((scores.pinball_gpus[0] - (0.9 * 1.4 + 9.0 * 0.1 * 2.6) / 10.0).abs() < 1e-9);
+/// ```
 #[must_use]
 pub fn score(rows: &[Scored]) -> Option<Scores> {
     if rows.is_empty() {
