@@ -19,21 +19,46 @@ const WAITS_AT_MOST: Duration = Duration::from_mins(5);
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
+    /// 404.
     #[error("it does not exist: {detail}")]
-    Absent { detail: String },
+    Absent {
+        /// Text of the server.
+        detail: String,
+    },
     /// 409: the object changed after it was read. Read and decide again.
     #[error("it changed after it was read: {detail}")]
-    Stale { detail: String },
+    Stale {
+        /// Text of the server.
+        detail: String,
+    },
     /// 409 of an apply: others own fields that it would change.
     #[error("fields belong to the field manager {}: {detail}", managers.join(", "))]
-    Owned { managers: Vec<String>, detail: String },
+    Owned {
+        /// Owners of the fields.
+        managers: Vec<String>,
+        /// Text of the server.
+        detail: String,
+    },
+    /// 429.
     #[error("the API server is busy and asks for a wait of {} s", after.as_secs())]
-    Throttled { after: Duration },
+    Throttled {
+        /// Wait before the next request.
+        after: Duration,
+    },
+    /// Any other 4xx.
     #[error("refused with HTTP {code}: {detail}")]
-    Refused { code: u16, detail: String },
+    Refused {
+        /// HTTP status.
+        code: u16,
+        /// Text of the server.
+        detail: String,
+    },
     /// 5xx, no answer, or an unreadable one: the request may have been done.
     #[error("no valid answer of the API server: {detail}")]
-    Failed { detail: String },
+    Failed {
+        /// Cause.
+        detail: String,
+    },
 }
 
 /// Requests, each answered within a time or failed.
@@ -58,6 +83,7 @@ struct Ask<'a> {
 }
 
 impl Calls {
+    /// Requests through `client`, each with this time limit.
     #[must_use]
     pub const fn new(client: Client, answers_within: Duration) -> Self {
         Self { client, answers_within }

@@ -35,20 +35,28 @@ const ENDS_WITHIN: Duration = Duration::from_secs(8);
 /// Why the program ended with a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// No client of the Kubernetes API.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// No client of quota-service.
     #[error(transparent)]
     Headroom(#[from] HeadroomError),
+    /// No name of the cluster.
     #[error(transparent)]
     Cluster(#[from] NoCluster),
+    /// The address of health and metrics cannot be used.
     #[error("{0}")]
     Listen(String),
+    /// The extender cannot listen.
     #[error(transparent)]
     Extender(#[from] ExtenderError),
+    /// The log cannot start.
     #[error("the log: {0}")]
     Log(String),
+    /// Signals cannot be received.
     #[error("signals cannot be received: {0}")]
     Signals(std::io::Error),
+    /// A task ended by itself.
     #[error("{0} broke off: read the log for the cause, and start the program again")]
     BrokeOff(&'static str),
 }

@@ -22,10 +22,18 @@ const PAGE: u32 = 500;
 /// Why nothing can be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ShowError {
+    /// No client of the Kubernetes API.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// A list was refused or failed.
     #[error("{resource} cannot be listed: {detail}")]
-    List { resource: &'static str, detail: String },
+    List {
+        /// Plural of the resource.
+        resource: &'static str,
+        /// Cause.
+        detail: String,
+    },
+    /// No name of the cluster.
     #[error(transparent)]
     Cluster(#[from] NoCluster),
 }

@@ -9,21 +9,30 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Rule {
+    /// Verbs.
     pub verbs: Vec<String>,
+    /// API groups.
     pub api_groups: Vec<String>,
     /// `pods`, `pods/eviction`.
     pub resources: Vec<String>,
+    /// Names of objects.
     pub resource_names: Vec<String>,
+    /// Namespaces.
     pub namespaces: Vec<String>,
 }
 
 /// Action of a request that needs permission.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deed {
+    /// Verb.
     pub verb: String,
+    /// API group.
     pub group: String,
+    /// Plural, with the subresource.
     pub resource: String,
+    /// Namespace; empty for the cluster.
     pub namespace: String,
+    /// Name; empty for all.
     pub name: String,
 }
 

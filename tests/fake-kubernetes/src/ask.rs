@@ -9,23 +9,31 @@ use std::collections::BTreeMap;
 pub struct Request {
     /// HTTP method.
     pub method: String,
+    /// Path without the query.
     pub path: String,
     /// As it was sent.
     pub query: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`; empty for what is not of a resource.
     pub verb: String,
+    /// API group.
     pub group: String,
     /// Plural, with the subresource: `pods/eviction`.
     pub resource: String,
+    /// Namespace.
     pub namespace: String,
+    /// Name of the object.
     pub name: String,
+    /// Header `User-Agent`.
     pub user_agent: String,
     /// Field manager as given in the query; empty where none was.
     pub manager: String,
     /// Whether it was an apply that takes fields from others.
     pub force: bool,
+    /// Whether nothing was to be stored.
     pub dry_run: bool,
+    /// Header `Content-Type`.
     pub content_type: String,
+    /// Body.
     pub body: String,
     /// HTTP status answered; 0 while it is not, or where the connection was closed instead.
     pub status: u16,

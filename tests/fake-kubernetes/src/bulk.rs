@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Size {
+    /// Nodes.
     pub nodes: usize,
+    /// Pods.
     pub pods: usize,
+    /// Namespaces of the pods.
     pub namespaces: usize,
     /// GPUs of each node.
     pub gpus_per_node: usize,

@@ -294,6 +294,7 @@ impl FakeKubernetes {
         self.server.log().requests.iter().filter(|one| one.is_write()).cloned().collect()
     }
 
+    /// Forgets all requests.
     pub fn forget_requests(&self) {
         self.server.log().clear();
     }

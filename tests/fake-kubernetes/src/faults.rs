@@ -27,6 +27,7 @@ pub enum What {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
+    /// Effect.
     pub what: What,
     /// So many requests meet it.
     pub times: u32,

@@ -24,6 +24,7 @@ impl Refusal {
         Self { code, retry_after_s: None, body }
     }
 
+    /// Adds `Retry-After`.
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
@@ -51,11 +52,13 @@ impl Refusal {
         Self { code: 404, retry_after_s: None, body: Value::String("404 page not found\n".to_owned()) }
     }
 
+    /// 404 for an object.
     #[must_use]
     pub fn not_found(resource: &str, plural: &str, group: &str, name: &str) -> Self {
         Self::new(404, "NotFound", &format!("{resource} \"{name}\" not found")).details(plural, group, name, vec![])
     }
 
+    /// 409 for a name that is taken.
     #[must_use]
     pub fn already_exists(resource: &str, name: &str) -> Self {
         Self::new(409, "AlreadyExists", &format!("{resource} \"{name}\" already exists"))
@@ -80,6 +83,7 @@ impl Refusal {
         Self::new(422, "Invalid", &message).details(kind, "", name, listed)
     }
 
+    /// 400.
     #[must_use]
     pub fn bad_request(message: &str) -> Self {
         Self::new(400, "BadRequest", message)

@@ -22,12 +22,27 @@ pub const MESSAGE_MOST: usize = 32_768;
 /// Answer to a Workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    Ready { message: String },
-    Retry { message: String, after_s: u64 },
-    Rejected { message: String },
+    /// The quota has room.
+    Ready {
+        /// Text of the answer.
+        message: String,
+    },
+    /// The quota has no room now.
+    Retry {
+        /// Text of the answer.
+        message: String,
+        /// Wait until the next try, s.
+        after_s: u64,
+    },
+    /// The Workload can never be guaranteed.
+    Rejected {
+        /// Text of the answer.
+        message: String,
+    },
 }
 
 impl Answer {
+    /// State of the check for this answer.
     #[must_use]
     pub const fn state(&self) -> CheckState {
         match self {
@@ -52,17 +67,22 @@ impl Answer {
 /// Inputs of the decision.
 #[derive(Debug, Clone, Copy)]
 pub struct World<'a> {
+    /// Cluster.
     pub view: &'a View,
+    /// Quotas.
     pub offers: &'a Offers,
+    /// GPU models by flavor.
     pub flavors: &'a BTreeMap<String, GpuModel>,
     /// Known number of `Retry` answers by UID.
     pub tries: &'a BTreeMap<String, u32>,
+    /// Current time.
     pub now: UnixSeconds,
 }
 
 /// Answers to write, and waits to report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Planned {
+    /// Answers, the oldest Workload first.
     pub answers: Vec<(WorkloadFacts, Answer)>,
     /// The longest that a Workload waits because quota refuses it, s, by pool.
     pub waits_s: BTreeMap<GpuModel, u64>,

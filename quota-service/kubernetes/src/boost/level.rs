@@ -33,6 +33,7 @@ pub struct Known {
 /// A boost that has to be written; none takes it away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
+    /// The Workload.
     pub workload: WorkloadFacts,
     pub level: Option<u8>,
 }

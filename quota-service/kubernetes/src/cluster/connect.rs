@@ -12,12 +12,26 @@ const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
+    /// The kubeconfig cannot be read or used.
     #[error("kubeconfig {file}: {detail}")]
-    File { file: String, detail: String },
+    File {
+        /// Path; empty for the default places.
+        file: String,
+        /// Cause.
+        detail: String,
+    },
+    /// Neither a kubeconfig nor a service account of a pod exists.
     #[error("no Kubernetes API is configured: {detail}; set kubeconfig, or run in a pod with a service account")]
-    NoApi { detail: String },
+    NoApi {
+        /// Cause.
+        detail: String,
+    },
+    /// The HTTP client cannot be created.
     #[error("the client of the Kubernetes API cannot be made: {detail}")]
-    Client { detail: String },
+    Client {
+        /// Cause.
+        detail: String,
+    },
 }
 
 /// Makes a client, without a request.

@@ -69,133 +69,180 @@ pub(super) use resource;
 /// A pod.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Pod {
+    /// Metadata.
     #[serde(deserialize_with = "slim", default)]
     pub metadata: ObjectMeta,
+    /// Spec.
     #[serde(deserialize_with = "or_default", default)]
     pub spec: PodSpec,
+    /// Status.
     #[serde(deserialize_with = "or_default", default)]
     pub status: PodStatus,
 }
 resource!(Pod, "", "v1", "Pod", "pods", "v1", NamespaceResourceScope);
 
+/// Spec of a pod.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
+    /// Node that it is bound to.
     pub node_name: Option<String>,
+    /// Priority.
     pub priority: Option<i32>,
+    /// Priority class.
     pub priority_class_name: Option<String>,
+    /// Node selector.
     #[serde(deserialize_with = "or_default")]
     pub node_selector: BTreeMap<String, String>,
+    /// Affinity.
     #[serde(deserialize_with = "or_default")]
     pub affinity: Affinity,
+    /// Containers.
     #[serde(deserialize_with = "or_default")]
     pub containers: Vec<Container>,
+    /// Init containers and sidecars.
     #[serde(deserialize_with = "or_default")]
     pub init_containers: Vec<Container>,
+    /// Overhead of the runtime.
     #[serde(deserialize_with = "or_default")]
     pub overhead: BTreeMap<String, String>,
 }
 
+/// Affinity of a pod.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Affinity {
+    /// Affinity to nodes.
     #[serde(deserialize_with = "or_default")]
     pub node_affinity: NodeAffinity,
 }
 
+/// Node affinity of a pod.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeAffinity {
+    /// Required while scheduling.
     #[serde(deserialize_with = "or_default", rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub required: NodeSelector,
 }
 
+/// Alternatives of node selectors.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelector {
+    /// Alternatives: one has to match.
     #[serde(deserialize_with = "or_default")]
     pub node_selector_terms: Vec<NodeSelectorTerm>,
 }
 
+/// Requirements that hold together.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelectorTerm {
+    /// Requirements: all have to match.
     #[serde(deserialize_with = "or_default")]
     pub match_expressions: Vec<Requirement>,
 }
 
+/// Requirement of a label.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Requirement {
+    /// Label.
     pub key: String,
+    /// `In`, `NotIn`, `Exists` and others.
     pub operator: String,
+    /// Values of the label.
     #[serde(deserialize_with = "or_default")]
     pub values: Vec<String>,
 }
 
+/// A container.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Container {
+    /// Requests and limits.
     #[serde(deserialize_with = "or_default")]
     pub resources: Resources,
     /// `Always` of an init container: it runs beside the others.
     pub restart_policy: Option<String>,
 }
 
+/// Requests and limits.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Resources {
+    /// Requests by resource.
     #[serde(deserialize_with = "or_default")]
     pub requests: BTreeMap<String, String>,
+    /// Limits by resource.
     #[serde(deserialize_with = "or_default")]
     pub limits: BTreeMap<String, String>,
 }
 
+/// Status of a pod.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
+    /// Phase: `Pending`, `Running`, `Succeeded`, `Failed`.
     #[serde(deserialize_with = "or_default")]
     pub phase: String,
+    /// Reason in one word.
     pub reason: Option<String>,
+    /// Time at which the kubelet took the pod.
     pub start_time: Option<Time>,
+    /// Conditions.
     #[serde(deserialize_with = "or_default")]
     pub conditions: Vec<Condition>,
 }
 
+/// A condition of a pod or node.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
+    /// Type of the condition.
     #[serde(rename = "type")]
     pub kind: String,
+    /// Status.
     pub status: String,
+    /// Reason in one word.
     pub reason: Option<String>,
+    /// Time of the last change.
     pub last_transition_time: Option<Time>,
 }
 
 /// A node.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Node {
+    /// Metadata.
     #[serde(deserialize_with = "slim", default)]
     pub metadata: ObjectMeta,
+    /// Spec.
     #[serde(deserialize_with = "or_default", default)]
     pub spec: NodeSpec,
+    /// Status.
     #[serde(deserialize_with = "or_default", default)]
     pub status: NodeStatus,
 }
 resource!(Node, "", "v1", "Node", "nodes", "v1", ClusterResourceScope);
 
+/// Spec of a node.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSpec {
+    /// Whether it is cordoned.
     #[serde(deserialize_with = "or_default")]
     pub unschedulable: bool,
 }
 
+/// Status of a node.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
+    /// Allocatable amounts by resource.
     #[serde(deserialize_with = "or_default")]
     pub allocatable: BTreeMap<String, String>,
+    /// Conditions.
     #[serde(deserialize_with = "or_default")]
     pub conditions: Vec<Condition>,
 }
@@ -203,8 +250,10 @@ pub struct NodeStatus {
 /// A priority class.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct PriorityClass {
+    /// Metadata.
     #[serde(deserialize_with = "slim", default)]
     pub metadata: ObjectMeta,
+    /// Priority of the class.
     #[serde(default)]
     pub value: i32,
 }

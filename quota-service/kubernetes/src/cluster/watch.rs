@@ -26,8 +26,11 @@ const LONGEST_GAP: Duration = Duration::from_mins(1);
 /// Watches whose first list is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Synced {
+    /// Nodes.
     pub nodes: bool,
+    /// Pods.
     pub pods: bool,
+    /// Priority classes.
     pub classes: bool,
 }
 

@@ -9,10 +9,13 @@ use std::collections::BTreeMap;
 /// Unit of Kueue's queues and admission: all pods of a job.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Workload {
+    /// Metadata.
     #[serde(deserialize_with = "slim", default)]
     pub metadata: ObjectMeta,
+    /// Spec.
     #[serde(deserialize_with = "or_default", default)]
     pub spec: WorkloadSpec,
+    /// Status.
     #[serde(deserialize_with = "or_default", default)]
     pub status: WorkloadStatus,
 }
@@ -26,11 +29,13 @@ resource!(
     NamespaceResourceScope
 );
 
+/// Spec of a Workload.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadSpec {
     /// `false` of one that was deactivated.
     pub active: Option<bool>,
+    /// Sets of pods.
     #[serde(deserialize_with = "or_default")]
     pub pod_sets: Vec<PodSet>,
 }
@@ -39,28 +44,38 @@ pub struct WorkloadSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSet {
+    /// Name.
     pub name: String,
+    /// Number of pods.
     pub count: u32,
+    /// Template of the pods.
     #[serde(deserialize_with = "or_default")]
     pub template: Template,
 }
 
+/// Template of pods.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Template {
+    /// Metadata.
     #[serde(deserialize_with = "slim")]
     pub metadata: ObjectMeta,
+    /// Spec.
     #[serde(deserialize_with = "or_default")]
     pub spec: PodSpec,
 }
 
+/// Status of a Workload.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadStatus {
+    /// Conditions.
     #[serde(deserialize_with = "or_default")]
     pub conditions: Vec<Condition>,
+    /// Assigned quota.
     #[serde(deserialize_with = "or_default")]
     pub admission: Admission,
+    /// States of admission checks.
     #[serde(deserialize_with = "or_default")]
     pub admission_checks: Vec<Check>,
 }
@@ -69,14 +84,18 @@ pub struct WorkloadStatus {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Admission {
+    /// ClusterQueue.
     pub cluster_queue: String,
+    /// Assignments by set of pods.
     #[serde(deserialize_with = "or_default")]
     pub pod_set_assignments: Vec<Assignment>,
 }
 
+/// Assigned flavors of a set of pods.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Assignment {
+    /// Name.
     pub name: String,
     /// Flavor by resource.
     #[serde(deserialize_with = "or_default")]
@@ -89,9 +108,13 @@ pub struct Assignment {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Check {
+    /// Name.
     pub name: String,
+    /// `Pending`, `Ready`, `Retry` or `Rejected`.
     pub state: String,
+    /// Time of the last change.
     pub last_transition_time: Option<Time>,
+    /// Wait after `Retry`, s.
     pub requeue_after_seconds: Option<u64>,
     /// Kueue counts how often it went from `Retry` back to `Pending`.
     pub retry_count: Option<u32>,

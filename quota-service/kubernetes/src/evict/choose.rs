@@ -10,6 +10,7 @@ use vocab::{GpuModel, TaskClass, TaskId, UnixSeconds};
 /// GPUs that an HP pod is to get, and the victims that free them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
+    /// GPU model of the pool.
     pub model: GpuModel,
     plan: Plan,
     /// Victims that are still there.
@@ -25,6 +26,7 @@ pub struct Claim {
 /// Held GPUs, and pods that are not to be chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct Held<'a> {
+    /// Claims by HP pod.
     pub claims: &'a BTreeMap<Uid, Claim>,
     /// Pods whose eviction was refused lately.
     pub spared: &'a BTreeSet<Uid>,

@@ -30,13 +30,28 @@ pub enum ExtenderError {
         "extender_listen = {at}: without a certificate it listens on this machine alone, since every client that reaches it decides on pods: \
          set tls_certificate_file and tls_key_file, or listen on 127.0.0.1"
     )]
-    Open { at: SocketAddr },
+    /// No certificate, and other machines could connect.
+    Open {
+        /// Address.
+        at: SocketAddr,
+    },
+    /// A certificate, key or authority is set without the others.
     #[error("tls_certificate_file and tls_key_file belong together, and tls_client_ca_file with them: set {missing}")]
-    Half { missing: &'static str },
+    Half {
+        /// Missing setting.
+        missing: &'static str,
+    },
+    /// A certificate or key cannot be read.
     #[error("{0}")]
     Certificates(String),
+    /// The address is taken, or not of this machine.
     #[error("extender_listen = {at}: {fault}")]
-    Bind { at: SocketAddr, fault: std::io::Error },
+    Bind {
+        /// Address.
+        at: SocketAddr,
+        /// Cause.
+        fault: std::io::Error,
+    },
 }
 
 /// A listener of the extender.

@@ -95,9 +95,11 @@ impl<'a> Args<'a> {
 pub struct FilterResult<'a> {
     pub nodes: Option<&'a RawValue>,
     pub node_names: Option<&'a [Text<'a>]>,
+    /// Reasons by node; evictions could help there.
     pub failed_nodes: BTreeMap<&'a str, &'a str>,
     /// Evicting would not help: the scheduler does not try to.
     pub failed_and_unresolvable_nodes: BTreeMap<&'a str, &'a str>,
+    /// Error of the request; empty without one.
     pub error: &'a str,
 }
 
@@ -105,6 +107,7 @@ pub struct FilterResult<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct HostPriority<'a> {
+    /// Name of the node.
     pub host: &'a str,
     /// 0 to 10.
     pub score: u8,

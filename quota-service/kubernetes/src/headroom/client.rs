@@ -28,14 +28,40 @@ const MAX_BYTES: usize = 64 * 1_024 * 1_024;
 /// Why a request to Headroom failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeadroomError {
+    /// A setting is wrong.
     #[error("{key}: {detail}")]
-    Settings { key: &'static str, detail: String },
+    Settings {
+        /// The setting.
+        key: &'static str,
+        /// Cause.
+        detail: String,
+    },
+    /// No answer.
     #[error("{url} does not answer: {detail}")]
-    Unavailable { url: String, detail: String },
+    Unavailable {
+        /// URL of the request.
+        url: String,
+        /// Cause.
+        detail: String,
+    },
+    /// An HTTP status that is no success.
     #[error("{url} answers {status}: {detail}")]
-    Refused { url: String, status: u16, detail: String },
+    Refused {
+        /// URL of the request.
+        url: String,
+        /// HTTP status.
+        status: u16,
+        /// Detail of the problem.
+        detail: String,
+    },
+    /// An answer of another kind.
     #[error("{url} does not answer as quota-service: {detail}; check headroom_url")]
-    Foreign { url: String, detail: String },
+    Foreign {
+        /// URL of the request.
+        url: String,
+        /// Cause.
+        detail: String,
+    },
 }
 
 impl HeadroomError {

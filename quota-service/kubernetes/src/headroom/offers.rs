@@ -17,14 +17,18 @@ use wire::{PoolList, PoolSummary};
 pub struct Offer {
     /// Q_H, by rising hours; conservative ones held to what spot pods have.
     pub limits: Vec<Limit>,
+    /// Capacity of the pool.
     pub capacity: MilliGpus,
+    /// Age of the numbers.
     pub stage: Stage,
+    /// Time of the computation.
     pub computed_at: UnixSeconds,
 }
 
 /// The offers of this cluster's pools. A pool that is not there has no quota: nothing is admitted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Offers {
+    /// Offers by GPU model.
     pub pools: BTreeMap<GpuModel, Offer>,
     /// When they were answered, by the clock of this machine.
     pub asked_at: Option<UnixSeconds>,

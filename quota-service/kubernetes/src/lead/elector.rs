@@ -14,8 +14,11 @@ use std::time::{Duration, Instant};
 /// `retry` < `renew` < `lease`, which the settings are held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
+    /// Age at which a silent lease is taken over.
     pub lease: Duration,
+    /// Longest lead after the last successful renewal.
     pub renew: Duration,
+    /// Between two requests.
     pub retry: Duration,
 }
 
@@ -25,6 +28,7 @@ pub enum Deed {
     Wait {
         until: Instant,
     },
+    /// Read the Lease.
     Read,
     /// The Lease is not there.
     Create(Record),
@@ -40,7 +44,10 @@ pub enum Answer {
     /// Another wrote before.
     Stale,
     /// Not known whether it was done; not to be tried again before this has passed.
-    Failed { after: Duration },
+    Failed {
+        /// Least wait before the next request.
+        after: Duration,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +76,7 @@ pub struct Elector {
 }
 
 impl Elector {
+    /// A replica that knows nothing yet.
     #[must_use]
     pub const fn new(identity: String, times: Times) -> Self {
         Self { identity, times, state: State::New, next: None, must_read: false, floor: 0 }

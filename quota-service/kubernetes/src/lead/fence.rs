@@ -19,10 +19,17 @@ pub struct Epoch {
 /// Why nothing may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fenced {
+    /// This replica does not lead.
     #[error("another replica leads, or none does")]
     NotLeading,
+    /// The object carries a later epoch.
     #[error("it was written in epoch {theirs}, ours is {ours}: another replica leads")]
-    Outpaced { theirs: u32, ours: u32 },
+    Outpaced {
+        /// Epoch of the object.
+        theirs: u32,
+        /// Our epoch.
+        ours: u32,
+    },
 }
 
 impl Epoch {
@@ -50,6 +57,7 @@ pub struct Fence {
 }
 
 impl Fence {
+    /// A fence for the epochs of this receiver.
     #[must_use]
     pub const fn new(lead: watch::Receiver<Option<Epoch>>) -> Self {
         Self { lead }

@@ -29,6 +29,7 @@ pub fn leases(namespace: &str) -> String {
 }
 
 impl Record {
+    /// Reads the record of a Lease.
     #[must_use]
     pub fn read(lease: &Value) -> Self {
         let transitions = lease["spec"]["leaseTransitions"].as_u64().unwrap_or(0);

@@ -12,9 +12,12 @@ pub enum NoTarget {
         "the cluster has no CapacityProvider: install Kueue with the feature gate DynamicQuotaOrchestration, or set kueue to \
          cluster-queue"
     )]
+    /// The mode needs a `CapacityProvider`, and the cluster has no definition of it.
     NotServed,
+    /// The definition has an unknown form.
     #[error("{0}")]
     OtherForm(String),
+    /// The definition cannot be read.
     #[error("whether there is a CapacityProvider cannot be read: {0}")]
     Call(#[from] Fault),
 }

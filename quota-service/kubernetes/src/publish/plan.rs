@@ -26,6 +26,7 @@ pub struct Amounts {
 pub struct Wanted {
     /// Whether nodes and quotas are known. Before, nothing is written, and nothing renewed.
     pub is_known: bool,
+    /// Amounts by GPU model.
     pub by_model: BTreeMap<GpuModel, Amounts>,
     /// Why this is less than the quota: that Headroom does not answer. Empty where it is the quota.
     pub lowered_because: String,
@@ -58,9 +59,11 @@ impl Wanted {
 /// Which changes are worth a write.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
+    /// Least raise, in GPUs.
     pub least_change_gpus: u64,
     /// Share of what is published.
     pub least_change_ratio: f64,
+    /// A quota is raised after it was higher for so long.
     pub raise_after: Duration,
     /// After a longer gap between two rounds, the wanted quota of the gap is unknown.
     pub looks_within: Duration,
@@ -80,6 +83,7 @@ impl Rules {
 pub enum Why {
     /// Nothing was published.
     New,
+    /// The wanted quota is below the published one.
     Lowered,
     /// The quota was wanted for long enough.
     Raised,
@@ -88,9 +92,12 @@ pub enum Why {
 /// One amount that changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
+    /// Flavor, or all in a namespace.
     pub of: String,
     pub from: Option<u64>,
+    /// New GPUs.
     pub to: u64,
+    /// Reason.
     pub why: Why,
 }
 
@@ -107,7 +114,9 @@ impl fmt::Display for Change {
 /// All amounts as they shall be, and which of them change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
+    /// GPUs to publish, by name.
     pub gpus: Gpus,
+    /// Changed amounts.
     pub changes: Vec<Change>,
 }
 
@@ -157,6 +166,7 @@ pub struct Planner {
 }
 
 impl Planner {
+    /// A planner without history.
     #[must_use]
     pub const fn new(rules: Rules) -> Self {
         Self { rules, of: BTreeMap::new() }

@@ -11,6 +11,7 @@ const FLAVORS: [&str; 2] = ["orchestratedFlavors", "managedFlavors"];
 /// How a `CapacityProvider` is written here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
+    /// API version.
     pub version: String,
     /// Field of the spec that lists flavors.
     pub flavors: &'static str,

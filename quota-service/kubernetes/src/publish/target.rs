@@ -27,6 +27,7 @@ pub enum Kind {
 /// One object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
+    /// Kind of the object.
     pub kind: Kind,
     name: String,
     gpu_resource: String,
@@ -35,20 +36,25 @@ pub struct Target {
 /// Content to write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Content {
+    /// GPUs to publish.
     pub gpus: Gpus,
+    /// GPUs that spot holds.
     pub held: Gpus,
+    /// Epoch of the writer.
     pub epoch: u32,
     /// Why it is so, for people.
     pub message: String,
 }
 
 impl Target {
+    /// The `CapacityProvider` of the settings.
     #[must_use]
     pub fn provider(config: &Config, form: Form) -> Self {
         let (name, gpu_resource) = (config.capacity_provider.to_string(), config.gpu_resource.to_string());
         Self { kind: Kind::Provider(form), name, gpu_resource }
     }
 
+    /// The `ClusterQueue` of the settings.
     #[must_use]
     pub fn queue(config: &Config) -> Self {
         Self {
@@ -58,6 +64,7 @@ impl Target {
         }
     }
 
+    /// The `ResourceQuota` of a namespace.
     #[must_use]
     pub fn quota(config: &Config, namespace: &str) -> Self {
         let kind =

@@ -49,12 +49,17 @@ impl fmt::Display for Uid {
 /// How pods are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
+    /// Resource that counts GPUs.
     pub gpu_resource: String,
+    /// Label of nodes with their GPU model.
     pub gpu_model_label: String,
+    /// GPU model without a label or selector.
     pub default_gpu_model: Option<GpuModel>,
+    /// Priority classes of spot pods.
     pub spot_classes: BTreeSet<String>,
     /// None: the namespace.
     pub organization_label: Option<String>,
+    /// Guarantee of spot pods that name none.
     pub default_guarantee: Option<HorizonHours>,
 }
 
@@ -87,18 +92,23 @@ pub enum Life {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodFacts {
     pub uid: Uid,
+    /// Namespace.
     pub namespace: String,
+    /// Name.
     pub name: String,
     pub gpus: u32,
     pub class: TaskClass,
     /// Asked for; none at will, and none for HP.
     pub guarantee: Option<HorizonHours>,
+    /// Organization.
     pub organization: Organization,
+    /// Priority.
     pub priority: i32,
     /// That it selects, where it selects one.
     pub gpu_model: Option<GpuModel>,
     pub node: Option<NodeId>,
     pub life: Life,
+    /// Time of creation.
     pub created: UnixSeconds,
     /// When it got its node, as its conditions say.
     pub bound: Option<UnixSeconds>,

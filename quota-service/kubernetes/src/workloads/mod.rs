@@ -17,9 +17,13 @@ use vocab::{GpuModel, HorizonHours, UnixSeconds};
 /// State of an admission check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckState {
+    /// Without an answer yet.
     Pending,
+    /// Admitted.
     Ready,
+    /// To be tried again.
     Retry,
+    /// Refused for good.
     Rejected,
 }
 
@@ -46,6 +50,7 @@ impl CheckState {
 pub struct CheckFacts {
     pub state: CheckState,
     pub since: UnixSeconds,
+    /// Wait after `Retry`, s.
     pub requeue_after_s: u64,
     /// How often it was `Retry`, as Kueue counts.
     pub retries: u32,
@@ -68,10 +73,13 @@ pub struct SetFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "conditions of Kueue, which are true or not each by itself")]
 pub struct WorkloadFacts {
+    /// Namespace.
     pub namespace: String,
     pub name: String,
     pub uid: String,
+    /// Version of the object that was read.
     pub resource_version: String,
+    /// Time of creation.
     pub created: UnixSeconds,
     /// Those that ask for GPUs. An error says of which the amount makes no sense.
     pub sets: Result<Vec<SetFacts>, String>,
@@ -81,12 +89,19 @@ pub struct WorkloadFacts {
     pub is_spot: bool,
     /// Hours that it asks to be guaranteed; none at will. An error says what makes no sense.
     pub hours: Result<Option<HorizonHours>, String>,
+    /// Time of the last checkpoint.
     pub saved: Option<UnixSeconds>,
+    /// Priority boost, as written.
     pub boost: Option<String>,
+    /// ClusterQueue that admitted it; empty without one.
     pub cluster_queue: String,
+    /// Whether it is not deactivated.
     pub is_active: bool,
+    /// Whether quota is reserved.
     pub has_quota: bool,
+    /// Whether Kueue evicts it.
     pub is_evicted: bool,
+    /// Whether it has finished.
     pub is_finished: bool,
     /// Since when.
     pub admitted: Option<UnixSeconds>,
