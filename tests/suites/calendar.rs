@@ -7,7 +7,7 @@ use tests::{Listening, Ran, TestDatabase, on_both_databases, program};
 
 on_both_databases![
     a_named_calendar_is_kept_in_one_form_until_another_one_is_named,
-    an_unknown_calendar_ends_with_exit_code_two_and_what_there_is,
+    an_unknown_calendar_ends_with_exit_code_two_and_a_list,
     a_bad_users_calendar_ends_with_exit_code_three_and_leaves_nothing_behind,
     a_users_calendar_is_learned_with_and_served_without_its_file,
     hours_beyond_the_table_are_warned_of_wherever_they_matter,
@@ -68,7 +68,7 @@ async fn a_named_calendar_is_kept_in_one_form_until_another_one_is_named(databas
     assert_eq!((&shown["calendar"], &shown["calendar_years"]), (&"weekdays".into(), &Value::Null));
 }
 
-async fn an_unknown_calendar_ends_with_exit_code_two_and_what_there_is(database: TestDatabase) {
+async fn an_unknown_calendar_ends_with_exit_code_two_and_a_list(database: TestDatabase) {
     let made = Made::up();
     let refused = made.ingest(&database, &["--calendar", "Chine"]);
     assert_eq!(refused.code, 2);

@@ -57,7 +57,7 @@ fn figures(ran: Ran) -> serde_json::Value {
 }
 
 #[test]
-fn labels_and_profiles_say_how_they_were_made_and_read_back_to_the_same_figures() {
+fn labels_and_profiles_name_their_origin_and_read_back_to_the_same_figures() {
     let place = Place::new();
     let jobs = place.file("jobs.csv");
     let labels = place.made("labels", &["--jobs", &jobs, "--seed", "3"]);
@@ -101,7 +101,7 @@ fn a_run_is_a_table_and_a_file() {
 }
 
 #[test]
-fn deadlines_are_read_where_a_policy_looks_at_them() {
+fn deadlines_are_read_where_a_policy_uses_them() {
     let place = Place::new();
     let row = |id: u64, until: &str| format!("{id},vc_1,1,0,10,vgg16,30,1,{until},10,0,strict\n");
     place.write("jobs.csv", &format!("{HEADER}{}{}", row(7, "soon"), row(8, "90")));
@@ -124,7 +124,7 @@ fn deadlines_are_read_where_a_policy_looks_at_them() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_named_with_what_to_do() {
+fn impossible_simulations_are_named_with_a_remedy() {
     let place = Place::new();
     place.write("labels.csv", "job_id,label\n0,batch\n");
     place.write("bad.csv", "# by hand\nmodel_name,gpus,speed_thousandths\nvgg16,1,0\n");

@@ -29,7 +29,7 @@ fn run(name: &str, target: Target, input: &[u8]) {
 }
 
 #[test]
-fn every_target_keeps_its_promises_on_what_was_found_and_on_mutations_of_it() {
+fn every_target_keeps_its_promises_on_earlier_findings_and_their_mutations() {
     for (name, target) in TARGETS {
         let inputs = inputs(name);
         assert!(!inputs.is_empty(), "{name} has no inputs");

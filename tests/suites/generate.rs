@@ -18,7 +18,7 @@ fn generate(folder: &TempDir, more: &[&str]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_usage_made_is_what_the_jobs_made_come_to() {
+fn generated_usage_is_the_sum_of_its_jobs() {
     let folder = tempfile::tempdir().unwrap();
     let files = generate(&folder, &["--preset", "gfs", "--days", "3", "--start", "2025-01-01", "--seed", "4"]);
     let header = b"job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n";
@@ -45,7 +45,7 @@ fn the_same_seed_gives_the_same_files_and_another_one_others() {
 }
 
 #[test]
-fn the_check_prints_published_beside_generated_and_refuses_what_it_cannot_compare() {
+fn the_check_prints_published_beside_generated_and_refuses_other_presets() {
     let check = |more: &[&str]| program("datasets", &[&["generate", "--check"], more].concat());
     let made = check(&["--preset", "gfs-a100", "--seed", "1", "--json"]).json();
     let rows = made["check"].as_array().unwrap();

@@ -83,7 +83,7 @@ fn curves_are_files_and_a_page() {
 }
 
 #[test]
-fn what_cannot_be_filled_is_named_with_what_to_do() {
+fn impossible_fills_are_named_with_a_remedy() {
     let place = Place::new();
     let refused = |more: &[&str], code: i32, part: &str| {
         let printed = place.run(&[&["--seeds", "1"], more].concat());
@@ -133,8 +133,8 @@ fn power_beside_gfs_needs_a_known_model_in_a_replay_too() {
 }
 
 #[test]
-fn fgd_best_fit_and_the_mix_place_and_draw_on_openb_what_the_published_simulator_does() {
-    let name = "fgd_best_fit_and_the_mix_place_and_draw_on_openb_what_the_published_simulator_does";
+fn fgd_best_fit_and_the_mix_place_and_draw_on_openb_as_the_published_simulator() {
+    let name = "fgd_best_fit_and_the_mix_place_and_draw_on_openb_as_the_published_simulator";
     let Some(folder) = public_data(name, "openb") else { return };
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (nodes, pods) = (file("openb_node_list_gpu_node.csv"), file("openb_pod_list_default.csv"));

@@ -10,7 +10,7 @@ use tests::{
 on_both_databases![
     a_file_becomes_a_quota,
     a_refused_file_leaves_nothing_behind_and_one_with_skipped_rows_the_rest,
-    a_second_ingest_counts_what_changed,
+    a_second_ingest_counts_changed_rows,
     a_later_run_serves_only_when_it_is_promoted_and_a_rollback_brings_the_first_one_back,
     a_run_that_has_seen_the_window_is_not_tested_on_it,
     a_run_is_reported_on_the_hours_that_it_has_not_seen,
@@ -117,7 +117,7 @@ async fn a_refused_file_leaves_nothing_behind_and_one_with_skipped_rows_the_rest
     assert_eq!(lenient.json()["inserted"], 4 * 21 * 24);
 }
 
-async fn a_second_ingest_counts_what_changed(database: TestDatabase) {
+async fn a_second_ingest_counts_changed_rows(database: TestDatabase) {
     let (_folder, file) = made_up();
     let counts = |ran: Ran| {
         let summary = ran.json();
@@ -209,7 +209,7 @@ fn the_same_seed_gives_the_same_bytes_on_one_thread_and_on_four() {
 }
 
 #[test]
-fn every_kind_of_failure_has_its_exit_code_and_says_what_to_do() {
+fn every_kind_of_failure_has_its_exit_code_and_a_remedy() {
     let (folder, file) = made_up();
     let url = sqlite_with_usage(&folder, &file);
     let config = path(&folder, "wrong.toml");
@@ -317,7 +317,7 @@ fn a_service_that_is_stopped_answers_waiting_requests() {
 }
 
 #[test]
-fn a_setting_says_where_it_comes_from() {
+fn each_setting_shows_its_source() {
     let folder = tempfile::tempdir().unwrap();
     let config = path(&folder, "headroom.toml");
     std::fs::write(&config, "[quota-service]\nrefresh_s = 60\nlog = \"warn\"\n").unwrap();
@@ -332,7 +332,7 @@ fn a_setting_says_where_it_comes_from() {
 }
 
 #[test]
-fn a_history_that_is_too_short_says_how_much_is_missing() {
+fn a_short_history_is_refused_with_both_lengths() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let _ = program("datasets", &["generate", "--days", "5", "--organizations", "2", "--out", out]).ok();

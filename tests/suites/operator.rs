@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tests::{Listening, Ran, TestDatabase, on_both_databases, program, workspace_root};
 use vocab::{HourStart, UnixSeconds};
 
-on_both_databases![a_new_operator_comes_from_nothing_to_a_quota_that_follows_what_is_known];
+on_both_databases![a_new_operator_comes_from_nothing_to_a_quota_that_follows_overrides];
 
 const OF_POOL: &str = "cluster=demo&gpu_model=A100-SXM4-80GB";
 const DAYS: i64 = 21;
@@ -60,7 +60,7 @@ fn usage_until(site: &Site, end: HourStart) -> String {
     site.path("synthetic/usage.csv")
 }
 
-async fn a_new_operator_comes_from_nothing_to_a_quota_that_follows_what_is_known(database: TestDatabase) {
+async fn a_new_operator_comes_from_nothing_to_a_quota_that_follows_overrides(database: TestDatabase) {
     // 1. Install: programs, and the settings file of deploy beside them.
     let site = Site { folder: tempfile::tempdir().unwrap(), url: database.url.clone() };
     std::fs::copy(workspace_root().join("deploy/headroom.toml"), site.path("headroom.toml")).unwrap();

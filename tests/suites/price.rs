@@ -44,7 +44,7 @@ fn draws_are_means_and_deviations_of_runs_without_some_spot_jobs() {
 }
 
 #[test]
-fn what_a_promise_costs_is_a_picture_and_a_table() {
+fn promise_costs_are_a_picture_and_a_table() {
     let place = Place::new();
     let out = place.file("out");
     let words = ["compare", "--policies", "gfs:oracle,gfs-noquota", "--guarantee-rates", "0.9,0.5", "--draws", "2"];

@@ -5,7 +5,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use tests::{Ran, TestDatabase, on_both_databases, program, public_data};
 
-on_both_databases![what_would_have_been_served_is_scored_and_stands_beside_the_other_bounds];
+on_both_databases![served_bounds_of_the_past_are_scored_and_stand_beside_other_bounds];
 
 const WINDOW: [&str; 4] = ["--from", "2024-03-17T00:00:00Z", "--to", "2024-03-20T23:00:00Z"];
 
@@ -32,7 +32,7 @@ fn group<'a>(replay: &'a Value, hours: u64, by: &str, of: &str) -> &'a Value {
     groups.find(|one| one["hours"] == hours && one["by"] == by && one["of"] == of).unwrap()
 }
 
-async fn what_would_have_been_served_is_scored_and_stands_beside_the_other_bounds(database: TestDatabase) {
+async fn served_bounds_of_the_past_are_scored_and_stand_beside_other_bounds(database: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     fill(&database.url, &folder);
     let (out, pools) = (path(&folder, "f.csv"), path(&folder, "p.csv"));
@@ -74,7 +74,7 @@ async fn what_would_have_been_served_is_scored_and_stands_beside_the_other_bound
 }
 
 #[test]
-fn what_no_service_would_serve_is_not_played() {
+fn a_quota_no_service_serves_is_not_played() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", path(&folder, "headroom.db"));
     fill(&url, &folder);

@@ -124,7 +124,7 @@ fn a_comparison_is_a_table_and_a_page() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_named() {
+fn impossible_replays_are_named() {
     let place = Place::new();
     place.write("jobs.csv", &format!("{JOBS}bad,1,V100,4,1,1,0,-5,HP\n"));
     let printed = place.run(&["--policy", "gfs"]);
@@ -150,7 +150,7 @@ fn what_cannot_be_replayed_is_named() {
 }
 
 #[test]
-fn a_policy_file_names_the_parts_and_what_does_not_go_together_is_refused() {
+fn a_policy_file_names_the_parts_and_parts_that_conflict_are_refused() {
     let place = Place::new();
     let file = place.file("mine.toml");
     let answer = |text: &str| {
@@ -218,7 +218,7 @@ fn snapshot() -> String {
 }
 
 #[test]
-fn a_live_pool_is_asked_what_another_policy_would_do() {
+fn a_live_pool_is_judged_by_another_policy() {
     let place = Place::new();
     place.write("pool.json", &snapshot());
     let file = place.file("pool.json");
@@ -250,8 +250,8 @@ pub fn on_philly(folder: &Path, policies: &str, more: &[&str]) -> Value {
 }
 
 #[test]
-fn what_is_sold_on_philly_is_kept_as_often_as_was_sold_and_spot_waits_less_than_under_peak() {
-    let name = "what_is_sold_on_philly_is_kept_as_often_as_was_sold_and_spot_waits_less_than_under_peak";
+fn promises_on_philly_are_kept_at_the_sold_rate_and_spot_waits_less_than_under_peak() {
+    let name = "promises_on_philly_are_kept_at_the_sold_rate_and_spot_waits_less_than_under_peak";
     let Some(folder) = public_data(name, "philly-gfs") else { return };
     for hours in ["1", "4"] {
         let played = |promise| {

@@ -49,7 +49,7 @@ fn figures(ran: Ran) -> Value {
 }
 
 #[test]
-fn srtf_loads_in_vain_what_lazer_does_not() {
+fn srtf_loads_in_vain_and_lazer_does_not() {
     let place = Place::new(&IN_VAIN);
     place.write("slow.csv", SLOW);
     let slow = place.file("slow.csv");
@@ -66,7 +66,7 @@ fn srtf_loads_in_vain_what_lazer_does_not() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_a_table_says_what_it_shows() {
+fn the_same_seed_gives_the_same_bytes_and_a_table_has_a_legend() {
     let jobs: Vec<_> = (0..300_u32).map(|n| (1 + n % 4, n, 20 + (n * 37) % 400)).collect();
     let place = Place::new(&jobs);
     let out = |name: &str, seed: &str| {
@@ -93,7 +93,7 @@ fn unknown_durations_are_estimated_and_every_job_is_done() {
 }
 
 #[test]
-fn what_cannot_be_played_is_named() {
+fn unplayable_input_is_named() {
     let place = Place::new(&IN_VAIN);
     place.write("bad.csv", "model,load_s,load_large_s,save_s\nvgg16,x,1,1\n");
     let bad = place.file("bad.csv");

@@ -39,7 +39,7 @@ fn a_machine_is_described_as_nodes_are_put() {
 }
 
 #[test]
-fn what_is_no_machine_is_refused_with_its_place() {
+fn a_path_without_gpus_is_refused_by_name() {
     let place = tempfile::tempdir().unwrap();
     sys(place.path());
     let sys = place.path().to_str().unwrap();

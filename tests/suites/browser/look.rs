@@ -42,7 +42,7 @@ async fn every_page_fits_every_theme_and_width_and_is_good_to_use_with_help() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_these_tests_look_for_would_be_found() {
+async fn faults_that_these_tests_seek_are_found() {
     let Some(opened) = Opened::new().await else { return };
     let browser = &opened.browser;
     opened.go("#/");
@@ -107,7 +107,7 @@ async fn a_page_weighs_no_more_than_300_kib() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_pool_the_page_says_how_to_begin() {
+async fn without_a_pool_the_page_shows_a_start() {
     let Some(browser) = Browser::open() else { return };
     let database = fresh_database(Backend::Sqlite).await;
     let service = Listening::start(&["--database", &database.url]);

@@ -7,7 +7,7 @@ use tests::program;
 const OF_POOL: &str = "cluster=demo&gpu_model=A100";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pools_are_shown_as_the_service_tells_them() {
+async fn pools_are_shown_as_the_service_has_them() {
     let Some(opened) = Opened::new().await else { return };
     opened.go("#/");
     let list = opened.get("/v1/pools");
@@ -113,7 +113,7 @@ async fn an_override_is_added_and_withdrawn_with_the_keyboard_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_is_asked_for_where_tokens_are_in_force_and_forgotten_on_request() {
+async fn a_token_is_asked_for_where_one_is_required_and_forgotten_on_request() {
     let Some(opened) = Opened::new().await else { return };
     let create = ["token", "create", "--name", "eyes", "--role", "read", "--json", "--database", &opened.database.url];
     let token = program("quota-service", &create).json()["token"].as_str().unwrap().to_owned();
@@ -143,7 +143,7 @@ async fn a_token_is_asked_for_where_tokens_are_in_force_and_forgotten_on_request
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_follows_a_pool_sees_what_happens_there() {
+async fn followers_of_a_pool_see_its_events() {
     let Some(opened) = Opened::new().await else { return };
     opened.go(POOL);
     let browser = &opened.browser;

@@ -86,7 +86,7 @@ fn policies_budgets_and_services_select_pods_that_there_are() {
 }
 
 #[test]
-fn what_is_named_is_there_or_stands_outside_of_the_chart() {
+fn named_objects_are_in_the_chart_or_known_outside() {
     each(|values, manifests| {
         let has =
             |kind: &str, wanted: &Value| of_kind(manifests, kind).iter().any(|one| one["metadata"]["name"] == *wanted);

@@ -97,7 +97,7 @@ fn each_mode_grants_the_verbs_that_it_needs_and_none_grants_reading_alone() {
 }
 
 #[test]
-fn the_watchdog_sees_one_lease_and_touches_what_it_lowers() {
+fn the_watchdog_sees_one_lease_and_writes_quotas_alone() {
     let Some(renderer) = renderer() else { return };
     let heartbeat = "leases get headroom-connector-heartbeat in gpu";
     let provider = [

@@ -69,7 +69,7 @@ fn no_secret_is_written_into_settings_or_arguments() {
 }
 
 #[test]
-fn what_is_missing_or_contradicts_itself_is_refused_with_the_value_to_set() {
+fn missing_or_contradictory_values_are_refused_with_the_value_to_set() {
     let Some(renderer) = renderer() else { return };
     for (values, set, expected) in [
         ("least", "connector.cluster=null", "connector.cluster"),

@@ -116,7 +116,7 @@ fn names_of_metrics_are_distinguished_from_those_of_rules_and_labels() {
 }
 
 #[test]
-fn every_panel_says_what_it_shows_and_the_board_is_tied_to_no_instance() {
+fn every_panel_has_a_description_and_the_board_is_tied_to_no_instance() {
     let board = board();
     let mut ids = BTreeSet::new();
     assert!(board["id"].is_null(), "an id is that of one Grafana");

@@ -27,7 +27,7 @@ fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
 }
 
 #[test]
-fn every_alert_fires_on_what_it_is_for_and_on_nothing_else() {
+fn every_alert_fires_on_its_fault_and_on_nothing_else() {
     if !has_prometheus("alert rules on synthetic series") {
         return;
     }
@@ -46,7 +46,7 @@ fn every_alert_fires_on_what_it_is_for_and_on_nothing_else() {
 }
 
 #[test]
-fn what_the_service_tells_has_the_manners_of_prometheus() {
+fn metrics_follow_the_conventions_of_prometheus() {
     if !has_prometheus("the manners of the metrics") {
         return;
     }
@@ -106,7 +106,7 @@ fn evaluated(prometheus: &Prometheus) -> Vec<Value> {
 }
 
 #[test]
-fn the_board_shows_what_the_quota_answers() {
+fn the_board_shows_the_answers_of_quota() {
     let prepared = prepare();
     let service = prepared.serve();
     let Some(prometheus) = watching(&service) else { return };

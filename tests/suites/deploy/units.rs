@@ -25,7 +25,7 @@ fn every_alert_has_a_section_of_the_runbook_and_every_section_an_alert() {
 }
 
 #[test]
-fn units_run_programs_that_there_are_as_nobody_in_particular() {
+fn units_run_existing_programs_as_an_unprivileged_user() {
     let programs: BTreeSet<String> = program_names().into_iter().collect();
     for (name, unit) in units(".service") {
         let has = |line: &str| unit.lines().any(|other| other == line);

@@ -103,7 +103,7 @@ fn connector(site: &Site, service: &Listening) -> Listening {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_the_rights_and_settings_of_the_chart_the_quota_arrives_and_helm_keeps_what_it_made() {
+async fn with_the_rights_and_settings_of_the_chart_the_quota_arrives_and_helm_can_upgrade() {
     let sets = ["modes.kueue=capacity-provider", "kueue.printClusterQueue=false"];
     let Some((site, _)) = installed(&sets).await else { return };
     let (service, _database) = service(&site).await;

@@ -73,7 +73,7 @@ fn an_example_that_is_wrong_would_be_noticed() {
 }
 
 #[test]
-fn every_program_tells_its_version_and_its_exit_codes() {
+fn every_program_prints_its_version_and_exit_codes() {
     let readme = std::fs::read_to_string(workspace_root().join("README.md")).unwrap();
     for name in program_names() {
         let version = program(&name, &["--version"]).ok().stdout;

@@ -114,7 +114,7 @@ fn a_reader_of_rows_that_goes_away_ends_them_quietly() {
 }
 
 #[test]
-fn what_is_interrupted_says_nothing_and_leaves_no_file_behind() {
+fn interrupted_programs_are_silent_and_leave_no_file_behind() {
     let place = Place::new();
     let [forecasts, bounds] = ["f.csv", "p.csv"].map(|name| place.file(name));
     let day = ["--from", "2024-03-14T00:00:00Z", "--to", "2024-03-14T23:00:00Z", "--refit", "1h"];
@@ -128,7 +128,7 @@ fn what_is_interrupted_says_nothing_and_leaves_no_file_behind() {
 }
 
 #[test]
-fn each_program_ends_with_the_code_of_what_went_wrong() {
+fn each_program_ends_with_the_code_of_its_failure() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();

@@ -54,7 +54,7 @@ fn origin(name: &str, key: &str, arguments: &[&str], variables: &[(&str, &str)])
 }
 
 #[test]
-fn every_setting_of_every_program_says_flag_environment_file_or_default() {
+fn every_setting_of_every_program_shows_its_source() {
     let folder = tempfile::tempdir().unwrap();
     for name in program_names() {
         let help = program(&name, &["--help"]).ok().stdout;

@@ -27,7 +27,7 @@ fn was_run(line: &Value) -> bool {
 }
 
 #[test]
-fn what_clients_that_hang_up_wrote_is_whole_and_audited() {
+fn writes_of_clients_that_hang_up_are_audited() {
     for line in attack(&["hangups", "--seconds", "6"]) {
         assert!(line["counts"]["hangups"].as_u64() > Some(50), "{line:#}");
     }
@@ -42,7 +42,7 @@ fn poison_is_refused_and_honest_clients_are_served_beside_it() {
 }
 
 #[test]
-fn responses_that_nobody_reads_take_bounded_memory_and_end() {
+fn unread_responses_take_bounded_memory_and_end() {
     for line in attack(&["unread", "--seconds", "8", "--clients", "60", "--quota-ms", "5000"]) {
         assert!(line["counts"]["quotas"].as_u64() > Some(10), "{line:#}");
     }

@@ -12,8 +12,8 @@ use tests::{Listening, Prometheus, Ran, TestDatabase, free_address, on_both_data
 use vocab::{ClusterName, HourStart, MilliGpus, SeriesId, UnixSeconds};
 
 on_both_databases![
-    hours_of_a_real_prometheus_are_what_was_asked_for_with_its_gaps_and_again_change_nothing,
-    the_service_catches_up_what_a_prometheus_knows_and_says_so_in_its_own_metrics,
+    hours_of_a_real_prometheus_equal_its_demand_with_gaps_and_change_nothing_again,
+    the_service_catches_up_with_a_prometheus_and_reports_it_in_its_own_metrics,
 ];
 
 /// GPU model, organization, hour since the start → GPUs.
@@ -62,7 +62,7 @@ fn gaps(summary: &Value, start: HourStart) -> Vec<(i64, i64, String)> {
     summary["source"]["gaps"].as_array().unwrap().iter().map(gap).collect()
 }
 
-async fn hours_of_a_real_prometheus_are_what_was_asked_for_with_its_gaps_and_again_change_nothing(
+async fn hours_of_a_real_prometheus_equal_its_demand_with_gaps_and_change_nothing_again(
     database: TestDatabase,
 ) {
     // Days ago, so that nothing of it depends on the time of the test.
@@ -160,7 +160,7 @@ async fn newest(store: &dyn Store) -> HourStart {
     panic!("no usage was read")
 }
 
-async fn the_service_catches_up_what_a_prometheus_knows_and_says_so_in_its_own_metrics(database: TestDatabase) {
+async fn the_service_catches_up_with_a_prometheus_and_reports_it_in_its_own_metrics(database: TestDatabase) {
     let began = now();
     let start_hour = began.hour().unwrap().plus_hours(-40);
     let history = History { start: start_hour, until_s: began.get() };

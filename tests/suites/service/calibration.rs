@@ -10,7 +10,7 @@ on_both_databases![
     forecasts_that_were_too_low_are_corrected_and_the_explanation_shows_how,
     a_restarted_service_has_learned_the_same_bytes_as_one_that_never_stopped,
     a_damaged_calibration_is_logged_and_that_of_the_training_serves,
-    after_a_rollback_a_run_goes_on_with_what_it_had_learned,
+    after_a_rollback_a_run_goes_on_with_its_learned_state,
 ];
 
 const EXPLAIN: &str = "/v1/quota/explain?cluster=demo&gpu_model=A100&hours=4";
@@ -132,7 +132,7 @@ async fn a_damaged_calibration_is_logged_and_that_of_the_training_serves(databas
     assert_eq!(newest().await, end().plus_s(3 * 3_600).to_string(), "and learns on");
 }
 
-async fn after_a_rollback_a_run_goes_on_with_what_it_had_learned(database: TestDatabase) {
+async fn after_a_rollback_a_run_goes_on_with_its_learned_state(database: TestDatabase) {
     let service = correcting(&database).await;
     for hour in 0..6 {
         pass_hour(&service, hour).await;

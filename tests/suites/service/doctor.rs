@@ -12,7 +12,7 @@ on_both_databases![
     faults_of_the_data_are_named_pool_by_pool,
     an_old_schema_and_a_newer_one_are_named_and_left_as_they_are,
     tokens_that_expire_are_named_and_other_machines_need_one,
-    a_flipped_byte_of_a_run_or_a_snapshot_is_named_by_the_deep_look_and_what_is_sound_is_well,
+    a_deep_check_names_a_flipped_byte_of_a_run_or_a_snapshot_and_passes_sound_ones,
 ];
 
 /// The published name of the field.
@@ -135,7 +135,7 @@ async fn an_old_schema_and_a_newer_one_are_named_and_left_as_they_are(database: 
     found.expect("schema", "fail", "version 9999", "install the newer program");
 }
 
-async fn a_flipped_byte_of_a_run_or_a_snapshot_is_named_by_the_deep_look_and_what_is_sound_is_well(
+async fn a_deep_check_names_a_flipped_byte_of_a_run_or_a_snapshot_and_passes_sound_ones(
     database: TestDatabase,
 ) {
     let store = with_run(&database, 0).await;

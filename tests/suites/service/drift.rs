@@ -9,9 +9,9 @@ on_both_databases![
     coverage_that_leaves_its_band_is_warned_of_once_and_once_when_it_is_back,
     a_restart_in_the_middle_counts_nothing_twice,
     services_that_take_turns_count_each_hour_once,
-    late_usage_is_waited_for_two_hours_and_what_never_comes_is_counted_and_not_scored,
+    late_usage_is_awaited_for_two_hours_and_missing_usage_is_counted_and_not_scored,
     forecasts_are_kept_once_the_hour_has_its_usage_whole,
-    a_new_run_is_judged_by_what_it_says_itself,
+    a_new_run_is_judged_by_its_own_forecasts,
     a_damaged_ledger_costs_no_quota_and_its_hours_are_not_scored,
 ];
 
@@ -166,7 +166,7 @@ async fn services_that_take_turns_count_each_hour_once(database: TestDatabase) {
 }
 
 /// org-002 is an hour late once, and says nothing of another hour.
-async fn late_usage_is_waited_for_two_hours_and_what_never_comes_is_counted_and_not_scored(database: TestDatabase) {
+async fn late_usage_is_awaited_for_two_hours_and_missing_usage_is_counted_and_not_scored(database: TestDatabase) {
     let service = serving(&database, 500).await;
     service.pass_s(3_600);
     for hour in 0..15 {
@@ -222,7 +222,7 @@ async fn forecasts_are_kept_once_the_hour_has_its_usage_whole(database: TestData
     assert_eq!(newest().await, end().plus_s(7_200), "half an hour after it the present usage has to do");
 }
 
-async fn a_new_run_is_judged_by_what_it_says_itself(database: TestDatabase) {
+async fn a_new_run_is_judged_by_its_own_forecasts(database: TestDatabase) {
     let service = serving(&database, 500).await;
     for hour in 0..40 {
         pass_hour(&service, hour, 30.0 + 40.0 * hour as f64).await;

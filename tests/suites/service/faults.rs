@@ -6,7 +6,7 @@ use forecaster::checkpoint;
 use tests::{on_both_databases, promote_bytes};
 
 on_both_databases![
-    without_a_run_there_is_no_quota_and_the_answer_says_what_to_do,
+    without_a_run_there_is_no_quota_and_the_answer_has_a_remedy,
     without_a_known_capacity_there_is_no_quota_yet,
     a_capacity_of_zero_is_a_quota_of_zero_with_its_reason,
     demand_above_capacity_is_a_quota_of_zero_with_its_reason,
@@ -24,7 +24,7 @@ fn reason_texts(answer: &Value) -> String {
     answer["reasons"].to_string()
 }
 
-async fn without_a_run_there_is_no_quota_and_the_answer_says_what_to_do(database: TestDatabase) {
+async fn without_a_run_there_is_no_quota_and_the_answer_has_a_remedy(database: TestDatabase) {
     let service = TestService::start(with_usage(&database, 100).await, end().plus_s(60)).await;
     assert_eq!(
         service.get(&quota_path(4)).await.status,

@@ -10,7 +10,7 @@ on_both_databases![
     an_outcome_counts_once_however_often_it_arrives,
     broken_promises_lower_eta_and_the_quota_once,
     long_waits_raise_eta_only_where_that_gives_more_quota,
-    outcomes_that_are_nobodys_fault_do_not_move_eta,
+    outcomes_without_a_fault_do_not_move_eta,
 ];
 
 fn usage(hours: std::ops::Range<i64>, demand_gpus: f64) -> Value {
@@ -123,7 +123,7 @@ async fn long_waits_raise_eta_only_where_that_gives_more_quota(database: TestDat
     assert_eq!(report(480).await, 1.5);
 }
 
-async fn outcomes_that_are_nobodys_fault_do_not_move_eta(database: TestDatabase) {
+async fn outcomes_without_a_fault_do_not_move_eta(database: TestDatabase) {
     let service = serving(&database, 500).await;
     service.pass_s(4 * 3_600);
     let _ = service.post("/v1/usage", &usage(0..4, 30.0)).await.expect(200);

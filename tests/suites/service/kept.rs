@@ -9,8 +9,8 @@ use vocab::{EventId, HorizonHours, Outcome, OutcomeKind};
 
 on_both_databases![
     a_promise_that_fails_since_a_week_is_reported_with_its_beginning,
-    what_was_served_is_held_against_the_demand_that_came,
-    metrics_and_the_command_tell_that_a_promise_fails,
+    served_bounds_are_held_against_the_demand_that_came,
+    metrics_and_the_command_show_a_promise_that_fails,
 ];
 
 const OF_POOL: &str = "cluster=demo&gpu_model=A100";
@@ -66,7 +66,7 @@ async fn a_promise_that_fails_since_a_week_is_reported_with_its_beginning(databa
     assert_eq!(Some(found.e_value), report["by_hours"][0]["e_value"].as_f64());
 }
 
-async fn what_was_served_is_held_against_the_demand_that_came(database: TestDatabase) {
+async fn served_bounds_are_held_against_the_demand_that_came(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let report = async || service.get(&format!("/v1/promises?{OF_POOL}")).await.expect(200)["by_hours"].clone();
     let before = report().await;
@@ -93,7 +93,7 @@ async fn what_was_served_is_held_against_the_demand_that_came(database: TestData
     assert!(number(&after[0]["served"]["last_7_days"]["coverage"]) > 0.0, "{after}");
 }
 
-async fn metrics_and_the_command_tell_that_a_promise_fails(database: TestDatabase) {
+async fn metrics_and_the_command_show_a_promise_that_fails(database: TestDatabase) {
     let store = with_run(&database, 1).await;
     let _ = store.record_outcomes(&month(present_hour().instant()), present_hour().instant()).await.unwrap();
     let service = Listening::start(&["--database", &database.url]);

@@ -9,14 +9,14 @@ use tests::{Listening, on_both_databases};
 use tower::ServiceExt;
 
 on_both_databases![
-    a_stream_tells_the_quota_and_each_new_one_and_no_old_ones,
+    a_stream_sends_the_quota_and_each_new_one_and_no_old_ones,
     slow_clients_and_those_that_ask_too_often_are_refused_and_quotas_are_answered,
     beyond_its_connections_the_service_lets_others_wait,
 ];
 
 const STREAM: &str = "/v1/quota/stream?cluster=demo&gpu_model=A100&hours=1";
 
-async fn a_stream_tells_the_quota_and_each_new_one_and_no_old_ones(database: TestDatabase) {
+async fn a_stream_sends_the_quota_and_each_new_one_and_no_old_ones(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let open = async |last: Option<&str>| {
         let request =

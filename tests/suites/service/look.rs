@@ -4,12 +4,12 @@ use super::*;
 use tests::on_both_databases;
 
 on_both_databases![
-    what_if_moves_the_quota_as_the_plan_would,
-    what_cannot_be_asked_is_refused,
+    a_what_if_moves_the_quota_as_a_plan_does,
+    impossible_queries_are_refused,
     measured_demand_has_gaps_where_nothing_was_reported,
     promises_are_counted_by_day_and_hours_and_the_broken_ones_listed,
-    tasks_that_wait_are_listed_with_why_and_nodes_with_what_they_hold,
-    runs_are_listed_with_their_scores_and_who_promoted_them,
+    waiting_tasks_are_listed_with_reasons_and_nodes_with_held_gpus,
+    runs_are_listed_with_their_scores_and_promoters,
 ];
 
 const OF_POOL: &str = "cluster=demo&gpu_model=A100";
@@ -18,7 +18,7 @@ async fn what_if(service: &TestService, what: &str) -> Value {
     service.get(&format!("/v1/quota/what-if?{OF_POOL}&hours=4{what}")).await.expect(200)
 }
 
-async fn what_if_moves_the_quota_as_the_plan_would(database: TestDatabase) {
+async fn a_what_if_moves_the_quota_as_a_plan_does(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let now = quota(&service, 4).await;
     let same = what_if(&service, "").await;
@@ -59,7 +59,7 @@ async fn with_capacity(service: &TestService, gpus: u32) -> Value {
     quota(service, 4).await
 }
 
-async fn what_cannot_be_asked_is_refused(database: TestDatabase) {
+async fn impossible_queries_are_refused(database: TestDatabase) {
     let service = serving(&database, 500).await;
     for (what, named) in [
         ("guarantee_rate=1", "guarantee_rate"),
@@ -152,7 +152,7 @@ fn task(id: &str, class: &str, gpus: f64, pods: u32) -> Value {
     })
 }
 
-async fn tasks_that_wait_are_listed_with_why_and_nodes_with_what_they_hold(database: TestDatabase) {
+async fn waiting_tasks_are_listed_with_reasons_and_nodes_with_held_gpus(database: TestDatabase) {
     let service = serving(&database, 500).await;
     for node in ["n0", "n1"] {
         let body = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 });
@@ -198,7 +198,7 @@ async fn tasks_that_wait_are_listed_with_why_and_nodes_with_what_they_hold(datab
     assert!(pool["hp_demand_gpus"].is_number(), "{pool}");
 }
 
-async fn runs_are_listed_with_their_scores_and_who_promoted_them(database: TestDatabase) {
+async fn runs_are_listed_with_their_scores_and_promoters(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let store = service.service.core.store.clone();
     promote(store.as_ref(), &cluster("demo"), ModelKind::PeakWeek, end().hour().unwrap()).await;

@@ -9,11 +9,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 on_both_databases![
-    what_was_backed_up_is_there_after_a_restore_and_nobody_goes_on_as_before,
-    a_backup_that_cannot_be_made_or_read_says_why_and_leaves_nothing,
-    what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays,
-    a_service_that_runs_forgets_what_is_old_by_itself,
-    reported_states_leave_the_audit_before_what_people_did,
+    a_restore_brings_the_backup_back_and_fences_earlier_writers,
+    a_backup_that_cannot_be_made_or_read_has_a_reason_and_no_file,
+    rows_older_than_their_retention_are_forgotten_and_needed_ones_stay,
+    a_running_service_forgets_old_rows_by_itself,
+    reported_states_leave_the_audit_before_people_s_acts,
 ];
 
 async fn with_task(database: &TestDatabase) -> TestService {
@@ -27,7 +27,7 @@ async fn with_task(database: &TestDatabase) -> TestService {
     service
 }
 
-async fn what_was_backed_up_is_there_after_a_restore_and_nobody_goes_on_as_before(database: TestDatabase) {
+async fn a_restore_brings_the_backup_back_and_fences_earlier_writers(database: TestDatabase) {
     let service = with_task(&database).await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("headroom.backup");
@@ -54,7 +54,7 @@ async fn what_was_backed_up_is_there_after_a_restore_and_nobody_goes_on_as_befor
     assert_ne!(again.code, 0, "not into what is there: {again:?}");
 }
 
-async fn a_service_that_runs_forgets_what_is_old_by_itself(database: TestDatabase) {
+async fn a_running_service_forgets_old_rows_by_itself(database: TestDatabase) {
     // Quotas, entries of the audit and a finished task of years ago; the task that runs is kept.
     let service = with_task(&database).await;
     service.leave().await;
@@ -74,7 +74,7 @@ async fn a_service_that_runs_forgets_what_is_old_by_itself(database: TestDatabas
     assert_eq!(program.stop().code, 0);
 }
 
-async fn a_backup_that_cannot_be_made_or_read_says_why_and_leaves_nothing(database: TestDatabase) {
+async fn a_backup_that_cannot_be_made_or_read_has_a_reason_and_no_file(database: TestDatabase) {
     drop(with_usage(&database, 500).await);
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -95,7 +95,7 @@ async fn a_backup_that_cannot_be_made_or_read_says_why_and_leaves_nothing(databa
     assert_eq!(left, ["there"]);
 }
 
-async fn what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays(database: TestDatabase) {
+async fn rows_older_than_their_retention_are_forgotten_and_needed_ones_stay(database: TestDatabase) {
     let service = with_task(&database).await;
     let before = quota(&service, 4).await;
     let retain = |flags: &[&str]| {
@@ -121,7 +121,7 @@ async fn what_is_older_than_it_is_kept_is_forgotten_and_what_is_needed_stays(dat
     assert_eq!(entries[0].record.action, "database retain");
 }
 
-async fn reported_states_leave_the_audit_before_what_people_did(database: TestDatabase) {
+async fn reported_states_leave_the_audit_before_people_s_acts(database: TestDatabase) {
     let service = serving(&database, 500).await;
     for seconds in 0..20 {
         service.pass_s(seconds);

@@ -5,8 +5,8 @@ use axum::http::Method;
 use tests::on_both_databases;
 
 on_both_databases![
-    a_reservation_lowers_the_quotas_of_promises_that_reach_into_it_and_says_whose_it_is,
-    a_release_raises_the_quota_and_not_beyond_what_hp_holds,
+    a_reservation_lowers_the_quotas_of_promises_that_reach_into_it_and_names_its_owner,
+    a_release_raises_the_quota_and_spares_gpus_held_by_hp,
     an_override_is_there_after_a_restart_and_ends_by_itself,
     an_invalid_override_is_refused_with_its_field,
 ];
@@ -28,7 +28,7 @@ async fn bound(service: &TestService, hours: u8) -> f64 {
     number(&quota(service, hours).await["demand_bound_gpus"])
 }
 
-async fn a_reservation_lowers_the_quotas_of_promises_that_reach_into_it_and_says_whose_it_is(database: TestDatabase) {
+async fn a_reservation_lowers_the_quotas_of_promises_that_reach_into_it_and_names_its_owner(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let now = service.service.core.clock.now();
     let before = [bound(&service, 1).await, bound(&service, 4).await];
@@ -59,7 +59,7 @@ async fn a_reservation_lowers_the_quotas_of_promises_that_reach_into_it_and_says
     assert_eq!(past["overrides"][0]["withdrawn_by"], "anyone", "{past}");
 }
 
-async fn a_release_raises_the_quota_and_not_beyond_what_hp_holds(database: TestDatabase) {
+async fn a_release_raises_the_quota_and_spares_gpus_held_by_hp(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let now = service.service.core.clock.now();
     let (before, explanation) = (bound(&service, 1).await, explained(&service, 1).await);

@@ -10,12 +10,12 @@ on_both_databases![
     a_quota_can_be_computed_again_from_its_explanation,
     the_same_answer_has_the_same_tag_and_is_not_sent_twice,
     a_poller_that_waits_gets_the_next_answer,
-    a_reported_state_holds_the_quota_to_what_is_idle_and_spot,
+    a_reported_state_limits_the_quota_to_idle_and_spot_gpus,
     a_report_that_leaves_less_lowers_the_quota_at_once_and_one_that_leaves_more_waits,
     nodes_win_over_the_table_and_a_state_over_nodes,
     settings_change_the_promise_and_two_writers_notice_each_other,
     a_rate_beyond_the_measurements_has_its_reason,
-    what_is_unknown_is_answered_with_what_there_is,
+    unknown_names_are_answered_with_known_ones,
     the_forecast_shows_each_organization,
     late_usage_moves_the_covered_steps_on,
 ];
@@ -89,7 +89,7 @@ async fn a_poller_that_waits_gets_the_next_answer(database: TestDatabase) {
     assert_eq!(service.send(Method::GET, &path, &[("if-none-match", &etag)], None).await.status, 400);
 }
 
-async fn a_reported_state_holds_the_quota_to_what_is_idle_and_spot(database: TestDatabase) {
+async fn a_reported_state_limits_the_quota_to_idle_and_spot_gpus(database: TestDatabase) {
     let service = serving(&database, 500).await;
     assert_eq!(codes(&quota(&service, 2).await), ["inventory", "estimated"]);
     let path = "/v1/pools/demo:A100/state";
@@ -192,7 +192,7 @@ async fn a_rate_beyond_the_measurements_has_its_reason(database: TestDatabase) {
     assert!(number(&bold["demand_bound_gpus"]) > number(&usual["demand_bound_gpus"]));
 }
 
-async fn what_is_unknown_is_answered_with_what_there_is(database: TestDatabase) {
+async fn unknown_names_are_answered_with_known_ones(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let pool = service.get("/quota?cluster=demo&gpu_model=H800&hours=4").await;
     assert_eq!(pool.headers["content-type"], "application/problem+json");

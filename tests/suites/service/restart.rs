@@ -5,7 +5,7 @@ use tests::{Backend, Listening, on_both_databases, program};
 
 on_both_databases![
     after_a_restart_the_last_quotas_are_answered_at_their_age,
-    what_was_learned_of_a_pool_survives_a_restart,
+    learned_state_of_a_pool_survives_a_restart,
     learned_state_that_can_no_longer_be_read_is_learned_again,
     under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked,
     the_running_service_follows_a_promotion,
@@ -49,7 +49,7 @@ async fn bound(service: &TestService) -> Value {
     service.get(path).await.expect(200)["bound"].clone()
 }
 
-async fn what_was_learned_of_a_pool_survives_a_restart(database: TestDatabase) {
+async fn learned_state_of_a_pool_survives_a_restart(database: TestDatabase) {
     let service = watched(&database).await;
     let before = bound(&service).await;
     assert!(number(&before["kept"]["lambda"]) < 0.7, "nothing broke: {before}");

@@ -12,7 +12,7 @@ use tests::{Backend, Listening, on_both_databases, program, program_with};
 use vocab::{DemandForecast, ForecastOrigin, Organization, SeriesId, StepForecast};
 
 on_both_databases![
-    a_run_that_was_due_while_the_service_was_down_is_made_up_for_and_passes_the_gate,
+    a_run_that_was_due_while_the_service_was_down_is_trained_later_and_promoted,
     drift_has_a_model_trained_again_before_it_is_due,
     a_run_that_misses_the_gate_is_kept_and_no_fault,
 ];
@@ -88,7 +88,7 @@ fn has(line: &'static str) -> impl Fn(&str) -> bool {
 
 const PROMOTED: &str = "headroom_retrain_attempts_total{cluster=\"demo\",outcome=\"promoted\"} 1";
 
-async fn a_run_that_was_due_while_the_service_was_down_is_made_up_for_and_passes_the_gate(database: TestDatabase) {
+async fn a_run_that_was_due_while_the_service_was_down_is_trained_later_and_promoted(database: TestDatabase) {
     let store = with_run(&database, 72).await;
     let folder = tempfile::tempdir().unwrap();
     let service = start(&database, &folder, "retrain = \"daily\"");

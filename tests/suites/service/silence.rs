@@ -7,11 +7,11 @@ use tests::{on_both_databases, promote_bytes};
 on_both_databases![
     after_a_scheduler_fell_silent_its_pool_ages_until_the_state_is_deleted,
     a_pool_that_fell_silent_ages_beside_one_that_reports,
-    while_nothing_is_renewed_what_was_admitted_is_not_available_again,
+    while_nothing_is_renewed_admitted_gpus_are_not_available_again,
     new_bounds_of_eta_hold_at_once,
     outcomes_from_the_future_are_refused,
     a_rollback_from_a_refused_run_ends_the_matter,
-    a_promise_that_ends_after_the_forecast_says_so,
+    a_promise_that_ends_after_forecasts_is_marked,
 ];
 
 async fn after_a_scheduler_fell_silent_its_pool_ages_until_the_state_is_deleted(database: TestDatabase) {
@@ -56,7 +56,7 @@ async fn a_pool_that_fell_silent_ages_beside_one_that_reports(database: TestData
     assert_eq!(reports["stage"], "fresh");
 }
 
-async fn while_nothing_is_renewed_what_was_admitted_is_not_available_again(database: TestDatabase) {
+async fn while_nothing_is_renewed_admitted_gpus_are_not_available_again(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let report = async |idle: u32, spot: Value| {
         let body = state(500, idle, &spot, service.service.core.clock.now());
@@ -141,7 +141,7 @@ async fn a_rollback_from_a_refused_run_ends_the_matter(database: TestDatabase) {
     assert!(!service.sees_news().await, "else every look would renew all quotas");
 }
 
-async fn a_promise_that_ends_after_the_forecast_says_so(database: TestDatabase) {
+async fn a_promise_that_ends_after_forecasts_is_marked(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let codes_of = async |hours: u8| codes(&quota(&service, hours).await);
     assert!(codes_of(4).await.contains(&"forecast_ends_early".to_owned()), "a minute past the hour it covers 5 steps");

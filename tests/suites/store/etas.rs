@@ -9,7 +9,7 @@ on_both_databases![
     a_move_from_another_value_changes_nothing,
     an_outcome_moves_eta_once,
     an_outcome_of_another_pool_moves_nothing,
-    what_ended_before_the_outcomes_of_a_move_is_spent_with_them,
+    outcomes_before_those_of_a_move_are_spent_with_them,
 ];
 
 fn step(second: i64, from_micro: u32, to_micro: u32) -> EtaMove {
@@ -88,7 +88,7 @@ async fn an_outcome_of_another_pool_moves_nothing(database: TestDatabase) {
     assert_eq!(fault.to_string(), "there is no cluster mars");
 }
 
-async fn what_ended_before_the_outcomes_of_a_move_is_spent_with_them(database: TestDatabase) {
+async fn outcomes_before_those_of_a_move_are_spent_with_them(database: TestDatabase) {
     let (store, ids) = with_outcomes(&database).await;
     store.apply_eta_move(&step(1, 1_000_000, 750_000), &ids[1..2]).await.unwrap();
     assert_eq!(unspent_ids(&*store, "earth:A100").await, ids[2..], "the older one is spent, the newer one not");

@@ -5,7 +5,7 @@ use tests::fixture::{at, cluster, hour, outcomes, put_clusters, usage};
 use tests::{TestDatabase, fresh_database, on_both_databases};
 
 on_both_databases![
-    a_closed_store_says_that_it_is_unavailable,
+    a_closed_store_is_reported_unavailable,
     a_value_that_this_program_would_not_write_is_reported_as_damage,
     an_instant_outside_the_calendar_is_refused,
 ];
@@ -17,7 +17,7 @@ async fn fault_of(url: &str) -> StoreError {
     }
 }
 
-async fn a_closed_store_says_that_it_is_unavailable(database: TestDatabase) {
+async fn a_closed_store_is_reported_unavailable(database: TestDatabase) {
     let store = database.store().await;
     store.close().await;
     for fault in [store.ping().await.unwrap_err(), store.append(&[], &[]).await.unwrap_err()] {
@@ -54,7 +54,7 @@ async fn an_instant_outside_the_calendar_is_refused(database: TestDatabase) {
 }
 
 #[tokio::test]
-async fn a_url_that_names_no_database_says_what_to_write() {
+async fn a_url_without_a_database_has_a_remedy() {
     for url in ["mysql://db/headroom", "headroom.db", "sqlite://", "sqlite://:memory:", "sqlite://x.db?mode=ro"] {
         let fault = fault_of(url).await;
         assert!(matches!(fault, StoreError::BadUrl { .. }), "{fault}");
@@ -108,7 +108,7 @@ async fn a_connection_lost_in_an_append_is_unavailable_and_the_next_one_works() 
 }
 
 #[tokio::test]
-async fn what_postgres_raises_is_sorted_by_what_helps() {
+async fn faults_of_postgres_are_sorted_by_remedy() {
     let database = fresh_database(Backend::Postgres).await;
     let raised = async |code: &str| {
         let sql = format!("DO $$ BEGIN RAISE EXCEPTION 'as a test' USING ERRCODE = '{code}'; END $$");
@@ -122,7 +122,7 @@ async fn what_postgres_raises_is_sorted_by_what_helps() {
 }
 
 #[tokio::test]
-async fn a_read_only_postgres_still_answers_and_says_why_it_does_not_write() {
+async fn a_read_only_postgres_still_answers_and_refuses_writes_with_reason() {
     let database = fresh_database(Backend::Postgres).await;
     let store = database.store().await;
     let (_, name) = database.url.rsplit_once('/').unwrap();
@@ -133,7 +133,7 @@ async fn a_read_only_postgres_still_answers_and_says_why_it_does_not_write() {
 }
 
 #[tokio::test]
-async fn a_full_sqlite_says_so() {
+async fn full_sqlite_is_named() {
     let database = fresh_database(Backend::Sqlite).await;
     put_clusters(&*database.store().await, &["earth"]).await;
     let mut small = SqliteConnection::connect(&database.url).await.unwrap();

@@ -9,7 +9,7 @@ use tests::{TestDatabase, on_both_databases};
 on_both_databases![
     an_empty_database_stays_empty,
     a_database_of_every_version_is_named_and_left_as_it_is,
-    what_was_inspected_can_be_read_and_not_written,
+    inspected_data_can_be_read_and_not_written,
     an_edited_or_unfinished_migration_is_named,
 ];
 
@@ -51,7 +51,7 @@ async fn a_database_of_every_version_is_named_and_left_as_it_is(database: TestDa
     }
 }
 
-async fn what_was_inspected_can_be_read_and_not_written(database: TestDatabase) {
+async fn inspected_data_can_be_read_and_not_written(database: TestDatabase) {
     put_clusters(&*database.store().await, &["earth"]).await;
     let found = inspected(&database).await;
     assert!(found.schema.fits() && !found.server_version.is_empty(), "{:?}", found.schema);

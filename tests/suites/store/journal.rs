@@ -6,7 +6,7 @@ use vocab::{Organization, TaskClass, TaskId};
 on_both_databases![
     a_turn_is_read_back_as_it_was_written,
     a_turn_is_written_whole_or_not_at_all,
-    only_who_knows_the_last_entry_may_append,
+    an_append_names_the_last_entry,
     a_snapshot_stands_for_the_entries_before_it,
     a_snapshot_whose_text_has_changed_is_refused_as_damaged,
     events_are_read_on_from_where_they_were_left,
@@ -99,7 +99,7 @@ async fn a_turn_is_written_whole_or_not_at_all(database: TestDatabase) {
     assert_eq!(loaded(&*store, "earth", "2024-03-01T00", "2024-03-01T01").await, "");
 }
 
-async fn only_who_knows_the_last_entry_may_append(database: TestDatabase) {
+async fn an_append_names_the_last_entry(database: TestDatabase) {
     let (one, other) = (database.store().await, database.store().await);
     put_clusters(&*one, &["earth"]).await;
     let placed = one.open_journal(&pool("earth:A100")).await.unwrap().placed;

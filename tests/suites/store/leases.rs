@@ -5,7 +5,7 @@ use tests::{Backend, TestDatabase, on_both_databases};
 on_both_databases![
     a_lease_is_taken_once_and_again_as_it_was_seen,
     a_beat_counts_for_the_holder_of_the_epoch,
-    a_lease_given_back_is_nobody_s,
+    a_lease_given_back_is_free,
     a_service_that_has_lost_a_lease_writes_nothing_any_more,
     a_lease_waits_for_the_write_that_is_under_way,
     a_lease_hangs_on_its_cluster,
@@ -48,7 +48,7 @@ async fn a_beat_counts_for_the_holder_of_the_epoch(database: TestDatabase) {
     assert_eq!(store.beat(&[]).await.unwrap(), []);
 }
 
-async fn a_lease_given_back_is_nobody_s(database: TestDatabase) {
+async fn a_lease_given_back_is_free(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let lease = take(&*store, None, "a").await.unwrap();

@@ -8,10 +8,10 @@ on_both_databases![
     an_older_state_does_not_replace_a_newer_one,
     a_stored_state_from_the_future_does_not_block_a_correct_one,
     the_side_of_a_pool_is_decided_once_and_replaced_with_its_settings,
-    settings_are_replaced_only_by_who_has_seen_the_last_ones,
+    settings_are_replaced_only_from_their_last_version,
     two_writers_of_the_same_settings_do_not_both_win,
     a_node_is_known_by_its_name_in_its_cluster,
-    what_hangs_on_an_unknown_cluster_is_refused,
+    rows_of_an_unknown_cluster_are_refused,
 ];
 
 fn state(as_of: i64, idle: &str, spot: &[(u64, &str)]) -> PoolState {
@@ -86,7 +86,7 @@ async fn the_side_of_a_pool_is_decided_once_and_replaced_with_its_settings(datab
     assert!(matches!(fault, StoreError::NotFound { .. }), "{fault}");
 }
 
-async fn settings_are_replaced_only_by_who_has_seen_the_last_ones(database: TestDatabase) {
+async fn settings_are_replaced_only_from_their_last_version(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let pool = pool("earth:A100");
@@ -145,7 +145,7 @@ async fn a_node_is_known_by_its_name_in_its_cluster(database: TestDatabase) {
     assert_eq!(store.nodes(&cluster("mars")).await.unwrap().len(), 1);
 }
 
-async fn what_hangs_on_an_unknown_cluster_is_refused(database: TestDatabase) {
+async fn rows_of_an_unknown_cluster_are_refused(database: TestDatabase) {
     let store = database.store().await;
     let faults = [
         store.put_node(&node("earth:A100", "n1", 8, None)).await.unwrap_err(),

@@ -7,8 +7,8 @@ on_both_databases![
     the_history_comes_newest_first_and_ends_at_the_limit,
     retention_keeps_the_quota_that_a_service_falls_back_on,
     a_quota_of_an_unknown_run_keeps_the_others_out,
-    what_was_learned_is_written_with_the_quotas_or_not_at_all,
-    the_history_keeps_every_amount_and_the_explanations_that_say_something_new,
+    learned_state_is_written_with_the_quotas_or_not_at_all,
+    the_history_keeps_every_amount_and_the_explanations_that_are_new,
 ];
 
 fn quota(pool_text: &str, h: u64, computed_at: i64, amount: &str) -> StoredQuota {
@@ -69,7 +69,7 @@ async fn a_quota_of_an_unknown_run_keeps_the_others_out(database: TestDatabase) 
     store.insert_quotas(&[], &[]).await.unwrap();
 }
 
-async fn what_was_learned_is_written_with_the_quotas_or_not_at_all(database: TestDatabase) {
+async fn learned_state_is_written_with_the_quotas_or_not_at_all(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let learned = |saved_at: i64, risk: u8, live: Option<u8>| NewLearned {
@@ -95,7 +95,7 @@ async fn what_was_learned_is_written_with_the_quotas_or_not_at_all(database: Tes
     assert!(matches!(&fault, StoreError::NotFound { .. }) && fault.to_string().contains("pluto"), "{fault}");
 }
 
-async fn the_history_keeps_every_amount_and_the_explanations_that_say_something_new(database: TestDatabase) {
+async fn the_history_keeps_every_amount_and_the_explanations_that_are_new(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let explained = quota("earth:A100", 4, 100, "1");

@@ -9,8 +9,8 @@ use tests::{TestDatabase, on_both_databases, workspace_root};
 use vocab::PlacedBy;
 
 on_both_databases![
-    a_database_of_every_version_is_brought_up_to_date_with_what_is_in_it,
-    pools_of_a_database_from_before_there_were_sides_stay_with_who_placed_them,
+    a_database_of_every_version_is_upgraded_with_its_contents,
+    pools_of_a_database_older_than_sides_stay_with_their_scheduler,
 ];
 
 /// The contents that the first version could hold, as it wrote them.
@@ -73,7 +73,7 @@ pub async fn at_version(database: &TestDatabase, version: i64) {
     }
 }
 
-async fn a_database_of_every_version_is_brought_up_to_date_with_what_is_in_it(database: TestDatabase) {
+async fn a_database_of_every_version_is_upgraded_with_its_contents(database: TestDatabase) {
     let versions: Vec<i64> = migrator(database.backend).await.iter().map(|one| one.version).collect();
     assert!(versions.len() >= 8, "{versions:?}");
     for &version in &versions {
@@ -112,7 +112,7 @@ const NINTH: &str = "
                ('earth', 'theirs', 8000, 0, 0, {hour}, {hour});
     INSERT INTO nodes (cluster, id, gpu_model, gpus) VALUES ('earth', 'n1', 'nobodys', 8);";
 
-async fn pools_of_a_database_from_before_there_were_sides_stay_with_who_placed_them(database: TestDatabase) {
+async fn pools_of_a_database_older_than_sides_stay_with_their_scheduler(database: TestDatabase) {
     at_version(&database, 9).await;
     let later = match database.backend {
         Backend::Postgres => "'2024-03-01T05:00:00Z'",

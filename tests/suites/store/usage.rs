@@ -7,7 +7,7 @@ use tests::{TestDatabase, fresh_database, on_both_databases};
 use vocab::{HourStart, MilliGpus, SeriesId, UsageRow};
 
 on_both_databases![
-    an_append_counts_what_it_inserted_changed_and_left,
+    an_append_counts_inserted_changed_and_left_rows,
     a_row_of_an_unknown_cluster_keeps_the_others_out,
     two_values_for_one_hour_keep_all_rows_out,
     months_meet_on_the_leap_day_and_at_the_turn_of_the_year,
@@ -26,7 +26,7 @@ fn merged(inserted: u64, changed: u64, unchanged: u64) -> Merged {
     Merged { inserted, changed, unchanged }
 }
 
-async fn an_append_counts_what_it_inserted_changed_and_left(database: TestDatabase) {
+async fn an_append_counts_inserted_changed_and_left_rows(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let first = usage("earth:A100:x 2024-03-01T00 4\nearth:A100:x 2024-03-01T02 5\nearth:A100:y 2024-03-01T00 6");

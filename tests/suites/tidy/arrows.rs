@@ -111,7 +111,7 @@ fn every_arrow_between_crates_is_one_of_the_architecture() {
 }
 
 #[test]
-fn no_crate_uses_what_it_must_not_contain() {
+fn no_crate_uses_a_forbidden_crate() {
     let known = dependencies();
     for (name, forbidden) in FOREIGN {
         for foreign in forbidden {
@@ -121,7 +121,7 @@ fn no_crate_uses_what_it_must_not_contain() {
 }
 
 #[test]
-fn the_top_level_holds_what_the_design_names_and_nothing_else() {
+fn the_top_level_holds_the_crates_of_the_design_alone() {
     let top: BTreeSet<String> = files(&[""])
         .iter()
         .filter_map(|path| Some(path.components().next()?.as_os_str().to_str()?.to_owned()))

@@ -74,7 +74,7 @@ fn there_is_no_unwrap_outside_tests() {
 }
 
 #[test]
-fn what_is_pure_knows_no_clock_no_chance_no_file_and_no_order_by_hash() {
+fn pure_code_has_no_clock_no_chance_no_file_and_no_order_by_hash() {
     let pure = |path: &&std::path::PathBuf| PURE.iter().any(|folder| path.starts_with(folder)) && !is_test_code(path);
     let mut looked_at = 0;
     for path in files(&[".rs"]).iter().filter(pure) {

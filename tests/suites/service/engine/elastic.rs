@@ -9,10 +9,10 @@ use std::time::Duration;
 use tests::{Listening, on_both_databases};
 
 on_both_databases![
-    an_elastic_task_grows_on_what_nobody_has_and_shrinks_before_it_dies,
+    an_elastic_task_grows_on_idle_gpus_and_shrinks_before_it_dies,
     its_least_alone_is_promised_and_asks_for_quota,
-    who_measured_that_pods_add_nothing_gives_them_first,
-    what_contradicts_itself_is_refused_by_its_field,
+    tasks_whose_pods_add_nothing_give_them_first,
+    a_contradiction_is_refused_by_its_field,
     the_example_starts_and_ends_a_worker_for_each_pod,
 ];
 
@@ -26,7 +26,7 @@ fn pods(task: &Value) -> [usize; 2] {
     ["places", "lent"].map(|field| task["detail"]["run"][field].as_array().map_or(0, Vec::len))
 }
 
-async fn an_elastic_task_grows_on_what_nobody_has_and_shrinks_before_it_dies(database: TestDatabase) {
+async fn an_elastic_task_grows_on_idle_gpus_and_shrinks_before_it_dies(database: TestDatabase) {
     let service = placing(&database, 2).await;
     let body = elastic("sweep", 8, None, json!({ "min_pods": 2 }));
     let started = submit(&service, &body).await;
@@ -74,7 +74,7 @@ async fn its_least_alone_is_promised_and_asks_for_quota(database: TestDatabase) 
     assert_eq!((&explained["promises"][0]["promised_gpus"], &explained["idle_gpus"]), (&2.0.into(), &478.0.into()));
 }
 
-async fn who_measured_that_pods_add_nothing_gives_them_first(database: TestDatabase) {
+async fn tasks_whose_pods_add_nothing_give_them_first(database: TestDatabase) {
     let service = placing(&database, 1).await;
     for id in ["flat", "steep"] {
         let body = elastic(id, 2, None, json!({ "min_pods": 1, "max_pods": 4 }));
@@ -103,7 +103,7 @@ async fn who_measured_that_pods_add_nothing_gives_them_first(database: TestDatab
     assert_eq!(submit(&again, &body).await["status"], "running", "the same request again is answered as it stands");
 }
 
-async fn what_contradicts_itself_is_refused_by_its_field(database: TestDatabase) {
+async fn a_contradiction_is_refused_by_its_field(database: TestDatabase) {
     let service = placing(&database, 1).await;
     let mut of_hp = hp("hp", 1.0, 2);
     of_hp["elastic"] = json!({ "min_pods": 1 });

@@ -4,14 +4,14 @@ use super::*;
 use tests::on_both_databases;
 
 on_both_databases![
-    what_cannot_be_written_is_not_acknowledged_and_does_not_stay_in_memory,
+    unwritten_requests_are_not_acknowledged_and_do_not_stay_in_memory,
     a_restart_finds_the_same_state_from_snapshot_and_journal,
     two_services_on_one_database_notice_each_other_and_agree,
     when_quotas_are_too_old_to_promise_by_nothing_new_is_promised,
     the_policy_of_a_pool_is_a_setting,
 ];
 
-async fn what_cannot_be_written_is_not_acknowledged_and_does_not_stay_in_memory(database: TestDatabase) {
+async fn unwritten_requests_are_not_acknowledged_and_do_not_stay_in_memory(database: TestDatabase) {
     let service = placing(&database, 1).await;
     let _ = submit(&service, &hp("before", 2.0, 1)).await;
     let before = snapshot(&service).await;

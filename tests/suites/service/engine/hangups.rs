@@ -8,7 +8,7 @@ use tokio::time::timeout;
 on_both_databases![
     a_client_that_hangs_up_cuts_no_write_in_half,
     a_node_removed_by_a_client_that_hangs_up_leaves_the_pool,
-    the_audit_keeps_what_was_asked,
+    the_audit_keeps_requests,
     a_write_that_the_audit_does_not_take_is_not_done,
 ];
 
@@ -68,7 +68,7 @@ async fn newest(service: &TestService) -> Value {
     service.get("/v1/audit?limit=1").await.expect(200)["entries"][0].clone()
 }
 
-async fn the_audit_keeps_what_was_asked(database: TestDatabase) {
+async fn the_audit_keeps_requests(database: TestDatabase) {
     let service = placing(&database, 1).await;
     put_node(&service, "n0", true).await;
     let detail = &newest(&service).await["detail"];

@@ -13,7 +13,7 @@ use store::StoredJournal;
 use tests::{Listening, free_address, on_both_databases, send_to};
 use wire::{FactRecord, SnapshotRecord};
 
-on_both_databases![what_was_acknowledged_outlives_kills_at_random_points];
+on_both_databases![acknowledged_writes_outlive_kills_at_random_points];
 
 /// Kills of one run; `HEADROOM_SOAK_KILLS` asks for more, and `HEADROOM_SOAK_SEED` for others.
 const KILLS: u64 = 6;
@@ -216,7 +216,7 @@ fn fault(two: &mut Two, seed: &mut u64, round: u64, measured: &mut Measured) {
     }
 }
 
-async fn what_was_acknowledged_outlives_kills_at_random_points(database: TestDatabase) {
+async fn acknowledged_writes_outlive_kills_at_random_points(database: TestDatabase) {
     let started = Instant::now();
     let (kills, first_seed) = (number_of("HEADROOM_SOAK_KILLS", KILLS), number_of("HEADROOM_SOAK_SEED", 7));
     let mut seed = first_seed;

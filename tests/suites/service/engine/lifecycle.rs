@@ -10,7 +10,7 @@ on_both_databases![
     spot_is_admitted_within_the_quota_and_refused_beyond_it,
     a_task_is_taken_back_wherever_it_is,
     bad_bodies_are_refused_by_their_fields,
-    what_is_unknown_is_answered_so,
+    unknown_tasks_are_answered_404,
     a_trial_changes_nothing,
     a_task_explains_why_it_waits_and_why_it_runs,
     a_drained_node_gets_no_new_pods_and_keeps_those_it_has,
@@ -124,7 +124,7 @@ async fn bad_bodies_are_refused_by_their_fields(database: TestDatabase) {
     assert_eq!(service.put("/v1/nodes/huge", &node).await.expect(400)["errors"][0]["pointer"], "/gpus");
 }
 
-async fn what_is_unknown_is_answered_so(database: TestDatabase) {
+async fn unknown_tasks_are_answered_404(database: TestDatabase) {
     let service = placing(&database, 1).await;
     let mut elsewhere = hp("lost", 1.0, 1);
     elsewhere["gpu_model"] = "H800".into();

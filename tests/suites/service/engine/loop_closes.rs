@@ -6,14 +6,14 @@ use tests::on_both_databases;
 use vocab::OutcomeKind;
 
 on_both_databases![
-    the_quota_is_cut_from_what_the_pool_itself_has,
+    the_quota_is_cut_from_the_gpus_of_the_pool,
     hours_that_are_over_become_usage_once_they_were_seen_whole,
     broken_promises_of_its_own_lower_eta_and_the_limits,
-    the_bound_follows_what_hp_needs_between_two_forecasts,
-    a_pool_without_tasks_believes_what_a_scheduler_reports,
+    the_bound_follows_hp_demand_between_two_forecasts,
+    a_pool_without_tasks_takes_the_scheduler_s_reports,
 ];
 
-async fn the_quota_is_cut_from_what_the_pool_itself_has(database: TestDatabase) {
+async fn the_quota_is_cut_from_the_gpus_of_the_pool(database: TestDatabase) {
     let service = placing(&database, 60).await;
     assert!(codes(&quota(&service, 4).await).contains(&"estimated".to_owned()), "before there were tasks");
     let _ = submit(&service, &hp("hp", 8.0, 2)).await;
@@ -39,7 +39,7 @@ async fn the_quota_is_cut_from_what_the_pool_itself_has(database: TestDatabase) 
     }
 }
 
-async fn the_bound_follows_what_hp_needs_between_two_forecasts(database: TestDatabase) {
+async fn the_bound_follows_hp_demand_between_two_forecasts(database: TestDatabase) {
     let service = placing(&database, 60).await;
     let _ = submit(&service, &hp("base", 8.0, 3)).await;
     let explained = async || {
@@ -124,7 +124,7 @@ async fn broken_promises_of_its_own_lower_eta_and_the_limits(database: TestDatab
     assert_ne!(snapshot(&service).await["limits"], before);
 }
 
-async fn a_pool_without_tasks_believes_what_a_scheduler_reports(database: TestDatabase) {
+async fn a_pool_without_tasks_takes_the_scheduler_s_reports(database: TestDatabase) {
     let service = placing(&database, 10).await;
     let now = service.service.core.clock.now();
     let _ = service.put("/v1/pools/demo:A100/state", &state(70, 33, &json!({}), now)).await.expect(200);

@@ -12,7 +12,7 @@ use tests::on_both_databases;
 use vocab::{HorizonHours, NodeId, Organization, PoolId, TaskClass, TaskId};
 
 on_both_databases![
-    what_is_kept_is_sold_alike_by_service_and_simulator,
+    kept_promises_sell_alike_in_service_and_simulator,
     under_peak_eta_moves_alike_in_service_and_simulator,
 ];
 
@@ -194,7 +194,7 @@ async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize
     (bounds.len(), etas.len())
 }
 
-async fn what_is_kept_is_sold_alike_by_service_and_simulator(database: TestDatabase) {
+async fn kept_promises_sell_alike_in_service_and_simulator(database: TestDatabase) {
     let (bounds, etas) = play(&database, Promise::Kept, 60 * 12).await;
     assert!(bounds > 100 && etas >= 1, "{bounds} {etas}");
 }

@@ -8,9 +8,9 @@ on_both_databases![
     a_stray_task_does_not_take_over_a_pool_that_an_external_scheduler_reports,
     the_first_use_decides_the_side_of_a_pool_and_an_admin_changes_it,
     a_pool_with_open_tasks_does_not_change_sides,
-    what_an_external_scheduler_places_is_never_measured_as_no_demand,
+    demand_that_an_external_scheduler_places_is_not_measured_as_none,
     no_bound_lies_below_the_newest_measured_demand,
-    what_headroom_measures_itself_is_taken_from_nobody_else,
+    usage_that_headroom_measures_has_no_other_source,
     hp_demand_that_is_withdrawn_within_seconds_is_no_usage,
     hp_demand_that_fits_never_is_neither_demand_nor_usage,
     a_task_far_beyond_the_pool_is_refused_and_decides_nothing,
@@ -121,7 +121,7 @@ async fn a_pool_with_open_tasks_does_not_change_sides(database: TestDatabase) {
     assert_eq!(submit(&service, &hp("after", 8.0, 1)).await["status"], "running", "what was not stored does not hold");
 }
 
-async fn what_an_external_scheduler_places_is_never_measured_as_no_demand(database: TestDatabase) {
+async fn demand_that_an_external_scheduler_places_is_not_measured_as_none(database: TestDatabase) {
     let service = placing(&database, 16).await;
     let _ = submit(&service, &hp("stray", 8.0, 1)).await;
     let _ = delete(&service, "stray").await.expect(200);
@@ -162,7 +162,7 @@ async fn no_bound_lies_below_the_newest_measured_demand(database: TestDatabase) 
     }
 }
 
-async fn what_headroom_measures_itself_is_taken_from_nobody_else(database: TestDatabase) {
+async fn usage_that_headroom_measures_has_no_other_source(database: TestDatabase) {
     let service = placing(&database, 16).await;
     let _ = submit(&service, &hp("base", 8.0, 4)).await;
     service.pass_s(2 * 3_600);

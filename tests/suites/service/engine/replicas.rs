@@ -8,7 +8,7 @@ on_both_databases![
     one_service_writes_and_the_others_answer_the_same,
     a_service_that_has_lost_its_lease_decides_nothing_and_follows,
     a_stopped_service_leaves_at_once,
-    what_another_service_decides_is_asked_there,
+    requests_reach_the_deciding_service,
     a_service_that_is_killed_is_followed_by_another,
 ];
 
@@ -125,7 +125,7 @@ fn listening(database: &TestDatabase, name: &str) -> (Listening, tempfile::TempD
     (service, folder)
 }
 
-async fn what_another_service_decides_is_asked_there(database: TestDatabase) {
+async fn requests_reach_the_deciding_service(database: TestDatabase) {
     drop(two(&database).await);
     let (one, _folder) = listening(&database, "one");
     let _ = one.get_until(&quota_path(1), |status, _| status == 200);

@@ -4,8 +4,8 @@ use super::*;
 use tests::on_both_databases;
 
 on_both_databases![
-    fragmentation_and_power_choose_the_node_where_the_policy_says_so,
-    power_of_a_model_that_nobody_knows_is_refused,
+    fragmentation_and_power_choose_the_node_where_the_policy_asks,
+    the_power_of_an_unknown_model_is_refused,
 ];
 
 const SETTINGS: &str = "/v1/pools/demo:A100/settings";
@@ -23,7 +23,7 @@ async fn tried(service: &TestService, policy: Value, task: Value) -> String {
     nodes(&started)[0].to_owned()
 }
 
-async fn fragmentation_and_power_choose_the_node_where_the_policy_says_so(database: TestDatabase) {
+async fn fragmentation_and_power_choose_the_node_where_the_policy_asks(database: TestDatabase) {
     let service = placing(&database, 2).await;
     // Six GPUs of n0 are taken for good; pairs are what comes.
     let _ = submit(&service, &hp("six", 6.0, 1)).await;
@@ -48,7 +48,7 @@ async fn fragmentation_and_power_choose_the_node_where_the_policy_says_so(databa
     assert_eq!(tried(&again, "fgd".into(), hp("f", 1.0, 1)).await, chosen);
 }
 
-async fn power_of_a_model_that_nobody_knows_is_refused(database: TestDatabase) {
+async fn the_power_of_an_unknown_model_is_refused(database: TestDatabase) {
     let service = placing(&database, 1).await;
     let body = json!({ "cluster": "demo", "gpu_model": "X9", "gpus": 8 });
     let _ = service.put("/v1/nodes/x0", &body).await.expect(200);

@@ -3,11 +3,11 @@
 use super::*;
 use tests::on_both_databases;
 
-on_both_databases![hp_waits_for_what_falls_idle_where_the_policy_puts_evictions_off];
+on_both_databases![hp_waits_for_idle_gpus_where_the_policy_puts_evictions_off];
 
 const SETTINGS: &str = "/v1/pools/demo:A100/settings";
 
-async fn hp_waits_for_what_falls_idle_where_the_policy_puts_evictions_off(database: TestDatabase) {
+async fn hp_waits_for_idle_gpus_where_the_policy_puts_evictions_off(database: TestDatabase) {
     let service = placing(&database, 2).await;
     let mut settings = service.get(SETTINGS).await.expect(200);
     assert_eq!((&settings["policy"], &settings["load_s"]), (&"gfs".into(), &40.into()), "off unless asked for");

@@ -4,8 +4,8 @@ use super::*;
 use tests::on_both_databases;
 
 on_both_databases![
-    an_hp_task_evicts_who_holds_gpus_that_lie_together_and_a_restart_changes_nothing,
-    a_policy_that_is_blind_says_so_and_what_is_no_topology_is_refused,
+    an_hp_task_evicts_holders_of_adjacent_gpus_and_a_restart_changes_nothing,
+    a_policy_blind_to_topology_is_named_and_no_topology_is_refused,
 ];
 
 /// Two nodes with two sockets of four GPUs, a NUMA node each, under a policy that looks at topology.
@@ -39,7 +39,7 @@ fn with(mut body: Value, affinity: &str, strictness: &str) -> Value {
     body
 }
 
-async fn an_hp_task_evicts_who_holds_gpus_that_lie_together_and_a_restart_changes_nothing(database: TestDatabase) {
+async fn an_hp_task_evicts_holders_of_adjacent_gpus_and_a_restart_changes_nothing(database: TestDatabase) {
     let service = placing_by_topology(&database).await;
     // They fill the nodes one after the other, and of each node one socket after the other; all run at will.
     for (number, gpus) in [1, 1, 1, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1].into_iter().enumerate() {
@@ -67,7 +67,7 @@ async fn an_hp_task_evicts_who_holds_gpus_that_lie_together_and_a_restart_change
     let _ = service.post("/v1/tasks", &with(hp("four", 4.0, 1), "socket", "guaranteed")).await.expect(422);
 }
 
-async fn a_policy_that_is_blind_says_so_and_what_is_no_topology_is_refused(database: TestDatabase) {
+async fn a_policy_blind_to_topology_is_named_and_no_topology_is_refused(database: TestDatabase) {
     let service = placing_by_topology(&database).await;
     set_policy(&service, "gfs").await;
     let waits = submit(&service, &with(hp("two", 2.0, 1), "socket", "guaranteed")).await;
