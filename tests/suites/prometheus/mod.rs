@@ -62,9 +62,7 @@ fn gaps(summary: &Value, start: HourStart) -> Vec<(i64, i64, String)> {
     summary["source"]["gaps"].as_array().unwrap().iter().map(gap).collect()
 }
 
-async fn hours_of_a_real_prometheus_equal_its_demand_with_gaps_and_change_nothing_again(
-    database: TestDatabase,
-) {
+async fn hours_of_a_real_prometheus_equal_its_demand_with_gaps_and_change_nothing_again(database: TestDatabase) {
     // Days ago, so that nothing of it depends on the time of the test.
     let start = now().hour().unwrap().plus_hours(-100);
     let history = History { start, until_s: start.plus_hours(36).unix_s() };

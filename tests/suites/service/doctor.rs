@@ -135,9 +135,7 @@ async fn an_old_schema_and_a_newer_one_are_named_and_left_as_they_are(database: 
     found.expect("schema", "fail", "version 9999", "install the newer program");
 }
 
-async fn a_deep_check_names_a_flipped_byte_of_a_run_or_a_snapshot_and_passes_sound_ones(
-    database: TestDatabase,
-) {
+async fn a_deep_check_names_a_flipped_byte_of_a_run_or_a_snapshot_and_passes_sound_ones(database: TestDatabase) {
     let store = with_run(&database, 0).await;
     let placed = store.open_journal(&pool(POOL)).await.unwrap().placed;
     let snapshot = PoolSnapshot { seq: 0, snapshot_json: "{\"at\": 12}".to_owned() };

@@ -3,6 +3,7 @@
 mod aligned;
 mod evicting;
 mod evictions;
+mod gang;
 mod guarantees;
 mod index;
 mod lent;
@@ -23,6 +24,7 @@ mod trial;
 
 pub use aligned::Wish;
 pub use evictions::EvictionSettings;
+pub use gang::{Gang, PodPlace};
 pub use guarantees::Guarantee;
 pub use lent::{Spare, mask_of, taken};
 pub use node::{Gpu, GpuPlace, NodeState, WHOLE_MILLI, numbers};
@@ -44,28 +46,6 @@ use score::Scores;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, UnixSeconds};
-
-/// A pod on its node, by the node's number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodPlace {
-    /// Number of the node in the fleet.
-    pub node: usize,
-    /// GPUs of the node that the pod has.
-    pub gpus: GpuPlace,
-}
-
-/// A task as placement sees it: its pods, all or none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gang {
-    /// The task of the pods.
-    pub task: TaskId,
-    /// HP or spot.
-    pub class: TaskClass,
-    /// The request of each pod.
-    pub pod: PodRequest,
-    /// The number of pods; at least 1.
-    pub pods: u32,
-}
 
 /// Spot tasks by class, those with the least to lose first.
 type ByWaste = BTreeMap<WasteClass, BTreeSet<(Reverse<UnixSeconds>, TaskId)>>;
