@@ -169,6 +169,45 @@ impl ApiError {
             Self::NoMethod { method, path } => {
                 of(405, "no-method", "Method not allowed", format!("{path} does not take {method}: see /openapi.json"))
             }
+            Self::UnknownPool { .. }
+            | Self::UnknownCluster { .. }
+            | Self::NoState { .. }
+            | Self::UnknownHours { .. }
+            | Self::UnknownOrganization { .. } => self.of_names(),
+            Self::NoQuotaYet { why } => Self::later("no-quota-yet", "No quota yet", why),
+            Self::NoWrites { why } => Self::later("no-writes", "The database takes no writes", why),
+            Self::NoNodes
+            | Self::UnknownTask { .. }
+            | Self::TaskDiffers { .. }
+            | Self::TaskState { .. }
+            | Self::VirtualClock
+            | Self::Elsewhere(_)
+            | Self::Refused { .. }
+            | Self::Broken
+            | Self::NotWritten { .. } => self.of_task(),
+            Self::Placing(fault) => fault.problem(),
+            Self::NoToken(_) | Self::Forbidden { .. } | Self::Problem(_) => self.of_access(),
+            Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
+            Self::Query { detail } => of(400, "bad-query", "Invalid query", detail),
+            Self::Body(faults) => Problem {
+                errors: faults.into_iter().map(FieldError::from).collect(),
+                ..of(400, "bad-body", "Invalid body", "nothing was stored: see `errors`".to_owned())
+            },
+            Self::NotJson => {
+                of(415, "not-json", "The body is not JSON", "send Content-Type: application/json".to_owned())
+            }
+            Self::TooLarge { max_bytes } => {
+                of(413, "too-large", "The body is too large", format!("send at most {max_bytes} bytes at a time"))
+            }
+            Self::Receive { detail } => of(400, "not-received", "Incomplete body", detail),
+            Self::Store(fault) => Self::of_store(&fault),
+        }
+    }
+
+    /// Problems of names that the service does not know.
+    fn of_names(self) -> Problem {
+        let of = Self::plain;
+        match self {
             Self::UnknownPool { asked, known } => {
                 let advice = if known.is_empty() {
                     "no pool is known: ingest usage, a capacity or nodes first"
@@ -198,33 +237,7 @@ impl ApiError {
             Self::UnknownOrganization { asked, known } => {
                 Problem { known, ..of(404, "unknown-organization", "Unknown organization", asked) }
             }
-            Self::NoQuotaYet { why } => Self::later("no-quota-yet", "No quota yet", why),
-            Self::NoWrites { why } => Self::later("no-writes", "The database takes no writes", why),
-            Self::NoNodes
-            | Self::UnknownTask { .. }
-            | Self::TaskDiffers { .. }
-            | Self::TaskState { .. }
-            | Self::VirtualClock
-            | Self::Elsewhere(_)
-            | Self::Refused { .. }
-            | Self::Broken
-            | Self::NotWritten { .. } => self.of_task(),
-            Self::Placing(fault) => fault.problem(),
-            Self::NoToken(_) | Self::Forbidden { .. } | Self::Problem(_) => self.of_access(),
-            Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
-            Self::Query { detail } => of(400, "bad-query", "Invalid query", detail),
-            Self::Body(faults) => Problem {
-                errors: faults.into_iter().map(FieldError::from).collect(),
-                ..of(400, "bad-body", "Invalid body", "nothing was stored: see `errors`".to_owned())
-            },
-            Self::NotJson => {
-                of(415, "not-json", "The body is not JSON", "send Content-Type: application/json".to_owned())
-            }
-            Self::TooLarge { max_bytes } => {
-                of(413, "too-large", "The body is too large", format!("send at most {max_bytes} bytes at a time"))
-            }
-            Self::Receive { detail } => of(400, "not-received", "Incomplete body", detail),
-            Self::Store(fault) => Self::of_store(&fault),
+            other => unreachable!("no problem of a name: {other:?}"),
         }
     }
 
