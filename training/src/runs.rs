@@ -57,7 +57,7 @@ impl RunBody {
             created_at: facts.created_at.to_string(),
             train_s: facts.train_ms as f64 / 1_000.0,
             checkpoint_bytes: run.checkpoint_bytes,
-            checkpoint_sha256: hex::encode(&run.checkpoint_sha256),
+            checkpoint_sha256: hex::encode(run.checkpoint_sha256),
             promoted,
         }
     }

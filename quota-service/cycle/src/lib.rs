@@ -7,6 +7,8 @@
 //! known, settings, outcomes ──────┘                                     and what is learned now
 //! ```
 
+#![warn(missing_docs)]
+
 mod bounds;
 mod learned;
 mod pool;

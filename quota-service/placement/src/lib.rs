@@ -5,6 +5,8 @@
 //! ([`staleness`]). A [`Fleet`](fleet::Fleet) is a pool's nodes with the tasks on them: [`decide`] says whether and where a
 //! gang starts, and which spot tasks have to go for it; a [`Pool`](pool::Pool) does so for its queue, event by event. The service and the simulator call the same functions.
 
+#![warn(missing_docs)]
+
 pub mod assumed;
 mod decide;
 pub mod draw;
