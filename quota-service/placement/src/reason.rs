@@ -200,6 +200,7 @@ impl fmt::Display for Reason {
 
 /// Hours of demand in which so many promises follow one another that one of them may break.
 fn hours_that_show(hours: HorizonHours, rate: GuaranteeRate) -> u64 {
+    debug_assert!(hours.get() > 0, "a promise has hours");
     let promises = u64::from(GuaranteeRate::MILLION).div_ceil(u64::from(rate.target_eviction_ppm()).max(1));
     promises * u64::from(hours.get())
 }

@@ -23,7 +23,7 @@ pub async fn run(what: &SetCalendar, database: &str, json: bool) -> Result<(), C
     let mut cluster = panel::chosen(store.as_ref(), Some(&what.cluster)).await?.remove(0);
     let calendar_before = cluster.calendar.clone();
     if let Some(zone) = what.time_zone {
-        cluster.time_zone = zone.name().to_owned();
+        zone.name().clone_into(&mut cluster.time_zone);
     }
     let calendar = resolve(store.as_ref(), &cluster.time_zone, &named).await?;
     cluster.calendar = calendar.name();

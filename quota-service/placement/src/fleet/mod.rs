@@ -143,6 +143,7 @@ impl Fleet {
             self.lent.push(BTreeSet::new());
             self.occupants.push(Vec::new());
         }
+        debug_assert_eq!([self.spot.len(), self.lent.len(), self.occupants.len()], [self.nodes.len(); 3]);
         self.gpus += u64::from(gpus);
         self.index.insert(self.key(number));
         self.watts += self.watts_of(number);
@@ -153,6 +154,7 @@ impl Fleet {
     /// Takes a node away with everything on it; answers the tasks that were, whole, by their names. Its number stays its
     /// own if it comes back.
     pub fn remove(&mut self, node: usize) -> Vec<(TaskId, Running)> {
+        debug_assert!(!self.nodes[node].is_gone, "a node goes once");
         let here = |running: &Running| running.places.iter().any(|place| place.node == node);
         let tasks: Vec<TaskId> =
             self.tasks.iter().filter(|(_, running)| here(running)).map(|(task, _)| task.clone()).collect();
@@ -166,6 +168,7 @@ impl Fleet {
         self.index.remove(self.key(node));
         self.gpus -= self.nodes[node].gpus.len() as u64;
         self.watts -= self.watts_of(node);
+        debug_assert_eq!(self.nodes[node].used_milli(), 0, "all tasks of the node are gone");
         self.nodes[node].is_gone = true;
         self.scores.changed(node);
         gone
@@ -310,13 +313,16 @@ impl Fleet {
     fn change_task(&mut self, task: &TaskId, change: impl FnOnce(&mut Running)) {
         let Some(mut running) = self.tasks.remove(task) else { return };
         self.count(task, &running, false);
+        let held_milli = running.gpus_milli();
         change(&mut running);
+        debug_assert_eq!(running.gpus_milli(), held_milli, "its pods stay");
         self.count(task, &running, true);
         self.tasks.insert(task.clone(), running);
     }
 
     /// Adds a task to the guarantees and the order by waste, or takes it away.
     fn count(&mut self, task: &TaskId, running: &Running, adds: bool) {
+        debug_assert!(running.guarantee.is_none() || running.class == TaskClass::Spot, "only spot has a guarantee");
         self.occupy(task, running, adds);
         if let Some(guarantee) = running.guarantee {
             self.guarantees.count(task, guarantee, running.gpus_milli(), adds);
@@ -326,7 +332,8 @@ impl Fleet {
         }
         let (class, place) = (running.waste_class(), (Reverse(running.saved), task.clone()));
         if adds {
-            self.by_waste.entry(class).or_default().insert(place);
+            let is_new = self.by_waste.entry(class).or_default().insert(place);
+            debug_assert!(is_new, "a task has one place in the order");
         } else if let Some(tasks) = self.by_waste.get_mut(&class) {
             tasks.remove(&place);
             if tasks.is_empty() {
@@ -349,6 +356,7 @@ impl Fleet {
         self.used_milli -= self.nodes[node].used_milli();
         change(&mut self.nodes[node]);
         self.used_milli += self.nodes[node].used_milli();
+        debug_assert!(self.used_milli <= self.gpus * 1_000, "a GPU has one owner");
         self.watts += self.watts_of(node);
         self.index.insert(self.key(node));
         self.scores.changed(node);

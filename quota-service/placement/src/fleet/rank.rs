@@ -12,6 +12,7 @@ impl Fleet {
     /// the pod would go if there were no others. Answers their numbers.
     #[must_use]
     pub fn rank(&self, gang: &Gang, rule: ScoreRule, workload: &Workload, nodes: &[usize]) -> Vec<usize> {
+        debug_assert!(nodes.iter().all(|number| *number < self.nodes.len()), "numbers are of this fleet");
         if self.is_blind_to(gang) {
             return Vec::new();
         }
@@ -47,7 +48,10 @@ pub fn graded(ranked: usize, most: u8) -> impl Fn(Option<usize>) -> u8 {
     let steps = usize::from(most.saturating_sub(1));
     move |rank| match rank {
         Some(0) => most,
-        Some(rank) => (steps - steps * (rank - 1) / ranked.saturating_sub(1).max(1)) as u8,
+        Some(rank) => {
+            debug_assert!(rank < ranked, "rank {rank} of {ranked}");
+            (steps - steps * (rank - 1) / ranked.saturating_sub(1).max(1)) as u8
+        }
         None => 0,
     }
 }

@@ -31,6 +31,7 @@ impl VictimRule {
 
 /// A share in millionths, so that nodes of any size compare.
 pub(super) fn millionths(part: u32, of: usize) -> u64 {
+    debug_assert!(u64::from(part) <= of as u64 * u64::from(WHOLE_MILLI), "a share is at most the whole");
     u64::from(part) * 1_000 / of.max(1) as u64
 }
 
@@ -75,6 +76,7 @@ impl Fleet {
             return None;
         }
         let mask = takes.iter().fold(0_u64, |mask, gpu| mask | 1 << gpu);
+        debug_assert_eq!(mask.count_ones() as usize, wanted, "each GPU is taken once");
         let (mut room, mut victims) = (Room::of(node), Vec::new());
         // Those on the GPUs first; others of the node where CPU or memory are still short.
         let (on_them, others): (Vec<_>, Vec<_>) =
@@ -122,6 +124,10 @@ impl Fleet {
             victims.push(task.clone());
         }
         let gpus = room.chosen(node, gang.pod.gpus)?;
+        debug_assert!(
+            victims.iter().all(|task| self.tasks[task].class == vocab::TaskClass::Spot),
+            "HP is never evicted"
+        );
         Some((number, Candidate { victims, cost: costs.of(0, 0, 0), gpus }))
     }
 }

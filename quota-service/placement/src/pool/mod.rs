@@ -271,7 +271,9 @@ impl Pool {
         let of = |node: &crate::fleet::NodeState| {
             node.gpus.len() as u64 * 1_000 - u64::from(node.hp_milli + node.spot_milli)
         };
-        self.fleet.nodes().iter().filter(|node| node.takes_pods()).map(of).sum()
+        let idle_milli = self.fleet.nodes().iter().filter(|node| node.takes_pods()).map(of).sum();
+        debug_assert!(idle_milli <= self.registered_milli(), "idle GPUs are GPUs of the pool");
+        idle_milli
     }
 
     /// GPUs of nodes that take pods.
@@ -279,6 +281,7 @@ impl Pool {
     pub fn capacity(&self) -> MilliGpus {
         let open = self.fleet.nodes().iter().filter(|node| node.takes_pods());
         let gpus: u64 = open.map(|node| node.gpus.len() as u64).sum();
+        debug_assert!(gpus * 1_000 <= self.registered_milli(), "open nodes are nodes of the pool");
         MilliGpus::from_milli(gpus * 1_000).unwrap_or(MilliGpus::ZERO)
     }
 

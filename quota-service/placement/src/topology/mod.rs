@@ -51,6 +51,7 @@ impl<'a> Ruler<'a> {
     /// For sets of `count` GPUs that are to share a `domain`.
     #[must_use]
     pub fn new(topology: &'a Topology, domain: Domain, count: u16) -> Self {
+        debug_assert!(topology.parts(domain).len() <= 64, "a part is a bit");
         let mut bits = [(0, 0); 64];
         for (kind, sockets) in [(domain, false), (Domain::Socket, true)] {
             for (number, part) in topology.parts(kind).iter().enumerate() {
@@ -135,7 +136,9 @@ impl<'a> Ruler<'a> {
         let best = self.best(available)?;
         let mut search = Tightest { ruler: self, available, most: best, found: None };
         each_set(self, available, Touched::default(), &mut search);
-        search.found.map(|(.., gpus)| gpus)
+        let found = search.found.map(|(.., gpus)| gpus);
+        debug_assert!(found.is_some_and(|gpus| gpus & !available == 0 && gpus.count_ones() == u32::from(self.count)));
+        found
     }
 
     pub(crate) const fn count(&self) -> u16 {
@@ -212,5 +215,7 @@ pub fn scarcest(topology: &Topology, available: u64, count: u16) -> Option<u64> 
     };
     let mut gpus: Vec<usize> = crate::fleet::numbers(available).collect();
     gpus.sort_by_key(|gpu| (left(Domain::Socket, *gpu), topology.sockets_of(1 << gpu), left(Domain::Numa, *gpu), *gpu));
-    Some(gpus.into_iter().take(usize::from(count)).fold(0, |mask, gpu| mask | 1 << gpu))
+    let chosen = gpus.into_iter().take(usize::from(count)).fold(0, |mask, gpu| mask | 1 << gpu);
+    debug_assert_eq!((chosen & available).count_ones(), u32::from(count));
+    Some(chosen)
 }

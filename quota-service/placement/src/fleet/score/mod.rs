@@ -123,6 +123,7 @@ impl Weighing {
         for seat in seats.iter().filter(|seat| seat.fits()) {
             (least, most) = (least.min(seat.power.into()), most.max(seat.power.into()));
         }
+        debug_assert!(alpha <= MILLION, "alpha is a share");
         Self { alpha: alpha.into(), proportion, least, range: most.saturating_sub(least) }
     }
 
@@ -130,6 +131,7 @@ impl Weighing {
         if self.alpha == 0 && self.proportion == 0 {
             return seat.score.into();
         }
+        debug_assert!(seat.fits(), "only nodes with room have a value");
         let power = if self.range == 0 { 100 } else { (i64::from(seat.power) - self.least) * 100 / self.range };
         self.alpha * power
             + (i64::from(MILLION) - self.alpha) * i64::from(seat.score)
@@ -196,6 +198,7 @@ impl Fleet {
             GpuRequest::Share(milli) => GpuPlace::Share { gpu, milli },
             GpuRequest::Whole(_) => self.nodes[node].place(gang.pod.gpus)?,
         };
+        debug_assert!(self.nodes[node].fits(&gang.pod), "the scores are of the nodes as they are");
         Some(PodPlace { node, gpus })
     }
 
@@ -239,6 +242,8 @@ impl Fleet {
     pub fn fragmentation_milli(&self, target: &Target) -> u64 {
         let there = self.nodes.iter().filter(|node| !node.is_gone);
         let sum: u128 = there.map(|node| target.fragmentation(node)).sum();
-        (sum / u128::from(target.weight().max(1))) as u64
+        let fragmentation_milli = (sum / u128::from(target.weight().max(1))) as u64;
+        debug_assert!(fragmentation_milli <= self.gpus * 1_000, "only GPUs of the pool lie in fragments");
+        fragmentation_milli
     }
 }

@@ -224,7 +224,9 @@ fn proportion(node: &NodeState, pod: &PodRequest) -> i32 {
     let product = free[0] * asked[0] + free[1] * asked[1];
     // The cosine with nothing is zero.
     let lengths = free[0].hypot(free[1]) * asked[0].hypot(asked[1]);
-    (TOP as f64 * product / lengths.max(1.0)).floor() as i32
+    let cosine = product / lengths.max(1.0);
+    debug_assert!((0.0..1.000_001).contains(&cosine), "no amount is negative: {cosine}");
+    (TOP as f64 * cosine).floor() as i32
 }
 
 /// First GPUs that are shared already, the fullest best: 100 to 50. Then idle GPUs of a node in use, the fewer the better: 50
@@ -259,5 +261,6 @@ fn clustering(node: &NodeState, pod: &PodRequest) -> i64 {
         (false, 0) => 1,
         (false, _) => 0,
     };
+    debug_assert!(quarters < 4, "the last quarter is of fullness");
     TOP / 4 * (MOST_GPU_MILLI - free_milli(node)) / MOST_GPU_MILLI + quarters * (TOP / 4)
 }
