@@ -2,6 +2,7 @@
 
 use super::{files, text};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::Path;
 
 const GLOSSARY: &str = "deploy/GLOSSARY.md";
@@ -66,7 +67,7 @@ fn words_that_the_glossary_does_not_use_are_not_used() {
         if in_words + in_comments > 0 {
             let entry = found.entry(folder(&path)).or_default();
             entry.0 += in_words + in_comments;
-            entry.1 += &format!(" {name}: {}", in_words + in_comments);
+            write!(entry.1, " {name}: {}", in_words + in_comments).unwrap();
         }
     }
     for (folder, (count, names)) in &found {

@@ -322,7 +322,6 @@ impl Fleet {
 
     /// Adds a task to the guarantees and the order by waste, or takes it away.
     fn count(&mut self, task: &TaskId, running: &Running, adds: bool) {
-        debug_assert!(running.guarantee.is_none() || running.class == TaskClass::Spot, "only spot has a guarantee");
         self.occupy(task, running, adds);
         if let Some(guarantee) = running.guarantee {
             self.guarantees.count(task, guarantee, running.gpus_milli(), adds);
