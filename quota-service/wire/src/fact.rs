@@ -211,9 +211,10 @@ impl TryFrom<&RequestRecord> for Request {
         let affinity = record.affinity.map(AffinityBody::of);
         let pod = PodRequest { affinity, ..PodRequest::new(gpus, record.cpu_milli, record.memory_mib) };
         let task = place.name("task", &record.task, TaskId::parse)?;
+        let organization = place.name("organization", &record.organization, Organization::parse)?;
         Ok(Self {
             gang: Gang { task, class, pod, pods: record.pods },
-            organization: place.name("organization", &record.organization, Organization::parse)?,
+            organization: place.of_a_task("organization", organization)?,
             submitted: time("/request/submitted_unix_s", record.submitted_unix_s)?,
             hours: record.hours.map(|hours| place.hours("hours", hours)).transpose()?,
             elastic: record.elastic.as_ref().map(|elastic| elastic.parse(record.pods)).transpose()?,

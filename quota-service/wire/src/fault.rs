@@ -1,7 +1,7 @@
 //! Faults of the fields of a body.
 
 use chrono::DateTime;
-use vocab::{HorizonHours, HourStart, MilliGpus, NameError, UnixSeconds, visible};
+use vocab::{HorizonHours, HourStart, MilliGpus, NameError, Organization, UnixSeconds, visible};
 
 /// A refused field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,6 +65,14 @@ impl Place<'_> {
     ) -> Result<T, FieldFault> {
         visible(text).map_err(|fault| self.fault(field, fault))?;
         self.name(field, text, parse)
+    }
+
+    /// The organization of a task: no task belongs to the pool as a whole, whose demand has the name `*`.
+    pub fn of_a_task(self, field: &str, organization: Organization) -> Result<Organization, FieldFault> {
+        if organization.is_pool_peak() {
+            return Err(self.fault(field, "* is the pool itself: write the name of an organization"));
+        }
+        Ok(organization)
     }
 
     /// An instant, from RFC 3339.

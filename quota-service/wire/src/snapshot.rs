@@ -257,6 +257,9 @@ impl TryFrom<&SnapshotRecord> for Snapshot {
             .collect::<Result<Vec<_>, _>>()?
             .into_iter()
             .partition(|(organization, _)| !organization.is_pool_peak());
+        if totals.len() > 1 {
+            return Err(FieldFault::new("/demand", "more than one total of the pool, whose name is *"));
+        }
         Ok(Self {
             at: UnixSeconds::new(of.at_unix_s),
             nodes: of.nodes.iter().map(TryFrom::try_from).collect::<Result<_, _>>()?,

@@ -74,9 +74,7 @@ impl TaskBody {
         let cpu_milli = place.whole("cpu_milli", self.cpu_milli, MOST_CPU_MILLI)?;
         let memory_mib = place.whole("memory_mib", self.memory_mib, MOST_MEMORY_MIB)?;
         let organization = place.new_name("organization", &self.organization, Organization::parse)?;
-        if organization.is_pool_peak() {
-            return Err(place.fault("organization", "* is the pool itself: write the name of an organization"));
-        }
+        let organization = place.of_a_task("organization", organization)?;
         if class == TaskClass::Hp && self.guarantee_hours.is_some() {
             return Err(place.fault("guarantee_hours", "an hp task is never evicted: leave guarantee_hours out"));
         }

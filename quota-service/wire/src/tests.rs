@@ -162,6 +162,22 @@ fn a_damaged_record_is_refused_with_its_field() {
 }
 
 #[test]
+fn no_task_of_a_journal_belongs_to_the_pool_as_a_whole() {
+    let now = UnixSeconds::new(1_700_000_000);
+    let request = Draw(3).request(now);
+    let mut submitted = serde_json::to_value(FactRecord::from(&Fact::Submitted { request })).unwrap();
+    let read = |json: &serde_json::Value| Fact::try_from(&serde_json::from_value::<FactRecord>(json.clone()).unwrap());
+    assert!(read(&submitted).is_ok());
+    submitted["request"]["organization"] = "*".into();
+    assert!(read(&submitted).unwrap_err().to_string().starts_with("/request/organization: * is the pool itself"));
+    let mut record = SnapshotRecord::from(&Pool::new(Policy::GFS, PoolRules::default()).snapshot());
+    assert!(Snapshot::try_from(&record).is_ok());
+    let total = record.demand.last().cloned().unwrap();
+    record.demand.push(total);
+    assert!(Snapshot::try_from(&record).unwrap_err().to_string().starts_with("/demand: more than one total"));
+}
+
+#[test]
 fn a_journal_from_before_topologies_reads_on() {
     let json = r#"{"fact": "node_added", "node": "n", "gpus": 8, "cpu_milli": null, "memory_mib": null}"#;
     let fact = Fact::try_from(&serde_json::from_str::<FactRecord>(json).unwrap()).unwrap();
