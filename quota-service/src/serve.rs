@@ -8,17 +8,19 @@ use crate::refresh;
 use crate::state::{AppState, Options};
 use crate::trace::{self, Traces};
 use crate::{health, http, metrics, promises, retention, retrain, source, without_database};
+use axum::Router;
 use command_line::{colours, say};
+use metrics_exporter_prometheus::PrometheusHandle;
+use serving::listen::Server;
 use serving::signals::{reloads, stop_within};
+use serving::tls;
 use serving::tls::Tls;
-use serving::{listen, tls};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Store, StoreError};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -35,41 +37,39 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     config.check_fallback().map_err(|detail| ServiceError::Fallback { detail })?;
     let (grace, render) = (Grace::of(&config), metrics::install());
     let mut stops = stop_within(grace.all).map_err(ServiceError::Signals)?;
-    // 1. Start. Nothing is open yet: a signal ends the service at once.
-    let mut started = tokio::select! {
-        started = start(config, settings_file, json, stops.clone()) => match started? {
-            Some(started) => started,
-            None => return Ok(()),
-        },
-        _ = stops.wait_for(|stopped| *stopped) => return Ok(()),
+    let mut early = None;
+    // 1. Start. A signal ends the service once the requests for its last quotas have ended; nothing else is open yet.
+    let started = tokio::select! {
+        started = start(config, settings_file, json, render, &mut early) => Some(started?),
+        _ = stops.wait_for(|stopped| *stopped) => None,
     };
-    // 2. Answer.
-    let state = started.state.clone();
-    let router = http::router(state.clone(), move || render.render());
+    let Some(Started { state, mut server, mut working }) = started else {
+        if let Some(mut server) = early {
+            ended("requests for the last quotas", grace.requests, server.end()).await;
+        }
+        return Ok(());
+    };
+    // 2. Work.
     let (mut stop, core) = (state.core.stopping.subscribe(), state.core.clone());
     tokio::spawn(async move {
         let _ = stops.wait_for(|stopped| *stopped).await;
         core.stopping.send_replace(true);
     });
-    let limits = state.core.config.connection_limits();
-    let server = listen::serve(started.listener, started.tls, router, limits, stop.clone());
     // 3. Stop: no new connections, open requests may end, then the rest is cut.
     tokio::select! {
-        () = async {
-            server.await;
-            // Those too whose clients have hung up.
-            state.access.writes.ended().await;
-        } => {}
-        () = async {
-            let _ = stop.wait_for(|stopped| *stopped).await;
-            tokio::time::sleep(grace.requests).await;
-        } => tracing::warn!("requests are still open after the grace period: they are cut"),
+        _ = stop.wait_for(|stopped| *stopped) => {}
         // It never returns; a service that renews nothing any more must not go on as if it did.
-        _ = &mut started.working.renewing => return Err(ServiceError::NotRenewing),
+        _ = &mut working.renewing => return Err(ServiceError::NotRenewing),
         // The database file is gone: no answer would be stored any more.
-        lost = &mut started.working.proving => return Err(lost.map_or(ServiceError::NotRenewing, ServiceError::Store)),
+        lost = &mut working.proving => return Err(lost.map_or(ServiceError::NotRenewing, ServiceError::Store)),
     }
-    started.working.end(&state).await;
+    // The writes too whose clients have hung up.
+    let requests = async { (server.end().await, state.access.writes.ended().await) };
+    if tokio::time::timeout(grace.requests, requests).await.is_err() {
+        tracing::warn!("requests are still open after the grace period: they are cut");
+    }
+    drop(server);
+    working.end(&state).await;
     if let Some(traces) = traces {
         traces.end().await;
     }
@@ -99,24 +99,25 @@ impl Grace {
     }
 }
 
-/// A service that listens.
+/// A service that answers.
 struct Started {
     state: AppState,
-    listener: TcpListener,
-    tls: Option<Arc<Tls>>,
+    server: Server,
     working: Working,
 }
 
-/// Opens the database, restores what was answered, listens, and begins to work. `None` after a signal to stop.
+/// Opens the database, restores what was answered, begins to work, and answers. `early` has the server of the last quotas while
+/// the database is waited for.
 async fn start(
     config: Config,
     settings_file: Option<PathBuf>,
     json: bool,
-    stops: watch::Receiver<bool>,
-) -> Result<Option<Started>, ServiceError> {
+    render: PrometheusHandle,
+    early: &mut Option<Server>,
+) -> Result<Started, ServiceError> {
     // 1. The store and the clock.
     let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
-    let Some((store, bound)) = open(&config, tls.as_ref(), json, stops).await? else { return Ok(None) };
+    let (store, bound) = open(&config, tls.as_ref(), json, early).await?;
     let (clock, address) = (clock(&config, store.as_ref()).await?, config.listen);
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
@@ -130,27 +131,45 @@ async fn start(
     refresh::restore(&state.quotas).await?;
     let is_announced = bound.is_some();
     let listener = bound.map_or_else(|| bind(address), Ok)?;
-    let listener = TcpListener::from_std(listener).map_err(|fault| ServiceError::Bind(address, fault))?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
     let working = begin(&state, address, settings_file).await?;
-    // 3. Listen.
+    // 3. Answer. Later requests on the connections of the early server meet the service with its database.
     if !is_announced {
         let as_of = state.core.clock.is_virtual().then(|| state.core.clock.now().to_string());
         announce(address, as_of, tls.is_some(), json);
     }
-    Ok(Some(Started { state, listener, tls, working }))
+    let router = http::router(state.clone(), move || render.render());
+    let server = match early.take() {
+        Some(server) => {
+            server.exchange(router);
+            server
+        }
+        None => serving(&state.core.config, &listener, tls, router)?,
+    };
+    Ok(Started { state, server, working })
+}
+
+fn serving(
+    config: &Config,
+    listener: &std::net::TcpListener,
+    tls: Option<Arc<Tls>>,
+    router: Router,
+) -> Result<Server, ServiceError> {
+    let failed = |fault| ServiceError::Bind(config.listen, fault);
+    let listener = TcpListener::from_std(listener.try_clone().map_err(failed)?).map_err(failed)?;
+    Ok(Server::start(listener, tls, router, config.connection_limits()))
 }
 
 /// Opens the database; where it is not there, the last quotas are answered until it is, if there is a file of them. With the
-/// listener that was bound meanwhile. `None` after a signal to stop.
+/// listener that was bound meanwhile.
 async fn open(
     config: &Config,
     tls: Option<&Arc<Tls>>,
     json: bool,
-    stops: watch::Receiver<bool>,
-) -> Result<Option<Opened>, ServiceError> {
+    early: &mut Option<Server>,
+) -> Result<(Arc<dyn Store>, Option<std::net::TcpListener>), ServiceError> {
     let fault = match config.open_database().await {
-        Ok(store) => return Ok(Some((store, None))),
+        Ok(store) => return Ok((store, None)),
         Err(fault) => fault,
     };
     if !fault.is_retryable() || config.fallback_file.is_none() || !config.as_of.is_real() {
@@ -159,11 +178,9 @@ async fn open(
     let listener = bind(config.listen)?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(config.listen, fault))?;
     announce(address, None, tls.is_some(), json);
-    let waited = without_database::serve(config, tls.cloned(), &listener, &fault, stops).await?;
-    Ok(waited.map(|store| (store, Some(listener))))
+    *early = Some(serving(config, &listener, tls.cloned(), without_database::routes(config, &fault))?);
+    Ok((without_database::reached(config).await?, Some(listener)))
 }
-
-type Opened = (Arc<dyn Store>, Option<std::net::TcpListener>);
 
 /// Background work of the service.
 struct Working {

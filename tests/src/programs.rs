@@ -221,7 +221,7 @@ impl Listening {
     pub fn get_until(&self, path: &str, wanted: impl Fn(u16, &Value) -> bool) -> Value {
         let mut last = (0, Value::Null);
         for _ in 0..100 {
-            last = self.send("GET", path, None).unwrap_or((0, Value::Null));
+            last = self.get(path);
             if wanted(last.0, &last.1) {
                 return last.1;
             }

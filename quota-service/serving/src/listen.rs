@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tower::ServiceExt;
 
 /// Between two tries where the system has no more sockets: they come back when connections close.
@@ -40,14 +40,67 @@ pub struct ConnectionLimits {
     pub write: Duration,
 }
 
+/// The routes of a server. Each request meets the newest, also on a connection that was accepted under older ones.
+#[derive(Debug, Clone)]
+pub struct Routes(watch::Receiver<Router>);
+
+impl Routes {
+    fn newest(&self) -> Router {
+        self.0.borrow().clone()
+    }
+}
+
+impl From<Router> for Routes {
+    fn from(router: Router) -> Self {
+        Self(watch::Sender::new(router).subscribe())
+    }
+}
+
+/// A server whose routes can be exchanged while it runs. Dropped, it cuts its connections.
+#[derive(Debug)]
+pub struct Server {
+    routes: watch::Sender<Router>,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl Server {
+    /// Begins to answer.
+    #[must_use]
+    pub fn start(listener: TcpListener, tls: Option<Arc<Tls>>, router: Router, limits: ConnectionLimits) -> Self {
+        let (routes, stop) = (watch::Sender::new(router), watch::Sender::new(false));
+        let newest = Routes(routes.subscribe());
+        let serving = tokio::spawn(serve(listener, tls, newest, limits, stop.subscribe()));
+        Self { routes, stop, serving }
+    }
+
+    /// Later requests meet these routes.
+    pub fn exchange(&self, router: Router) {
+        drop(self.routes.send_replace(router));
+    }
+
+    /// Accepts no connection any more, and waits until the open ones have ended.
+    pub async fn end(&mut self) {
+        self.stop.send_replace(true);
+        let _ = (&mut self.serving).await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
 /// Answers connections until `stop`, and then until the open ones have ended. Dropped, it cuts them.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
-    router: Router,
+    routes: impl Into<Routes>,
     limits: ConnectionLimits,
     mut stop: watch::Receiver<bool>,
 ) {
+    let routes = routes.into();
     let places = Arc::new(Semaphore::new(limits.connections));
     let (graceful, refusing) = (GracefulShutdown::new(), Standing::new());
     let mut http = http1::Builder::new();
@@ -83,9 +136,9 @@ pub async fn serve(
         // Small answers go at once; where that cannot be set they go a little later.
         let _ = stream.set_nodelay(true);
         let connection = Connection { http: http.clone(), tls: tls.clone(), limits, peer, watcher: graceful.watcher() };
-        let (stream, router) = (Paced::new(stream, limits.write), router.clone());
+        let (stream, routes) = (Paced::new(stream, limits.write), routes.clone());
         open.spawn(async move {
-            connection.answer(stream, router).await;
+            connection.answer(stream, routes).await;
             drop(place);
         });
     }
@@ -104,9 +157,9 @@ struct Connection {
 
 impl Connection {
     /// Answers its requests until it ends.
-    async fn answer(self, stream: Paced<TcpStream>, router: Router) {
+    async fn answer(self, stream: Paced<TcpStream>, routes: Routes) {
         let Self { http, tls, limits, peer, watcher } = self;
-        let answering = answering(router, peer);
+        let answering = answering(routes, peer);
         let Some(tls) = tls else {
             let connection = http.serve_connection(TokioIo::new(stream), answering);
             return ended(peer, watcher.watch(connection).await);
@@ -135,7 +188,7 @@ fn ended(peer: SocketAddr, how: Result<(), hyper::Error>) {
 }
 
 fn answering(
-    router: Router,
+    routes: Routes,
     peer: SocketAddr,
 ) -> impl hyper::service::Service<
     Request<Incoming>,
@@ -147,7 +200,7 @@ fn answering(
         let fault = hosts::fault(&request);
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        let answered = fault.is_none().then(|| router.clone().oneshot(request));
+        let answered = fault.is_none().then(|| routes.newest().oneshot(request));
         async move {
             match answered {
                 Some(answered) => answered.await,

@@ -287,6 +287,18 @@ async fn tls_1_2_is_refused() {
     assert_eq!(service.stop().code, 0);
 }
 
+async fn connected(address: &str) -> TcpStream {
+    TcpStream::connect(address).await.unwrap()
+}
+
+/// The head of the answer on a connection that stays open.
+async fn answer_on(connection: &mut TcpStream, path: &str) -> String {
+    connection.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+    let mut buffer = vec![0; 64 * 1_024];
+    let size = connection.read(&mut buffer).await.unwrap();
+    String::from_utf8_lossy(&buffer[..size]).into_owned()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_starts_before_its_database_answers_the_last_quotas_and_goes_on_when_it_is_there() {
     let database = fresh_database(Backend::Postgres).await;
@@ -319,9 +331,17 @@ async fn a_service_that_starts_before_its_database_answers_the_last_quotas_and_g
     let (status, refused) = service.send("POST", "/v1/tasks", Some(&json!({}))).unwrap();
     assert_eq!((status, &refused["code"]), (503, &"store-unavailable".into()));
     assert_eq!(service.get(&quota_path(4).replace("A100", "B200")).0, 503, "what the file does not know may be there");
+    // Connections from before the database is there: one without a request yet, one that is kept after an answer.
+    let (mut quiet, mut kept) = (connected(&service.address).await, connected(&service.address).await);
+    assert!(answer_on(&mut kept, "/v1/pools").await.starts_with("HTTP/1.1 503"));
     network.heal();
     let _ = service.get_until("/readyz", |status, _| status == 200);
     let _ = service.get_until("/v1/pools", |status, _| status == 200);
+    for connection in [&mut quiet, &mut kept] {
+        let answer = answer_on(connection, "/v1/pools").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    drop((quiet, kept));
     assert_eq!(service.stop().code, 0);
     // Damaged, it holds nothing, and the service still starts; without a file it does not.
     std::fs::write(&file, "{").unwrap();
