@@ -4,10 +4,11 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An enum whose values are the words on the wire, and its conversions to and from a twin without serde.
+/// An enum whose values are the words on the wire, and its conversions to and from a twin without serde. The words are `tt`:
+/// utoipa does not find a `literal` in `serde(rename)`, and would list the names of the variants.
 macro_rules! choice {
     ($(#[$meta:meta])* $name:ident twin $($twin:ident)::+ {
-        $($(#[$of_value:meta])* $value:ident = $word:literal,)*
+        $($(#[$of_value:meta])* $value:ident = $word:tt,)*
     }) => {
         choice! {
             $(#[$meta])* $name {
@@ -18,7 +19,7 @@ macro_rules! choice {
         choice!(@twin $name [$($twin)::+] [$($value)*]);
     };
     ($(#[$meta:meta])* $name:ident {
-        $($(#[$of_value:meta])* $value:ident = $word:literal,)*
+        $($(#[$of_value:meta])* $value:ident = $word:tt,)*
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
