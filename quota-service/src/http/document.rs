@@ -68,4 +68,31 @@ mod tests {
         let own = &document["paths"]["/v1/tasks"]["post"]["responses"]["422"]["description"];
         assert!(own.as_str().unwrap().starts_with("A task of this id exists with another request"), "{own}");
     }
+
+    /// The lists of values of a document, each with its place.
+    fn lists<'a>(place: &str, of: &'a serde_json::Value, into: &mut Vec<(String, &'a serde_json::Value)>) {
+        for (key, value) in of.as_object().into_iter().flatten() {
+            if key == "enum" && value.is_array() {
+                into.push((place.to_owned(), value));
+            }
+            lists(&format!("{place}/{key}"), value, into);
+        }
+        for value in of.as_array().into_iter().flatten() {
+            lists(place, value, into);
+        }
+    }
+
+    #[test]
+    fn listed_values_are_the_words_on_the_wire() {
+        let document = serde_json::to_value(openapi()).unwrap();
+        let mut found = Vec::new();
+        lists("", &document, &mut found);
+        assert!(found.len() > 15, "{}", found.len());
+        for (place, values) in found {
+            let words = values.as_array().unwrap().iter().filter_map(serde_json::Value::as_str);
+            for word in words {
+                assert!(!word.contains(|c: char| c.is_ascii_uppercase()), "{place}: {word} is the name of a variant");
+            }
+        }
+    }
 }
