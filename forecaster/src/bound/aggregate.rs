@@ -1,7 +1,7 @@
 //! B_H from the forecasts of a pool's organizations.
 
 use super::{Aggregation, Correlations, PoolCalibration, max_of_steps};
-use crate::calibration::{Conformal, ConformalHours};
+use crate::calibration::{Conformal, ConformalHours, EXPERTS, Stated, mixture_gpus};
 use crate::gaussian;
 use vocab::{
     AmountError, DemandForecast, GuaranteeRate, HorizonHours, MilliGpus, Organization, QUANTILE_LEVELS, StepForecast,
@@ -79,16 +79,18 @@ pub struct PoolBound {
     /// Where the bound over fewer hours was larger, and holds here too.
     pub raised_from_gpus: Option<f64>,
     /// The deviations that are added to the mean, or under `conformal` to the centre; none for `sum-of-bounds`, which
-    /// adds quantiles.
+    /// adds quantiles, nor for `mixture`.
     pub multiplier: Option<f64>,
-    /// The step (from 1) that decides; none for `sum-of-bounds`, where each organization has its own, and `conformal`.
+    /// The step (from 1) that decides; none for `sum-of-bounds`, where each organization has its own, `conformal` and `mixture`.
     pub step: Option<usize>,
     /// Demand of the pool at each step.
     pub totals: Vec<StepTotal>,
     /// Demand of each organization at the step that decides.
     pub shares: Vec<OrganizationShare>,
-    /// The evidence of measured peaks, under `conformal`.
+    /// The evidence of measured peaks, under `conformal` and `mixture`.
     pub conformal: Option<ConformalHours>,
+    /// The experts whose bounds were mixed, under `mixture`.
+    pub experts: Option<[Stated; EXPERTS]>,
 }
 
 /// The bounds of a pool over each of `offered` hours, which rise; non-decreasing in H. `forecasts` are those of its
@@ -134,7 +136,7 @@ pub fn bounds(
         forecasts,
         aggregation,
         calibration,
-        conformal: conformal.filter(|_| aggregation == Aggregation::Conformal && !forecasts.is_empty()),
+        conformal: conformal.filter(|_| Aggregation::LEARNING.contains(&aggregation) && !forecasts.is_empty()),
         rate,
         correlation: correlation(forecasts, aggregation, calibration),
     };
@@ -158,7 +160,7 @@ fn correlation(
     calibration: Option<&PoolCalibration>,
 ) -> Option<Correlations> {
     let names: Vec<_> = forecasts.iter().map(|forecast| &forecast.series().organization).collect();
-    let is_pooled = matches!(aggregation, Aggregation::Pooled | Aggregation::Conformal);
+    let is_pooled = matches!(aggregation, Aggregation::Pooled | Aggregation::Conformal | Aggregation::Mixture);
     calibration.filter(|_| is_pooled).map(|known| known.among(&names))
 }
 
@@ -168,7 +170,7 @@ struct Aggregator<'a> {
     calibration: Option<&'a PoolCalibration>,
     conformal: Option<&'a Conformal>,
     rate: GuaranteeRate,
-    /// Among the organizations, for `pooled` and `conformal`; none stands for independence.
+    /// Among the organizations, for `pooled` and those that learn; none stands for independence.
     correlation: Option<Correlations>,
 }
 
@@ -185,12 +187,26 @@ impl Aggregator<'_> {
             Some(z) => largest(totals.iter().map(|total| total.mean_gpus + z * total.stddev_gpus)),
         };
         let conformal = self.conformal.and_then(|known| known.hours.get(hours.steps() - 1)).copied();
-        if let Some(known) = conformal {
+        let experts = conformal.filter(|_| self.aggregation == Aggregation::Mixture).map(|all| all.stated(bound_gpus));
+        if let Some(experts) = &experts {
+            (bound_gpus, multiplier, step) = (mixture_gpus(experts), None, None);
+        } else if let Some(known) = conformal {
             bound_gpus = known.bound_gpus(bound_gpus);
             (multiplier, step) = (Some((bound_gpus - known.centre.centre_gpus) / known.deviation_gpus), None);
         }
-        let bound = MilliGpus::ZERO;
-        Ok(PoolBound { hours, bound, bound_gpus, raised_from_gpus: None, multiplier, step, totals, shares, conformal })
+        let (bound, raised_from_gpus) = (MilliGpus::ZERO, None);
+        Ok(PoolBound {
+            hours,
+            bound,
+            bound_gpus,
+            raised_from_gpus,
+            multiplier,
+            step,
+            totals,
+            shares,
+            conformal,
+            experts,
+        })
     }
 
     fn multiplier(&self, hours: HorizonHours) -> Option<f64> {
@@ -198,7 +214,7 @@ impl Aggregator<'_> {
         match self.aggregation {
             Aggregation::SumOfBounds => None,
             Aggregation::Independent => Some(gaussian::quantile(p)),
-            Aggregation::Pooled | Aggregation::Conformal => {
+            Aggregation::Pooled | Aggregation::Conformal | Aggregation::Mixture => {
                 let between_steps = self.calibration.map_or(0.0, |known| known.step_correlation);
                 Some(max_of_steps::quantile(p, hours.steps(), between_steps))
             }

@@ -47,13 +47,13 @@ pub fn score(
 /// Below so many days the interval over days says next to nothing, and the coverage itself has to reach p.
 const DAYS_OF_AN_INTERVAL: usize = 7;
 
-/// The largest loss of conformal bounds on the validation part, as a share of the lowest one's. They are the only
+/// The largest loss of bounds that learn on the validation part, as a share of the lowest one's. They are the only
 /// ones that start knowing nothing there, while correlations were measured on these very hours, and they go on learning.
 /// On validation windows of the public traces they lost up to 1.3 times the lowest loss in the week that decides, and over
 /// the weeks after it the least of all, or at most 2 % more than that.
 const WHILE_LEARNING: f64 = 1.5;
 
-/// Conformal bounds, where their coverage interval reaches p and their loss is not out of proportion. Else the lowest
+/// The mixture of experts, else conformal bounds, where their coverage interval reaches p and their loss is not out of proportion. Else the lowest
 /// pinball loss among those that may keep the promise: whose coverage interval reaches p (DESIGN §4.6), or,
 /// on less than a week, whose coverage does. Where none may, the one that kept it most often; where nothing could be
 /// scored, the sum of bounds.
@@ -72,13 +72,13 @@ pub fn choose(scores: &[AggregationScore], rate: GuaranteeRate) -> Aggregation {
         other.scores.coverage.total_cmp(&one.scores.coverage).then_with(|| by_loss(one, other))
     };
     let best = scores.iter().filter(may_keep).min_by(by_loss).or_else(|| scores.iter().min_by(by_coverage));
-    let learns = |one: &&AggregationScore| {
+    let may_learn = |one: &&AggregationScore| {
         let least = best.map_or(0.0, |best| best.scores.pinball_gpus);
-        one.aggregation == Aggregation::Conformal
-            && one.scores.coverage_interval[1] >= rate.as_f64()
-            && one.scores.pinball_gpus <= WHILE_LEARNING * least
+        one.scores.coverage_interval[1] >= rate.as_f64() && one.scores.pinball_gpus <= WHILE_LEARNING * least
     };
-    scores.iter().find(learns).or(best).map_or(Aggregation::SumOfBounds, |one| one.aggregation)
+    let of = |learning: Aggregation| scores.iter().filter(may_learn).find(|one| one.aggregation == learning);
+    let learning = Aggregation::LEARNING.into_iter().find_map(of);
+    learning.or(best).map_or(Aggregation::SumOfBounds, |one| one.aggregation)
 }
 
 impl From<BoundError> for PredictError {

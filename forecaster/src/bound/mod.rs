@@ -34,11 +34,15 @@ pub enum Aggregation {
     /// Calibrated on the pool's own measured peaks: an order statistic of their residuals over a week. As `pooled` where
     /// there are none yet.
     Conformal,
+    /// Experts on the peak, `conformal` among them, weighed online by how their bounds fared (PROMISE §5).
+    Mixture,
 }
 
 impl Aggregation {
     /// All aggregations.
-    pub const ALL: [Self; 4] = [Self::SumOfBounds, Self::Independent, Self::Pooled, Self::Conformal];
+    pub const ALL: [Self; 5] = [Self::SumOfBounds, Self::Independent, Self::Pooled, Self::Conformal, Self::Mixture];
+    /// Those that learn from measured peaks.
+    pub const LEARNING: [Self; 2] = [Self::Mixture, Self::Conformal];
 
     /// Name in settings and answers.
     #[must_use]
@@ -48,6 +52,7 @@ impl Aggregation {
             Self::Independent => "independent",
             Self::Pooled => "pooled",
             Self::Conformal => "conformal",
+            Self::Mixture => "mixture",
         }
     }
 

@@ -1,19 +1,26 @@
 //! A calibrator as bytes: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRCAL" 2 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
+//! "HRCAL" 3 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
 //! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8 }
-//! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual f32, total f32 }, NaN: none }
+//! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual, total, deviation, rise f32 }, NaN: none
+//! │ hours × rates × { weight of each expert, size, outcomes, squares f64 } }
 //! ```
+//!
+//! A state of format 2, which knew residual and total alone, is read: experts that need the others learn them again.
 
 use super::Calibrator;
-use super::pool::PoolState;
-use super::residual::{MISSING, WINDOW_HOURS};
+use super::experts::EXPERTS;
+use super::pool::{PoolState, Residual};
+use super::residual::MISSING;
 use super::series::{LEVELS, SeriesState, recorded_steps};
+use crate::mixture::{Mixture, stored_numbers};
 use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, Organization, PoolId, SeriesId};
 
 /// With the number of the format at its end.
-const MAGIC: &[u8; 6] = b"HRCAL\x02";
+const MAGIC: &[u8; 6] = b"HRCAL\x03";
+/// The format before, without experts.
+const MAGIC_BEFORE: &[u8; 6] = b"HRCAL\x02";
 const NEVER: i64 = i64::MIN;
 
 /// Why bytes are no calibrator.
@@ -58,7 +65,12 @@ impl Calibrator {
         bytes.extend((self.pools.len() as u32).to_le_bytes());
         for pool in &self.pools {
             put_pool(&mut bytes, &pool.id);
-            bytes.extend(pool.residuals.iter().flatten().flat_map(|residual| residual.to_le_bytes()));
+            for one in &pool.residuals {
+                let numbers = [one.above_sum, one.total, one.deviation_gpus, one.rise_gpus];
+                bytes.extend(numbers.into_iter().flat_map(f32::to_le_bytes));
+            }
+            let mixtures = pool.mixtures.iter().flatten().flat_map(Mixture::numbers);
+            bytes.extend(mixtures.flat_map(f64::to_le_bytes));
         }
         bytes
     }
@@ -66,7 +78,9 @@ impl Calibrator {
     /// # Errors
     /// The bytes are not what [`Self::to_bytes`] writes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CalibratorError> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or(CalibratorError::OtherFormat)?;
+        let now = bytes.strip_prefix(MAGIC).map(|rest| (rest, true));
+        let read = now.or_else(|| Some((bytes.strip_prefix(MAGIC_BEFORE)?, false)));
+        let (rest, has_experts) = read.ok_or(CalibratorError::OtherFormat)?;
         let mut reader = Reader { bytes: rest, len: bytes.len() };
         let hours = u64::from(reader.byte()?);
         let horizon = HorizonHours::new(hours).map_err(|_| reader.damaged("a horizon outside 1 to 168 h"))?;
@@ -88,7 +102,7 @@ impl Calibrator {
             calibrator.series.push(series);
         }
         for _ in 0..reader.count()? {
-            let pool = reader.pool_state(horizon)?;
+            let pool = reader.pool_state(horizon, has_experts)?;
             if calibrator.pools.last().is_some_and(|before| before.id >= pool.id) {
                 return Err(reader.damaged("pools out of order"));
             }
@@ -188,21 +202,39 @@ impl<'a> Reader<'a> {
         Ok(state)
     }
 
-    fn pool_state(&mut self, horizon: HorizonHours) -> Result<PoolState, CalibratorError> {
+    fn pool_state(&mut self, horizon: HorizonHours, has_experts: bool) -> Result<PoolState, CalibratorError> {
         let mut state = PoolState::new(self.pool()?, horizon);
-        let (numbers, _) = self.take(2 * 4 * WINDOW_HOURS * horizon.steps())?.as_chunks();
-        let numbers: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        state.residuals = numbers.as_chunks().0.to_vec();
-        if state
-            .residuals
-            .iter()
-            .any(|[one, other]| one.is_infinite() || one.is_nan() != other.is_nan() || other.is_infinite())
-        {
-            return Err(self.damaged("a residual that is not finite"));
+        for place in 0..state.residuals.len() {
+            state.residuals[place] = self.residual(has_experts)?;
         }
         if state.is_forgotten() {
             return Err(self.damaged("a pool without residuals"));
         }
+        if has_experts {
+            for mixture in state.mixtures.iter_mut().flatten() {
+                *mixture = self.mixture()?;
+            }
+        }
         Ok(state)
+    }
+
+    fn residual(&mut self, has_experts: bool) -> Result<Residual, CalibratorError> {
+        let mut number = || self.array().map(f32::from_le_bytes);
+        let mut residual = Residual { above_sum: number()?, total: number()?, ..Residual::NONE };
+        if has_experts {
+            (residual.deviation_gpus, residual.rise_gpus) = (number()?, number()?);
+        }
+        let Residual { above_sum, total, deviation_gpus, rise_gpus } = residual;
+        let is_infinite = [above_sum, total, deviation_gpus, rise_gpus].iter().any(|one| one.is_infinite());
+        if is_infinite || above_sum.is_nan() != total.is_nan() {
+            return Err(self.damaged("a residual that is not finite"));
+        }
+        Ok(residual)
+    }
+
+    fn mixture(&mut self) -> Result<Mixture<EXPERTS>, CalibratorError> {
+        let numbers: Vec<f64> =
+            (0..stored_numbers(EXPERTS)).map(|_| self.array().map(f64::from_le_bytes)).collect::<Result<_, _>>()?;
+        Mixture::from_numbers(&numbers).ok_or_else(|| self.damaged("weights of experts that are no distribution"))
     }
 }

@@ -11,6 +11,9 @@
 //! ```
 
 mod bytes;
+mod experts;
+#[cfg(test)]
+mod mixture_tests;
 mod online;
 mod pool;
 mod residual;
@@ -19,12 +22,13 @@ mod series;
 mod tests;
 
 pub use bytes::CalibratorError;
+pub use experts::{EXPERTS, Expert, Stated};
 pub use online::{Issued, Online, Switch, replay};
-pub use pool::{Centre, Conformal, ConformalHours};
+pub use pool::{Centre, Conformal, ConformalHours, latest_gpus, mixture_gpus};
 
 use datasets::{Panel, window};
 use pool::PoolState;
-use residual::{Counts, WINDOW_HOURS};
+use residual::{Counts, WINDOW_HOURS, slot};
 use series::{LEVELS, Lesson, SeriesState, recorded_steps};
 use std::collections::BTreeMap;
 use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId, StepForecast};
@@ -150,7 +154,9 @@ impl Calibrator {
         if self.is_correcting {
             self.learn_series(panel, issue, &raw);
         }
-        for (id, members) in by_pool(&raw, self.horizon) {
+        let by_pool = by_pool(&raw, self.horizon);
+        self.judge_experts(panel, issue, &by_pool);
+        for (id, members) in by_pool {
             let place = self.pools.binary_search_by(|pool| pool.id.cmp(id)).unwrap_or_else(|place| {
                 self.pools.insert(place, PoolState::new(id.clone(), self.horizon));
                 place
@@ -158,6 +164,27 @@ impl Calibrator {
             self.pools[place].learn(panel, issue, &members, self.horizon);
         }
         self.settle();
+    }
+
+    /// Weighs the experts on each pool's peak by how what they stated at `issue` fared, by what was known then: forecasts
+    /// that were issued less than a horizon before had not taught yet.
+    fn judge_experts(&mut self, panel: &Panel, issue: HourStart, by_pool: &BTreeMap<&PoolId, Vec<&DemandForecast>>) {
+        let horizon = self.horizon;
+        let later: Vec<usize> = (1..horizon.steps() as i64).map(|back| slot(issue.plus_hours(-back))).collect();
+        let ranked: Vec<_> = self.pools.iter().map(|pool| pool.ranked_without(&later)).collect();
+        let all: Vec<Vec<f32>> =
+            (0..horizon.steps()).map(|number| merged(ranked.iter().map(|one| &one.sorted[number]))).collect();
+        let of_pool = |(place, pool): (usize, &mut PoolState)| {
+            let raw = by_pool.get(&pool.id)?;
+            let regrets = pool.regrets(panel, (issue, raw, horizon), (&ranked[place], &all), &later)?;
+            Some((place, regrets))
+        };
+        let taught: Vec<_> = self.pools.iter_mut().enumerate().filter_map(of_pool).collect();
+        let mean = experts::mean(taught.iter().map(|(_, regrets)| regrets));
+        for (place, regrets) in &taught {
+            let mixtures = self.pools[*place].mixtures.iter_mut();
+            mixtures.zip(regrets).zip(&mean).for_each(|((one, own), mean)| experts::learn(one, own, mean));
+        }
     }
 
     /// Empties the slots of the issue times after the newest one, up to `issue`.
@@ -198,9 +225,7 @@ impl Calibrator {
         }
         self.pools.iter_mut().for_each(PoolState::settle);
         for (number, all) in self.all.iter_mut().enumerate() {
-            all.clear();
-            self.pools.iter().for_each(|pool| all.extend_from_slice(pool.sorted(number + 1)));
-            all.sort_unstable_by(f32::total_cmp);
+            *all = merged(self.pools.iter().map(|pool| pool.sorted(number + 1)));
         }
     }
 
@@ -249,21 +274,37 @@ impl Calibrator {
     }
 
     /// For each pool that was learned from, what its measured peaks say of the next one. `raw` are the forecasts before
-    /// any correction, at one issue time; [`bounds`](crate::bound::bounds) takes the result.
+    /// any correction, at one issue time, and `panel` holds demand up to it; [`bounds`](crate::bound::bounds) takes the result.
     #[must_use]
-    pub fn conformal(&self, raw: &[DemandForecast], rate: GuaranteeRate) -> BTreeMap<PoolId, Conformal> {
-        let of =
-            |(id, members): (&PoolId, Vec<&DemandForecast>)| Some((id.clone(), self.conformal_of(id, &members, rate)?));
+    pub fn conformal(&self, panel: &Panel, raw: &[DemandForecast], rate: GuaranteeRate) -> BTreeMap<PoolId, Conformal> {
+        let of = |(id, members): (&PoolId, Vec<&DemandForecast>)| {
+            let latest_gpus = latest_gpus(panel, id, members.first()?.issue());
+            Some((id.clone(), self.conformal_of(id, &members, latest_gpus, rate)?))
+        };
         by_pool(raw, self.horizon).into_iter().filter_map(of).collect()
     }
 
-    /// The same for one pool, of whose organizations `members` are all forecasts; `None` where nothing was learned of it.
+    /// The same for one pool, of whose organizations `members` are all forecasts, and `latest_gpus` the demand of the hour before
+    /// them ([`latest_gpus`]); `None` where nothing was learned of it.
     #[must_use]
-    pub fn conformal_of(&self, pool: &PoolId, members: &[&DemandForecast], rate: GuaranteeRate) -> Option<Conformal> {
+    pub fn conformal_of(
+        &self,
+        pool: &PoolId,
+        members: &[&DemandForecast],
+        latest_gpus: Option<f64>,
+        rate: GuaranteeRate,
+    ) -> Option<Conformal> {
         let place = self.pools.binary_search_by(|known| known.id.cmp(pool)).ok()?;
         let is_whole = members.iter().all(|one| one.steps().len() >= self.horizon.steps());
-        is_whole.then(|| self.pools[place].conformal(members, &self.all, rate, self.horizon))
+        is_whole.then(|| self.pools[place].conformal((members, self.horizon), &self.all, rate, latest_gpus))
     }
+}
+
+/// All of several sorted lists, sorted.
+fn merged<'a>(all: impl Iterator<Item = &'a (impl AsRef<[f32]> + ?Sized + 'a)>) -> Vec<f32> {
+    let mut merged: Vec<f32> = all.flat_map(|one| one.as_ref()).copied().collect();
+    merged.sort_unstable_by(f32::total_cmp);
+    merged
 }
 
 /// A forecast as the ledger of the service keeps it until it is scored, in numbers of 32 bits: what is tested learns from the same

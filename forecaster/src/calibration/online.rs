@@ -60,7 +60,7 @@ impl Online {
     pub fn issue(&mut self, panel: &Panel, issue: HourStart, raw: Vec<DemandForecast>, rate: GuaranteeRate) -> Issued {
         self.learn(panel, issue);
         let forecasts = self.calibrator.apply(&raw);
-        let conformal = self.calibrator.conformal(&raw, rate);
+        let conformal = self.calibrator.conformal(panel, &raw, rate);
         self.waiting.push_back((issue, raw));
         Issued { forecasts, conformal }
     }

@@ -1,5 +1,6 @@
 //! Evidence of the recent past about one pool's own peak.
 
+use super::experts::{self, EXPERTS, Evidence, LEARNED_RATES, RateMixtures, RateRegrets, Stated, untaught, weighed};
 use super::residual::{WINDOW_HOURS, rank, slot};
 use crate::scores::{actual_peak_gpus, pinball};
 use datasets::Panel;
@@ -7,8 +8,6 @@ use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, PoolId};
 
 /// Deviations of a pool are floored here, in GPUs.
 const LEAST_DEVIATION_GPUS: f64 = 0.5;
-/// Below so many residuals a pool has no order statistic of its own.
-const LEAST_RESIDUALS: usize = 8;
 /// Shares of the pool's total in the centre that are tried.
 const SHARES: [f64; 3] = [0.0, 0.5, 1.0];
 /// While there are too few residuals to choose by.
@@ -18,29 +17,77 @@ const TOTAL_DEVIATIONS: f64 = 1.281_551_565_544_600_4;
 /// With so many residuals they alone decide; before, the bound of `pooled` has the rest of the weight.
 const ENOUGH_RESIDUALS: f64 = 24.0;
 
+/// What one issue time taught of the peak over a number of hours; [`Residual::NONE`] where there is nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Residual {
+    /// How far the peak was above the sum of the organizations' quantiles, in deviations.
+    pub above_sum: f32,
+    /// How far the quantile of their total was above that sum, in deviations.
+    pub total: f32,
+    /// The deviation of that time, in GPUs; NaN where an older program kept none.
+    pub deviation_gpus: f32,
+    /// How far the peak was above the hour before the issue time, in GPUs; NaN where that was not measured.
+    pub rise_gpus: f32,
+}
+
+impl Residual {
+    /// Nothing.
+    pub const NONE: Self = Self { above_sum: f32::NAN, total: f32::NAN, deviation_gpus: f32::NAN, rise_gpus: f32::NAN };
+
+    /// Whether there is none.
+    pub const fn is_none(&self) -> bool {
+        self.above_sum.is_nan()
+    }
+
+    /// How far the peak was above a centre with this share of the total, in deviations.
+    fn above(&self, share: f64) -> f32 {
+        (f64::from(self.above_sum) - share * f64::from(self.total)) as f32
+    }
+
+    /// The same in GPUs.
+    pub fn above_gpus(&self, share: f64) -> f32 {
+        self.above(share) * self.deviation_gpus
+    }
+}
+
 /// Residuals of a pool, in deviations of its guesses.
 #[derive(Debug, Clone)]
 pub struct PoolState {
     /// The pool.
     pub id: PoolId,
-    /// `[issue time by slot][hours − 1]`: how far the peak was above the sum of the organizations' quantiles, and how far the
-    /// quantile of their total was; NaN where there is none.
-    pub residuals: Vec<[f32; 2]>,
-    /// The share of the total in the centre; follows from `residuals`.
-    share: f64,
-    /// `[hours − 1]`, how far the peak was above the centre, sorted; follow from `residuals`.
-    sorted: Vec<Vec<f32>>,
+    /// `[issue time by slot][hours − 1]`.
+    pub residuals: Vec<Residual>,
+    /// `[hours − 1]`: the weights of the experts on the peak.
+    pub mixtures: Vec<RateMixtures>,
+    /// Follows from `residuals`.
+    ranked: Ranked,
+}
+
+/// Residuals in their order, and the centre that they are above of.
+#[derive(Debug, Clone)]
+pub struct Ranked {
+    /// The share of the total in the centre: that whose bounds would have lost least.
+    pub share: f64,
+    /// `[hours − 1]`, how far the peak was above the centre, in deviations, sorted.
+    pub sorted: Vec<Vec<f32>>,
 }
 
 /// The pool's peak over 1, 2, … hours as its forecasts have it.
 #[expect(clippy::struct_field_names, reason = "names carry units")]
-struct Guess {
+pub struct Guess {
     /// Sum over organizations of the largest 0.9 quantile within the hours: right if all are largest together.
-    sum_gpus: f64,
+    pub sum_gpus: f64,
     /// The largest 0.9 quantile of their total, were they independent Gaussians.
-    total_gpus: f64,
+    pub total_gpus: f64,
     /// The largest deviation of independent organizations.
-    deviation_gpus: f64,
+    pub deviation_gpus: f64,
+}
+
+impl Guess {
+    /// The centre with this share of the total.
+    pub fn centre_gpus(&self, share: f64) -> f64 {
+        (1.0 - share) * self.sum_gpus + share * self.total_gpus
+    }
 }
 
 /// None of it has to be right: only its relation to the peak has to last.
@@ -62,116 +109,184 @@ fn guesses(raw: &[&DemandForecast], horizon: HorizonHours) -> Vec<Guess> {
     (0..horizon.steps()).map(step).collect()
 }
 
-/// How far the peak was above a centre with this share of the total.
-fn above([above_sum, total]: [f32; 2], share: f64) -> f32 {
-    (f64::from(above_sum) - share * f64::from(total)) as f32
-}
-
 /// The loss of an order statistic of sorted residuals on them, in deviations.
 fn least_loss(sorted: &[f32], level: f64) -> f64 {
     let Some(bound) = sorted.get(rank(sorted.len(), level)).copied().map(f64::from) else { return 0.0 };
     sorted.iter().map(|residual| pinball(f64::from(*residual), bound, level)).sum()
 }
 
+/// The largest demand of a pool in the hour before an issue time, in GPUs, where it was measured.
+#[must_use]
+pub fn latest_gpus(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<f64> {
+    actual_peak_gpus(panel, pool, issue.plus_hours(-1), HorizonHours::ONE)
+}
+
 impl PoolState {
     /// A pool of which nothing is known.
     pub fn new(id: PoolId, horizon: HorizonHours) -> Self {
         let steps = horizon.steps();
-        let sorted = vec![Vec::new(); steps];
-        Self { id, residuals: vec![[f32::NAN; 2]; WINDOW_HOURS * steps], share: SHARE_START, sorted }
+        let ranked = Ranked { share: SHARE_START, sorted: vec![Vec::new(); steps] };
+        let residuals = vec![Residual::NONE; WINDOW_HOURS * steps];
+        Self { id, residuals, mixtures: vec![untaught(); steps], ranked }
     }
 
-    fn slot_mut(&mut self, issue: HourStart) -> &mut [[f32; 2]] {
-        let width = self.residuals.len() / WINDOW_HOURS;
+    const fn steps(&self) -> usize {
+        self.mixtures.len()
+    }
+
+    fn slot_mut(&mut self, issue: HourStart) -> &mut [Residual] {
+        let width = self.steps();
         let start = slot(issue) * width;
         &mut self.residuals[start..start + width]
     }
 
     /// Forgets the issue hours before the window of `issue`.
     pub fn forget(&mut self, issue: HourStart) {
-        self.slot_mut(issue).fill([f32::NAN; 2]);
+        self.slot_mut(issue).fill(Residual::NONE);
     }
 
     /// Learns from the forecasts of an issue hour whose hours are over.
     pub fn learn(&mut self, panel: &Panel, issue: HourStart, raw: &[&DemandForecast], horizon: HorizonHours) {
         let id = self.id.clone();
+        let latest = latest_gpus(panel, &id, issue).unwrap_or(f64::NAN);
         for (number, (guess, place)) in guesses(raw, horizon).iter().zip(self.slot_mut(issue)).enumerate() {
             let hours = HorizonHours::new(number as u64 + 1).unwrap_or(horizon);
             if let Some(peak) = actual_peak_gpus(panel, &id, issue, hours) {
-                *place = [peak, guess.total_gpus].map(|gpus| ((gpus - guess.sum_gpus) / guess.deviation_gpus) as f32);
+                let [above_sum, total] =
+                    [peak, guess.total_gpus].map(|gpus| ((gpus - guess.sum_gpus) / guess.deviation_gpus) as f32);
+                let (deviation_gpus, rise_gpus) = (guess.deviation_gpus as f32, (peak - latest) as f32);
+                *place = Residual { above_sum, total, deviation_gpus, rise_gpus };
             }
         }
     }
 
     /// Whether all issue hours are forgotten.
     pub fn is_forgotten(&self) -> bool {
-        self.residuals.iter().all(|[residual, _]| residual.is_nan())
+        self.residuals.iter().all(Residual::is_none)
     }
 
-    /// Works out what follows from the residuals: the centre is the one whose bounds would have lost least.
+    /// Works out what follows from the residuals.
     pub fn settle(&mut self) {
-        let measured = self.sorted_by(SHARE_START);
-        self.share = SHARE_START;
-        self.sorted = measured;
-        if (self.sorted.last().map_or(0, Vec::len) as f64) < ENOUGH_RESIDUALS {
-            return;
+        self.ranked = self.ranked_without(&[]);
+    }
+
+    /// The residuals but those of some slots, in their order: the centre is the one whose bounds would have lost least.
+    pub fn ranked_without(&self, slots: &[usize]) -> Ranked {
+        let start = self.sorted_by(SHARE_START, slots);
+        if (start.last().map_or(0, Vec::len) as f64) < ENOUGH_RESIDUALS {
+            return Ranked { share: SHARE_START, sorted: start };
         }
         let level = GuaranteeRate::GFS.as_f64();
-        let loss = |sorted: &[Vec<f32>]| sorted.iter().map(|sorted| least_loss(sorted, level)).sum::<f64>();
-        let tried = SHARES.map(|share| (share, self.sorted_by(share)));
-        let best = tried.into_iter().min_by(|(_, one), (_, other)| loss(one).total_cmp(&loss(other)));
-        (self.share, self.sorted) = best.expect("there are shares");
+        let loss = |one: &Ranked| one.sorted.iter().map(|sorted| least_loss(sorted, level)).sum::<f64>();
+        let tried = SHARES.map(|share| Ranked { share, sorted: self.sorted_by(share, slots) });
+        let best = tried.into_iter().min_by(|one, other| loss(one).total_cmp(&loss(other)));
+        best.expect("there are shares")
     }
 
     /// `[hours − 1]`, how far the peak was above a centre with this share, sorted.
-    fn sorted_by(&self, share: f64) -> Vec<Vec<f32>> {
-        let steps = self.sorted.len();
+    fn sorted_by(&self, share: f64, without: &[usize]) -> Vec<Vec<f32>> {
         let of_hours = |number: usize| {
-            let all = self.residuals.iter().skip(number).step_by(steps).map(|residual| above(*residual, share));
-            let mut sorted: Vec<f32> = all.filter(|residual| !residual.is_nan()).collect();
+            let known = self.residuals_of(number, without);
+            let mut sorted: Vec<f32> = known.map(|(_, residual)| residual.above(share)).collect();
             sorted.sort_unstable_by(f32::total_cmp);
             sorted
         };
-        (0..steps).map(of_hours).collect()
+        (0..self.steps()).map(of_hours).collect()
+    }
+
+    /// The residuals of a number of hours with their slots, but for those of some slots.
+    fn residuals_of(&self, number: usize, without: &[usize]) -> impl Iterator<Item = (usize, Residual)> {
+        let of_hours = self.residuals.iter().skip(number).step_by(self.steps()).copied().enumerate();
+        of_hours.filter(move |(slot, residual)| !residual.is_none() && !without.contains(slot))
     }
 
     /// Scores of a number of hours, rising.
     pub fn sorted(&self, hours: usize) -> &[f32] {
-        &self.sorted[hours - 1]
+        &self.ranked.sorted[hours - 1]
     }
 
-    /// The inputs of the bound, for forecasts of the pool's organizations at an issue time.
+    /// What the experts state of an issue time, `[hours − 1]` of a function of evidence and guess. `without` are slots of issue
+    /// times whose hours are not over.
+    fn of_experts<T>(
+        &self,
+        (raw, horizon): (&[&DemandForecast], HorizonHours),
+        (ranked, all): (&Ranked, &[Vec<f32>]),
+        (issue, without): (HourStart, &[usize]),
+        latest_gpus: Option<f64>,
+        mut then: impl FnMut(&Evidence<'_>, &Guess) -> T,
+    ) -> Vec<T> {
+        let one = |(number, guess): (usize, Guess)| {
+            let residuals = self.residuals_of(number, without);
+            let evidence = Evidence::new(residuals, (ranked, number, &all[number]), slot(issue), latest_gpus);
+            then(&evidence, &guess)
+        };
+        guesses(raw, horizon).into_iter().enumerate().map(one).collect()
+    }
+
+    /// The regrets of the mixtures to their experts for an issue time whose hours are over, before its residuals are learned,
+    /// by what was known then: `ranked` and `all` leave out the slots `without`. `None` while the pool knows too little, or where
+    /// its peak was not measured.
+    pub fn regrets(
+        &mut self,
+        panel: &Panel,
+        (issue, raw, horizon): (HourStart, &[&DemandForecast], HorizonHours),
+        (ranked, all): (&Ranked, &[Vec<f32>]),
+        without: &[usize],
+    ) -> Option<Vec<RateRegrets>> {
+        if ranked.sorted.last()?.len() < experts::LEAST_RESIDUALS {
+            return None;
+        }
+        let hours = |number: usize| HorizonHours::new(number as u64 + 1).unwrap_or(horizon);
+        let peaks: Option<Vec<f64>> =
+            (0..self.steps()).map(|number| actual_peak_gpus(panel, &self.id, issue, hours(number))).collect();
+        let latest = latest_gpus(panel, &self.id, issue);
+        let each = |evidence: &Evidence<'_>, guess: &Guess| LEARNED_RATES.map(|p| evidence.statements(guess, p));
+        let statements = self.of_experts((raw, horizon), (ranked, all), (issue, without), latest, each);
+        let of_hours = self.mixtures.iter_mut().zip(&statements).zip(peaks?).enumerate();
+        let one = |(number, ((mixtures, statements), peak))| {
+            experts::regrets(mixtures, statements, peak, number as f64 + 1.0)
+        };
+        Some(of_hours.map(one).collect())
+    }
+
+    /// The inputs of the bound, for forecasts of the pool's organizations at an issue time, and the demand of the hour before it.
     pub fn conformal(
         &self,
-        raw: &[&DemandForecast],
+        (raw, horizon): (&[&DemandForecast], HorizonHours),
         all: &[Vec<f32>],
         rate: GuaranteeRate,
-        horizon: HorizonHours,
+        latest_gpus: Option<f64>,
     ) -> Conformal {
-        let residuals = self.sorted.last().map_or(0, Vec::len);
-        let mut calibrated_gpus = f64::NEG_INFINITY;
-        let hours = guesses(raw, horizon).into_iter().zip(&self.sorted).zip(all).map(|((guess, own), all)| {
+        let residuals = self.ranked.sorted.last().map_or(0, Vec::len);
+        let (mut calibrated_gpus, p) = (f64::NEG_INFINITY, rate.as_f64());
+        let issue = raw.first().map(|one| one.issue());
+        let of_experts = issue.map(|issue| {
+            let each = |evidence: &Evidence<'_>, guess: &Guess| evidence.statements(guess, p);
+            self.of_experts((raw, horizon), (&self.ranked, all), (issue, &[]), latest_gpus, each)
+        });
+        let hours = guesses(raw, horizon).into_iter().zip(&self.ranked.sorted).zip(all).enumerate();
+        let hours = hours.map(|(number, ((guess, own), all))| {
             let Guess { sum_gpus, total_gpus, deviation_gpus } = guess;
-            let total_share = self.share;
-            let centre_gpus = (1.0 - total_share) * sum_gpus + total_share * total_gpus;
-            let shared = order_statistic(all, rate).unwrap_or(0.0);
-            let own_statistic = order_statistic(own, rate).filter(|_| own.len() >= LEAST_RESIDUALS).unwrap_or(shared);
-            let weight = ConformalHours::OWN_WEIGHT;
-            let both = weight * own_statistic + (1.0 - weight) * shared;
+            let total_share = self.ranked.share;
+            let centre_gpus = guess.centre_gpus(total_share);
+            let (own_statistic, shared, both) = weighed(own, all, p);
             let kept = own.iter().filter(|residual| f64::from(**residual) <= both).count();
             calibrated_gpus = calibrated_gpus.max(centre_gpus + both * deviation_gpus);
             let coverage = kept as f64 / own.len().max(1) as f64;
             let own = own_statistic;
             let centre = Centre { sum_gpus, total_gpus, total_share, centre_gpus };
-            ConformalHours { centre, deviation_gpus, own, shared, calibrated_gpus, residuals, coverage }
+            let mut statements = of_experts.as_ref().map_or([None; EXPERTS], |all| all[number]);
+            statements[0] = Some(calibrated_gpus);
+            let experts = experts::stated(&self.mixtures[number], &statements, p);
+            ConformalHours { centre, deviation_gpus, own, shared, calibrated_gpus, residuals, coverage, experts }
         });
         Conformal { hours: hours.collect() }
     }
 }
 
-/// Of sorted residuals, at the guarantee rate.
-pub fn order_statistic(sorted: &[f32], rate: GuaranteeRate) -> Option<f64> {
-    sorted.get(rank(sorted.len(), rate.as_f64())).map(|residual| f64::from(*residual))
+/// Of sorted residuals, at p.
+pub fn order_statistic(sorted: &[f32], p: f64) -> Option<f64> {
+    sorted.get(rank(sorted.len(), p)).map(|residual| f64::from(*residual))
 }
 
 /// The evidence of a pool's measured peaks about its next one, at one guarantee rate: what
@@ -213,6 +328,8 @@ pub struct ConformalHours {
     pub residuals: usize,
     /// The share of them that the weighted mean of the two statistics covers.
     pub coverage: f64,
+    /// The bounds of the experts with their weights; the first is the conformal one, before [`Self::bound_gpus`].
+    pub experts: [Stated; EXPERTS],
 }
 
 impl ConformalHours {
@@ -226,4 +343,18 @@ impl ConformalHours {
         let weight = (self.residuals as f64 / ENOUGH_RESIDUALS).min(1.0);
         weight * self.calibrated_gpus + (1.0 - weight) * pooled_gpus
     }
+
+    /// The experts as they count, where `pooled_gpus` is the bound without residuals.
+    #[must_use]
+    pub fn stated(&self, pooled_gpus: f64) -> [Stated; EXPERTS] {
+        let mut experts = self.experts;
+        experts[0].bound_gpus = Some(self.bound_gpus(pooled_gpus));
+        experts
+    }
+}
+
+/// The mixture of the experts' bounds, in GPUs.
+#[must_use]
+pub fn mixture_gpus(experts: &[Stated; EXPERTS]) -> f64 {
+    experts.iter().filter_map(|one| Some(one.weight * one.bound_gpus?)).sum()
 }

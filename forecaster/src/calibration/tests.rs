@@ -16,16 +16,16 @@ fn horizon() -> HorizonHours {
     HorizonHours::new(HOURS).unwrap()
 }
 
-fn id(name: &str) -> SeriesId {
+pub(super) fn id(name: &str) -> SeriesId {
     SeriesId { pool: PoolId::parse("earth:V100").unwrap(), organization: Organization::parse(name).unwrap() }
 }
 
-fn hour(number: usize) -> HourStart {
+pub(super) fn hour(number: usize) -> HourStart {
     HourStart::from_unix_s(0).unwrap().plus_hours(number as i64)
 }
 
 /// Organizations a, b, … with their demand hour by hour; NaN is an hour without a row.
-fn panel(demand: &[Vec<f64>]) -> Panel {
+pub(super) fn panel(demand: &[Vec<f64>]) -> Panel {
     let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
     let end = hour(demand[0].len());
     let mut builder = PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, hour(0), end);
@@ -52,7 +52,7 @@ fn forecast_of(name: &str, issue: HourStart, mean_gpus: f64, stddev_gpus: f64) -
 }
 
 /// The same forecast at every issue time, of every organization.
-fn always(panel: &Panel, issues: HourRange, mean_gpus: f64, stddev_gpus: f64) -> Vec<Vec<DemandForecast>> {
+pub(super) fn always(panel: &Panel, issues: HourRange, mean_gpus: f64, stddev_gpus: f64) -> Vec<Vec<DemandForecast>> {
     let one = |issue| {
         (0..panel.series().len()).map(|place| forecast_of(name(place), issue, mean_gpus, stddev_gpus)).collect()
     };
@@ -60,7 +60,7 @@ fn always(panel: &Panel, issues: HourRange, mean_gpus: f64, stddev_gpus: f64) ->
 }
 
 /// Independent draws around a level, not whole.
-fn noise(hours: usize, seed: u64, level: impl Fn(usize) -> f64, deviation: f64) -> Vec<f64> {
+pub(super) fn noise(hours: usize, seed: u64, level: impl Fn(usize) -> f64, deviation: f64) -> Vec<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let draw = |hour| (level(hour) + deviation * gaussian::quantile(rng.random_range(0.001..0.999))).max(0.0);
     (0..hours).map(draw).collect()
@@ -82,7 +82,7 @@ fn coverage(panel: &Panel, issues: HourRange, issued: &[Issued], from: usize) ->
     kept.map(|kept| kept / rows)
 }
 
-fn issues(from: usize, to: usize) -> HourRange {
+pub(super) fn issues(from: usize, to: usize) -> HourRange {
     HourRange { from: hour(from), to: hour(to) }
 }
 
@@ -158,7 +158,7 @@ fn who_is_new_forecast_by_rule_or_not_measured_passes_unchanged() {
     assert_eq!((calibrator.series.len(), calibrator.correction(&now[1])), (1, None));
     let off = calibrator.correcting(false);
     assert_eq!(off.apply(&now), now);
-    assert!(!off.conformal(&now, GuaranteeRate::GFS).is_empty(), "pools are followed either way");
+    assert!(!off.conformal(&panel, &now, GuaranteeRate::GFS).is_empty(), "pools are followed either way");
 }
 
 #[test]
@@ -210,7 +210,8 @@ fn the_bound_of_a_pool_keeps_its_promise_and_rises_with_the_hours() {
 fn without_residuals_the_bound_is_that_of_pooled() {
     let all = [forecast_of("a", hour(0), 10.0, 2.0), forecast_of("b", hour(0), 20.0, 3.0)];
     let refs: Vec<_> = all.iter().collect();
-    let empty = Calibrator::new(horizon(), true).conformal(&all, GuaranteeRate::GFS);
+    let panel = panel(&[vec![10.0; 4], vec![20.0; 4]]);
+    let empty = Calibrator::new(horizon(), true).conformal(&panel, &all, GuaranteeRate::GFS);
     let of = |aggregation| {
         let conformal = empty.get(&id("a").pool);
         bounds(&refs, aggregation, None, conformal, GuaranteeRate::GFS, &[horizon()]).unwrap()[0].bound
@@ -234,7 +235,8 @@ fn a_state_read_back_goes_on_as_the_one_that_was_never_written() {
         for at in (stop..stop + 40).map(hour) {
             let raw = [forecast_of("a", at, 22.0, 5.0), forecast_of("b", at, 3.2, 0.2)];
             assert_eq!(whole.apply(&raw), back.apply(&raw), "stopped after {stop} h");
-            assert_eq!(whole.conformal(&raw, GuaranteeRate::GFS), back.conformal(&raw, GuaranteeRate::GFS));
+            let conformal = |of: &Calibrator| of.conformal(&panel, &raw, GuaranteeRate::GFS);
+            assert_eq!(conformal(&whole), conformal(&back));
             whole.observe(&panel, at, &raw);
             back.observe(&panel, at, &raw);
         }
@@ -246,7 +248,7 @@ fn a_state_read_back_goes_on_as_the_one_that_was_never_written() {
 #[test]
 fn what_is_no_state_is_refused_and_a_state_is_small() {
     let bytes = taught(300).1.to_bytes();
-    let pool = 168 * HOURS as usize * 8 + 64;
+    let pool = 168 * HOURS as usize * 16 + HOURS as usize * 5 * 9 * 8 + 64;
     assert!((bytes.len() - pool) / 2 <= 2_048, "{} bytes for two series", bytes.len() - pool);
     for end in 0..bytes.len() {
         assert!(Calibrator::from_bytes(&bytes[..end]).is_err(), "cut off at {end}");

@@ -1,5 +1,6 @@
 //! How far demand rose, and at what time of the day.
 
+use crate::nearness;
 use std::collections::BTreeMap;
 use vocab::{GuaranteeRate, UnixSeconds};
 
@@ -7,10 +8,6 @@ use vocab::{GuaranteeRate, UnixSeconds};
 const LEAST_RISES: usize = 12;
 const HOURS: usize = 24;
 const HOUR_S: i64 = 3_600;
-/// How far a rise at another hour of the day counts: as a Gaussian of so many hours, and as the part below in any case. Chosen, as
-/// the part, on Helios and Philly at once: there is more to lose than to gain by less.
-const NEAR_HOURS: f64 = 1.5;
-const ANY_HOUR: f64 = 0.2;
 
 /// Rises in thousandths of a mean move, by how often they were measured at which hour of the day, in UTC.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,7 +45,7 @@ impl Rises {
         if self.all < LEAST_RISES {
             return None;
         }
-        Some([self.order_statistic(rate, &[1.0; HOURS]), self.order_statistic(rate, &nearness(now))])
+        Some([self.order_statistic(rate, &[1.0; HOURS]), self.order_statistic(rate, &weights(now))])
     }
 
     /// The least rise that, with those below it, has p of the weight; the next rise counts among them with the largest weight, as
@@ -78,14 +75,9 @@ fn hour_of_day(at: UnixSeconds) -> u8 {
 }
 
 /// The weight of each hour of the day at `now`, from its middle to the present time of the day.
-fn nearness(now: UnixSeconds) -> [f64; HOURS] {
-    let day = HOURS as f64;
+fn weights(now: UnixSeconds) -> [f64; HOURS] {
     let time_of_day = now.get().rem_euclid(HOURS as i64 * HOUR_S) as f64 / HOUR_S as f64;
-    std::array::from_fn(|hour| {
-        let apart = (hour as f64 + 0.5 - time_of_day).rem_euclid(day);
-        let hours = apart.min(day - apart) / NEAR_HOURS;
-        ANY_HOUR + (-0.5 * hours * hours).exp()
-    })
+    std::array::from_fn(|hour| nearness::weight(hour as f64 + 0.5 - time_of_day))
 }
 
 #[cfg(test)]

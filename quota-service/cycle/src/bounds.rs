@@ -32,7 +32,7 @@ impl Forecasted<'_> {
     pub fn aggregation(&self) -> Aggregation {
         let has_peaks = |known: &Conformal| known.hours.iter().all(|one| one.residuals >= LEAST_RESIDUALS);
         let untrained = || match self.conformal {
-            Some(known) if has_peaks(known) => Aggregation::Conformal,
+            Some(known) if has_peaks(known) => Aggregation::Mixture,
             _ => Aggregation::SumOfBounds,
         };
         self.aggregation.unwrap_or_else(|| self.calibration.map_or_else(untrained, |known| known.chosen))

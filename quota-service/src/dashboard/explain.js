@@ -104,6 +104,13 @@ function overrideList(overrides) {
   return overrides?.length ? [h("h3", null, "Overrides that touched it"), h("ul", null, overrides.map(one))] : null;
 }
 
+/** The experts whose bounds were mixed, the largest weight first. */
+function expertList(experts) {
+  const stated = experts.filter((one) => one.bound_gpus !== null);
+  const one = ({ expert, bound_gpus, weight }) => `${percent(weight)} ${expert} (${number(bound_gpus)})`;
+  return stated.sort((a, b) => b.weight - a.weight).map(one).join(", ");
+}
+
 /** How the bound came about. */
 function boundFacts({ bound, forecast }) {
   const { conformal, live } = bound;
@@ -114,6 +121,7 @@ function boundFacts({ bound, forecast }) {
     ["usage is late by", forecast.hours_late > 0 ? count(forecast.hours_late, "hour") : null],
     ["forecast steps covered", number(bound.steps)],
     ["deviations added", bound.multiplier === null ? null : number(bound.multiplier)],
+    ["mixed from", bound.experts?.length ? expertList(bound.experts) : null],
     [
       "measured peaks it learned from",
       conformal ? `${number(conformal.residuals)}, ${percent(conformal.coverage)} of them covered` : null,

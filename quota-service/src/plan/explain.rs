@@ -5,7 +5,7 @@ use super::kept::{kept_explanation, kept_sentence, not_supported};
 use super::overrides::{asked_for, followed, sentence};
 use forecaster::Predict;
 use forecaster::bound::{AggregationScore, OrganizationShare, PoolBound, PoolCalibration};
-use forecaster::calibration::ConformalHours;
+use forecaster::calibration::{ConformalHours, Expert, Stated};
 use placement::eta::EtaDecision;
 use placement::staleness::{Answered, Stage, VALID_S, answered};
 use placement::{Quota, Reason};
@@ -13,9 +13,9 @@ use store::EtaMove;
 use vocab::{DemandForecast, MilliGpus, PoolState, UnixSeconds};
 use wire::{
     AggregationSourceBody, AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation,
-    CapacityExplanation, ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastAnswer,
-    ForecastExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast,
-    PoolForecastStep, QuotaAnswer, ReasonBody, StepTotalBody, SupplyExplanation,
+    CapacityExplanation, ConformalExplanation, EtaExplanation, EtaMoveBody, ExpertExplanation, Explanation,
+    ForecastAnswer, ForecastExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection,
+    OrganizationForecast, PoolForecastStep, QuotaAnswer, ReasonBody, StepTotalBody, SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
@@ -157,6 +157,7 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> Ve
     let rate = pool.settings.pool.guarantee_rate;
     let hours = quota.hours;
     let how = match (bound.multiplier, bound.step) {
+        _ if bound.experts.is_some() => experts_sentence(bound),
         _ if bound.conformal.is_some() => conformal_sentence(bound),
         (Some(z), Some(step)) => {
             let total = bound.totals[step - 1];
@@ -210,6 +211,20 @@ fn conformal_sentence(bound: &PoolBound) -> String {
     text.unwrap_or_default()
 }
 
+/// The bounds that were mixed, the largest weight first.
+fn experts_sentence(bound: &PoolBound) -> String {
+    let mut stated: Vec<_> =
+        bound.experts.iter().flatten().filter_map(|one| Some((one.weight, one.expert, one.bound_gpus?))).collect();
+    stated.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let one = |(weight, expert, gpus): &(f64, Expert, f64)| format!("{weight:.3} × {gpus:.3} ({expert})");
+    let all: Vec<_> = stated.iter().map(one).collect();
+    format!("{}; weights follow the losses of earlier bounds", all.join(" + "))
+}
+
+fn expert(one: &Stated) -> ExpertExplanation {
+    ExpertExplanation { expert: one.expert.to_string(), bound_gpus: one.bound_gpus, weight: one.weight }
+}
+
 fn calendar_explanation(pool: &PoolQuota) -> CalendarExplanation {
     let (calendar, years) = (&pool.calendar, pool.calendar.covered_years());
     let last = pool.issue.plus_hours(i64::from(pool.run.trained.horizon().get()) - 1);
@@ -249,6 +264,7 @@ fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: 
         totals: bound.totals.iter().enumerate().map(total).collect(),
         deciding_step: bound.step.map(step_number),
         conformal: bound.conformal.as_ref().map(conformal),
+        experts: bound.experts.iter().flatten().map(expert).collect(),
         organizations: bound.shares.iter().map(share).collect(),
         raised_from_gpus: bound.raised_from_gpus,
         live: live_explanation(pool, bound, place),

@@ -127,7 +127,7 @@ pub struct BoundExplanation {
     pub guarantee_rate: f64,
     /// Forecast steps that the bound covers: `hours`, and those of late usage.
     pub steps: u8,
-    /// Deviations added to the mean, or under `conformal` to the centre; null for `sum-of-bounds`.
+    /// Deviations added to the mean, or under `conformal` to the centre; null for `sum-of-bounds` and `mixture`.
     pub multiplier: Option<f64>,
     /// The mean correlation between organizations, for `pooled`.
     pub mean_correlation: Option<f64>,
@@ -137,8 +137,12 @@ pub struct BoundExplanation {
     pub totals: Vec<StepTotalBody>,
     /// The step (from 1) that decides; null for `sum-of-bounds`.
     pub deciding_step: Option<u8>,
-    /// The statistics of the pool's measured peaks, for `conformal`.
+    /// The statistics of the pool's measured peaks, for `conformal` and `mixture`.
     pub conformal: Option<ConformalExplanation>,
+    /// The experts whose bounds were mixed, for `mixture`: B_H is the sum of weight × bound. Empty for other aggregations, and in
+    /// explanations stored before there was a mixture.
+    #[serde(default)]
+    pub experts: Vec<ExpertExplanation>,
     /// The mix of the forecast's bound with a live one, which follows HP demand from moment to moment; for pools that Headroom
     /// places.
     pub live: Option<LiveExplanation>,
@@ -205,6 +209,17 @@ pub struct ConformalExplanation {
     pub residuals: u64,
     /// The share of them that the weighted mean of the two covers.
     pub coverage: f64,
+}
+
+/// One expert on a pool's peak. Its weight follows the losses of the bounds that it stated before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExpertExplanation {
+    /// The name of the expert.
+    pub expert: String,
+    /// Its bound; null while it knows too little.
+    pub bound_gpus: Option<f64>,
+    /// Its weight; the weights sum to 1.
+    pub weight: f64,
 }
 
 /// One aggregation on the validation part.

@@ -68,8 +68,8 @@ pub use drift::{DriftExplanation, JudgementBody, OrganizationDriftBody};
 pub use elastic::{ElasticBody, ElasticRecord, ResizeRecord, SpeedBody};
 pub use explanation::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
-    ConformalExplanation, EtaExplanation, EtaMoveBody, Explanation, ForecastExplanation, KeptExplanation,
-    LiveExplanation, OrganizationBound, OrganizationCorrection, StepTotalBody, SupplyExplanation,
+    ConformalExplanation, EtaExplanation, EtaMoveBody, ExpertExplanation, Explanation, ForecastExplanation,
+    KeptExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection, StepTotalBody, SupplyExplanation,
 };
 pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord};
 pub use fault::FieldFault;

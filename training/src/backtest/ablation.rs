@@ -106,7 +106,7 @@ fn variants(seed: u64) -> Vec<Variant> {
 
 fn rows(report: &Report) -> Vec<Row> {
     let row = |(variant, scores, train_s): (String, ScoresBody, Option<f64>)| {
-        let name = Aggregation::Conformal.as_str();
+        let name = Aggregation::Mixture.as_str();
         let bounds = report.pools().iter().filter(|(of, bound)| *of == variant && bound.aggregation == name);
         let all: Vec<_> = bounds.map(|(_, bound)| (bound.pinball_gpus, bound.under)).collect();
         let count = all.len().max(1) as f64;
