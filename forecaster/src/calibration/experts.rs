@@ -63,7 +63,7 @@ impl fmt::Display for Expert {
 }
 
 /// Weights before any outcome. A uniform start among unequal experts costs more in a week than it gains (PROMISE §5).
-pub const PRIOR: [f64; EXPERTS] = [0.6, 0.08, 0.08, 0.08, 0.08, 0.08];
+pub const PRIOR: [f64; EXPERTS] = [0.7, 0.06, 0.06, 0.06, 0.06, 0.06];
 
 /// Guarantee rates at which weights are learned; a rate in between uses those of the nearest one.
 pub const LEARNED_RATES: [f64; 5] = [0.5, 0.8, 0.9, 0.95, 0.99];

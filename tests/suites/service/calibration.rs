@@ -8,6 +8,7 @@ use tests::{Backend, fresh_database, on_both_databases, promote_bytes};
 
 on_both_databases![
     forecasts_that_were_too_low_are_corrected_and_the_explanation_shows_how,
+    the_experts_of_a_mixture_are_shown_with_their_weights,
     a_restarted_service_has_learned_the_same_bytes_as_one_that_never_stopped,
     a_damaged_calibration_is_logged_and_that_of_the_training_serves,
     after_a_rollback_a_run_goes_on_with_its_learned_state,
@@ -87,6 +88,29 @@ async fn forecasts_that_were_too_low_are_corrected_and_the_explanation_shows_how
         "{}",
         explained["steps"]
     );
+}
+
+async fn the_experts_of_a_mixture_are_shown_with_their_weights(database: TestDatabase) {
+    let service = correcting(&database).await;
+    let mut settings = service.get("/v1/pools/demo:A100/settings").await.expect(200);
+    settings["aggregation"] = "mixture".into();
+    let _ = service.put("/v1/pools/demo:A100/settings", &settings).await.expect(200);
+    for hour in 0..40 {
+        pass_hour(&service, hour).await;
+        service.renew().await;
+    }
+    let explained = service.get(EXPLAIN).await.expect(200);
+    let experts = explained["bound"]["experts"].as_array().unwrap();
+    let weights: f64 = experts.iter().map(|one| number(&one["weight"])).sum();
+    assert!(experts.len() == 6 && (weights - 1.0).abs() < 1e-9, "{experts:?}");
+    let mixed: f64 = experts.iter().map(|one| number(&one["weight"]) * number(&one["bound_gpus"])).sum();
+    assert!((number(&explained["bound"]["kept"]["peak_bound_gpus"]) - mixed).abs() < 2e-3, "{explained}");
+    // Demand grows hour by hour: the last value and its rises know it, a model of the last value does not.
+    let weight =
+        |name: &str| experts.iter().filter(|one| one["expert"] == name).map(|one| number(&one["weight"])).sum::<f64>();
+    assert!(weight("sum-of-quantiles") < 0.06, "its bounds were too low: {experts:?}");
+    let sentence = explained["steps"][1].as_str().unwrap();
+    assert!(sentence.contains("(conformal)") && sentence.contains("weights follow the losses"), "{sentence}");
 }
 
 /// Two databases with the same usage: one service goes on for 30 hours, the other is started again each hour.

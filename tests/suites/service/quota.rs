@@ -26,7 +26,10 @@ async fn a_quota_can_be_computed_again_from_its_explanation(database: TestDataba
         let explained = service.get(&quota_path(hours).replace("/quota", "/v1/quota/explain")).await.expect(200);
         let (bound, answer) = (&explained["bound"], &explained["quota"]);
         let conformal = &bound["conformal"];
+        let experts = bound["experts"].as_array().unwrap();
+        let weighed = |one: &Value| number(&one["weight"]) * one["bound_gpus"].as_f64().unwrap_or(0.0);
         let by_hand: f64 = match bound["multiplier"].as_f64() {
+            None if !experts.is_empty() => experts.iter().map(weighed).sum(),
             Some(z) if conformal.is_object() => {
                 number(&conformal["centre_gpus"]) + z * number(&conformal["deviation_gpus"])
             }
