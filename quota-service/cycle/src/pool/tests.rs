@@ -59,6 +59,7 @@ impl World {
             settings: &self.settings,
             forecast: Some(&[Bound { hours: HorizonHours::ONE, bound: gpus(500) }]),
             hp_demand: self.hp_demand,
+            hp_jobs: None,
             measured_until: at(renewal - renewal % 12),
             calibrated_hours: 0,
             learned: Some(&mut self.learned),
