@@ -34,8 +34,8 @@ pub(super) struct Arrival<'a> {
 pub(super) enum Lasts<'a> {
     /// Seconds.
     For(f64),
-    /// At least these seconds, and on by the curve.
-    AtLeast(f64, &'a Curve),
+    /// These seconds before it ran, and those that it has run at least, and on by the curve.
+    AtLeast((f64, f64), &'a Curve),
 }
 
 /// The arrivals that are known, in the order of their time, and where windows of them begin.
@@ -59,12 +59,15 @@ impl<'a> Arrivals<'a> {
         let ended = history.ended.iter().filter(|job| job.submitted >= since).map(|job| Arrival {
             at: job.submitted,
             gpus_milli: i64::from(job.gpus_milli),
-            lasts: Lasts::For(f64::from(job.ran_s)),
+            lasts: Lasts::For(job.lasted_s() as f64),
         });
         let present = history.present.values().filter(|job| job.submitted >= since).map(|job| Arrival {
             at: job.submitted,
             gpus_milli: i64::from(job.gpus_milli),
-            lasts: Lasts::AtLeast(job.age_s(now) as f64, survival.of(job.organization, job.gpus_milli)),
+            lasts: Lasts::AtLeast(
+                (job.waited_s(now) as f64, job.age_s(now) as f64),
+                survival.of(job.organization, job.gpus_milli),
+            ),
         });
         let mut jobs: Vec<_> = ended.chain(present).collect();
         jobs.sort_by_key(|job| job.at);

@@ -41,7 +41,10 @@ impl Paths {
         let draws: [f64; PATHS] = std::array::from_fn(|stratum| -(1.0 - middle(stratum)).ln());
         for job in history.present.values() {
             let curve = survival.of(job.organization, job.gpus_milli);
-            paths.depart((job.age_s(now) as f64, i64::from(job.gpus_milli)), curve, &draws, &mut rng);
+            // A job that waits will wait for as long as it has waited already: nothing better is known.
+            let waits_s = if job.started.is_none() { job.waited_s(now) as f64 } else { 0.0 };
+            let milli = i64::from(job.gpus_milli);
+            paths.depart((waits_s, job.age_s(now) as f64, milli), curve, &draws, &mut rng);
         }
         for after_s in (0..longest.seconds()).step_by(WINDOW_S as usize) {
             paths.arrive(&arrivals, now, after_s, &mut rng);
@@ -50,14 +53,14 @@ impl Paths {
     }
 
     /// The job ends in each path in another of as many equally likely ways, in an order drawn for it.
-    fn depart(&mut self, (age_s, milli): (f64, i64), curve: &Curve, draws: &[f64], rng: &mut ChaCha8Rng) {
+    fn depart(&mut self, (waits_s, age_s, milli): (f64, f64, i64), curve: &Curve, draws: &[f64], rng: &mut ChaCha8Rng) {
         let order = Order::draw(rng);
         curve.each_rest(age_s, draws, |stratum, rest_s| {
-            let is_within = self.step_until(rest_s) <= self.steps;
-            if is_within {
-                self.add(order.of(stratum), self.step_until(rest_s), -milli);
+            let goes = self.step_until(waits_s + rest_s);
+            if goes <= self.steps {
+                self.add(order.of(stratum), goes, -milli);
             }
-            is_within
+            goes <= self.steps
         });
     }
 
@@ -70,7 +73,7 @@ impl Paths {
                 let comes_s = (job.at.since_s(begin) + after_s) as f64;
                 let lasts_s = match job.lasts {
                     Lasts::For(seconds) => seconds,
-                    Lasts::AtLeast(seconds, curve) => seconds + rest_s(curve, seconds, rng),
+                    Lasts::AtLeast((waited_s, age_s), curve) => waited_s + age_s + rest_s(curve, age_s, rng),
                 };
                 let (comes, goes) = ((comes_s / self.step_s as f64) as usize, self.step_until(comes_s + lasts_s));
                 if comes > self.steps {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! "HRJB" 1 │ first, whole since, last seen: times │ organizations u32 × { name, place u16 as u32 } │ ended u32 × { submitted
-//! time, ran s u32, milli u32, place u32 } │ present u32 × { task name, submitted, started times, milli u32, place u32 } │ p in
+//! time, waited s u32, ran s u32, milli u32, place u32 } │ present u32 × { task name, submitted, started times, milli u32, place u32 } │ p in
 //! millionths u32 │ seen at time │ hours u32 × { hours u8 │ judged at, since: times │ losses 5 f64, their seconds f64 │ open u32 × { time, peak,
 //! other, jobs f64 } }; a time is i64, i64::MIN none
 //! ```
@@ -18,7 +18,7 @@ const KIND: [u8; 4] = *b"HRJB";
 const FORMAT: u8 = 1;
 
 impl JobExpert {
-    /// The same state gives the same bytes: at most 330 KB of ended jobs, and some 50 bytes for each present one.
+    /// The same state gives the same bytes: at most 400 KB of ended jobs, and some 50 bytes for each present one.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut to = Writer::new(KIND, FORMAT);
@@ -50,6 +50,7 @@ impl JobHistory {
         to.count(self.ended.len());
         for job in &self.ended {
             to.time(Some(job.submitted));
+            to.u32(job.waited_s);
             to.u32(job.ran_s);
             to.u32(job.gpus_milli);
             to.u32(u32::from(job.organization));
@@ -71,9 +72,10 @@ impl JobHistory {
             let name = Organization::parse(from.name()?).map_err(DamagedBytes::of)?;
             known.organizations.insert(name, place(from)?);
         }
-        for _ in 0..from.count(20)? {
-            let (submitted, ran_s, gpus_milli) = (from.moment()?, from.u32()?, from.u32()?);
-            known.ended.push_back(EndedJob { submitted, ran_s, gpus_milli, organization: known.place(from)? });
+        for _ in 0..from.count(24)? {
+            let (submitted, waited_s) = (from.moment()?, from.u32()?);
+            let (ran_s, gpus_milli, organization) = (from.u32()?, from.u32()?, known.place(from)?);
+            known.ended.push_back(EndedJob { submitted, waited_s, ran_s, gpus_milli, organization });
         }
         for _ in 0..from.count(25)? {
             let task = TaskId::parse(from.name()?).map_err(DamagedBytes::of)?;
