@@ -114,7 +114,7 @@ fn score(tasks: &[Task], offered: &[HorizonHours], place: usize) -> Vec<Scored> 
 }
 
 fn show(hours: HorizonHours, scored: &[Scored]) {
-    println!("{hours} h: pinball in GPUs (share of peaks above), days 3 to 7; from day 8 on");
+    println!("{hours}: pinball in GPUs (share of peaks above), days 3 to 7; from day 8 on");
     let loss = |peak: f64, bound: f64| (0.9 * (peak - bound)).max(0.1 * (bound - peak));
     let parts = [(2 * DAY_S, 7 * DAY_S), (7 * DAY_S, i64::MAX)];
     let part = |(from, to): (i64, i64), bound: &dyn Fn(&Scored) -> f64| {
