@@ -55,6 +55,7 @@ mod descent;
 pub mod drift;
 pub mod fit;
 pub mod gaussian;
+pub mod jobs;
 mod left;
 pub mod live;
 pub mod mixture;

@@ -120,6 +120,18 @@ impl LiveBound {
         Self { rate, horizons, ..self }
     }
 
+    /// The guarantee rate.
+    #[must_use]
+    pub const fn rate(&self) -> GuaranteeRate {
+        self.rate
+    }
+
+    /// The offered hours.
+    #[must_use]
+    pub fn offered(&self) -> Vec<HorizonHours> {
+        self.horizons.iter().map(|horizon| horizon.hours).collect()
+    }
+
     /// When it learned last.
     #[must_use]
     pub fn learned_at(&self) -> Option<UnixSeconds> {

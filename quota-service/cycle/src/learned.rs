@@ -1,6 +1,7 @@
 //! State learned of one pool, kept from renewal to renewal.
 
 use forecaster::DamagedBytes;
+use forecaster::jobs::{HpJob, JobExpert, SharedBound};
 use forecaster::live::{LiveBound, Mixed};
 use forecaster::risk::{Controlled, Moment, Outcome, RiskControl, Stated};
 use forecaster::watched::{Measured, Served, Watched};
@@ -10,12 +11,16 @@ use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
 
 /// Renewals closer together than this teach nothing of how much demand moves: that is measured at even intervals.
 const LEAST_INTERVAL_S: i64 = 150;
+/// In the first length of [`Learned::live_bytes`]: jobs follow. Earlier programs wrote none.
+const WITH_JOBS: u64 = 1 << 63;
 
 /// State learned of one pool, at one guarantee rate and for one number of hours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
     /// Of demand that is known from moment to moment.
     live: LiveBound,
+    /// Of the HP jobs behind it.
+    jobs: JobExpert,
     risk: RiskControl,
     /// The bounds that were served, and what became of them.
     watched: Watched,
@@ -28,6 +33,20 @@ pub struct Moving {
     pub hp_demand: MilliGpus,
     /// For each of the offered hours; empty where nothing is known.
     pub mixed: Vec<Mixed>,
+    /// The same, mixed with the bounds of the jobs; empty where no jobs are known.
+    pub shared: Vec<SharedBound>,
+}
+
+impl Moving {
+    /// The bound at the place of offered hours, no less than what is needed already; none where nothing is known.
+    #[must_use]
+    pub fn demand_bound(&self, place: usize) -> Option<MilliGpus> {
+        let Some(shared) = self.shared.get(place) else {
+            return self.mixed.get(place).map(|mixed| mixed.demand_bound(self.hp_demand));
+        };
+        let bound = MilliGpus::rounded_up(shared.bound_gpus.max(0.0)).unwrap_or(MilliGpus::from_gpus(u32::MAX));
+        Some(bound.max(self.hp_demand))
+    }
 }
 
 impl Learned {
@@ -35,14 +54,14 @@ impl Learned {
     #[must_use]
     pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
         let (live, risk) = (LiveBound::new(rate, offered), RiskControl::new(rate, offered));
-        Self { live, risk, watched: Watched::new(rate, offered) }
+        Self { live, jobs: JobExpert::new(rate, offered), risk, watched: Watched::new(rate, offered) }
     }
 
     /// For another rate and other hours: what still holds stays known.
     #[must_use]
     pub fn made_for(self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
         let (live, risk) = (self.live.made_for(rate, offered), self.risk.made_for(rate, offered));
-        Self { live, risk, watched: self.watched.made_for(rate, offered) }
+        Self { live, jobs: self.jobs.made_for(rate, offered), risk, watched: self.watched.made_for(rate, offered) }
     }
 
     /// The learned risk as bytes: a few hundred, different at each renewal.
@@ -51,12 +70,14 @@ impl Learned {
         self.risk.to_bytes()
     }
 
-    /// The learned moves of demand, and the ends of the bounds that were served, as bytes: tens of thousands, of which a
-    /// renewal changes few. The length of the first part, the first part, the second one.
+    /// The learned moves of demand, the ends of the bounds that were served, and the jobs, as bytes: tens of thousands, and with
+    /// jobs hundreds of thousands, of which a renewal changes few. Each part but the last with its length before it; the first
+    /// length has [`WITH_JOBS`] added.
     #[must_use]
     pub fn live_bytes(&self) -> Vec<u8> {
-        let live = self.live.to_bytes();
-        [&(live.len() as u64).to_le_bytes()[..], &live, &self.watched.to_bytes()].concat()
+        let (live, watched) = (self.live.to_bytes(), self.watched.to_bytes());
+        let lengths = [live.len() as u64 + WITH_JOBS, watched.len() as u64].map(u64::to_le_bytes);
+        [&lengths[0][..], &live, &lengths[1], &watched, &self.jobs.to_bytes()].concat()
     }
 
     /// From [`risk_bytes`](Self::risk_bytes) and, maybe of an earlier renewal, [`live_bytes`](Self::live_bytes).
@@ -64,12 +85,18 @@ impl Learned {
     /// # Errors
     /// They are not what was written.
     pub fn from_bytes(risk: &[u8], live: &[u8]) -> Result<Self, DamagedBytes> {
-        let parts = live
-            .split_first_chunk()
-            .and_then(|(length, rest)| rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?));
-        let (live, watched) = parts.ok_or_else(DamagedBytes::cut_off)?;
+        let (length, rest) = live.split_first_chunk().ok_or_else(DamagedBytes::cut_off)?;
+        let length = u64::from_le_bytes(*length);
+        let has_jobs = length >= WITH_JOBS;
+        let (live, rest) = part(if has_jobs { length - WITH_JOBS } else { length }, rest)?;
         let (live, risk) = (LiveBound::from_bytes(live)?, RiskControl::from_bytes(risk)?);
-        Ok(Self { live, risk, watched: Watched::from_bytes(watched)? })
+        if !has_jobs {
+            let jobs = JobExpert::new(live.rate(), &live.offered());
+            return Ok(Self { live, jobs, risk, watched: Watched::from_bytes(rest)? });
+        }
+        let (length, rest) = rest.split_first_chunk().ok_or_else(DamagedBytes::cut_off)?;
+        let (watched, jobs) = part(u64::from_le_bytes(*length), rest)?;
+        Ok(Self { live, jobs: JobExpert::from_bytes(jobs)?, risk, watched: Watched::from_bytes(watched)? })
     }
 
     /// How the bounds that were served fared, by hours.
@@ -90,8 +117,13 @@ impl Learned {
         self.risk.watched_s(now)
     }
 
-    /// Mixes forecast bounds with what demand does, and learns the demand of this moment.
-    pub(crate) fn mix(&mut self, now: UnixSeconds, hp_demand: MilliGpus, forecast: Option<&[Bound]>) -> Moving {
+    /// Mixes forecast bounds with what demand does and what its jobs tell, and learns the demand of this moment.
+    pub(crate) fn mix(
+        &mut self,
+        now: UnixSeconds,
+        (hp_demand, jobs): (MilliGpus, Option<&[HpJob]>),
+        forecast: Option<&[Bound]>,
+    ) -> Moving {
         let gpus: Option<Vec<f64>> = forecast.map(|all| all.iter().map(|one| one.bound.as_gpus()).collect());
         let is_early = self.live.learned_at().is_some_and(|last| now.since_s(last) < LEAST_INTERVAL_S);
         let mixed = if is_early {
@@ -99,7 +131,9 @@ impl Learned {
         } else {
             self.live.mix(now, hp_demand.milli(), gpus.as_deref())
         };
-        Moving { hp_demand, mixed }
+        let others: Vec<f64> = mixed.iter().map(|one| one.bound_gpus).collect();
+        let shared = |jobs: &[HpJob]| self.jobs.mix(now, (hp_demand.milli(), jobs), &others, now.get().unsigned_abs());
+        Moving { hp_demand, shared: jobs.map(shared).unwrap_or_default(), mixed }
     }
 
     /// Moves bounds of the peak to what keeps the promise, and learns the demand of this moment and what became of promises
@@ -137,4 +171,10 @@ impl Learned {
         let measured = if is_placed_here { Measured::ByMoment } else { Measured::ByHour };
         self.watched.note(moment, &bounds, measured);
     }
+}
+
+/// A part of so many bytes, and what follows it.
+fn part(length: u64, bytes: &[u8]) -> Result<(&[u8], &[u8]), DamagedBytes> {
+    let length = usize::try_from(length).ok();
+    length.and_then(|length| bytes.split_at_checked(length)).ok_or_else(DamagedBytes::cut_off)
 }

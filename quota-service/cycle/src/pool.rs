@@ -1,6 +1,7 @@
 //! One pool, one renewal.
 
 use crate::learned::{Learned, Moving};
+use forecaster::jobs::HpJob;
 use forecaster::risk::{Controlled, Moment, supported_rate};
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback, HoldReason};
 use placement::overrides::{Overridden, overridden};
@@ -20,6 +21,8 @@ pub struct Inputs<'a> {
     pub forecast: Option<&'a [Bound]>,
     /// HP GPUs, running and waiting, now; known where the pool's tasks are placed by Headroom.
     pub hp_demand: Option<MilliGpus>,
+    /// The HP jobs behind it; none where they are not known.
+    pub hp_jobs: Option<&'a [HpJob]>,
     /// The end of the newest hour whose usage is known.
     pub measured_until: UnixSeconds,
     /// Hours of demand that the forecast's bounds are calibrated on; 0 where they are not.
@@ -84,7 +87,7 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
     // the moment where tasks are placed here.
     let needed = inputs.hp_demand.unwrap_or(supply.latest_demand);
     let moving = match (&mut inputs.learned, inputs.hp_demand) {
-        (Some(learned), Some(hp_demand)) => Some(learned.mix(inputs.now, hp_demand, inputs.forecast)),
+        (Some(learned), Some(hp_demand)) => Some(learned.mix(inputs.now, (hp_demand, inputs.hp_jobs), inputs.forecast)),
         _ => None,
     };
     let peak = peak_bounds(&inputs, moving.as_ref(), needed);
@@ -135,7 +138,7 @@ fn supported(inputs: &Inputs<'_>) -> Vec<f64> {
 /// Those of the forecast, or mixed ones, and never less than `needed`, the newest measured HP demand.
 fn peak_bounds(inputs: &Inputs<'_>, moving: Option<&Moving>, needed: MilliGpus) -> Vec<Bound> {
     let one = |(place, hours): (usize, &vocab::HorizonHours)| {
-        let mixed = moving.and_then(|moving| Some(moving.mixed.get(place)?.demand_bound(moving.hp_demand)));
+        let mixed = moving.and_then(|moving| moving.demand_bound(place));
         let bound = mixed.or_else(|| Some(inputs.forecast?.get(place)?.bound))?;
         Some(Bound { hours: *hours, bound: bound.max(needed) })
     };

@@ -130,7 +130,7 @@ pub struct Trace {
     /// Name of the cluster
     #[arg(long, value_name = "NAME", default_value = "trace", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: ClusterName,
-    /// The source of the HP forecast: a model of `train`, or oracle
+    /// The source of the HP forecast: a model of `train`, live, jobs, or oracle
     #[arg(long, value_name = "MODEL", default_value = "orglinear", value_parser = PredictorKind::parse)]
     pub predictor: PredictorKind,
     /// Hours between two fits of the predictor

@@ -213,6 +213,7 @@ pub(crate) fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(St
             refresh_s: 300,
             eta_fixed: id == "gfs-d",
             live: predictor.is_live(),
+            jobs: predictor.knows_jobs(),
         },
         offered,
         losses: Losses {

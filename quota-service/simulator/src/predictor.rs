@@ -28,6 +28,8 @@ pub enum PredictorKind {
     Model(ModelKind),
     /// Nothing but the live bound: no model at all.
     Live,
+    /// The live bound, and paths drawn from the HP jobs of the pool.
+    Jobs,
     /// The demand that comes: what no forecast can beat.
     Oracle,
 }
@@ -38,8 +40,9 @@ impl PredictorKind {
     pub fn parse(name: &str) -> Result<Self, String> {
         match name {
             "live" => Ok(Self::Live),
+            "jobs" => Ok(Self::Jobs),
             "oracle" => Ok(Self::Oracle),
-            _ => ModelKind::parse(name).map(Self::Model).map_err(|fault| format!("{fault}, live, oracle")),
+            _ => ModelKind::parse(name).map(Self::Model).map_err(|fault| format!("{fault}, live, jobs, oracle")),
         }
     }
 
@@ -49,6 +52,7 @@ impl PredictorKind {
         match self {
             Self::Model(kind) => kind.as_str(),
             Self::Live => "live",
+            Self::Jobs => "jobs",
             Self::Oracle => "oracle",
         }
     }
@@ -58,9 +62,15 @@ impl PredictorKind {
     pub const fn is_live(self) -> bool {
         match self {
             Self::Model(kind) => kind.is_calibrated(),
-            Self::Live => true,
+            Self::Live | Self::Jobs => true,
             Self::Oracle => false,
         }
+    }
+
+    /// Whether the HP jobs of the pool have their say beside demand.
+    #[must_use]
+    pub const fn knows_jobs(self) -> bool {
+        matches!(self, Self::Jobs)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::predictor::{Forecasts, Oracle};
 use crate::run::Settings;
-use cycle::{Inputs, Learned, decide};
+use cycle::{Inputs, Learned, decide, hp_jobs};
 use forecaster::PredictError;
 use placement::eta::{Ended, EtaState};
 use placement::pool::{PeriodEnd, Pool};
@@ -20,6 +20,8 @@ pub struct QuotaSettings {
     pub eta_fixed: bool,
     /// Whether live demand takes part in the bounds.
     pub live: bool,
+    /// Whether HP jobs do, beside it.
+    pub jobs: bool,
 }
 
 /// Outcomes beyond this many are never read.
@@ -97,6 +99,7 @@ impl QuotaLoop {
         now: UnixSeconds,
     ) -> Result<Vec<Limit>, PredictError> {
         let hp_demand = pool.hp_demand();
+        let jobs = self.settings.jobs.then(|| hp_jobs(pool));
         let state = Some(pool.state(id.clone()));
         let known = Known { state, latest_demand: Some(hp_demand), ..Known::default() };
         let forecast = match (&self.oracle, forecasts) {
@@ -112,6 +115,7 @@ impl QuotaLoop {
             settings: &self.settings.pool,
             forecast: forecast.as_deref(),
             hp_demand: Some(hp_demand),
+            hp_jobs: jobs.as_deref(),
             measured_until: now,
             calibrated_hours: 0,
             learned: self.learned.as_mut(),

@@ -142,7 +142,7 @@ impl<'a> Simulation<'a> {
             .then(|| Forecasts::new(settings.plan, world.cluster.clone(), settings.calendar.clone()));
         let oracle = |number: usize| match settings.predictor {
             PredictorKind::Oracle => Some(oracle(world, number)),
-            PredictorKind::Model(_) | PredictorKind::Live => None,
+            PredictorKind::Model(_) | PredictorKind::Live | PredictorKind::Jobs => None,
         };
         let quotas = if limited {
             (0..pools.len()).map(|pool| QuotaLoop::new(settings, start, oracle(pool))).collect()

@@ -280,6 +280,7 @@ fn quota(
         settings,
         forecast: Some(&forecast),
         hp_demand: pool.hp_demand,
+        hp_jobs: None,
         measured_until: issue.instant(),
         calibrated_hours,
         learned: learned.as_mut(),

@@ -1,8 +1,9 @@
 //! A pool of 1,000 GPUs over days, renewal by renewal.
 
 use super::*;
+use forecaster::jobs::HpJob;
 use placement::kept::Period;
-use vocab::{ClusterName, GpuModel, HorizonHours, OverrideKind, PoolId, PoolState};
+use vocab::{ClusterName, GpuModel, HorizonHours, Organization, OverrideKind, PoolId, PoolState, TaskId};
 
 const RENEWAL_S: i64 = 300;
 const DAY: i64 = 86_400 / RENEWAL_S;
@@ -31,6 +32,8 @@ struct World {
     eta: EtaState,
     /// Where it is known from moment to moment.
     hp_demand: Option<MilliGpus>,
+    /// The jobs behind it, where they are known.
+    hp_jobs: Option<Vec<HpJob>>,
     spot: u32,
     ended: Vec<Ended>,
 }
@@ -40,7 +43,7 @@ impl World {
         let settings = settings(promise);
         let learned = Learned::new(settings.guarantee_rate, &settings.offered_hours);
         let eta = EtaState { eta: Eta::ONE, moved_at: at(0) };
-        Self { settings, learned, eta, hp_demand: Some(gpus(300)), spot, ended: Vec::new() }
+        Self { settings, learned, eta, hp_demand: Some(gpus(300)), hp_jobs: None, spot, ended: Vec::new() }
     }
 
     fn renew(&mut self, renewal: i64, asked: &[(OverrideId, Override)]) -> Decided {
@@ -59,6 +62,7 @@ impl World {
             settings: &self.settings,
             forecast: Some(&[Bound { hours: HorizonHours::ONE, bound: gpus(500) }]),
             hp_demand: self.hp_demand,
+            hp_jobs: self.hp_jobs.as_deref(),
             measured_until: at(renewal - renewal % 12),
             calibrated_hours: 0,
             learned: Some(&mut self.learned),
@@ -174,4 +178,44 @@ fn what_was_served_is_looked_back_at_without_what_people_asked_for() {
     // Of nine times whose hour is over, four had it before them, each with 500 GPUs to sell.
     assert_eq!((served.day.looks, served.day.covered), (9, 5));
     assert!((served.day.broken_share().unwrap() - 4.0 * 40.0 / (9.0 * 500.0)).abs() < 1e-12, "{served:?}");
+}
+
+/// Jobs of 50 GPUs of which each runs for six hours, and one comes each hour.
+fn jobs_at(renewal: i64) -> Vec<HpJob> {
+    let hour = renewal * RENEWAL_S / 3_600;
+    let job = |number: i64| HpJob {
+        task: TaskId::parse(&format!("job-{number}")).unwrap(),
+        organization: Organization::parse("vision").unwrap(),
+        gpus_milli: 50_000,
+        submitted: UnixSeconds::new(number * 3_600),
+        started: Some(UnixSeconds::new(number * 3_600)),
+    };
+    (hour - 5..=hour).map(job).collect()
+}
+
+#[test]
+fn jobs_have_their_share_in_the_bound_after_a_day_of_judging_and_what_they_taught_survives_bytes() {
+    let mut pool = World::new(Promise::Peak, 80);
+    for renewal in 0..3 * DAY {
+        pool.hp_jobs = Some(jobs_at(renewal));
+        let decided = pool.renew(renewal, &[]);
+        let shared = decided.moving.unwrap().shared;
+        assert!(shared.iter().all(|one| renewal > DAY || one.share == 0.0), "{shared:?}");
+        assert!(renewal < 2 * DAY || shared[0].share > 0.0 && shared[0].jobs_gpus.is_some(), "{shared:?}");
+    }
+    let (risk, live) = (pool.learned.risk_bytes(), pool.learned.live_bytes());
+    assert_eq!(Learned::from_bytes(&risk, &live).unwrap(), pool.learned);
+    assert!(Learned::from_bytes(&risk, &live[..live.len() - 1]).is_err());
+}
+
+#[test]
+fn bytes_from_before_jobs_were_learned_are_read_without_them() {
+    let mut pool = World::new(Promise::Peak, 80);
+    (0..DAY).for_each(|renewal| drop(pool.renew(renewal, &[])));
+    let (risk, live) = (pool.learned.risk_bytes(), pool.learned.live_bytes());
+    let length = (u64::from_le_bytes(*live.first_chunk().unwrap()) - (1 << 63)) as usize;
+    let (first, rest) = live[8..].split_at(length);
+    let watched = u64::from_le_bytes(*rest.first_chunk().unwrap()) as usize;
+    let before = [&(length as u64).to_le_bytes()[..], first, &rest[8..8 + watched]].concat();
+    assert_eq!(Learned::from_bytes(&risk, &before).unwrap(), pool.learned);
 }

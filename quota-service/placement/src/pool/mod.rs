@@ -258,6 +258,12 @@ impl Pool {
         self.demand.total_milli()
     }
 
+    /// Whether an HP task counts as demand: one that does not fit even on the empty pool does not.
+    #[must_use]
+    pub fn is_demand(&self, task: &TaskId) -> bool {
+        !self.unplaceable.contains(task)
+    }
+
     /// The measured HP demand of the pool.
     #[must_use]
     pub const fn demand(&self) -> &DemandMeter {

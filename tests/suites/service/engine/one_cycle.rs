@@ -62,7 +62,7 @@ impl Simulated {
             let add = Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None, topology: None };
             of_pool.handle(now.plus_s(-STEP_S), &add).1.unwrap();
         }
-        let quota = QuotaSettings { pool: settings, refresh_s: STEP_S, eta_fixed: false, live: true };
+        let quota = QuotaSettings { pool: settings, refresh_s: STEP_S, eta_fixed: false, live: true, jobs: false };
         Self {
             id,
             pool: of_pool,

@@ -168,6 +168,7 @@ impl Service<'_> {
             settings: self.settings,
             forecast: Some(forecast),
             hp_demand,
+            hp_jobs: None,
             measured_until: issue.instant(),
             calibrated_hours: 0,
             learned: Some(&mut self.learned),

@@ -1,0 +1,116 @@
+//! Arrivals to come: those of a past window, whole.
+
+use super::history::JobHistory;
+use super::survival::{Curve, Survival};
+use vocab::UnixSeconds;
+
+/// A window of arrivals has so many seconds; the hours after it have another one.
+pub(super) const WINDOW_S: i64 = 4 * 3_600;
+/// Windows begin so many seconds apart.
+const APART_S: i64 = 900;
+/// How far a window at another time of day counts: as a Gaussian of so many hours, and as the part below in any case.
+const NEAR_HOURS: f64 = 2.0;
+const ANY_HOUR: f64 = 0.3;
+/// The weight of a window halves in so many days.
+const HALF_LIFE_S: f64 = 7.0 * 86_400.0;
+/// The windows that followed on an hour like the last one count most: GPUs that arrived then, as a Gaussian of their logarithm.
+const RECENT_S: i64 = 3_600;
+const LIKE_WIDTH: f64 = 1.0;
+/// Below so many GPUs, arrivals of an hour are all alike.
+const FEW_GPUS: f64 = 20.0;
+/// Without so many windows nothing is drawn.
+const LEAST_WINDOWS: i64 = 16;
+
+/// A job that arrived.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival<'a> {
+    pub at: UnixSeconds,
+    pub gpus_milli: i64,
+    pub lasts: Lasts<'a>,
+}
+
+/// For how long it is demand.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lasts<'a> {
+    /// Seconds.
+    For(f64),
+    /// These seconds before it ran, and those that it has run at least, and on by the curve.
+    AtLeast((f64, f64), &'a Curve),
+}
+
+/// The arrivals that are known, in the order of their time, and where windows of them begin.
+#[derive(Debug)]
+pub(super) struct Arrivals<'a> {
+    pub jobs: Vec<Arrival<'a>>,
+    begins: Vec<UnixSeconds>,
+    /// GPUs that arrived in the hour before each begin, and before now.
+    recent: Vec<f64>,
+    recent_now: f64,
+}
+
+impl<'a> Arrivals<'a> {
+    /// None until enough windows were seen.
+    pub fn of(history: &JobHistory, survival: &'a Survival, now: UnixSeconds) -> Option<Self> {
+        let since = history.whole_since?;
+        let windows = (now.since_s(since) - WINDOW_S) / APART_S + 1;
+        if windows < LEAST_WINDOWS {
+            return None;
+        }
+        let ended = history.ended.iter().filter(|job| job.submitted >= since).map(|job| Arrival {
+            at: job.submitted,
+            gpus_milli: i64::from(job.gpus_milli),
+            lasts: Lasts::For(job.lasted_s() as f64),
+        });
+        let present = history.present.values().filter(|job| job.submitted >= since).map(|job| Arrival {
+            at: job.submitted,
+            gpus_milli: i64::from(job.gpus_milli),
+            lasts: Lasts::AtLeast(
+                (job.waited_s(now) as f64, job.age_s(now) as f64),
+                survival.of(job.organization, job.gpus_milli),
+            ),
+        });
+        let mut jobs: Vec<_> = ended.chain(present).collect();
+        jobs.sort_by_key(|job| job.at);
+        let begins: Vec<_> = (0..windows).map(|number| now.plus_s(-WINDOW_S - number * APART_S)).rev().collect();
+        let mut arrived = Vec::with_capacity(jobs.len() + 1);
+        arrived.push(0_i64);
+        jobs.iter().for_each(|job| arrived.push(arrived.last().copied().unwrap_or(0) + job.gpus_milli));
+        let until = |at: UnixSeconds| arrived[jobs.partition_point(|job| job.at <= at)];
+        let recent = |at: &UnixSeconds| (until(*at) - until(at.plus_s(-RECENT_S))) as f64 / 1_000.0;
+        let (recent, recent_now) = (begins.iter().map(recent).collect(), recent(&now));
+        Some(Self { jobs, begins, recent, recent_now })
+    }
+
+    /// Where the past of each path begins, for the window that begins `after_s` seconds from now: as often as its weight says.
+    /// `draws` are numbers from 0 to 1.
+    pub fn begins(&self, now: UnixSeconds, after_s: i64, draws: impl Iterator<Item = f64>) -> Vec<UnixSeconds> {
+        let like = |recent: f64| {
+            let apart = ((recent + FEW_GPUS) / (self.recent_now + FEW_GPUS)).ln() / LIKE_WIDTH;
+            if after_s == 0 { (-0.5 * apart * apart).exp() } else { 1.0 }
+        };
+        let mut sum = 0.0;
+        let sums: Vec<f64> = (self.begins.iter().zip(&self.recent))
+            .map(|(begin, recent)| {
+                let age = now.since_s(*begin) as f64 / HALF_LIFE_S;
+                sum += near(begin.since_s(now) - after_s) * 0.5_f64.powf(age) * like(*recent) + f64::MIN_POSITIVE;
+                sum
+            })
+            .collect();
+        let place = |draw: f64| sums.partition_point(|until| *until <= draw * sum).min(self.begins.len() - 1);
+        draws.map(|draw| self.begins[place(draw)]).collect()
+    }
+
+    /// The arrivals of the window that begins here.
+    pub fn window(&self, begin: UnixSeconds) -> &[Arrival<'a>] {
+        let from = self.jobs.partition_point(|job| job.at <= begin);
+        let to = self.jobs.partition_point(|job| job.at <= begin.plus_s(WINDOW_S));
+        &self.jobs[from..to]
+    }
+}
+
+/// The weight of a time of day that is so many seconds apart.
+fn near(apart_s: i64) -> f64 {
+    let apart = apart_s.rem_euclid(86_400);
+    let hours = apart.min(86_400 - apart) as f64 / 3_600.0 / NEAR_HOURS;
+    ANY_HOUR + (-0.5 * hours * hours).exp()
+}

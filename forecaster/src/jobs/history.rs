@@ -1,0 +1,147 @@
+//! The HP jobs that were seen: those that ended, and those that are there.
+
+use super::HpJob;
+use std::collections::{BTreeMap, VecDeque};
+use vocab::{Organization, TaskId, UnixSeconds};
+
+/// Ended jobs that are kept, the newest: with 24 bytes each, 390 KB.
+const MOST_ENDED: usize = 16_384;
+/// Ended jobs older than this are forgotten: four weeks.
+const OLDEST_S: i64 = 28 * 86_400;
+/// Present jobs that are told apart; the demand of others is taken as constant.
+pub(super) const MOST_PRESENT: usize = 20_000;
+/// Organizations with hazards of their own. Further ones share the first place.
+pub(super) const MOST_ORGANIZATIONS: usize = 256;
+/// After a gap of so many seconds neither the ends nor the arrivals meanwhile are known.
+const UNSEEN_S: i64 = 3_600;
+
+/// A job that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EndedJob {
+    pub submitted: UnixSeconds,
+    /// From its submission to its start.
+    pub waited_s: u32,
+    /// From its start to its end.
+    pub ran_s: u32,
+    pub gpus_milli: u32,
+    pub organization: u16,
+}
+
+impl EndedJob {
+    /// For how long it was demand, in seconds.
+    pub fn lasted_s(&self) -> i64 {
+        i64::from(self.waited_s) + i64::from(self.ran_s)
+    }
+}
+
+/// A job that runs or waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PresentJob {
+    pub submitted: UnixSeconds,
+    pub started: Option<UnixSeconds>,
+    pub gpus_milli: u32,
+    pub organization: u16,
+}
+
+impl PresentJob {
+    /// From its submission to its start, or until now, in seconds.
+    pub fn waited_s(&self, now: UnixSeconds) -> i64 {
+        self.started.unwrap_or(now).since_s(self.submitted).max(0)
+    }
+
+    /// For how long it has run, in seconds: 0 while it waits.
+    pub fn age_s(&self, now: UnixSeconds) -> i64 {
+        self.started.map_or(0, |started| now.since_s(started).max(0))
+    }
+}
+
+/// The HP jobs of a pool, from one observation to the next. An end is dated to the middle between two observations.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JobHistory {
+    /// The first observation.
+    pub(super) begun: Option<UnixSeconds>,
+    /// From when on every arrival is known.
+    pub(super) whole_since: Option<UnixSeconds>,
+    pub(super) seen_at: Option<UnixSeconds>,
+    /// The place of each; the place 0 has those that came too late for one.
+    pub(super) organizations: BTreeMap<Organization, u16>,
+    /// In the order of their ends.
+    pub(super) ended: VecDeque<EndedJob>,
+    pub(super) present: BTreeMap<TaskId, PresentJob>,
+}
+
+impl JobHistory {
+    /// Learns which HP jobs run and wait now. Calls come in the order of time; one that comes earlier teaches nothing.
+    pub fn observe(&mut self, now: UnixSeconds, jobs: &[HpJob]) {
+        if self.seen_at.is_some_and(|before| now < before) {
+            return;
+        }
+        let gap_s = self.seen_at.map_or(i64::MAX, |before| now.since_s(before));
+        self.begun.get_or_insert(now);
+        if gap_s > UNSEEN_S {
+            self.whole_since = Some(now);
+        }
+        let mut before = std::mem::take(&mut self.present);
+        for job in jobs.iter().take(MOST_PRESENT) {
+            before.remove(&job.task);
+            let present = PresentJob {
+                submitted: job.submitted.min(now),
+                started: job.started,
+                gpus_milli: u32::try_from(job.gpus_milli).unwrap_or(u32::MAX),
+                organization: self.place_of(&job.organization),
+            };
+            self.present.insert(job.task.clone(), present);
+        }
+        if gap_s <= UNSEEN_S {
+            self.end(before.values(), now.plus_s(-gap_s / 2));
+        }
+        self.seen_at = Some(now);
+        self.forget(now);
+    }
+
+    /// Seconds for which every arrival is known.
+    #[must_use]
+    pub fn watched_s(&self) -> i64 {
+        self.seen_at.zip(self.whole_since).map_or(0, |(now, since)| now.since_s(since))
+    }
+
+    /// Ended jobs that are known.
+    #[must_use]
+    pub fn ended_jobs(&self) -> usize {
+        self.ended.len()
+    }
+
+    /// Jobs that waited until they went teach nothing: they were withdrawn.
+    fn end<'a>(&mut self, gone: impl Iterator<Item = &'a PresentJob>, at: UnixSeconds) {
+        for job in gone {
+            let Some(started) = job.started else { continue };
+            let seconds = |seconds: i64| u32::try_from(seconds).unwrap_or(u32::MAX);
+            let (waited_s, ran_s) = (seconds(job.waited_s(started)), seconds(at.since_s(started).max(1)));
+            let PresentJob { submitted, gpus_milli, organization, .. } = *job;
+            self.ended.push_back(EndedJob { submitted, waited_s, ran_s, gpus_milli, organization });
+        }
+    }
+
+    fn place_of(&mut self, organization: &Organization) -> u16 {
+        if let Some(place) = self.organizations.get(organization) {
+            return *place;
+        }
+        let next = self.organizations.len() + 1;
+        if next >= MOST_ORGANIZATIONS {
+            return 0;
+        }
+        let place = next as u16;
+        self.organizations.insert(organization.clone(), place);
+        place
+    }
+
+    /// Where a job is forgotten, arrivals before its end are no longer whole.
+    fn forget(&mut self, now: UnixSeconds) {
+        let is_old = |job: &EndedJob| now.since_s(job.submitted) > OLDEST_S;
+        while self.ended.len() > MOST_ENDED || self.ended.front().is_some_and(is_old) {
+            let Some(job) = self.ended.pop_front() else { return };
+            let until = job.submitted.plus_s(job.lasted_s()).min(now);
+            self.whole_since = self.whole_since.max(Some(until));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! An expert that knows the HP jobs of a pool: it draws the next hours from them.
+//!
+//! Where Headroom places the tasks, demand is not a series of numbers: it is known which HP jobs run and since when, which wait,
+//! and how long earlier ones ran. [`JobHistory`] keeps what was seen of them. [`peaks`] draws paths of the pool's HP demand
+//! from it: each running job ends by the hazard of its organization and size at its age, and jobs arrive as they did in a
+//! past window, whole, so that bursts stay bursts. The peaks of the paths within H hours are the distribution of the peak,
+//! and [`bounds`] is its p-quantile.
+//!
+//! [`JobExpert`] keeps a history, and mixes these bounds with others in the proportion that earlier losses suggest.
+//! What was tried and what it brought is in DECISIONS.md of the crate.
+
+mod arrivals;
+mod history;
+mod paths;
+mod saved;
+mod share;
+mod survival;
+
+pub use history::JobHistory;
+pub use share::SharedBound;
+
+use share::Share;
+use vocab::{GuaranteeRate, HorizonHours, Organization, TaskId, UnixSeconds};
+
+/// Paths of a draw. A prime, so that each stride visits every path once.
+pub const PATHS: usize = 199;
+
+/// An HP job that runs or waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HpJob {
+    /// Its task.
+    pub task: TaskId,
+    /// The organization that submitted it.
+    pub organization: Organization,
+    /// Thousandths of a GPU, of all its pods.
+    pub gpus_milli: u64,
+    /// The time of its submission.
+    pub submitted: UnixSeconds,
+    /// The start of its run; none while it waits.
+    pub started: Option<UnixSeconds>,
+}
+
+/// The peaks of HP demand over some hours, one for each path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Peaks {
+    /// Hours from now.
+    pub hours: HorizonHours,
+    /// In GPUs, from the lowest to the highest.
+    pub sorted_gpus: Vec<f64>,
+}
+
+impl Peaks {
+    /// The ⌈(n+1)p⌉-th smallest peak, in GPUs; the largest where there is none.
+    #[must_use]
+    pub fn quantile_gpus(&self, rate: GuaranteeRate) -> f64 {
+        let count = self.sorted_gpus.len();
+        let rank = ((count as f64 + 1.0) * rate.as_f64() - 1e-9).ceil() as usize;
+        self.sorted_gpus.get(rank.clamp(1, count.max(1)) - 1).copied().unwrap_or(0.0)
+    }
+
+    /// The mean peak, in GPUs.
+    #[must_use]
+    pub fn mean_gpus(&self) -> f64 {
+        self.sorted_gpus.iter().sum::<f64>() / self.sorted_gpus.len().max(1) as f64
+    }
+}
+
+/// Draws the peaks of HP demand within each of `offered` from now on. `history` has to have observed `now`; `demand_milli` is
+/// the HP demand of this moment in thousandths of a GPU: what of it is not in the history stays as it is. None until
+/// arrivals were watched for long enough.
+#[must_use]
+pub fn peaks(
+    history: &JobHistory,
+    now: UnixSeconds,
+    demand_milli: u64,
+    offered: &[HorizonHours],
+    seed: u64,
+) -> Option<Vec<Peaks>> {
+    let longest = offered.iter().copied().max()?;
+    let paths = paths::Paths::draw(history, now, demand_milli, longest, seed)?;
+    Some(paths.peaks(offered))
+}
+
+/// The p-quantiles of the peaks within each of `offered`, in GPUs: they do not decrease with the hours.
+#[must_use]
+pub fn bounds(
+    history: &JobHistory,
+    now: UnixSeconds,
+    demand_milli: u64,
+    offered: &[HorizonHours],
+    (rate, seed): (GuaranteeRate, u64),
+) -> Option<Vec<f64>> {
+    let peaks = peaks(history, now, demand_milli, offered, seed)?;
+    Some(peaks.iter().map(|one| one.quantile_gpus(rate)).collect())
+}
+
+/// The history of a pool's jobs, and the weight that its bounds have beside others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobExpert {
+    history: JobHistory,
+    share: Share,
+}
+
+impl JobExpert {
+    /// An expert of a pool of which nothing is known.
+    #[must_use]
+    pub fn new(rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
+        Self { history: JobHistory::default(), share: Share::new(rate, offered) }
+    }
+
+    /// For another rate and other hours: the jobs stay known.
+    #[must_use]
+    pub fn made_for(self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
+        Self { history: self.history, share: self.share.made_for(rate, offered) }
+    }
+
+    /// Learns the HP jobs of this moment, draws their bounds and mixes each of `others_gpus` (one for each of the offered hours)
+    /// with them. `seed` and what was learned decide the draws. Where `others_gpus` is empty the bounds of the
+    /// jobs stand alone. The result does not decrease with the hours, if the others do not.
+    pub fn mix(
+        &mut self,
+        now: UnixSeconds,
+        (demand_milli, jobs): (u64, &[HpJob]),
+        others_gpus: &[f64],
+        seed: u64,
+    ) -> Vec<SharedBound> {
+        self.history.observe(now, jobs);
+        let bounds = bounds(&self.history, now, demand_milli, &self.share.offered(), (self.share.rate(), seed));
+        self.share.mix(now, demand_milli, others_gpus, bounds.as_deref())
+    }
+
+    /// The jobs that were seen.
+    #[must_use]
+    pub const fn history(&self) -> &JobHistory {
+        &self.history
+    }
+}
+
+#[cfg(test)]
+mod tests;

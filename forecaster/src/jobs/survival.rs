@@ -1,0 +1,140 @@
+//! How likely a job is to end at an age: hazards by organization and size, those of few jobs drawn to those of many.
+
+use super::history::{JobHistory, MOST_ORGANIZATIONS};
+use vocab::UnixSeconds;
+
+/// Bins of age: up to a minute, then each √2 times as long as all before; the last has no end and begins at 15 days.
+const BINS: usize = 31;
+/// Classes of size: 1, 2, up to 4, 8, 16 GPUs, and more.
+const SIZES: usize = 6;
+/// Ends that the hazard of all sizes, and that of a size, counts for in the one below.
+const PRIOR_ENDS: f64 = 4.0;
+/// The hazard of an age at which nothing was seen: half an end in so many seconds.
+const UNSEEN: (f64, f64) = (0.5, 10_000.0);
+const FIRST_S: f64 = 60.0;
+
+/// Seconds under watch and ends, by bin.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    exposed_s: [f64; BINS],
+    ends: [f64; BINS],
+}
+
+impl Counts {
+    const NONE: Self = Self { exposed_s: [0.0; BINS], ends: [0.0; BINS] };
+
+    fn add(&mut self, other: &Self) {
+        for bin in 0..BINS {
+            self.exposed_s[bin] += other.exposed_s[bin];
+            self.ends[bin] += other.ends[bin];
+        }
+    }
+
+    /// Hazards in ends a second; `prior` counts for some ends of its own.
+    fn hazards(&self, prior: Option<&[f64; BINS]>) -> [f64; BINS] {
+        std::array::from_fn(|bin| match prior {
+            Some(prior) => (self.ends[bin] + PRIOR_ENDS) / (self.exposed_s[bin] + PRIOR_ENDS / prior[bin]),
+            None => (self.ends[bin] + UNSEEN.0) / (self.exposed_s[bin] + UNSEEN.1),
+        })
+    }
+}
+
+/// A curve of survival: the hazard of each bin, and all of it up to its begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Curve {
+    hazard: [f64; BINS],
+    before: [f64; BINS],
+    edges_s: [f64; BINS],
+}
+
+impl Curve {
+    fn of(hazard: [f64; BINS], edges_s: &[f64; BINS]) -> Self {
+        let mut before = [0.0; BINS];
+        for bin in 1..BINS {
+            before[bin] = before[bin - 1] + hazard[bin - 1] * (edges_s[bin] - edges_s[bin - 1]);
+        }
+        Self { hazard, before, edges_s: *edges_s }
+    }
+
+    /// For each of `draws`, standard exponential ones that rise, how long a job of this age goes on, in seconds, until `is_done`
+    /// with one: later ones go on for longer.
+    pub fn each_rest(&self, age_s: f64, draws: &[f64], mut take: impl FnMut(usize, f64) -> bool) {
+        let mut bin = bin_of(&self.edges_s, age_s);
+        let spent = self.before[bin] + self.hazard[bin] * (age_s - self.edges_s[bin]);
+        for (number, draw) in draws.iter().enumerate() {
+            let wanted = spent + draw;
+            while bin + 1 < BINS && self.before[bin + 1] < wanted {
+                bin += 1;
+            }
+            let end_s = self.edges_s[bin] + (wanted - self.before[bin]) / self.hazard[bin];
+            if !take(number, (end_s - age_s).max(0.0)) {
+                return;
+            }
+        }
+    }
+}
+
+/// The curves of all organizations and sizes.
+#[derive(Debug)]
+pub(super) struct Survival {
+    curves: Vec<Curve>,
+}
+
+impl Survival {
+    /// Of all jobs that ended, and of those that are there: their ends are not known yet, but that they got so far is.
+    pub fn learn(history: &JobHistory, now: UnixSeconds) -> Self {
+        let edges_s = edges_s();
+        let groups = (history.organizations.len() + 1).min(MOST_ORGANIZATIONS) * SIZES;
+        let mut counts = vec![Counts::NONE; groups];
+        // A job from before the first observation was seen to live from then on alone.
+        let unseen_s = |submitted: UnixSeconds| history.begun.map_or(0, |begun| begun.since_s(submitted).max(0)) as f64;
+        for job in &history.ended {
+            let of = &mut counts[group(job.organization, job.gpus_milli)];
+            count(of, &edges_s, (unseen_s(job.submitted), f64::from(job.ran_s)), true);
+        }
+        for job in history.present.values().filter(|job| job.started.is_some()) {
+            let of = &mut counts[group(job.organization, job.gpus_milli)];
+            count(of, &edges_s, (unseen_s(job.submitted), job.age_s(now) as f64), false);
+        }
+        let (mut all, mut sizes) = (Counts::NONE, [Counts::NONE; SIZES]);
+        for (number, of) in counts.iter().enumerate() {
+            sizes[number % SIZES].add(of);
+            all.add(of);
+        }
+        let of_all = all.hazards(None);
+        let of_sizes = sizes.map(|size| size.hazards(Some(&of_all)));
+        let curve = |(number, of): (usize, &Counts)| Curve::of(of.hazards(Some(&of_sizes[number % SIZES])), &edges_s);
+        Self { curves: counts.iter().enumerate().map(curve).collect() }
+    }
+
+    /// The curve of an organization's jobs of a size.
+    pub fn of(&self, organization: u16, gpus_milli: u32) -> &Curve {
+        &self.curves[group(organization, gpus_milli).min(self.curves.len() - 1)]
+    }
+}
+
+/// A job was seen from one age to another, where it ended or not.
+fn count(of: &mut Counts, edges_s: &[f64; BINS], (from_s, to_s): (f64, f64), is_end: bool) {
+    let last = bin_of(edges_s, to_s);
+    for bin in bin_of(edges_s, from_s)..=last {
+        let end_s = edges_s.get(bin + 1).copied().unwrap_or(f64::INFINITY).min(to_s);
+        of.exposed_s[bin] += (end_s - edges_s[bin].max(from_s)).max(0.0);
+    }
+    if is_end {
+        of.ends[last] += 1.0;
+    }
+}
+
+fn group(organization: u16, gpus_milli: u32) -> usize {
+    let size = gpus_milli.div_ceil(1_000).max(1).next_power_of_two().trailing_zeros() as usize;
+    usize::from(organization) * SIZES + size.min(SIZES - 1)
+}
+
+fn edges_s() -> [f64; BINS] {
+    std::array::from_fn(|bin| if bin == 0 { 0.0 } else { FIRST_S * 2.0_f64.powf((bin as f64 - 1.0) / 2.0) })
+}
+
+/// The bin that an age is in.
+fn bin_of(edges_s: &[f64; BINS], age_s: f64) -> usize {
+    edges_s.partition_point(|edge| *edge <= age_s).max(1) - 1
+}

@@ -1,0 +1,191 @@
+use super::*;
+use proptest::prelude::*;
+use vocab::GuaranteeRate;
+
+const RENEWAL_S: i64 = 300;
+
+fn hours(hours: u64) -> HorizonHours {
+    HorizonHours::new(hours).unwrap()
+}
+
+fn at(seconds: i64) -> UnixSeconds {
+    UnixSeconds::new(seconds)
+}
+
+/// `(submitted, lasts, GPUs, organization)`, in seconds.
+type Listed = (i64, i64, u64, &'static str);
+
+fn job(number: usize, (submitted, _, gpus, organization): Listed, started: Option<i64>) -> HpJob {
+    HpJob {
+        task: TaskId::parse(&format!("job-{number}")).unwrap(),
+        organization: Organization::parse(organization).unwrap(),
+        gpus_milli: gpus * 1_000,
+        submitted: at(submitted),
+        started: started.map(at),
+    }
+}
+
+/// The jobs of a list that are there at a time; none waits.
+fn present(list: &[Listed], now: i64) -> Vec<HpJob> {
+    let is_there = |(_, one): &(usize, &Listed)| one.0 <= now && now < one.0 + one.1;
+    list.iter().enumerate().filter(is_there).map(|(number, one)| job(number, *one, Some(one.0))).collect()
+}
+
+fn milli(jobs: &[HpJob]) -> u64 {
+    jobs.iter().map(|job| job.gpus_milli).sum()
+}
+
+/// The history at `until` of a list that was looked at every five minutes.
+fn watched(list: &[Listed], until: i64) -> JobHistory {
+    let mut history = JobHistory::default();
+    (0..=until / RENEWAL_S)
+        .for_each(|number| history.observe(at(number * RENEWAL_S), &present(list, number * RENEWAL_S)));
+    history
+}
+
+/// One job an hour of 8 GPUs and 30 minutes, at a quarter past.
+fn hourly(days: i64) -> Vec<Listed> {
+    (0..days * 24).map(|hour| (hour * 3_600 + 900, 1_800, 8, "vision")).collect()
+}
+
+fn peaks_at(list: &[Listed], now: i64, offered: &[HorizonHours]) -> Vec<Peaks> {
+    let demand = milli(&present(list, now));
+    peaks(&watched(list, now), at(now), demand, offered, 7).unwrap()
+}
+
+#[test]
+fn a_job_that_comes_each_hour_is_the_peak_of_the_next_hours() {
+    let peaks = peaks_at(&hourly(3), 2 * 86_400, &[hours(1), hours(4)]);
+    assert_eq!(peaks[1].quantile_gpus(GuaranteeRate::GFS), 8.0, "{peaks:?}");
+    // A window that begins as a job comes has the next one as its first hour ends.
+    assert!(peaks[0].mean_gpus() > 5.0 && peaks[1].mean_gpus() > 7.0, "{peaks:?}");
+}
+
+#[test]
+fn bursts_stay_whole() {
+    // Forty jobs of 1 GPU at once, twice a day, for ten minutes.
+    let burst = |number: i64| (0..40).map(move |_| (number * 43_200 + 7_200, 600, 1, "speech"));
+    let list: Vec<Listed> = (0..12).flat_map(burst).collect();
+    let peaks = peaks_at(&list, 5 * 86_400 + 3_600, &[hours(4)]);
+    assert!(peaks[0].sorted_gpus.iter().all(|peak| [0.0, 40.0].contains(peak)), "{peaks:?}");
+    assert!(peaks[0].quantile_gpus(GuaranteeRate::GFS) >= 40.0);
+}
+
+#[test]
+fn jobs_that_always_end_after_an_hour_make_room_for_those_that_come() {
+    // Two jobs of 100 GPUs, one after the other without a break: never both.
+    let list: Vec<Listed> = (0..200).map(|number| (number * 3_600, 3_600, 100, "vision")).collect();
+    let young = peaks_at(&list, 5 * 86_400 + 300, &[hours(1)]);
+    assert!(young[0].mean_gpus() <= 200.0 && young[0].mean_gpus() >= 100.0, "{young:?}");
+    // A waiting job is demand already and stays so until it has run.
+    let history = watched(&list, 5 * 86_400);
+    let demand = milli(&present(&list, 5 * 86_400));
+    let drawn = bounds(&history, at(5 * 86_400), demand + 64_000, &[hours(1)], (GuaranteeRate::GFS, 1)).unwrap();
+    assert!(drawn[0] >= 164.0);
+}
+
+#[test]
+fn nothing_is_drawn_until_arrivals_were_watched_for_hours() {
+    let list = hourly(1);
+    let early = watched(&list, 7 * 3_600);
+    assert_eq!(bounds(&early, at(7 * 3_600), 0, &[hours(1)], (GuaranteeRate::GFS, 1)), None);
+    let later = watched(&list, 8 * 3_600);
+    assert!(bounds(&later, at(8 * 3_600), 0, &[hours(1)], (GuaranteeRate::GFS, 1)).is_some());
+}
+
+#[test]
+fn after_an_hour_without_looking_arrivals_are_watched_anew_and_ends_are_not_guessed() {
+    let list = hourly(3);
+    let mut history = watched(&list, 86_400);
+    let ended = history.ended_jobs();
+    history.observe(at(86_400 + 7_200), &present(&list, 86_400 + 7_200));
+    assert_eq!((history.watched_s(), history.ended_jobs()), (0, ended));
+    history.observe(at(86_400), &[]);
+    assert_eq!(history.watched_s(), 0, "a clock that goes back teaches nothing");
+}
+
+#[test]
+fn organizations_beyond_the_most_share_a_place_and_ended_jobs_are_bounded() {
+    let mut history = JobHistory::default();
+    for number in 0..40_i64 {
+        let jobs = |of: usize| HpJob {
+            task: TaskId::parse(&format!("{number}-{of}")).unwrap(),
+            organization: Organization::parse(&format!("o{of}")).unwrap(),
+            ..job(of, (number * RENEWAL_S, 0, 1, "any"), Some(number * RENEWAL_S))
+        };
+        let jobs: Vec<HpJob> = (0..500).map(jobs).collect();
+        history.observe(at(number * RENEWAL_S), &jobs);
+    }
+    assert_eq!((history.ended_jobs(), history.organizations.len()), (16_384, 255));
+    assert!(history.watched_s() < 39 * RENEWAL_S, "what was forgotten is no longer whole");
+}
+
+#[test]
+fn the_bounds_of_jobs_gain_the_weight_that_their_losses_earn() {
+    let list = hourly(5);
+    let offered = [hours(1)];
+    let mut expert = JobExpert::new(GuaranteeRate::GFS, &offered);
+    let mut last = Vec::new();
+    for number in 0..4 * 288 {
+        let (now, jobs) = (number * RENEWAL_S, present(&list, number * RENEWAL_S));
+        last = expert.mix(at(now), (milli(&jobs), &jobs), &[80.0], 3);
+        assert!(now > 86_400 || last[0].share == 0.0, "no share before a day of judging");
+    }
+    assert!(last[0].share > 0.99 && last[0].bound_gpus < 17.0, "{last:?}");
+    let alone = expert.clone().mix(at(4 * 86_400), (0, &[]), &[], 3);
+    assert_eq!(alone[0].share, 1.0);
+    let again = expert.made_for(GuaranteeRate::new(0.5).unwrap(), &offered).mix(at(4 * 86_400), (0, &[]), &[80.0], 3);
+    assert_eq!(again[0].share, 0.0, "for another rate nothing was judged");
+}
+
+#[test]
+fn what_is_known_survives_bytes_and_damage_is_noticed() {
+    let list = hourly(3);
+    let mut expert = JobExpert::new(GuaranteeRate::GFS, &[hours(1), hours(4)]);
+    for number in 0..600 {
+        let jobs = present(&list, number * RENEWAL_S);
+        let _ = expert.mix(at(number * RENEWAL_S), (milli(&jobs), &jobs), &[9.0, 9.0], 3);
+    }
+    let bytes = expert.to_bytes();
+    assert!(bytes.len() < 10_000, "{}", bytes.len());
+    let mut read = JobExpert::from_bytes(&bytes).unwrap();
+    assert_eq!(read, expert);
+    let now = (at(600 * RENEWAL_S), (0, &[][..]));
+    assert_eq!(read.mix(now.0, now.1, &[9.0, 9.0], 5), expert.mix(now.0, now.1, &[9.0, 9.0], 5));
+    for cut in 0..bytes.len() {
+        assert!(JobExpert::from_bytes(&bytes[..cut]).is_err(), "{cut}");
+    }
+    assert!(JobExpert::from_bytes(&[bytes, vec![0]].concat()).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(26),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn bounds_rise_with_the_hours_and_the_rate_lie_at_demand_at_least_and_are_the_same_for_a_seed(
+        jobs in prop::collection::vec((0_i64..100_000, 1_i64..50_000, 1_u64..40), 0..120),
+        seed in 0_u64..1_000,
+        waiting in 0_u64..50,
+    ) {
+        let list: Vec<Listed> = jobs.iter().map(|&(s, d, g)| (s, d, g, if g % 2 == 0 { "a" } else { "b" })).collect();
+        let history = watched(&list, 90_000);
+        let demand = milli(&present(&list, 90_000)) + waiting * 1_000;
+        let offered = [hours(1), hours(4), hours(24), hours(168)];
+        let [low, high] = [0.5, 0.95].map(|rate| {
+            let of = (GuaranteeRate::new(rate).unwrap(), seed);
+            let drawn = bounds(&history, at(90_000), demand, &offered, of).unwrap();
+            assert_eq!(bounds(&history, at(90_000), demand, &offered, of).unwrap(), drawn);
+            drawn
+        });
+        prop_assert!(low.is_sorted() && high.is_sorted(), "{low:?} {high:?}");
+        prop_assert!(low[0] * 1_000.0 >= demand as f64 - 0.5);
+        prop_assert!(low.iter().zip(&high).all(|(low, high)| low <= high));
+        // Never more than all that is there and all that ever came at once, window after window.
+        let most: u64 = demand / 1_000 + 42 * list.iter().map(|one| one.2).sum::<u64>();
+        prop_assert!(high[3] <= most as f64);
+    }
+}
