@@ -10,7 +10,7 @@ use vocab::{HourStart, NameError, RateError, SeriesId};
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {source}; name a file that can be read", file.display())]
     Read { file: PathBuf, source: std::io::Error },
     #[error("{}, row {row}: {fault}", file.display())]
     Row { file: PathBuf, row: u64, fault: Box<RowFault> },
@@ -101,10 +101,10 @@ impl From<ExportError> for Failure {
         let exit = match fault {
             // The exit code of training holds here, too.
             Training(fault) => return fault.into(),
-            Row { .. } | NoRows { .. } | NothingScored { .. } => Exit::DataInvalid,
+            Read { .. } | Row { .. } | NoRows { .. } | NothingScored { .. } => Exit::DataInvalid,
             NoModel { .. } | WhichPool { .. } => Exit::Usage,
             Rate(_) => Exit::ConfigInvalid,
-            Read { .. } | Write { .. } | Parquet { .. } | Runtime(_) => Exit::Failure,
+            Write { .. } | Parquet { .. } | Runtime(_) => Exit::Failure,
         };
         Self::new(exit, fault)
     }

@@ -97,7 +97,7 @@ pub struct Config {
     /// Clusters that this service writes for, comma between them; empty for all. Others are read, and what is decided about them is
     /// forwarded: services on one database may share the clusters among them.
     pub own_clusters: ClusterNames,
-    /// Longest time of a stop, from the signal on; at least 3 s, of which the last 2 are not
+    /// Longest time of a stop, from the signal on; less counts as 3 s, of which the last 2 are not
     /// for requests.
     pub shutdown_grace_s: u64,
     /// How often a write is proved, one row; `/readyz` answers 503 while writes fail.

@@ -8,6 +8,7 @@ use crate::retention::{self, Kind};
 use crate::settings;
 use command_line::{Exit, Failure, print_json, say};
 use serde_json::json;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use store::{AuditRecord, Backend, Schema, Store, StoreError};
@@ -68,17 +69,25 @@ async fn backup(database: &str, file: &Path, json: bool) -> Result<(), Failure> 
 }
 
 async fn restore(database: &str, file: &Path, json: bool) -> Result<(), Failure> {
-    if !file.exists() {
-        return Err(wrong(format!("{}: there is no such file", file.display())));
-    }
+    check_backup(database, file)?;
     if let Some(path) = database.strip_prefix("sqlite://") {
         if Path::new(path).exists() {
-            return Err(wrong(format!("{path} is there already: restore into a new file")));
+            return Err(wrong(format!("{path} is there already, and was not changed: restore into a new file")));
         }
         let source = format!("sqlite://{}", file.display());
-        store::copy_sqlite(&source, path).await.map_err(failed)?;
+        store::copy_sqlite(&source, path).await.map_err(|fault| match fault {
+            StoreError::Corrupt { reason, .. } => Failure::new(
+                Exit::DataInvalid,
+                format!("{}: the backup is damaged ({reason}): use another one", file.display()),
+            ),
+            other => failed(other),
+        })?;
     } else {
         store::check_url(database).map_err(failed)?;
+        if schema(database).await.map_err(failed)?.found.is_some() {
+            let why = "the database has tables of Headroom already, and was not changed: restore into an empty one (createdb)";
+            return Err(wrong(why));
+        }
         let arguments = ["--exit-on-error", "--single-transaction", "--no-owner", "--no-privileges", "--dbname"];
         let mut arguments = arguments.map(str::to_owned).to_vec();
         arguments.push(without_password(database).0);
@@ -110,6 +119,21 @@ async fn restore(database: &str, file: &Path, json: bool) -> Result<(), Failure>
         ));
     }
     Ok(())
+}
+
+/// Refuses a file that is no backup of the kind of database that it is restored into.
+fn check_backup(database: &str, file: &Path) -> Result<(), Failure> {
+    let refused = |why: &str| Failure::new(Exit::DataInvalid, format!("{}: {why}", file.display()));
+    let mut head = Vec::new();
+    let opened = std::fs::File::open(file).and_then(|opened| opened.take(16).read_to_end(&mut head));
+    opened.map_err(|fault| refused(&format!("{fault}; name a file of quota-service database backup")))?;
+    let is_sqlite = database.starts_with("sqlite://");
+    match (head.starts_with(b"SQLite format 3"), head.starts_with(b"PGDMP")) {
+        (true, _) if !is_sqlite => Err(refused("a backup of SQLite: restore it with --database sqlite://NEW-FILE")),
+        (_, true) if is_sqlite => Err(refused("a backup of Postgres: restore it into a database of Postgres")),
+        (false, false) => Err(refused("no backup: name a file of quota-service database backup")),
+        _ => Ok(()),
+    }
 }
 
 async fn migrate(database: &str, json: bool) -> Result<(), Failure> {

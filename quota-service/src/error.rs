@@ -19,9 +19,9 @@ pub enum ServiceError {
     NoTokens(SocketAddr),
     #[error("as_of: {detail}")]
     AsOf { detail: String },
-    #[error("webhook_secret_file: {detail}")]
+    #[error("{detail}")]
     Webhook { detail: String },
-    #[error("tls: {detail}")]
+    #[error("{detail}")]
     Tls { detail: String },
     #[error("fallback_file: {detail}")]
     Fallback { detail: String },

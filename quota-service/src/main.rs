@@ -31,12 +31,16 @@ async fn start(arguments: Arguments) -> Result<(), Failure> {
         return doctor::run(settings, &flags, json).await;
     }
     let settings = settings?;
+    let places = settings.places();
     match arguments.command {
         Some(Command::Token { command }) => token::run(command, &settings.values()?.database, json).await,
         Some(Command::Database { command }) => database::run(command, &settings.values()?.database, json).await,
         Some(Command::Promises(flags)) => promises::show(&flags, &settings.values()?.database, json).await,
         Some(Command::Topology(flags)) => topology::show(&flags, json),
         Some(Command::Config { command: ConfigCommand::Show { origin } }) => Ok(settings.show(origin, json)?),
-        _ => Ok(serve::run(settings.values()?, arguments.common.config, json).await?),
+        _ => {
+            let served = serve::run(settings.values()?, arguments.common.config, json).await;
+            served.map_err(|fault| places.named(fault.into()))
+        }
     }
 }

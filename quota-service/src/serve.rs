@@ -117,7 +117,7 @@ async fn start(
 ) -> Result<Started, ServiceError> {
     // 1. The store and the clock.
     let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
-    let (store, bound) = open(&config, tls.as_ref(), json, early).await?;
+    let (store, bound) = open(&config, tls.as_ref(), json, render.clone(), early).await?;
     let (clock, address) = (clock(&config, store.as_ref()).await?, config.listen);
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
@@ -166,19 +166,20 @@ async fn open(
     config: &Config,
     tls: Option<&Arc<Tls>>,
     json: bool,
+    render: PrometheusHandle,
     early: &mut Option<Server>,
 ) -> Result<(Arc<dyn Store>, Option<std::net::TcpListener>), ServiceError> {
     let fault = match config.open_database().await {
         Ok(store) => return Ok((store, None)),
         Err(fault) => fault,
     };
-    if !fault.is_retryable() || config.fallback_file.is_none() || !config.as_of.is_real() {
+    if !without_database::passes(&fault) || config.fallback_file.is_none() || !config.as_of.is_real() {
         return Err(fault.into());
     }
     let listener = bind(config.listen)?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(config.listen, fault))?;
     announce(address, None, tls.is_some(), json);
-    *early = Some(serving(config, &listener, tls.cloned(), without_database::routes(config, &fault))?);
+    *early = Some(serving(config, &listener, tls.cloned(), without_database::routes(config, &fault, render))?);
     Ok((without_database::reached(config).await?, Some(listener)))
 }
 
@@ -257,7 +258,9 @@ fn start_log(config: &Config, traces: Option<&Traces>) -> Result<(), ServiceErro
     let filter = config.log.filter();
     // Spans go to the collector, and make no line of the log longer.
     let no_spans = format!("{}=off", trace::TARGET).parse().map_err(|fault| bad(&fault))?;
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours() && !config.logs_json());
+    // A line that stderr does not take is lost; reporting it there would end the program.
+    let lines = fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
+    let lines = lines.with_ansi(colours() && !config.logs_json());
     let lines = if config.logs_json() {
         lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
     } else {

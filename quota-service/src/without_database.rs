@@ -8,6 +8,7 @@ use crate::http::waiting::{Waiting, router};
 use crate::refresh::fallback;
 use crate::{access::Tokens, published::Published};
 use axum::Router;
+use metrics_exporter_prometheus::PrometheusHandle;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use store::{Store, StoreError};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The last quotas of the file, as routes.
-pub fn routes(config: &Config, fault: &StoreError) -> Router {
+pub fn routes(config: &Config, fault: &StoreError, render: PrometheusHandle) -> Router {
     tracing::warn!(%fault, "the database does not answer at the start: the service answers the last quotas, at their age");
     let why = fault.to_string();
     let read = |file: &Path| fallback::read(file, &why);
@@ -29,8 +30,15 @@ pub fn routes(config: &Config, fault: &StoreError) -> Router {
             },
         );
     let is_open = tokens.are_open();
-    let answers = router(Arc::new(Waiting { published, tokens, clock: Clock::real(), why }));
+    let waiting = Arc::new(Waiting { published, tokens, clock: Clock::real(), why });
+    let answers = router(waiting, move || render.render());
     if is_open { http::only_for(answers, config) } else { answers }
+}
+
+/// Whether the database may be there in a while: its server does not answer yet, or a restore has not made it yet.
+#[must_use]
+pub fn passes(fault: &StoreError) -> bool {
+    fault.is_retryable() || fault.is_missing_database()
 }
 
 /// Waits until the database answers.
@@ -41,7 +49,7 @@ pub async fn reached(config: &Config) -> Result<Arc<dyn Store>, ServiceError> {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         match config.open_database().await {
-            Err(fault) if fault.is_retryable() => tracing::debug!(%fault, "the database does not answer yet"),
+            Err(fault) if passes(&fault) => tracing::debug!(%fault, "the database does not answer yet"),
             opened => return Ok(opened?),
         }
     }

@@ -113,6 +113,17 @@ pub fn program_to_closed_pipe(name: &str, arguments: &[&str]) -> (i32, String) {
     (ran.code, ran.stderr)
 }
 
+/// Exit code of a program whose stderr is a pipe without a reader.
+///
+/// # Panics
+/// It cannot be started.
+#[must_use]
+pub fn exit_without_stderr(name: &str, arguments: &[&str]) -> Option<i32> {
+    let (reader, writer) = std::io::pipe().expect("a pipe opens");
+    drop(reader);
+    command(name, arguments).stdout(Stdio::null()).stderr(writer).status().expect("the program starts").code()
+}
+
 /// As [`program`], its stdout a file.
 ///
 /// # Panics

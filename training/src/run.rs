@@ -7,7 +7,7 @@ use crate::gate::{Contender, Gate, refusal};
 use crate::losses::{self, HourLosses, StoredScores};
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
 use crate::{history, offered, parameters};
-use command_line::{Progress, print_json, print_text, say};
+use command_line::{Progress, print_json, print_notice, print_text, say};
 use datasets::{Panel, TimeSplit};
 use forecaster::blend::Settings;
 use forecaster::calibration::Switch;
@@ -125,7 +125,8 @@ pub async fn train_cluster(
     let longest = offered::longest(store, &panel).await?;
     let horizon = what.horizon.unwrap_or_else(|| offered::horizon_for(longest));
     let horizon_warning = offered::too_short(horizon, longest);
-    let calendar_warning = history::uncovered(&panel, horizon).inspect(|text| eprintln!("warning: {text}"));
+    let calendar_warning =
+        history::uncovered(&panel, horizon).inspect(|text| print_notice(format_args!("warning: {text}")));
     let (spec, split) = plan(&panel, cluster, what, horizon, seed)?;
     let started = Instant::now();
     let settings = parameters::chosen(what.settings.as_deref(), &[what.model])?;

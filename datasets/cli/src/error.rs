@@ -101,12 +101,7 @@ impl From<CliError> for Failure {
             },
             CliError::BadSource(_) | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            CliError::Clock(_)
-            | CliError::Read(ReadError::Io { .. })
-            | Store(_)
-            | Write { .. }
-            | NothingThere
-            | CliError::Check { .. } => Exit::Failure,
+            CliError::Clock(_) | Store(_) | Write { .. } | NothingThere | CliError::Check { .. } => Exit::Failure,
             NodesOfOtherModels { .. }
             | CliError::NoGoodRow { .. }
             | CliError::Read(_)

@@ -3,7 +3,7 @@
 use crate::args::Export;
 use crate::error::CliError;
 use crate::panel;
-use command_line::{OutputFile, is_stdout};
+use command_line::{OutputFile, is_stdout, print_notice};
 use std::io::Write;
 use std::path::Path;
 use vocab::{HourStart, MilliGpus, SeriesId};
@@ -62,7 +62,7 @@ pub fn write_fault(file: &Path, source: std::io::Error) -> CliError {
 /// Stdout may hold the data: then what happened goes to stderr.
 fn tell(rows: u64, out: &Path, json: bool) {
     if is_stdout(out) {
-        eprintln!("{rows} rows to stdout");
+        print_notice(format_args!("{rows} rows to stdout"));
     } else if json {
         command_line::print_json(&std::collections::BTreeMap::from([("rows", rows)]));
     } else {

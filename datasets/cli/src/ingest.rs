@@ -4,7 +4,7 @@ use crate::args::{Ingest, InputFormat, ZeroHours};
 use crate::calendar::{self, Named, StoredDays};
 use crate::error::CliError;
 use crate::source::{self, SourceSummary};
-use command_line::{print_json, say};
+use command_line::{print_json, print_notice, say};
 use datasets::read::{self, ALIBABA_EPOCH, SkippedRow};
 use datasets::{Calendar, CalendarChoice, ReadOptions, ReadReport};
 use serde::Serialize;
@@ -303,12 +303,12 @@ fn skipped_line(skipped: &SkippedRow) -> String {
 
 fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     for one in skipped {
-        eprintln!("skipped: {}", skipped_line(one));
+        print_notice(format_args!("skipped: {}", skipped_line(one)));
     }
     for pool in &summary.pools_of_peaks_only {
-        eprintln!(
+        print_notice(format_args!(
             "note: of pool {pool} the file holds the pool's own peak (*) alone; forecasts need its organizations"
-        );
+        ));
     }
     if let Some(own) = &summary.own_calendar {
         own.note();

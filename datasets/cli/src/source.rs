@@ -3,7 +3,7 @@
 use crate::args::Ingest;
 use crate::error::CliError;
 use crate::source_flags::SourceFlags;
-use command_line::{Progress, say};
+use command_line::{Progress, print_notice, say};
 use datasets::ReadReport;
 use prometheus::{Asked, Client, Gap, Reading, Source, SourceSettings, Span};
 use serde::Serialize;
@@ -172,7 +172,7 @@ impl SourceSummary {
     /// Prints the gaps on stderr.
     pub fn note(&self) {
         for note in &self.notes {
-            eprintln!("note: {note}");
+            print_notice(format_args!("note: {note}"));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Exit codes.
 
+use crate::print_notice;
 use std::process::ExitCode;
 
 /// How a program ends (DESIGN §5).
@@ -11,7 +12,7 @@ pub enum Exit {
     ConfigInvalid = 4,
     /// Trying again may help.
     Unavailable = 5,
-    /// With `--fail-on-stale`.
+    /// Reserved.
     Stale = 6,
     /// An accuracy gate failed.
     Gate = 7,
@@ -59,7 +60,7 @@ pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {}", failure.message);
+            print_notice(format_args!("error: {}", failure.message));
             ExitCode::from(failure.exit as u8)
         }
     }

@@ -9,13 +9,13 @@ mod help;
 mod output;
 mod value;
 
-pub use config::{BadValue, Config, ConfigError, Entry, Settings, read_toml};
+pub use config::{BadValue, Config, ConfigError, Entry, Places, Settings, closest, read_toml};
 pub use doctor::{Check, Report, Status, span};
 pub use exit::{Exit, Failure, finish};
 pub use file::{OutputFile, is_stdout};
 pub use help::{completions, parse};
-pub use output::{Progress, colours, colours_on_stdout, print_json, print_text, say, table};
-pub use value::{guarantee_rate, horizon, hour, instant};
+pub use output::{Progress, colours, colours_on_stdout, print_json, print_notice, print_text, say, table};
+pub use value::{LOG_FILTER, check_log_filter, guarantee_rate, horizon, hour, instant};
 
 /// Heading of the flags that every command of a program takes.
 pub const GLOBAL: &str = "Options of every command";

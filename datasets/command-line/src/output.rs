@@ -21,6 +21,11 @@ pub fn say(line: impl Display) {
     print_text(&format!("{line}\n"));
 }
 
+/// Prints a line to stderr. Without a reader the line is lost and the program goes on: a closed pipe does not change the exit code.
+pub fn print_notice(line: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Prints text to stdout as it is. A reader that has gone, such as `head`, has what it wanted: the program ends quietly.
 /// Where stdout cannot be written for another reason it says so and fails.
 pub fn print_text(text: &str) {
@@ -29,7 +34,7 @@ pub fn print_text(text: &str) {
         Ok(()) => {}
         Err(fault) if fault.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(fault) => {
-            eprintln!("error: stdout: {fault}");
+            print_notice(format_args!("error: stdout: {fault}"));
             std::process::exit(Exit::Failure as i32);
         }
     }

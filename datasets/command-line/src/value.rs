@@ -37,9 +37,42 @@ pub fn guarantee_rate(text: &str) -> Result<f64, String> {
     GuaranteeRate::parse(text).map(GuaranteeRate::as_f64).map_err(|fault| fault.to_string())
 }
 
+/// Levels of a log.
+const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+/// The filters of a log, for errors and help.
+pub const LOG_FILTER: &str = "error, warn, info, debug, trace, off, or TARGET=LEVEL, a comma between several";
+
+/// Checks the filter of a log. A word without a level would be taken for the name of a module, and silence all others.
+///
+/// # Errors
+/// A part of it is neither a level nor a target with its level.
+pub fn check_log_filter(text: &str) -> Result<(), String> {
+    let is_level = |word: &str| LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word.trim()));
+    let is_good = |part: &str| match part.rsplit_once('=') {
+        Some((target, level)) => !target.trim().is_empty() && is_level(level),
+        None => is_level(part),
+    };
+    if text.split(',').all(is_good) {
+        Ok(())
+    } else {
+        Err(format!("{text:?} is no filter of the log: write {LOG_FILTER}"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_misspelt_level_of_the_log_is_refused_with_the_levels() {
+        for good in ["info", "WARN", "off", "info,quota_service=debug", "quota_service::engine=trace"] {
+            check_log_filter(good).unwrap();
+        }
+        for bad in ["", "inof", "quota_service", "info,", "quota_service=loud", "=info"] {
+            let fault = check_log_filter(bad).unwrap_err();
+            assert!(fault.ends_with(&format!("write {LOG_FILTER}")), "{bad}: {fault}");
+        }
+    }
 
     #[test]
     fn times_need_an_offset_and_hours_their_start() {

@@ -124,7 +124,7 @@ pub enum RowFault {
 /// Why a file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {source}; name a file that can be read", file.display())]
     Io { file: PathBuf, source: std::io::Error },
     #[error("{}, row {row}: {fault}", file.display())]
     Row { file: PathBuf, row: u64, fault: RowFault },
@@ -136,7 +136,7 @@ pub enum ReadError {
     MissingColumn { file: PathBuf, column: &'static str, expected: String },
     #[error("{}, row 1: column {column:?} is unknown; the header must be {expected}", file.display())]
     UnknownColumn { file: PathBuf, column: String, expected: String },
-    #[error("{}, row 1: column {column:?} stands there twice", file.display())]
+    #[error("{}, row 1: column {column:?} is listed twice", file.display())]
     RepeatedColumn { file: PathBuf, column: String },
     #[error("{}: no rows", file.display())]
     NoRows { file: PathBuf },

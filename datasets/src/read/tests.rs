@@ -107,7 +107,7 @@ fn a_header_with_an_unknown_a_missing_or_a_repeated_column_is_refused() {
     let of = |header: &str| usage_rows(&format!("{header}\n")).unwrap_err();
     assert!(of("hour,cluster,gpu_model,organization,demand_gpus,note").contains("column \"note\" is unknown"));
     assert!(of("hour,cluster,gpu_model,organization").contains("column demand_gpus is missing"));
-    assert!(of("hour,hour,cluster,gpu_model,organization,demand_gpus").contains("column \"hour\" stands there twice"));
+    assert!(of("hour,hour,cluster,gpu_model,organization,demand_gpus").contains("column \"hour\" is listed twice"));
     assert_eq!(of(HEADER.trim()), "usage.csv: no rows");
     assert!(of("").contains("is missing"), "an empty file has no header");
 }

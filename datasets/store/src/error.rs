@@ -138,6 +138,12 @@ impl StoreError {
         matches!(self, Self::Unavailable { .. } | Self::Busy { .. })
     }
 
+    /// Whether the server is there, and the database is not: it may be restored at this moment.
+    #[must_use]
+    pub fn is_missing_database(&self) -> bool {
+        matches!(self, Self::Denied { reason } if reason.ends_with("(3D000)"))
+    }
+
     /// Whether the content of the write is at fault, and not the database: the same write fails again.
     #[must_use]
     pub const fn is_of_content(&self) -> bool {

@@ -182,7 +182,9 @@ impl Default for Config {
 
 /// No name of the cluster is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cluster: the cluster is empty: set it to Headroom's name of this cluster")]
+#[error(
+    "`cluster` is not set: pass --cluster NAME or set HEADROOM_CLUSTER, the name that Headroom has for this cluster"
+)]
 pub struct NoCluster;
 
 impl Config {

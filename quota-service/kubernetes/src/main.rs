@@ -30,9 +30,10 @@ async fn start(arguments: Arguments) -> Result<(), Failure> {
         return doctor::run(settings, flags, json).await;
     }
     let settings = settings?;
+    let places = settings.places();
     match arguments.command {
         Command::Config { command: command_line::ConfigCommand::Show { origin } } => Ok(settings.show(origin, json)?),
-        Command::Run => Ok(run::run(settings.values()?, json).await?),
+        Command::Run => run::run(settings.values()?, json).await.map_err(|fault| places.named(fault.into())),
         Command::Show => Ok(show::run(&settings.values()?, json).await?),
         Command::Watchdog(flags) => run::watchdog(settings.values()?, flags.once, json).await,
         // Both were answered above: neither needs settings that are good.

@@ -337,7 +337,9 @@ fn announce(address: SocketAddr, extender: Option<SocketAddr>, config: &Config, 
 pub fn start_log(config: &Config) -> Result<(), RunError> {
     let filter = config.log.filter();
     let is_json = config.log_format == LogFormat::Json;
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours() && !is_json);
+    // A line that stderr does not take is lost; reporting it there would end the program.
+    let lines = fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
+    let lines = lines.with_ansi(colours() && !is_json);
     let lines = if is_json {
         lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
     } else {

@@ -43,8 +43,8 @@ pub enum Refusal {
     NotOffered {
         /// Hours of the requested guarantee.
         hours: HorizonHours,
-        /// The longest offered guarantee; `None` where none is offered.
-        longest: Option<HorizonHours>,
+        /// The offered guarantees, shortest first; none before the first quota.
+        offered: Vec<HorizonHours>,
     },
     /// A promise of these hours would not be kept at the guarantee rate.
     OverQuota {
@@ -114,12 +114,14 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotOffered { hours, longest: Some(longest) } => {
-                write!(f, "a guarantee of {hours} is not offered: the longest is {longest}")
-            }
-            Self::NotOffered { hours, longest: None } => {
-                write!(f, "a guarantee of {hours} is not offered: there is no quota yet")
-            }
+            Self::NotOffered { hours, offered } => match offered.as_slice() {
+                [] => write!(f, "a guarantee of {hours} is not offered: there is no quota yet"),
+                [only] => write!(f, "a guarantee of {hours} is not offered: choose {only}"),
+                [shorter @ .., last] => {
+                    let shorter: Vec<String> = shorter.iter().map(ToString::to_string).collect();
+                    write!(f, "a guarantee of {hours} is not offered: choose {} or {last}", shorter.join(", "))
+                }
+            },
             Self::OverQuota { hours, quota, promised, asked } => write!(
                 f,
                 "{asked} GPUs more than the {promised} that are promised for {hours} would exceed the quota of {quota}"
@@ -267,7 +269,7 @@ pub fn exceeded(
     limits: &[Limit],
 ) -> Option<Refusal> {
     if !limits.iter().any(|limit| limit.hours == hours) {
-        return Some(Refusal::NotOffered { hours, longest: limits.last().map(|limit| limit.hours) });
+        return Some(Refusal::NotOffered { hours, offered: limits.iter().map(|limit| limit.hours).collect() });
     }
     let shorter = limits.iter().filter(|limit| limit.hours <= hours);
     let mut over = shorter.filter_map(|limit| {

@@ -121,7 +121,7 @@ impl Quota {
     pub fn what_would_change(&self) -> String {
         if self.inventory.is_zero() {
             let short = self.demand_bound.left_after(self.capacity);
-            return format!("more than {short} GPUs of capacity more, or of HP demand less, would give the first GPU");
+            return format!("it is above 0 once capacity rises, or HP demand falls, by more than {short} GPUs");
         }
         if self.ceiling < self.scaled_inventory {
             let held = self.scaled_inventory.left_after(self.ceiling);

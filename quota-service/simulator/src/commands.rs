@@ -12,7 +12,7 @@ use crate::run::{Losses, Outcome, RunError, Settings, run};
 use crate::saturated;
 use crate::stretch::Stretch;
 use crate::world::{Shape, World, WorldError};
-use command_line::{Exit, Failure};
+use command_line::{Exit, Failure, print_notice};
 use datasets::Calendar;
 use datasets::read::ReadOptions;
 use forecaster::ModelKind;
@@ -158,7 +158,7 @@ pub(crate) fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorEr
 
 pub(crate) fn warn_of_left_out(world: &World) {
     if let Some((task, why)) = world.left_out.first() {
-        eprintln!("warning: {} jobs are left out, the first one {task}: {why}", world.left_out.len());
+        print_notice(format_args!("warning: {} jobs are left out, the first one {task}: {why}", world.left_out.len()));
     }
 }
 

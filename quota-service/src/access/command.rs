@@ -3,7 +3,7 @@
 use super::{ID_BYTES, NewToken, SECRET_BYTES, digest};
 use crate::args::{NewTokenFlags, TokenCommand};
 use crate::clock::Clock;
-use command_line::{Exit, Failure, print_json, print_text, say, table};
+use command_line::{Exit, Failure, print_json, print_notice, print_text, say, table};
 use serde_json::{Value, json};
 use store::{AuditRecord, Role, Store, StoreError, TokenRecord};
 use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
@@ -32,6 +32,11 @@ async fn create(store: &dyn Store, flags: NewTokenFlags, now: UnixSeconds, json:
         if let Some(fault) = known {
             return Err(usage(format!("--pool {pool}: {fault}; write CLUSTER or CLUSTER:GPU_MODEL")));
         }
+        let cluster = ClusterName::parse(pool.split(':').next().unwrap_or_default());
+        let Ok(cluster) = cluster else { continue };
+        if store.cluster(&cluster).await.map_err(failed)?.is_none() {
+            print_notice(format_args!("note: --pool {pool}: the database has no cluster {cluster} yet"));
+        }
     }
     let mut random = [0; ID_BYTES + SECRET_BYTES];
     getrandom::fill(&mut random).map_err(|fault| Failure::new(Exit::Failure, format!("no random bytes: {fault}")))?;
@@ -56,7 +61,7 @@ async fn create(store: &dyn Store, flags: NewTokenFlags, now: UnixSeconds, json:
         return Ok(());
     }
     say(new.text());
-    eprintln!("the token is shown only now: send it as `Authorization: Bearer TOKEN`");
+    print_notice("the token is shown only now: send it as `Authorization: Bearer TOKEN`");
     Ok(())
 }
 

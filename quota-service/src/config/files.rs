@@ -1,6 +1,6 @@
 //! Files of the settings: certificates, secrets and tables.
 
-use super::Config;
+use super::{Config, FilePath};
 use crate::engine::Webhook;
 use crate::source;
 use command_line::BadValue;
@@ -17,14 +17,27 @@ impl Config {
     /// A file cannot be read, or holds something else.
     pub fn tls(&self) -> Result<Option<Tls>, String> {
         match (self.tls_certificate_file.get(), self.tls_key_file.get()) {
-            (None, None) if self.tls_client_ca_file.is_none() => Ok(None),
             (Some(certificate), Some(key)) => {
                 let client_ca = self.tls_client_ca_file.get().map(Path::to_path_buf);
-                Tls::read(Files { certificate: certificate.into(), key: key.into(), client_ca }).map(Some)
+                let tls = Tls::read(Files { certificate: certificate.into(), key: key.into(), client_ca });
+                tls.map(Some).map_err(|fault| self.of_tls_file(&fault))
             }
-            (_, None) => Err("set tls_key_file, too".to_owned()),
-            (None, _) => Err("set tls_certificate_file, too".to_owned()),
+            (None, Some(_)) => Err("tls_key_file: set tls_certificate_file, too".to_owned()),
+            (Some(_), None) => Err("tls_certificate_file: set tls_key_file, too".to_owned()),
+            (None, None) if self.tls_client_ca_file.is_none() => Ok(None),
+            (None, None) => Err("tls_client_ca_file: set tls_certificate_file and tls_key_file, too".to_owned()),
         }
+    }
+
+    /// A fault of a file of TLS, with the key of its setting.
+    fn of_tls_file(&self, fault: &str) -> String {
+        let files = [
+            ("tls_client_ca_file", &self.tls_client_ca_file),
+            ("tls_key_file", &self.tls_key_file),
+            ("tls_certificate_file", &self.tls_certificate_file),
+        ];
+        let named = |(_, file): &&(&str, &FilePath)| !file.is_none() && fault.starts_with(&format!("{file}: "));
+        format!("{}: {fault}", files.iter().find(named).map_or("tls_certificate_file", |(key, _)| *key))
     }
 
     /// The secret is read where it is used, so that `config show` needs no right to it.
@@ -40,15 +53,22 @@ impl Config {
     /// # Errors
     /// The secret cannot be read, or is too short.
     pub fn webhook(&self) -> Result<Option<Webhook>, String> {
+        let of_secret = |fault: String| format!("webhook_secret_file: {fault}");
+        let ca_file = self.webhook_authorities_file.get();
         if self.webhook_url.get().is_none() {
-            return Ok(None);
+            return match (self.webhook_secret_file.is_none(), ca_file) {
+                (true, None) => Ok(None),
+                (false, _) => Err(of_secret("set webhook_url, too, or leave it out".to_owned())),
+                (true, Some(_)) => Err("webhook_authorities_file: set webhook_url, too, or leave it out".to_owned()),
+            };
         }
         let Some(file) = self.webhook_secret_file.get() else {
-            return Err("webhook_secret_file is not set: events are signed, name a file with a secret".to_owned());
+            return Err(of_secret("it is not set: events are signed, name a file with a secret".to_owned()));
         };
-        let secret = std::fs::read_to_string(file).map_err(|fault| format!("{}: {fault}", file.display()))?;
-        let ca_file = self.webhook_authorities_file.get();
-        Webhook::new(self.webhook_url.as_str(), secret.trim().as_bytes())?.trusting(ca_file).map(Some)
+        let secret =
+            std::fs::read_to_string(file).map_err(|fault| of_secret(format!("{}: {fault}", file.display())))?;
+        let webhook = Webhook::new(self.webhook_url.as_str(), secret.trim().as_bytes()).map_err(of_secret)?;
+        webhook.trusting(ca_file).map(Some).map_err(|fault| format!("webhook_authorities_file: {fault}"))
     }
 
     /// Where usage is read out of Prometheus.

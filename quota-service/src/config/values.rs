@@ -195,6 +195,7 @@ impl FromStr for LogFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        command_line::check_log_filter(text)?;
         EnvFilter::try_new(text).map_err(|fault| format!("{text:?}: {fault}"))?;
         Ok(Self(text.to_owned()))
     }
@@ -235,9 +236,12 @@ impl fmt::Display for ClusterNames {
 pub struct HostNames(pub Vec<String>);
 
 impl FromStr for HostNames {
-    type Err = Infallible;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(bad) = names(text).find(|name| name.contains(['/', '@', ' '])) {
+            return Err(format!("{bad:?} is no name of a host: write headroom.example, without a scheme and a path"));
+        }
         Ok(Self(names(text).map(str::to_owned).collect()))
     }
 }
@@ -277,5 +281,6 @@ mod tests {
         assert!(read::<StartAt>("yesterday").contains("write a time with its offset"));
         assert_eq!(read::<LogFormat>("xml"), "refused: \"xml\": write text or json");
         assert!(read::<ClusterNames>("a:b").contains("a colon"));
+        assert!(read::<HostNames>("http://x/y").contains("is no name of a host"));
     }
 }

@@ -62,9 +62,9 @@ export function etaSection(pool, state) {
       if (!explained) return h("p", { class: "quiet" }, "There is no quota, and eta stands where it was.");
       const { eta } = explained;
       const lead = h("strong", null, `Eta is ${number(eta.eta)}. `);
-      const why = h("code", null, eta.last_decision.code);
+      const { detail } = eta.last_decision;
       return [
-        h("p", null, lead, eta.last_decision.detail, " (", why, ")."),
+        h("p", null, lead, `${detail.charAt(0).toUpperCase()}${detail.slice(1)}.`),
         eta.moves.length > 0 ? moves(explained) : h("p", { class: "quiet" }, "It has not moved yet."),
       ];
     },

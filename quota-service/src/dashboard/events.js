@@ -65,9 +65,9 @@ async function follow(url, signal, receive) {
 export function eventsSection(pool) {
   const seen = [];
   let following = null;
-  const body = h("div", { class: "body" }, h("p", { class: "quiet" }, "Nobody follows."));
+  const body = h("div", { class: "body" }, h("p", { class: "quiet" }, "Live events are off."));
   const draw = () => {
-    const none = h("p", { class: "quiet" }, following ? "Following; nothing has happened since." : "Nobody follows.");
+    const none = h("p", { class: "quiet" }, following ? "Following; nothing has happened since." : "Live events are off.");
     body.replaceChildren(
       seen.length > 0
         ? table({ caption: "Events, newest first", columns: COLUMNS, cards: true, rows: seen.map(row) })

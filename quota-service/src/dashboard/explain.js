@@ -9,7 +9,7 @@ import { Section } from "./section.js";
 const SOURCES = {
   reported_state: "the state that its scheduler reported",
   nodes: "its nodes",
-  capacity_table: "the capacity that was read in",
+  capacity_table: "the imported capacity",
 };
 
 /** The arithmetic from capacity to quota, a row each: from where to where its bar goes. */

@@ -38,10 +38,14 @@ function contents(id, sections) {
   return h("nav", { class: "contents", "aria-label": "On this page" }, h("ul", null, sections.map(link)));
 }
 
-function unknown() {
-  const others = h("a", { href: "#/" }, "see those that there are");
-  const words = [h("strong", null, "There is no such pool, "), "or your token does not show it: ", others, "."];
-  return h("div", { class: "notice absent" }, h("p", null, words));
+/** Most pools that the notice of an unknown pool lists. */
+const LISTED = 20;
+
+function unknown(pools) {
+  const link = (one) => h("li", null, h("a", { href: poolLink(one.id) }, one.id));
+  const words = [h("strong", null, "There is no such pool, "), "or your token does not show it. Existing pools: "];
+  const all = h("a", { href: "#/" }, pools.length > LISTED ? "all pools" : "the list of pools");
+  return h("div", { class: "notice absent" }, h("p", null, words, all), h("ul", null, pools.slice(0, LISTED).map(link)));
 }
 
 /** The parts of the page, in their order. `state` is what they share. */
@@ -74,8 +78,9 @@ export function poolPage(id) {
   /** Before the parts: which hours there are. */
   const prepare = async (force) => {
     try {
-      const found = take(state, (await get("/v1/pools", force)).data.pools, id);
-      trouble.replaceChildren(...(found ? [] : [unknown()]));
+      const { pools } = (await get("/v1/pools", force)).data;
+      const found = take(state, pools, id);
+      trouble.replaceChildren(...(found ? [] : [unknown(pools)]));
       if (!found || found.same) return;
       quota.showHours();
       whatIf.showHours();

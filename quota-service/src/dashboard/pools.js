@@ -119,7 +119,7 @@ function promiseCell(pool) {
 const SIDES = { headroom: "placed by Headroom", external: "placed by an external scheduler" };
 
 /** Which side places the tasks of a pool. */
-export const placedBy = (side) => SIDES[side] ?? "placed_by undecided";
+export const placedBy = (side) => SIDES[side] ?? "placement: undecided";
 
 const overridesCell = (pool) =>
   pool.overrides > 0 ? badge("warn", `${number(pool.overrides)} active`) : h("span", { class: "quiet" }, "none");

@@ -35,10 +35,10 @@ export function firstSteps() {
       "ol",
       null,
       command(
-        "Import the hourly usage of each organization, and the capacity:",
-        "datasets ingest --format usage usage.csv --cluster NAME --capacity GPUS --time-zone ZONE",
+        "Import the hourly usage of each organization, in the columns hour,cluster,gpu_model,organization,demand_gpus, and the capacity:",
+        "datasets ingest --format usage usage.csv --capacity GPUS --time-zone ZONE",
       ),
-      command("Train. The first run of a cluster serves at once:", "train --cluster NAME"),
+      command("Train; NAME is the cluster of the file. The first run of a cluster serves at once:", "train --cluster NAME"),
       command(
         "Ask for the quota; this page shows it within ten seconds:",
         `curl '${location.origin}/quota?cluster=NAME&gpu_model=MODEL&hours=4'`,

@@ -94,7 +94,7 @@ async fn recorded(store: &dyn Store, cluster: &ClusterName, present: HourStart) 
 
 fn usage(cluster: &ClusterName, recorded: &Recorded, now: UnixSeconds) -> Vec<Check> {
     let label = format!("usage {cluster}");
-    let ingest = format!("datasets ingest --format usage FILE --cluster {cluster}, or POST /v1/usage");
+    let ingest = format!("datasets ingest --format usage FILE with rows of {cluster}, or POST /v1/usage");
     let Some(newest) = recorded.hours.last() else {
         let found = match recorded.last {
             None => "there is none".to_owned(),

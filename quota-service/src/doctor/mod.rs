@@ -99,7 +99,7 @@ async fn stored(store: &dyn Store, config: &Config, checks: &mut Vec<Check>) -> 
     checks.extend(access::tokens(&store.tokens().await?, config, Clock::real().now()));
     let clusters = store.clusters().await?;
     if clusters.is_empty() {
-        let fix = "datasets ingest --format usage FILE --cluster NAME";
+        let fix = "datasets ingest --format usage FILE";
         checks.push(Check::fail("clusters", "no clusters", fix));
     }
     for cluster in &clusters {

@@ -9,7 +9,7 @@ use crate::settings::{self, ServedSettings};
 use placement::staleness::{Stage, stage};
 use placement::{Eta, Known, Unknown, supply};
 use store::{Store, StoreError};
-use vocab::{HorizonHours, MilliGpus, PlacedBy, PoolId, UnixSeconds};
+use vocab::{ClusterName, HorizonHours, MilliGpus, PlacedBy, PoolId, UnixSeconds};
 
 pub async fn of(store: &dyn Store, pool: &FoundPool, config: &Config, clock: &Clock) -> Result<Vec<Check>, StoreError> {
     let (id, now) = (&pool.id, clock.now());
@@ -89,11 +89,24 @@ fn offered(id: &PoolId, settings: &ServedSettings, horizon: Option<HorizonHours>
     Some(Check::fail(format!("settings {id}"), fault, fix))
 }
 
+/// The first step that a quota lacks.
+async fn next_step(store: &dyn Store, cluster: &ClusterName) -> Result<String, StoreError> {
+    Ok(if store.measured_range(cluster).await?.is_none() {
+        format!(
+            "datasets ingest --format usage FILE with rows of {cluster}, or POST /v1/usage; then train --cluster {cluster}"
+        )
+    } else if store.promoted(cluster).await?.is_none() {
+        format!("train --cluster {cluster}")
+    } else {
+        "start quota-service".to_owned()
+    })
+}
+
 async fn quota(store: &dyn Store, id: &PoolId, config: &Config, now: UnixSeconds) -> Result<Check, StoreError> {
     let label = format!("quota {id}");
     let stored = store.latest_quotas(Some(&id.cluster)).await?;
     let Some(oldest) = stored.iter().filter(|quota| quota.pool == *id).map(|quota| quota.computed_at).min() else {
-        return Ok(Check::warn(label, "no quota is computed yet", "start quota-service"));
+        return Ok(Check::warn(label, "no quota is computed yet", next_step(store, &id.cluster).await?));
     };
     let (stage, _) = stage(oldest, now);
     let found = format!("{}, computed {} ago", stage.as_str(), span(now.since_s(oldest)));

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::ops::Deref;
 use std::sync::Arc;
 use store::{AuditRecord, Store};
-use vocab::{Organization, PoolId, TaskId, UnixSeconds};
+use vocab::{ClusterName, Organization, PoolId, TaskId, UnixSeconds};
 
 /// The caller.
 pub struct Who(pub Arc<Caller>);
@@ -32,6 +32,11 @@ impl Who {
     /// Refuses a pool outside the scope.
     pub fn of_pool(&self, pool: &PoolId) -> Result<(), ApiError> {
         if self.0.may_pool(pool) { Ok(()) } else { Err(out_of_scope(pool)) }
+    }
+
+    /// Refuses a cluster of which the scope has not every pool.
+    pub fn of_cluster(&self, cluster: &ClusterName) -> Result<(), ApiError> {
+        if self.0.may_cluster(cluster) { Ok(()) } else { Err(out_of_scope(cluster)) }
     }
 
     /// Refuses an organization outside the scope.

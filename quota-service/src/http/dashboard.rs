@@ -1,7 +1,6 @@
 //! The dashboard: files inside the program, served as they are. They request their data like any other client.
 
 use axum::Router;
-use axum::extract::Path;
 use axum::http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
     REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
@@ -16,6 +15,7 @@ use std::io::Write as _;
 use std::sync::LazyLock;
 
 use super::ApiError;
+use super::extract::Path;
 
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";

@@ -82,6 +82,30 @@ mod tests {
         }
     }
 
+    /// The schemas of keys of the maps of a document, each with its place.
+    fn keys_of_maps<'a>(place: &str, of: &'a serde_json::Value, into: &mut Vec<(String, &'a serde_json::Value)>) {
+        for (key, value) in of.as_object().into_iter().flatten() {
+            if key == "propertyNames" {
+                into.push((place.to_owned(), &value["type"]));
+            }
+            keys_of_maps(&format!("{place}/{key}"), value, into);
+        }
+        for value in of.as_array().into_iter().flatten() {
+            keys_of_maps(place, value, into);
+        }
+    }
+
+    #[test]
+    fn the_keys_of_every_map_are_strings() {
+        let document = serde_json::to_value(openapi()).unwrap();
+        let mut found = Vec::new();
+        keys_of_maps("", &document, &mut found);
+        assert!(found.len() > 5, "{}", found.len());
+        for (place, kind) in found {
+            assert_eq!(kind, "string", "{place}: a key of JSON is a string");
+        }
+    }
+
     #[test]
     fn listed_values_are_the_words_on_the_wire() {
         let document = serde_json::to_value(openapi()).unwrap();

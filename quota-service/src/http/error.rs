@@ -89,6 +89,9 @@ pub enum ApiError {
     Query {
         detail: String,
     },
+    Path {
+        detail: String,
+    },
     Body(Vec<FieldFault>),
     NotJson,
     TooLarge {
@@ -157,7 +160,7 @@ impl From<FieldFault> for ApiError {
 }
 
 /// Seconds after which a client may try again when the database is away or no quota is there yet.
-const RETRY_AFTER_S: u32 = 10;
+pub(super) const RETRY_AFTER_S: u32 = 10;
 
 impl ApiError {
     fn problem(self) -> Problem {
@@ -189,6 +192,7 @@ impl ApiError {
             Self::NoToken(_) | Self::Forbidden { .. } | Self::Problem(_) => self.of_access(),
             Self::Overloaded { .. } | Self::TooMany { .. } | Self::TooSlow { .. } => self.of_load(),
             Self::Query { detail } => of(400, "bad-query", "Invalid query", detail),
+            Self::Path { detail } => of(400, "bad-path", "Invalid path", detail),
             Self::Body(faults) => Problem {
                 errors: faults.into_iter().map(FieldError::from).collect(),
                 ..of(400, "bad-body", "Invalid body", "nothing was stored: see `errors`".to_owned())

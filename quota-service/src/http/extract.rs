@@ -1,6 +1,6 @@
 //! Queries and bodies; a refusal names the place of the fault.
 
-use super::{ApiError, missing_fields};
+use super::{ApiError, missing_fields, parameters, plain_faults};
 use crate::core::Core;
 use crate::published::PublishedPool;
 use crate::quotas::Quotas;
@@ -24,7 +24,23 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let query = axum::extract::Query::try_from_uri(&parts.uri);
-        query.map(|query| Self(query.0)).map_err(|fault| ApiError::Query { detail: fault.body_text() })
+        query
+            .map(|query| Self(query.0))
+            .map_err(|fault| ApiError::Query { detail: parameters::plainly(&fault.body_text(), &parts.uri) })
+    }
+}
+
+/// The parameters of a path.
+pub struct Path<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = axum::extract::Path::from_request_parts(parts, state).await;
+        path.map(|path| Self(path.0)).map_err(|_| ApiError::Path {
+            detail: format!("{} is not UTF-8 text: percent-encode the UTF-8 bytes of the name", parts.uri.path()),
+        })
     }
 }
 
@@ -58,7 +74,7 @@ where
 pub fn parse<T: DeserializeOwned + ToSchema>(body: &[u8]) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(Strict(&mut reader)).map_err(|fault| {
-        let first = FieldFault::new(pointer(fault.path()), fault.inner());
+        let first = FieldFault::new(pointer(fault.path()), plain_faults::body(&fault.inner().to_string()));
         lacking::<T>(body, &first).unwrap_or_else(|| vec![first])
     })?;
     reader.end().map_err(|fault| FieldFault::new("", fault))?;

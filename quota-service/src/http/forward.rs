@@ -1,5 +1,6 @@
 //! Forwards requests to the replica that leads: behind one address, a client may reach any replica.
 
+use super::ApiError;
 use super::guard::received;
 use crate::client;
 use crate::core::Core;
@@ -14,6 +15,7 @@ use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use wire::Problem;
 
 /// Marks a forwarded request: it is not forwarded again.
 pub const FORWARDED: HeaderName = HeaderName::from_static("headroom-forwarded");
@@ -42,7 +44,12 @@ pub async fn answered(core: &Core, request: Request, next: Next) -> Response {
         Ok(theirs) => theirs,
         Err(why) => {
             tracing::info!(%address, %why, "the leader cannot be reached");
-            response
+            let patience = core.config.lease_s;
+            let detail = format!(
+                "the leader at {address} does not answer ({why}); another service takes over within {patience} s: try again"
+            );
+            let problem = ApiError::plain(503, "not-the-writer", "The leader does not answer", detail);
+            ApiError::Problem(Box::new(Problem { retry_after_s: Some(1), ..problem })).into_response()
         }
     }
 }

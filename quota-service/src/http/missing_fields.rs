@@ -19,6 +19,12 @@ pub fn fields(schema: &str, body: &Value) -> Vec<FieldFault> {
     missing
 }
 
+/// The required fields of a schema.
+pub fn required(schema: &str) -> Vec<&'static str> {
+    let schema = &DOCUMENT["components"]["schemas"][schema];
+    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
 fn collect(schema: &Value, value: &Value, at: &str, missing: &mut Vec<FieldFault>) {
     if let Some(other) = schema["$ref"].as_str().and_then(|link| DOCUMENT.pointer(link.trim_start_matches('#'))) {
         return collect(other, value, at, missing);

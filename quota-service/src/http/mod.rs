@@ -17,7 +17,9 @@ mod nodes;
 mod origin;
 mod outcomes;
 mod overrides;
+mod parameters;
 mod placing_fault;
+mod plain_faults;
 mod pools;
 mod quota;
 mod refusals;
@@ -42,7 +44,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use refusals::{Line, Refusals};
 use routes::LimitClass;
 use serving::hosts::Hosts;
@@ -89,17 +91,22 @@ pub fn router(state: AppState, render_metrics: impl Fn() -> String + Clone + Sen
         state: state.clone(),
     };
     let routes = documented().split_for_parts().0;
-    let document = openapi().to_json().expect("the document is made of strings and numbers");
-    let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
     routes
         .merge(dashboard::routes())
-        .route("/openapi.json", get(move || async move { (json, document) }))
+        .route("/openapi.json", document_route())
         .route("/metrics", get(move |State(quotas): State<Arc<Quotas>>| async move { scrape(&quotas, render_metrics) }))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(state.core.config.max_body_bytes))
         .layer(from_fn_with_state(Arc::new(passing), pass))
         .with_state(state)
+}
+
+/// `GET /openapi.json`.
+fn document_route<S: Clone + Send + Sync + 'static>() -> MethodRouter<S> {
+    let document = openapi().to_json().expect("the document is made of strings and numbers");
+    let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
+    get(move || async move { (json, document) })
 }
 
 fn scrape(quotas: &Quotas, render: impl Fn() -> String) -> String {
@@ -139,7 +146,10 @@ async fn pass(State(passing): State<Arc<Passing>>, mut request: Request, next: N
     let caller = caller.and_then(|caller| {
         origin::check(&state.access, hosts, &caller, row, &request)?;
         request.extensions_mut().insert(caller);
-        row.map(|row| request.extensions_mut().insert(row));
+        if let Some(row) = row {
+            parameters::check(row, request.uri())?;
+            request.extensions_mut().insert(row);
+        }
         Ok(())
     });
     let response = match (caller, class) {

@@ -1,12 +1,12 @@
 use super::ApiError;
 use super::access::Write;
-use super::extract::{Json as Body, Query, written_here};
+use super::extract::{Json as Body, Path, Query, written_here};
 use crate::core::Core;
 use crate::engine::Order;
 use crate::refresh::Renewals;
 use crate::refresh::pace::Haste;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use placement::fleet::GpuRequest;
 use serde::Deserialize;
@@ -136,6 +136,11 @@ pub async fn delete(
     let (cluster, id) = (cluster_name(&query.cluster)?, node_id(&id)?);
     written_here(&renewals.core, &cluster)?;
     let before = node_of(&renewals.core, &cluster, &id).await?;
+    match &before {
+        Some(before) => write.of_pool(&before.pool)?,
+        // Whether a node is missing or belongs to another pool is not for a token of one pool.
+        None => write.of_cluster(&cluster)?,
+    }
     let detail = json!({ "before": before.as_ref().map(NodeBody::from), "cause": cause });
     write.store(&renewals.core, StatusCode::NO_CONTENT, &detail).delete_node(&cluster, &id).await?;
     if let Some(node) = before {

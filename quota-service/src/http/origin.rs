@@ -58,9 +58,9 @@ pub fn check(
     }
     // No page can send this header, or a token, to another origin: the preflight request of its browser is refused.
     if caller.token_id.is_none() && !headers.contains_key(FORWARDED) && !hosts.may_all_write(headers, host) {
-        let origins: Vec<_> = headers.get_all(ORIGIN).iter().collect();
-        let detail =
-            format!("a page of origin {origins:?} may not write: send a token, or add its host to allowed_hosts");
+        let origins = headers.get_all(ORIGIN).iter().map(|one| String::from_utf8_lossy(one.as_bytes()).into_owned());
+        let origins = origins.collect::<Vec<_>>().join(", ");
+        let detail = format!("Origin {origins} may not write: send a token, or add its host to allowed_hosts");
         return Err(foreign("foreign-origin", "Foreign origin", detail));
     }
     if has_body(headers) && !headers.get(CONTENT_TYPE).is_some_and(is_json) {

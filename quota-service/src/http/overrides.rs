@@ -2,14 +2,14 @@
 
 use super::ApiError;
 use super::access::Write;
-use super::extract::{Json as Body, Query, published_pool, written_here};
+use super::extract::{Json as Body, Path, Query, published_pool, written_here};
 use crate::core::Core;
 use crate::plan::override_body;
 use crate::quotas::Quotas;
 use crate::refresh::Renewals;
 use crate::refresh::pace::Haste;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use super::ApiError;
 use super::access::{Who, Write};
-use super::extract::{Json as Body, not_ahead, pool_id, written_here};
+use super::extract::{Json as Body, Path, not_ahead, pool_id, written_here};
 use super::placing_fault::PlacingFault;
 use crate::access::Caller;
 use crate::engine::{Order, TakeSnapshot};
@@ -14,7 +14,7 @@ use crate::refresh::Renewals;
 use crate::refresh::pace::Haste;
 use crate::settings::ServedSettings;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use forecaster::Predict;
 use placement::staleness::stage;

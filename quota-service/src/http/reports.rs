@@ -1,7 +1,7 @@
 //! Reports for people: measured demand, promises, nodes, runs, and what-if answers.
 
 use super::ApiError;
-use super::extract::{Query, pool_id, published_pool, written_here};
+use super::extract::{Path, Query, pool_id, published_pool, written_here};
 use super::quota::nothing_for;
 use crate::core::Core;
 use crate::engine::{ListNodes, NodeUse};
@@ -12,7 +12,7 @@ use crate::refresh::Renewals;
 use crate::refresh::utilization::{Peaks, peaks_of};
 use crate::settings;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use placement::Eta;
 use placement::what_if::Change;
 use serde::Deserialize;

@@ -165,7 +165,7 @@ pub static ROUTES: &[Route] = &[
     write(Post, "/v1/usage/corrections",   Admin,  Everything, Refused).by(|| routes!(audit::correct_usage)),
     read("/v1/nodes",                Read,    ClusterInQuery, Refused, LargeRead).by(|| routes!(nodes::list)),
     write(Put, "/v1/nodes/{id}",           Report, InHandler, Refused).by(|| routes!(nodes::put)),
-    write(Delete, "/v1/nodes/{id}",        Report, ClusterInQuery, Refused).by(|| routes!(nodes::delete)),
+    write(Delete, "/v1/nodes/{id}",        Report, InHandler, Refused).by(|| routes!(nodes::delete)),
     write(Post, "/v1/outcomes",            Report, InHandler, Refused).by(|| routes!(outcomes::record)),
     write(Post, "/v1/outcomes/corrections", Admin, Everything, Refused).by(|| routes!(audit::correct_outcomes)),
     read("/v1/tasks",                Read,    PoolInQuery,    Any,     LargeRead).by(|| routes!(tasks::list)),

@@ -1,7 +1,7 @@
 //! Tasks: submitted, ended, explained. A decision is durable before it is answered; a refusal is an answer.
 
 use super::access::{Who, Write};
-use super::extract::{Json as Body, Query};
+use super::extract::{Json as Body, Path, Query};
 use super::{ApiError, task_names};
 use crate::access::Caller;
 use crate::core::Core;
@@ -10,7 +10,7 @@ use crate::placed_by::{self, Decision};
 use crate::refresh::Renewals;
 use crate::refresh::limits;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use placement::pool::Request;
 use serde::Deserialize;

@@ -57,6 +57,10 @@ pub async fn check_organizations(core: &Core, rows: &[UsageRow]) -> Result<(), A
     fault.map_or(Ok(()), |fault| Err(vec![FieldFault::new("/rows", fault)].into()))
 }
 
+/// Older hours are a mistake in a unit, and would make the history of a cluster as long as they are old.
+const OLDEST_YEARS: i64 = 20;
+const OLDEST_S: i64 = OLDEST_YEARS * 8_766 * 3_600;
+
 /// The peak of an hour is known when the hour is over.
 pub fn check_over(core: &Core, rows: &[UsageRow]) -> Result<(), ApiError> {
     let now = core.clock.now();
@@ -67,5 +71,12 @@ pub fn check_over(core: &Core, rows: &[UsageRow]) -> Result<(), ApiError> {
             FieldFault::new(format!("/rows/{index}/hour"), format!("{} is not over at {now}", row.hour))
         })
         .collect();
+    let oldest = now.plus_s(-OLDEST_S);
+    let ancient = rows.iter().enumerate().filter(|(_, row)| row.hour.instant() < oldest);
+    let ancient = ancient.map(|(index, row)| {
+        let detail = format!("{} is more than {OLDEST_YEARS} years ago: is it the hour that was measured?", row.hour);
+        FieldFault::new(format!("/rows/{index}/hour"), detail)
+    });
+    let faults: Vec<_> = faults.into_iter().chain(ancient).collect();
     if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
 }

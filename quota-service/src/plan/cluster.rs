@@ -62,7 +62,9 @@ pub struct ClusterInputs {
 pub enum NoQuota {
     #[error("the cluster has no promoted run: train --horizon 4h")]
     NoRun,
-    #[error("the newest usage ends at {newest_end}, more than two hours ago: report the hours since, zeros included")]
+    #[error(
+        "the newest usage ends at {newest_end}, more than two hours ago: report the hours since, zeros included; for old data start quota-service --as-of latest"
+    )]
     OldUsage { newest_end: UnixSeconds },
     #[error("no hour of usage is measured: ingest it or report it")]
     NoUsage,

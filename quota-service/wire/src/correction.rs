@@ -175,7 +175,7 @@ impl OutcomeCorrections {
             let place = Place(&pointer);
             match place.new_name("event_id", &body.event_id, EventId::parse) {
                 Ok(event) if !seen.insert(event.clone()) => {
-                    faults.push(place.fault("event_id", format!("{event} stands there twice: keep one of them")));
+                    faults.push(place.fault("event_id", format!("{event} is listed twice: keep one of them")));
                 }
                 Ok(event) => corrections.push((event, body.kind.into())),
                 Err(fault) => faults.push(fault),
@@ -198,7 +198,7 @@ mod tests {
         let refused = |body: OutcomeCorrections| body.parse().unwrap_err()[0].to_string();
         assert_eq!(refused(body("  ", 1)), "/reason: the reason is empty: write it in words, for the audit");
         assert_eq!(refused(body("why", 0)), "/outcomes: 0 corrections: send 1 to 1000 at a time");
-        assert_eq!(refused(body("why", 2)), "/outcomes/1/event_id: e stands there twice: keep one of them");
+        assert_eq!(refused(body("why", 2)), "/outcomes/1/event_id: e is listed twice: keep one of them");
         assert_eq!(body(" why ", 1).parse().unwrap().0, "why");
     }
 }

@@ -108,6 +108,7 @@ pub struct ElasticRecord {
     pub speeds_thousandths: Option<Vec<u32>>,
     /// Measured speeds in thousandths of any one unit, by pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, u64>)]
     pub measured_thousandths: BTreeMap<u32, u64>,
 }
 

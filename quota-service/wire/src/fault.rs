@@ -50,6 +50,15 @@ impl Place<'_> {
         }
     }
 
+    /// A whole number from 1 to `most`.
+    pub fn positive(self, field: &str, value: u64, most: u64) -> Result<u64, FieldFault> {
+        if (1..=most).contains(&value) {
+            return Ok(value);
+        }
+        let wrong = if value == 0 { "too small" } else { "too large" };
+        Err(self.fault(field, format!("{value} is {wrong}: write 1 to {most}")))
+    }
+
     /// A name.
     pub fn name<T>(self, field: &str, text: &str, parse: fn(&str) -> Result<T, NameError>) -> Result<T, FieldFault> {
         parse(text).map_err(|fault| self.fault(field, fault))
@@ -79,7 +88,8 @@ impl Place<'_> {
     pub fn instant(self, field: &str, text: &str) -> Result<UnixSeconds, FieldFault> {
         let detail = || format!("invalid time {text:?}: write RFC 3339 such as 2024-03-01T00:00:00Z");
         let time = DateTime::parse_from_rfc3339(text).map_err(|_| self.fault(field, detail()))?;
-        UnixSeconds::new(time.timestamp()).in_calendar().map_err(|fault| self.fault(field, fault))
+        let time = UnixSeconds::new(time.timestamp()).in_calendar();
+        time.map_err(|_| self.fault(field, format!("{text} is not between 1970 and 2200")))
     }
 
     /// The start of an hour, from RFC 3339.

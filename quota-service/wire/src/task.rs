@@ -70,7 +70,7 @@ impl TaskBody {
         if self.pods == 0 {
             return Err(place.fault("pods", "a task needs at least one pod"));
         }
-        place.whole("pods", u64::from(self.pods), u64::from(MOST_PODS))?;
+        place.positive("pods", u64::from(self.pods), u64::from(MOST_PODS))?;
         let cpu_milli = place.whole("cpu_milli", self.cpu_milli, MOST_CPU_MILLI)?;
         let memory_mib = place.whole("memory_mib", self.memory_mib, MOST_MEMORY_MIB)?;
         let organization = place.new_name("organization", &self.organization, Organization::parse)?;

@@ -106,7 +106,12 @@ async fn faults_are_named_with_their_remedy() {
     let kubeconfig = site.path("kubeconfig");
     let show = ["show", "--cluster", CLUSTER, "--kubeconfig"];
     fails(&[&show[..], &["/missing"]].concat(), &[], 4, "kubeconfig /missing");
-    fails(&["show", "--kubeconfig", &kubeconfig], &[], 4, "cluster: the cluster is empty: set it to Headroom's name");
+    fails(
+        &["show", "--kubeconfig", &kubeconfig],
+        &[],
+        4,
+        "`cluster` is not set: pass --cluster NAME or set HEADROOM_CLUSTER",
+    );
     let with = [&show[..], &[&kubeconfig]].concat();
     fails(&with, &[("HEADROOM_KUEUE", "always")], 4, "write one of off, capacity-provider, cluster-queue, auto");
     fails(&with, &[("HEADROOM_KUEUE", "auto")], 4, "flavors");

@@ -4,7 +4,7 @@ use super::commands;
 use std::net::TcpListener;
 use std::time::Duration;
 use tempfile::TempDir;
-use tests::{Ran, program, program_interrupted, program_to_closed_pipe, program_with};
+use tests::{Ran, exit_without_stderr, program, program_interrupted, program_to_closed_pipe, program_with};
 
 /// A folder with synthetic usage and a database that holds it.
 struct Place {
@@ -111,6 +111,19 @@ fn a_reader_of_rows_that_goes_away_ends_them_quietly() {
     let (code, printed) = program_to_closed_pipe("train", &rows.split(' ').collect::<Vec<_>>());
     assert_eq!((code, printed.starts_with("model ")), (0, true), "{printed}");
     assert_eq!(std::fs::read_to_string(place.file("p.csv")).unwrap().lines().count(), 1 + 21 * 4);
+}
+
+#[test]
+fn a_closed_stderr_changes_no_exit_code() {
+    for (name, arguments, code) in [
+        ("quota-service", &["--refresh-s", "0"][..], 4),
+        ("quota-service", &["--tls-key-file", "/missing"], 2),
+        ("headroom-kubernetes", &["config", "show", "--config", "/missing.toml"], 4),
+        ("datasets", &["ingest", "--format", "usage", "/missing.csv"], 3),
+        ("notebooks-export", &["report", "--forecasts", "/missing.csv"], 3),
+    ] {
+        assert_eq!(exit_without_stderr(name, arguments), Some(code), "{name} {arguments:?}");
+    }
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place()
         ("quota-service", "as_of", "yesterday", "write a time with its offset"),
         ("quota-service", "refresh_s", "0", "0 is below 1, the least"),
         ("quota-service", "promotion_check_s", "0", "0 is below 1, the least"),
-        ("quota-service", "max_body_bytes", "-1", "-1 is not a whole number of at least 0"),
+        ("quota-service", "max_body_bytes", "-1", "-1 is not a whole number of at least 1"),
         ("quota-service", "retrain", "hourly", "\"hourly\" is none of never, daily and weekly"),
         ("quota-service", "retrain_at", "24", "24 is no hour of a day: write 0 to 23"),
         ("quota-service", "retrain_limit_s", "0", "0 is below 1, the least"),
@@ -134,7 +134,12 @@ fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place()
         ("headroom-kubernetes", "extender", "perhaps", "\"perhaps\" is not true or false"),
         ("headroom-kubernetes", "flavors", "a100", "write FLAVOR=GPU_MODEL"),
         ("quota-service", "own_clusters", "a:b", "a colon"),
-        ("quota-service", "log", "quota_service=loud", "expected one of \"off\""),
+        ("quota-service", "log", "inof", "write error, warn, info, debug, trace, off, or TARGET=LEVEL"),
+        ("headroom-kubernetes", "log", "inof", "write error, warn, info, debug, trace, off, or TARGET=LEVEL"),
+        ("quota-service", "allowed_hosts", "http://x/y", "is no name of a host"),
+        ("headroom-kubernetes", "lease_s", "5", "write retry_s < renew_s < lease_s"),
+        ("quota-service", "max_reads", "some", "\"some\" is not a whole number of at least 1"),
+        ("quota-service", "log", "quota_service=loud", "write error, warn, info, debug, trace, off, or TARGET=LEVEL"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let config = file(&folder, name, &line(key, value));

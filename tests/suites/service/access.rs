@@ -129,6 +129,20 @@ fn body_of(path: &str) -> Option<Value> {
     })
 }
 
+/// The query that names the pool, where an operation has one.
+fn query_of(operation: &Value) -> String {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let names = parameters.filter(|one| one["in"] == "query").filter_map(|one| one["name"].as_str());
+    let value = |name: &str| match name {
+        "cluster" => Some("cluster=demo"),
+        "gpu_model" => Some("gpu_model=A100"),
+        "hours" => Some("hours=1"),
+        _ => None,
+    };
+    let pairs: Vec<&str> = names.filter_map(value).collect();
+    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+}
+
 async fn a_pool_out_of_scope_is_refused_on_every_route(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let _ = service.put("/v1/nodes/n0", &body_of("/v1/nodes/{id}").unwrap()).await.expect(200);
@@ -142,7 +156,7 @@ async fn a_pool_out_of_scope_is_refused_on_every_route(database: TestDatabase) {
         }
         for method in operations.as_object().unwrap().keys() {
             let id = if path.starts_with("/v1/pools") { "demo:A100" } else { "n0" };
-            let asked_for = format!("{}?cluster=demo&gpu_model=A100&hours=1", path.replace("{id}", id));
+            let asked_for = format!("{}{}", path.replace("{id}", id), query_of(&operations[method]));
             let body = body_of(path).filter(|_| method != "get" && method != "delete");
             let answer = asked(&service, &other, method, &asked_for, body.as_ref()).await;
             assert_eq!((answer.status, answer.body["code"].as_str()), (403, Some("forbidden")), "{method} {path}");
@@ -157,6 +171,9 @@ async fn a_pool_out_of_scope_is_refused_on_every_route(database: TestDatabase) {
     let twice = format!("{}&cluster=mars", quota_path(1));
     assert_eq!(asked(&service, &other, "get", &twice, None).await.status, 403, "named twice is named by nobody");
     let _ = asked(&service, &mine, "get", "/v1/nodes?cluster=demo", None).await.expect(403);
+    // A node is judged by its pool; whether another one is missing is not for this token.
+    assert_eq!(asked(&service, &mine, "delete", "/v1/nodes/missing?cluster=demo", None).await.status, 403);
+    assert_eq!(asked(&service, &mine, "delete", "/v1/nodes/n0?cluster=demo", None).await.status, 204);
 }
 
 async fn an_organization_touches_its_own_alone(database: TestDatabase) {

@@ -197,7 +197,7 @@ async fn numbers_that_are_no_amounts_are_refused(database: TestDatabase) {
     for (idle, printed) in [
         ("1e308", "1e308 GPUs exceeds the limit of 1000000000 GPUs"),
         ("-1", "-1 GPUs is negative"),
-        ("\"1k\"", "invalid type: string \"1k\", expected f64"),
+        ("\"1k\"", "\"1k\" is text; write a number"),
         ("9223372036854775807", "exceeds the limit of 1000000000 GPUs"),
         ("501", "idle and spot GPUs exceed the capacity of 500.000"),
     ] {

@@ -51,7 +51,10 @@ async fn a_restore_brings_the_backup_back_and_fences_earlier_writers(database: T
     let held = "SELECT epoch FROM leases";
     assert!(empty.numbers(held).await[0] > database.numbers(held).await[0], "earlier writers are fenced");
     let again = program("quota-service", &["database", "restore", file, "--database", &empty.url]);
-    assert_ne!(again.code, 0, "not into what is there: {again:?}");
+    assert!(
+        again.code == 2 && again.stderr.contains("was not changed: restore into"),
+        "not over other rows: {again:?}"
+    );
 }
 
 async fn a_running_service_forgets_old_rows_by_itself(database: TestDatabase) {
@@ -85,9 +88,16 @@ async fn a_backup_that_cannot_be_made_or_read_has_a_reason_and_no_file(database:
     assert!(ran.code != 0 && !ran.stderr.is_empty(), "{ran:?}");
     let empty = fresh_database(database.backend).await;
     let ran = program("quota-service", &["database", "restore", &path("nothing"), "--database", &empty.url]);
-    assert!(ran.code == 2 && ran.stderr.contains("there is no such file"), "{ran:?}");
+    assert!(ran.code == 3 && ran.stderr.contains("name a file of quota-service database backup"), "{ran:?}");
     let ran = program("quota-service", &["database", "restore", &path("there"), "--database", &empty.url]);
-    assert!(ran.code != 0 && !ran.stderr.is_empty(), "text is no backup: {ran:?}");
+    assert!(ran.code == 3 && ran.stderr.contains("no backup: name a file"), "{ran:?}");
+    let (other, head) = match database.backend {
+        Backend::Sqlite => ("a backup of Postgres", "PGDMP"),
+        Backend::Postgres => ("a backup of SQLite", "SQLite format 3\0"),
+    };
+    std::fs::write(path("there"), head).unwrap();
+    let ran = program("quota-service", &["database", "restore", &path("there"), "--database", &empty.url]);
+    assert!(ran.code == 3 && ran.stderr.contains(other), "{ran:?}");
     if let Some(file) = empty.url.strip_prefix("sqlite://") {
         assert!(!Path::new(file).exists(), "a file was left behind");
     }
@@ -299,6 +309,18 @@ async fn answer_on(connection: &mut TcpStream, path: &str) -> String {
     String::from_utf8_lossy(&buffer[..size]).into_owned()
 }
 
+/// Files and metrics need no database; other paths are known, or not.
+async fn answers_without_a_database(address: &str) {
+    for (path, status) in
+        [("/", 200), ("/assets/app.js", 200), ("/openapi.json", 200), ("/nosuch", 404), ("/v1/pools", 503)]
+    {
+        let answer = answer_on(&mut connected(address).await, path).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {answer}");
+    }
+    let metrics = answer_on(&mut connected(address).await, "/metrics").await;
+    assert!(metrics.contains("headroom_database_up 0"), "{metrics}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_starts_before_its_database_answers_the_last_quotas_and_goes_on_when_it_is_there() {
     let database = fresh_database(Backend::Postgres).await;
@@ -330,7 +352,10 @@ async fn a_service_that_starts_before_its_database_answers_the_last_quotas_and_g
     assert!(old["reasons"].to_string().contains("the database cannot be reached"), "{old}");
     let (status, refused) = service.send("POST", "/v1/tasks", Some(&json!({}))).unwrap();
     assert_eq!((status, &refused["code"]), (503, &"store-unavailable".into()));
+    let detail = refused["detail"].as_str().unwrap();
+    assert_eq!(detail.matches("the database cannot be reached").count(), 1, "{detail}");
     assert_eq!(service.get(&quota_path(4).replace("A100", "B200")).0, 503, "what the file does not know may be there");
+    answers_without_a_database(&service.address).await;
     // Connections from before the database is there: one without a request yet, one that is kept after an answer.
     let (mut quiet, mut kept) = (connected(&service.address).await, connected(&service.address).await);
     assert!(answer_on(&mut kept, "/v1/pools").await.starts_with("HTTP/1.1 503"));

@@ -16,7 +16,7 @@ pub use served::RestartState;
 use crate::args::{Backtest, Config};
 use crate::error::TrainingError;
 use crate::{history, parameters};
-use command_line::{is_stdout, print_text};
+use command_line::{is_stdout, print_notice, print_text};
 use datasets::{HourRange, split};
 use files::Files;
 use forecaster::{ModelKind, Trained, checkpoint};
@@ -50,7 +50,7 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
         let panel = history::load(store.as_ref(), &cluster, None).await?;
         let issues = issues(what, &cluster, panel.end())?;
         if let Some(text) = history::uncovered(&panel, what.horizon) {
-            eprintln!("warning: {text}");
+            print_notice(format_args!("warning: {text}"));
         }
         let capacities = store.capacities(&cluster.name).await?;
         let read = || served::Inputs::read(what, &panel, issues, &capacities, rate);
@@ -69,7 +69,7 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
     report.check()?;
     files.finish()?;
     match (to_stdout, json) {
-        (true, _) => eprint!("{}", report.tables()),
+        (true, _) => print_notice(report.tables().trim_end()),
         (false, true) => report.print_json(),
         (false, false) => print_text(&report.tables()),
     }

@@ -120,12 +120,14 @@ impl StoredDays {
     pub fn note(&self) {
         let Self { name, timed_events, cancelled_events, .. } = self;
         if *timed_events > 0 {
-            eprintln!(
+            command_line::print_notice(format_args!(
                 "note: calendar {name}: skipped {timed_events} events with a time of day; days off are all-day events"
-            );
+            ));
         }
         if *cancelled_events > 0 {
-            eprintln!("note: calendar {name}: skipped {cancelled_events} cancelled events");
+            command_line::print_notice(format_args!(
+                "note: calendar {name}: skipped {cancelled_events} cancelled events"
+            ));
         }
         if self.new_version.is_some_and(|version| version > 1) {
             let others = if self.other_clusters.is_empty() {
@@ -133,7 +135,7 @@ impl StoredDays {
             } else {
                 format!("; it is also the calendar of {}", self.other_clusters.join(", "))
             };
-            eprintln!("note: the days of calendar {name} changed{others}");
+            command_line::print_notice(format_args!("note: the days of calendar {name} changed{others}"));
         }
     }
 }
@@ -158,6 +160,6 @@ pub fn warning(calendar: &Calendar, first: HourStart, last: HourStart) -> Option
 /// Prints a warning on stderr.
 pub fn warn(cluster: &str, warning: Option<&str>) {
     if let Some(warning) = warning {
-        eprintln!("warning: cluster {cluster}: {warning}");
+        command_line::print_notice(format_args!("warning: cluster {cluster}: {warning}"));
     }
 }

@@ -4,7 +4,7 @@ use super::{in_words, named, pair, resolve};
 use crate::args::ShowCalendar;
 use crate::error::CliError;
 use crate::panel;
-use command_line::{print_json, print_text, say, table};
+use command_line::{print_json, print_notice, print_text, say, table};
 use datasets::Calendar;
 use datasets::calendar::Day;
 use serde::Serialize;
@@ -33,9 +33,9 @@ pub async fn run(what: &ShowCalendar, database: &str, json: bool) -> Result<(), 
     let covered = what.year.is_none_or(|year| years.as_ref().is_none_or(|years| years.contains(&year)));
     if let Some(year) = what.year.filter(|_| !covered) {
         let known = in_words(&calendar);
-        eprintln!(
+        print_notice(format_args!(
             "warning: {year} is outside the years of calendar {known}: only Saturdays and Sundays count as days off"
-        );
+        ));
     }
     let days: Vec<_> = calendar.days().into_iter().filter(|day| asked(day, what.year)).map(shown).collect();
     if json {

@@ -123,6 +123,13 @@ fn variable(key: &str) -> String {
 pub fn check_variables(environment: &BTreeMap<String, String>, known: &[String]) -> Result<(), ConfigError> {
     let names: Vec<String> = known.iter().map(|key| variable(key)).collect();
     for found in environment.keys().filter(|name| name.starts_with(PREFIX) && !names.contains(name)) {
+        // `HEADROOM_URL` for the setting `headroom_url`: its variable has the prefix twice.
+        if known.iter().any(|key| key.to_uppercase() == *found) {
+            return Err(ConfigError::UnknownVariable {
+                variable: found.clone(),
+                suggested: variable(&found.to_lowercase()),
+            });
+        }
         let mistakes = |name: &&String| strsim::osa_distance(name, found);
         let Some(nearest) = names.iter().min_by_key(mistakes) else { continue };
         if mistakes(&nearest) * LETTERS_PER_MISTAKE <= nearest.len() - PREFIX.len() {

@@ -82,6 +82,23 @@ pub struct Settings<T> {
     values: Result<T, ConfigError>,
     /// Each setting with its origin, by key.
     entries: Vec<Entry>,
+    places: Places,
+}
+
+/// Places of the settings, by key: a flag, a variable, or a file and the key.
+#[derive(Debug, Clone, Default)]
+pub struct Places(BTreeMap<String, String>);
+
+impl Places {
+    /// A failure whose text begins with the key of a setting begins with its place.
+    #[must_use]
+    pub fn named(&self, failure: Failure) -> Failure {
+        let Some((key, rest)) = failure.message.split_once(": ") else { return failure };
+        match self.0.get(key) {
+            Some(place) => Failure { message: format!("{place}: {rest}"), ..failure },
+            None => failure,
+        }
+    }
 }
 
 impl<T: Config> Settings<T> {
@@ -113,12 +130,19 @@ impl<T: Config> Settings<T> {
             let (origin, variable) = (origin(key).kind(), origin(key).variable());
             Entry { key: key.clone(), value, origin, variable }
         };
-        let read: Result<T, _> = figment.extract().map_err(|fault| invalid(&fault));
+        let read: Result<T, _> = figment.extract().map_err(|fault| invalid::<T>(&fault));
         let checked = read.and_then(|values| match values.check() {
             Ok(()) => Ok(values),
             Err(BadValue { key, detail }) => Err(ConfigError::Invalid { place: origin(key).place(key), detail }),
         });
-        Ok(Self { values: checked, entries: known.iter().map(entry).collect() })
+        let places = known.iter().map(|key| (key.clone(), origin(key).place(key))).collect();
+        Ok(Self { values: checked, entries: known.iter().map(entry).collect(), places: Places(places) })
+    }
+
+    /// The place of each setting, for faults that are found later.
+    #[must_use]
+    pub fn places(&self) -> Places {
+        self.places.clone()
     }
 
     /// The values to work with.
@@ -167,21 +191,33 @@ pub fn read_toml<T: DeserializeOwned>(file: &Path) -> Result<T, ConfigError> {
         Kind::MissingField(key) => {
             ConfigError::Invalid { place: place(&fault.path), detail: format!("{key} is missing") }
         }
-        _ => ConfigError::Invalid { place: place(&fault.path), detail: detail(&fault) },
+        _ => ConfigError::Invalid { place: place(&fault.path), detail: detail(&fault, |_| false) },
     })
 }
 
-fn invalid(fault: &figment::Error) -> ConfigError {
+/// Whether a program refuses zero for a setting, all others being the defaults.
+fn refuses_zero<T: Config>(key: &str) -> bool {
+    let zero = Figment::from(Layer::of(Origin::Default, &T::default())).merge((key, 0));
+    zero.extract::<T>().is_ok_and(|values| values.check().is_err_and(|fault| fault.key == key))
+}
+
+fn invalid<T: Config>(fault: &figment::Error) -> ConfigError {
     let key = fault.path.join(".");
     let place =
         fault.metadata.as_ref().map_or_else(|| key.clone(), |metadata: &Metadata| Origin::of(metadata).place(&key));
-    ConfigError::Invalid { place, detail: detail(fault) }
+    ConfigError::Invalid { place, detail: detail(fault, refuses_zero::<T>) }
 }
 
-fn detail(fault: &figment::Error) -> String {
+/// Types of whole numbers, as serde names them.
+const WHOLE: [&str; 3] = ["u64", "u32", "usize"];
+
+fn detail(fault: &figment::Error, least_is_one: impl Fn(&str) -> bool) -> String {
     match &fault.kind {
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
-            format!("{} is not {}", written(found), kind(expected))
+            let least = u8::from(least_is_one(fault.path.first().map_or("", String::as_str)));
+            let bound =
+                if WHOLE.contains(&expected.as_str()) { format!(" of at least {least}") } else { String::new() };
+            format!("{} is not {}{bound}", written(found), kind(expected))
         }
         Kind::Message(text) if text.contains("socket address") => {
             "not an address: write ADDRESS:PORT, such as 127.0.0.1:8080".to_owned()
@@ -205,7 +241,8 @@ fn written(found: &Actual) -> String {
 /// Type that serde expects, in the words of a user.
 fn kind(expected: &str) -> &str {
     match expected {
-        "u64" | "u32" | "usize" => "a whole number of at least 0",
+        "u64" | "u32" | "usize" => "a whole number",
+        "socket address" => "an address: write \"ADDRESS:PORT\", such as \"127.0.0.1:8080\"",
         "f64" => "a number",
         "a boolean" => "true or false",
         "a string" => "a text: put it in quotes",
@@ -213,7 +250,9 @@ fn kind(expected: &str) -> &str {
     }
 }
 
-fn closest(name: &str, known: &[String]) -> Option<String> {
+/// The known name that is most like `name`, where one is.
+#[must_use]
+pub fn closest(name: &str, known: &[String]) -> Option<String> {
     let closest = known.iter().map(|one| (strsim::jaro_winkler(one, name), one)).max_by(|a, b| a.0.total_cmp(&b.0));
     closest.filter(|(similarity, _)| *similarity > SIMILAR).map(|(_, name)| name.clone())
 }

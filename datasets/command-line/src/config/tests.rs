@@ -114,12 +114,29 @@ fn a_misspelt_variable_is_refused_and_an_unrelated_one_is_ignored() {
 #[test]
 fn a_value_of_the_wrong_kind_names_its_place() {
     let fault = bad_value(&[], "[quota-service]\nrefresh_s = \"often\"\n", &NO_FLAGS);
-    assert_eq!(fault, "headroom.toml: refresh_s: \"often\" is not a whole number of at least 0");
+    assert_eq!(fault, "headroom.toml: refresh_s: \"often\" is not a whole number of at least 1");
     let fault = bad_value(&[("HEADROOM_REFRESH_S", "7.5")], "", &NO_FLAGS);
-    assert_eq!(fault, "HEADROOM_REFRESH_S: 7.5 is not a whole number of at least 0");
+    assert_eq!(fault, "HEADROOM_REFRESH_S: 7.5 is not a whole number of at least 1");
     let fault = bad_value(&[], "listen = 8080\n", &NO_FLAGS);
     assert_eq!(fault, "headroom.toml: listen: 8080 is not a text: put it in quotes");
     assert_eq!(load_in(&[("HEADROOM_LISTEN", "8080")], "", &NO_FLAGS).unwrap().values().unwrap().listen, "8080");
+}
+
+#[test]
+fn a_fault_that_is_found_later_names_the_place_of_its_setting() {
+    let places = load_in(&[("HEADROOM_REFRESH_S", "7")], "listen = \"a\"\n", &NO_FLAGS).unwrap().places();
+    let named = |text: &str| places.named(Failure::new(Exit::ConfigInvalid, text)).message;
+    assert_eq!(named("refresh_s: no such file"), "HEADROOM_REFRESH_S: no such file");
+    assert!(named("listen: taken").ends_with("headroom.toml: listen: taken"));
+    assert_eq!(named("a sentence"), "a sentence");
+}
+
+#[test]
+fn a_variable_that_lacks_the_prefix_before_a_headroom_setting_is_refused() {
+    let known = ["headroom_url".to_owned(), "cluster".to_owned()];
+    let environment = BTreeMap::from([("HEADROOM_URL".to_owned(), "http://a:1".to_owned())]);
+    let fault = layers::check_variables(&environment, &known).unwrap_err().to_string();
+    assert_eq!(fault, "HEADROOM_URL is not a setting, did you mean HEADROOM_HEADROOM_URL?");
 }
 
 #[test]

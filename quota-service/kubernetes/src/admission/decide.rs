@@ -250,7 +250,7 @@ fn refusal(model: &GpuModel, gpus: u64, hours: HorizonHours, assumed: &Assumed, 
     let Some(pool) = world.view.pools().get(model) else { return later(format!("there is no node of {model}")) };
     match over_quota(&pool.fleet, &gang(gpus), hours, &assumed.leave(model, &offer.limits))? {
         // Other hours are offered after a change of settings, not after a wait.
-        refusal @ Refusal::NotOffered { longest: Some(_), .. } => {
+        refusal @ Refusal::NotOffered { .. } if !offer.limits.is_empty() => {
             Some(Verdict::Never { why: format!("{model}: {refusal}") })
         }
         refusal => Some(Verdict::Later { why: format!("{model}: {refusal}"), pool: Some(model.clone()) }),

@@ -28,10 +28,16 @@ impl Config {
             return Err(BadValue::new(key, "0 is below 1, the least"));
         }
         if !(self.retry_s < self.renew_s && self.renew_s < self.lease_s) {
-            return Err(BadValue::new(
-                "renew_s",
-                "write retry_s < renew_s < lease_s: a leader stops before another replica begins",
-            ));
+            let why = "write retry_s < renew_s < lease_s: a leader stops before another replica begins";
+            let set = Self::default();
+            let changed = [
+                ("renew_s", self.renew_s != set.renew_s),
+                ("lease_s", self.lease_s != set.lease_s),
+                ("retry_s", self.retry_s != set.retry_s),
+            ];
+            let key = changed.iter().find(|(_, is_changed)| *is_changed).map_or("renew_s", |(key, _)| key);
+            let [lease, renew, retry] = [self.lease_s, self.renew_s, self.retry_s];
+            return Err(BadValue::new(key, format!("{why}; now retry_s {retry}, renew_s {renew}, lease_s {lease}")));
         }
         // A publisher that works beats in each of its rounds.
         if self.watchdog_after_s <= 2 * self.publish_s {

@@ -75,7 +75,7 @@ impl FromStr for Flavors {
                 return Err(format!("{entry:?}: another flavor has this GPU model"));
             }
             if flavors.insert(name_in(entry, flavor)?, model).is_some() {
-                return Err(format!("{entry:?}: the flavor stands there twice"));
+                return Err(format!("{entry:?}: the flavor is listed twice"));
             }
         }
         Ok(Self(flavors))
@@ -105,11 +105,12 @@ impl FromStr for Shares {
                 return Err(wrong());
             }
             if shares.insert(name_in(entry, namespace)?, (share * f64::from(WHOLE)).floor() as u32).is_some() {
-                return Err(format!("{entry:?}: the namespace stands there twice"));
+                return Err(format!("{entry:?}: the namespace is listed twice"));
             }
         }
-        if shares.values().sum::<u32>() > WHOLE {
-            return Err("the shares are above 1 together: quota would be handed out twice".to_owned());
+        let sum: u32 = shares.values().sum();
+        if sum > WHOLE {
+            return Err(format!("the shares add up to {}; the limit is 1", f64::from(sum) / f64::from(WHOLE)));
         }
         Ok(Self(shares))
     }

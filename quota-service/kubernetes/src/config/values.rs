@@ -212,6 +212,7 @@ impl FromStr for LogFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        command_line::check_log_filter(text)?;
         EnvFilter::try_new(text).map_err(|fault| format!("{text:?}: {fault}"))?;
         Ok(Self(text.to_owned()))
     }

@@ -57,10 +57,18 @@ pub fn rows(file: &Path, skip_bad_rows: bool, with_deadlines: bool) -> Result<Ve
         report.skipped.extend(skipped);
     }
     for one in &report.skipped {
-        eprintln!("warning: {}, row {} is left out: {}", one.file.display(), one.row, one.fault);
+        command_line::print_notice(format_args!(
+            "warning: {}, row {} is left out: {}",
+            one.file.display(),
+            one.row,
+            one.fault
+        ));
     }
     if report.jobs_without_gpus > 0 {
-        eprintln!("warning: {} jobs ask for no GPU and are left out", report.jobs_without_gpus);
+        command_line::print_notice(format_args!(
+            "warning: {} jobs ask for no GPU and are left out",
+            report.jobs_without_gpus
+        ));
     }
     let row = |task: vocab::Task| {
         let submitted_ms = (task.submitted.get() - EPOCH.get()) * 1_000;

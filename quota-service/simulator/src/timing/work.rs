@@ -39,7 +39,12 @@ impl Work {
         let (tasks, report) = philly_tasks(&what.jobs, UnixSeconds::new(0), &options).map_err(world)?;
         let models = philly_models(&what.jobs, &options).map_err(world)?;
         for skipped in &report.skipped {
-            eprintln!("skipped: {}, row {}: {}", skipped.file.display(), skipped.row, skipped.fault);
+            command_line::print_notice(format_args!(
+                "skipped: {}, row {}: {}",
+                skipped.file.display(),
+                skipped.row,
+                skipped.fault
+            ));
         }
         let mut draw = Draw::new(seed);
         let mut numbers: BTreeMap<Organization, u32> = BTreeMap::new();

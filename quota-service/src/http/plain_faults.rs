@@ -1,0 +1,78 @@
+//! Faults of a JSON body in the words of a user: those of the parser name types of the program.
+
+use super::missing_fields;
+
+const NUMBERS: [&str; 2] = ["f64", "f32"];
+const WHOLE_NUMBERS: [&str; 9] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64"];
+
+/// The fault of a parser, plainly; other texts stay as they are.
+pub fn body(fault: &str) -> String {
+    let text = fault.rsplit_once(" at line ").map_or(fault, |(text, _)| text);
+    let parts = |prefix: &str| text.strip_prefix(prefix).and_then(|rest| rest.split_once(", expected "));
+    if let Some((found, expected)) = parts("invalid type: ").or_else(|| parts("invalid value: ")) {
+        return type_fault(found, expected);
+    }
+    match parts("unknown variant ") {
+        Some((found, choices)) => format!("{:?} is not known; write {choices}", found.trim_matches('`')),
+        None => fault.to_owned(),
+    }
+}
+
+fn type_fault(found: &str, expected: &str) -> String {
+    let is_number = NUMBERS.contains(&expected) || WHOLE_NUMBERS.contains(&expected);
+    let Some(text) = found.strip_prefix("string ") else {
+        return format!("it is {}; write {}", value(found), wanted(expected));
+    };
+    match text.trim_matches('"').parse::<f64>() {
+        Ok(_) if is_number => format!("{text} is text; write the number {}", text.trim_matches('"')),
+        _ => format!("{text} is text; write {}", wanted(expected)),
+    }
+}
+
+/// A found value: the parser writes ``integer `5` ``.
+fn value(found: &str) -> String {
+    match found {
+        "map" => "an object".to_owned(),
+        "sequence" => "a list".to_owned(),
+        other => other.split('`').nth(1).unwrap_or(other).to_owned(),
+    }
+}
+
+fn wanted(expected: &str) -> String {
+    match expected {
+        of if NUMBERS.contains(&of) => "a number".to_owned(),
+        of if WHOLE_NUMBERS.contains(&of) => "a whole number".to_owned(),
+        "a string" => "a text in quotes".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "an object".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        other => match other.strip_prefix("struct ").map(missing_fields::required) {
+            Some(fields) if fields.is_empty() => "an object".to_owned(),
+            Some(fields) => format!("an object with `{}`", fields.join("`, `")),
+            None => other.to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_of_the_parser_says_what_to_write() {
+        for (fault, plain) in [
+            (
+                "invalid type: null, expected struct UsageBatch at line 1 column 4",
+                "it is null; write an object with `rows`",
+            ),
+            ("invalid type: string \"5\", expected f64 at line 1 column 9", "\"5\" is text; write the number 5"),
+            ("invalid type: string \"1k\", expected f64", "\"1k\" is text; write a number"),
+            ("invalid type: integer `5`, expected a string", "it is 5; write a text in quotes"),
+            ("invalid value: integer `-1`, expected u32", "it is -1; write a whole number"),
+            ("unknown variant `HP`, expected `hp` or `spot`", "\"HP\" is not known; write `hp` or `spot`"),
+            ("expected value at line 1 column 1", "expected value at line 1 column 1"),
+        ] {
+            assert_eq!(body(fault), plain);
+        }
+    }
+}
