@@ -138,3 +138,62 @@ impl Demand {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datasets::Calendar;
+    use forecaster::ModelKind;
+    use vocab::{ClusterName, HorizonHours, MilliGpus, Organization, SeriesId, UsageRow};
+
+    /// 400 hours of five organizations in two pools, of a pool's own peak, with gaps.
+    fn rows() -> Vec<UsageRow> {
+        let start = HourStart::from_unix_s(1_709_251_200).unwrap();
+        let series = [("A100", "*"), ("A100", "a"), ("A100", "b"), ("H800", "a"), ("H800", "c"), ("H800", "d")];
+        let of = |(place, (model, name)): (usize, (&str, &str))| {
+            let pool = PoolId::parse(&format!("earth:{model}")).unwrap();
+            let id = SeriesId { pool, organization: Organization::parse(name).unwrap() };
+            let hours = (0..400_u64).filter(move |hour| (hour + place as u64) % 9 != 0);
+            hours.map(move |hour| UsageRow {
+                series: id.clone(),
+                hour: start.plus_hours(hour as i64),
+                demand: MilliGpus::from_milli((hour % 24) * 1_500 * place as u64).unwrap(),
+            })
+        };
+        series.into_iter().enumerate().flat_map(of).collect()
+    }
+
+    fn cluster() -> Cluster {
+        Cluster {
+            name: ClusterName::parse("earth").unwrap(),
+            time_zone: "UTC".into(),
+            calendar: Calendar::WEEKDAYS.into(),
+        }
+    }
+
+    #[test]
+    fn a_history_in_a_file_is_that_of_the_database_in_any_number_of_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = store::connect(&format!("sqlite://{}", folder.path().join("h.db").display())).await.unwrap();
+            store.put_cluster(&cluster()).await.unwrap();
+            store.append(&rows(), &[]).await.unwrap();
+            let whole = Demand::open(store.as_ref(), &cluster(), None, DEFAULT_MEMORY_BYTES).await.unwrap();
+            let spec =
+                ModelSpec { kind: ModelKind::OrgLinear, horizon: HorizonHours::ONE, lookback_hours: 168, seed: 1 };
+            let split = TimeSplit::new(whole.start(), whole.end(), spec.lookback_hours, spec.horizon).unwrap();
+            let Lessons { panel, sha256, .. } = whole.lessons(&cluster(), split, &spec).unwrap();
+            for memory_bytes in [1, 1 << 20] {
+                let spooled = Demand::open(store.as_ref(), &cluster(), None, memory_bytes).await.unwrap();
+                let mut parts = 0;
+                spooled.history().each(&mut |_| parts += 1).unwrap();
+                assert_eq!(parts, if memory_bytes == 1 { 6 } else { 1 });
+                let lessons = spooled.lessons(&cluster(), split, &spec).unwrap();
+                assert_eq!((lessons.sha256, lessons.start), (sha256, panel.start()));
+                assert_eq!(lessons.panel, panel, "400 hours lie within the last weeks");
+                assert!(lessons.spool.is_some());
+            }
+        });
+    }
+}
