@@ -117,7 +117,7 @@ impl Demand {
         }
     }
 
-    /// What a training with this split reads.
+    /// The parts that a training with this split reads.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -224,7 +224,7 @@ impl PoolResiduals {
         }
     }
 
-    /// What they say of the pool; no aggregation is scored yet.
+    /// The calibration that follows from them; no aggregation is scored yet.
     pub(crate) fn correlated(self) -> PoolCalibration {
         let samples: Vec<Vec<f64>> = self.standardised.iter().map(|steps| steps.concat()).collect();
         let independent = self.issues as f64 / self.horizon.steps() as f64;

@@ -9,7 +9,7 @@ use datasets::{Panel, TimeSplit};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the history could not be read: {why}")]
 pub struct HistoryFault {
-    /// What its source says.
+    /// The reason, from its source.
     pub why: String,
 }
 

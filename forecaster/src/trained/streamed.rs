@@ -32,7 +32,7 @@ pub struct Streamed<'a> {
 /// Receives what would have been issued over the validation part, with the calibration of the pools.
 pub type IssuedSink<'a> = &'a mut dyn FnMut(&[PoolCalibration], HourStart, &Issued) -> Result<(), TrainError>;
 
-/// Rules for new organizations and those that have left look back a week or more, whatever the model does.
+/// Rules for new organizations and those that have left look back a week or more, even where the model sees less.
 const LEAST_RECENT_HOURS: usize = 4 * vocab::HOURS_PER_WEEK as usize;
 
 /// The first hour that validation reads, of a history that begins at `start`.
@@ -77,7 +77,7 @@ struct Pass<'a> {
     rate: GuaranteeRate,
 }
 
-/// What the first pass finds, of corrected or of raw forecasts.
+/// Result of the first pass, of corrected or of raw forecasts.
 struct Scored {
     is_correcting: bool,
     scores: Scores,
@@ -86,7 +86,7 @@ struct Scored {
     calibrator: Calibrator,
 }
 
-/// What the first pass gathers while both are tried.
+/// Sums of the first pass while both are tried.
 struct Gathered {
     sums: ScoreSums,
     /// Of the hours after the first ones, in which a calibrator learns.
