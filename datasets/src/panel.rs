@@ -1,5 +1,7 @@
 //! One cluster's history on the hour grid, with its gaps marked.
 
+mod parts;
+
 use crate::calendar::{Calendar, HourFeatures};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -282,6 +284,23 @@ impl PanelBuilder {
             return Err(PanelError::OtherCluster { series: id.clone(), cluster: self.cluster.clone() });
         }
         self.series.insert(id.clone(), Series::empty(id.clone(), self.hours));
+        Ok(())
+    }
+
+    /// Adds a whole series: GPUs of each hour of the range, and whether it was measured. What unmeasured hours hold is not read.
+    ///
+    /// # Errors
+    /// The series belongs to another cluster, is there already, or has another number of hours.
+    pub fn push_series(&mut self, id: SeriesId, demand_gpus: Vec<f64>, measured: Vec<bool>) -> Result<(), PanelError> {
+        if demand_gpus.len() != self.hours || measured.len() != self.hours {
+            let hour = self.start.plus_hours(demand_gpus.len().max(measured.len()) as i64);
+            return Err(PanelError::OutsidePanel { hour, start: self.start, hours: self.hours });
+        }
+        if self.series.contains_key(&id) {
+            return Err(PanelError::Twice { series: id, hour: self.start });
+        }
+        self.add_series(&id)?;
+        self.series.insert(id.clone(), Series { id, demand_gpus, measured, first_measured: None });
         Ok(())
     }
 

@@ -2,9 +2,10 @@
 
 use crate::baseline::Baseline;
 use crate::blend::{Blend, Settings};
-use crate::model::{Family, Model, ModelSpec};
+use crate::model::{Family, Model, ModelKind, ModelSpec};
 use crate::orglinear::OrgLinear;
 use crate::peers::{AutoEts, Network};
+use crate::rows::HistoryFault;
 use datasets::{HourRange, Panel, TimeSplit};
 use vocab::SeriesId;
 
@@ -41,6 +42,15 @@ pub enum FitError {
         /// The fault of the library.
         fault: String,
     },
+    /// The model cannot read its history in parts.
+    #[error("{model} needs all series in memory: train orglinear, trees or network, or give it more --memory")]
+    NeedsWholePanel {
+        /// The model.
+        model: ModelKind,
+    },
+    /// A part of the history is missing.
+    #[error(transparent)]
+    History(#[from] HistoryFault),
     /// The arithmetic failed.
     #[error("the arithmetic of the model failed: {0}")]
     Arithmetic(#[from] candle_core::Error),
@@ -80,7 +90,7 @@ pub struct FitProgress {
 pub fn fit(fit: &Fit<'_>, progress: &mut dyn FnMut(FitProgress)) -> Result<Model, FitError> {
     match fit.spec.kind.family() {
         Family::Rule(rule) => Baseline::fit(rule, fit, fit.split.train).map(Model::Baseline),
-        Family::Blend(recipe) => Blend::fit(recipe, fit).map(Box::new).map(Model::Blend),
+        Family::Blend(recipe) => Blend::fit(recipe, &fit.into()).map(Box::new).map(Model::Blend),
         Family::Network(kind) => Network::fit(kind, fit, progress).map(Box::new).map(Model::Peer),
         Family::AutoEts => AutoEts::fit(fit, fit.split.validation.from).map(Box::new).map(Model::AutoEts),
         Family::OrgLinear(config) => OrgLinear::fit(config, fit, progress).map(Box::new).map(Model::OrgLinear),

@@ -78,4 +78,5 @@ pub use fit::{Fit, FitError, FitProgress, fit};
 pub use left::LEFT_AFTER_HOURS;
 pub use model::{Family, Model, ModelKind, ModelSpec, UnknownModel};
 pub use predict::{Predict, PredictError, forecast, roll};
+pub use rows::{History, HistoryFault, Source};
 pub use trained::{TrainError, Trained, train};

@@ -1,5 +1,11 @@
 //! A training from end to end: fit, score and calibrate on the validation part.
 
+mod streamed;
+#[cfg(test)]
+mod tests;
+
+pub use streamed::{IssuedSink, Streamed, recent_from, train_streamed};
+
 use crate::baseline::Baseline;
 use crate::bound::PoolCalibration;
 use crate::calibration::{Calibrator, Issued, Switch, replay};
@@ -128,7 +134,7 @@ pub fn train(
     let calibrations = pools.iter().map(calibrate).collect::<Result<_, _>>()?;
     let validation = Validation { scores, last_value, losses, last_value_losses, issued };
     model = match (model, what.spec.kind.rule()) {
-        (Model::Blend(blend), _) => Model::Blend(Box::new(blend.refit(what)?)),
+        (Model::Blend(blend), _) => Model::Blend(Box::new(blend.refit(&what.into())?)),
         (Model::AutoEts(_), _) => Model::AutoEts(Box::new(AutoEts::fit(what, what.split.until)?)),
         (_, Some(rule)) => {
             let all = HourRange { from: what.split.train.from, to: what.split.validation.to };
@@ -165,14 +171,15 @@ fn calibrate(
     let rest = HourRange { from: issues.from.plus_hours(learning as i64), to: issues.to };
     let forecasts: Vec<_> = corrected.0[learning..].iter().map(|one| one.forecasts.clone()).collect();
     let scored = |forecasts| scores::score(&scores::collect(panel, rest, forecasts, horizon).0);
-    let is_harmless = match (scored(&rolled[learning..]), scored(&forecasts)) {
-        (Some(raw), Some(ours)) => {
-            let loss = |scores: &Scores| scores.pinball_gpus.iter().sum::<f64>();
-            loss(&ours) <= MOST_OF_RAW * loss(&raw) && ours.crps_gpus <= MOST_OF_RAW * raw.crps_gpus
-        }
-        _ => false,
-    };
+    let is_harmless = is_harmless(scored(&rolled[learning..]).as_ref(), scored(&forecasts).as_ref());
     if is_harmless || switch == Switch::On { corrected } else { play(false) }
+}
+
+/// Whether corrected forecasts lose at most a little more than raw ones.
+fn is_harmless(raw: Option<&Scores>, ours: Option<&Scores>) -> bool {
+    let (Some(raw), Some(ours)) = (raw, ours) else { return false };
+    let loss = |scores: &Scores| scores.pinball_gpus.iter().sum::<f64>();
+    loss(ours) <= MOST_OF_RAW * loss(raw) && ours.crps_gpus <= MOST_OF_RAW * raw.crps_gpus
 }
 
 fn scored(

@@ -4,6 +4,7 @@ mod served;
 
 pub use served::Replay;
 
+use crate::shard::Shard;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -27,6 +28,8 @@ use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart};
     train\n  \
     train --horizon 6h\n  \
     train --horizon 4h --cluster earth --promote --min-coverage 0.85\n  \
+    train --cluster earth --memory 16GiB\n  \
+    train --shard 0/16 --borrow 4 --promote\n  \
     train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --out forecasts.csv --pool-out pool_bounds.csv\n  \
     train runs list"
 )]
@@ -126,6 +129,25 @@ impl FromStr for Lookback {
     }
 }
 
+/// An amount of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemorySize {
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl FromStr for MemorySize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let of = |unit: &str, bytes: u64| text.strip_suffix(unit)?.trim().parse::<u64>().ok()?.checked_mul(bytes);
+        let bytes = of("GiB", 1 << 30).or_else(|| of("MiB", 1 << 20)).filter(|bytes| *bytes > 0);
+        bytes
+            .map(|bytes| Self { bytes })
+            .ok_or_else(|| format!("invalid size {text:?}: expected 512MiB, 4GiB or the like"))
+    }
+}
+
 /// The models by name, so that a misspelt one is answered with the right one and shells complete them.
 fn model() -> impl TypedValueParser<Value = ModelKind> {
     PossibleValuesParser::new(ModelKind::ALL.map(ModelKind::as_str)).try_map(|name| ModelKind::parse(&name))
@@ -154,6 +176,15 @@ pub struct Train {
     /// This cluster only; all if not given, a run for each
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: Option<ClusterName>,
+    /// Every Nth cluster by name from the Kth on, K from 0: one shard for each of N Jobs that share nothing but the database
+    #[arg(long, value_name = "K/N", conflicts_with = "cluster")]
+    pub shard: Option<Shard>,
+    /// Learn from up to 20,000 hours of other clusters' organizations, too, drawn by size and age from at most so many clusters
+    #[arg(long, value_name = "CLUSTERS", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000).map(usize::from))]
+    pub borrow: usize,
+    /// Memory of one training; a history that needs more is read in parts from a file in TMPDIR, 8 bytes for each series and hour
+    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
+    pub memory: MemorySize,
     /// Hours that the model sees: auto is 168h below 60 days of history, else 672h
     #[arg(long, value_name = "HOURS", default_value = "auto")]
     pub lookback: Lookback,

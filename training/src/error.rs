@@ -1,9 +1,10 @@
 //! Everything that can go wrong here, and the exit code of each.
 
+use crate::shard::Shard;
 use command_line::{Exit, Failure};
 use datasets::{CalendarError, PanelError, ReadError, SplitError};
 use forecaster::checkpoint::CheckpointError;
-use forecaster::{ModelKind, PredictError, TrainError};
+use forecaster::{HistoryFault, ModelKind, PredictError, TrainError};
 use std::path::PathBuf;
 use store::{RunId, StoreError};
 use vocab::{ClusterName, HourStart, RateError};
@@ -20,6 +21,18 @@ pub enum TrainingError {
     Split { cluster: ClusterName, fault: SplitError },
     #[error("cluster {cluster}: {fault}")]
     Train { cluster: ClusterName, fault: TrainError },
+    #[error("cluster {cluster}: {fault}")]
+    History { cluster: ClusterName, fault: HistoryFault },
+    #[error(
+        "{}, where a history that exceeds --memory is kept while it is learned from: {why}. Set TMPDIR to a folder with \
+         8 bytes for each series and hour",
+        folder.display()
+    )]
+    Spool { folder: PathBuf, why: String },
+    #[error("{model} does not learn from other clusters: --borrow is for {}", blends().join(", "))]
+    NothingToBorrow { model: ModelKind },
+    #[error("shard {shard} holds none of the {clusters} clusters: there are fewer clusters than shards")]
+    EmptyShard { shard: Shard, clusters: usize },
     #[error(transparent)]
     Predict(#[from] PredictError),
     #[error("{run}: {fault}")]
@@ -112,6 +125,7 @@ impl From<TrainingError> for Failure {
             | E::NoSeries { .. }
             | E::NotExplained { .. }
             | E::SettingsOfOther { .. }
+            | E::NothingToBorrow { .. }
             | E::OtherHorizon { .. }
             | E::OneFileForTwo { .. }
             | E::RunsDiffer { .. }
@@ -135,6 +149,7 @@ impl From<TrainingError> for Failure {
             | E::NoMinutes { .. }
             | E::NothingScored
             | E::NothingToExplain { .. }
+            | E::EmptyShard { .. }
             | E::Calendar { .. } => Exit::DataInvalid,
             E::Store(_)
             | E::Predict(_)
@@ -142,6 +157,8 @@ impl From<TrainingError> for Failure {
             | E::Save(_)
             | E::NothingThere
             | E::NothingPromoted { .. }
+            | E::History { .. }
+            | E::Spool { .. }
             | E::Write { .. } => Exit::Failure,
         };
         Self::new(exit, fault)

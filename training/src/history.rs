@@ -2,7 +2,7 @@
 
 use crate::args::Lookback;
 use crate::error::TrainingError;
-use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
+use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder, Series};
 use sha2::{Digest, Sha256};
 use store::{Cluster, Store};
 use vocab::{ClusterName, HorizonHours, HourStart, MilliGpus, SeriesId};
@@ -35,12 +35,7 @@ pub async fn chosen(store: &dyn Store, name: Option<&ClusterName>) -> Result<Vec
 pub async fn load(store: &dyn Store, cluster: &Cluster, until: Option<HourStart>) -> Result<Panel, TrainingError> {
     let calendar = calendar(store, cluster).await?;
     let of_panel = |fault| TrainingError::Panel { cluster: cluster.name.clone(), fault };
-    let empty = || TrainingError::NoUsage { cluster: cluster.name.clone() };
-    let (first, last) = store.usage_range(&cluster.name).await?.ok_or_else(empty)?;
-    let end = until.unwrap_or_else(|| last.plus_hours(1)).min(last.plus_hours(1));
-    if end <= first {
-        return Err(TrainingError::NoHours { cluster: cluster.name.clone(), until: end });
-    }
+    let [first, end] = range(store, cluster, until).await?;
     let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, first, end);
     let mut fault = None;
     let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
@@ -53,7 +48,22 @@ pub async fn load(store: &dyn Store, cluster: &Cluster, until: Option<HourStart>
     builder.finish().map_err(of_panel)
 }
 
-async fn calendar(store: &dyn Store, cluster: &Cluster) -> Result<Calendar, TrainingError> {
+/// First hour with usage, and the hour after the last one before `until`.
+pub(crate) async fn range(
+    store: &dyn Store,
+    cluster: &Cluster,
+    until: Option<HourStart>,
+) -> Result<[HourStart; 2], TrainingError> {
+    let empty = || TrainingError::NoUsage { cluster: cluster.name.clone() };
+    let (first, last) = store.usage_range(&cluster.name).await?.ok_or_else(empty)?;
+    let end = until.unwrap_or_else(|| last.plus_hours(1)).min(last.plus_hours(1));
+    if end <= first {
+        return Err(TrainingError::NoHours { cluster: cluster.name.clone(), until: end });
+    }
+    Ok([first, end])
+}
+
+pub(crate) async fn calendar(store: &dyn Store, cluster: &Cluster) -> Result<Calendar, TrainingError> {
     let refused = |fault| TrainingError::Calendar { cluster: cluster.name.clone(), fault };
     let choice = CalendarChoice::parse(&cluster.calendar).map_err(refused)?;
     let own = match choice.own() {
@@ -78,13 +88,18 @@ pub fn sha256(panel: &Panel, until: HourStart) -> [u8; 32] {
     let hours = panel.index_of(until).unwrap_or(0).min(panel.hours());
     hash.update(panel.start().unix_s().to_le_bytes());
     for series in panel.series().iter().chain(panel.pool_peaks()) {
-        hash.update(format!("{}\n", series.id()));
-        for (demand, measured) in series.demand_gpus()[..hours].iter().zip(series.measured()) {
-            hash.update(demand.to_le_bytes());
-            hash.update([u8::from(*measured)]);
-        }
+        digest(series, hours, &mut hash);
     }
     hash.finalize().into()
+}
+
+/// Adds the first hours of a series to a digest.
+pub(crate) fn digest(series: &Series, hours: usize, hash: &mut Sha256) {
+    hash.update(format!("{}\n", series.id()));
+    for (demand, measured) in series.demand_gpus()[..hours].iter().zip(series.measured()) {
+        hash.update(demand.to_le_bytes());
+        hash.update([u8::from(*measured)]);
+    }
 }
 
 /// Hours that a model sees, for a history of `history_hours`.

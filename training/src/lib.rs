@@ -5,16 +5,20 @@
 
 pub mod args;
 pub mod backtest;
+pub mod demand;
 pub mod error;
 pub mod explain;
 pub mod gate;
 pub mod history;
+pub mod learn;
 pub mod losses;
 mod offered;
 mod parameters;
 pub mod run;
 pub mod runs;
 pub mod scores;
+pub mod shard;
+pub mod spool;
 pub mod tune;
 
 pub use error::TrainingError;

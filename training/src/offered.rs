@@ -1,24 +1,25 @@
 //! How far forecasts have to reach: as far as promises do.
 
 use crate::error::TrainingError;
-use datasets::Panel;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use store::Store;
-use vocab::{HorizonHours, PoolId};
+use vocab::{ClusterName, HorizonHours, PoolId};
 
 /// The hours that a pool offers by default: up to four (GFS table 4).
 const USUAL_HOURS: u8 = 4;
 /// A promise that begins within an hour ends within another one, and usage may be an hour late.
 const MORE_HOURS: u8 = 2;
 
-/// The longest guarantee that pools of a cluster offer.
+/// The longest guarantee that pools of a cluster offer: `pools`, those of which it knows the capacity, and those with nodes.
 ///
 /// # Errors
 /// The database does not answer.
-pub async fn longest(store: &dyn Store, panel: &Panel) -> Result<HorizonHours, TrainingError> {
-    let cluster = panel.cluster();
-    let mut pools: BTreeSet<PoolId> = panel.series().iter().map(|series| series.id().pool.clone()).collect();
+pub async fn longest(
+    store: &dyn Store,
+    cluster: &ClusterName,
+    mut pools: BTreeSet<PoolId>,
+) -> Result<HorizonHours, TrainingError> {
     pools.extend(store.capacities(cluster).await?.into_iter().map(|row| row.pool));
     pools.extend(store.nodes(cluster).await?.into_iter().map(|node| node.pool));
     let mut longest = 1;

@@ -2,17 +2,19 @@
 
 use crate::args::{Config, Train};
 use crate::backtest::served::{self, ServedBody};
+use crate::demand::{Demand, Lessons};
 use crate::error::TrainingError;
 use crate::gate::{Contender, Gate, refusal};
-use crate::losses::{self, HourLosses, StoredScores};
+use crate::learn::learn_served;
+pub use crate::learn::{Lesson, learn};
+use crate::losses::{self, StoredScores};
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
-use crate::{history, offered, parameters};
-use command_line::{Progress, print_json, print_notice, print_text, say};
+use crate::{history, offered, parameters, shard};
+use command_line::{print_json, print_notice, print_text, say};
 use datasets::{Panel, TimeSplit};
 use forecaster::blend::Settings;
 use forecaster::calibration::Switch;
-use forecaster::trained::Validation;
-use forecaster::{Fit, FitProgress, ModelKind, ModelSpec, Trained, checkpoint, train, trained};
+use forecaster::{ModelKind, ModelSpec, Trained, checkpoint};
 use serde::{Deserialize, Serialize};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use store::{Cluster, NewRun, RunFacts, RunId, Store};
@@ -82,7 +84,9 @@ pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), Traini
     let store = store::connect(&config.database).await?;
     let rate = GuaranteeRate::new(config.guarantee_rate)?;
     let (mut reports, mut faults) = (Vec::new(), Vec::new());
-    for cluster in history::chosen(store.as_ref(), what.cluster.as_ref()).await? {
+    let clusters = history::chosen(store.as_ref(), what.cluster.as_ref()).await?;
+    let clusters = what.shard.map_or(Ok(clusters.clone()), |shard| shard.of_clusters(clusters))?;
+    for cluster in clusters {
         match train_cluster(store.as_ref(), &cluster, what, rate, config.seed).await {
             Ok((report, why)) => {
                 if !json {
@@ -119,27 +123,28 @@ pub async fn train_cluster(
     seed: u64,
 ) -> Result<(RunReport, Option<TrainingError>), TrainingError> {
     // 1. Read.
-    let panel = history::load(store, cluster, what.until).await?;
+    let demand = Demand::open(store, cluster, what.until, what.memory.bytes).await?;
+    let lenders = lent(store, cluster, what, seed).await?;
     let promoted = store.promoted(&cluster.name).await?;
     // 2. Learn.
-    let longest = offered::longest(store, &panel).await?;
+    let longest = offered::longest(store, &cluster.name, demand.pools()).await?;
     let horizon = what.horizon.unwrap_or_else(|| offered::horizon_for(longest));
     let horizon_warning = offered::too_short(horizon, longest);
-    let calendar_warning =
-        history::uncovered(&panel, horizon).inspect(|text| print_notice(format_args!("warning: {text}")));
-    let (spec, split) = plan(&panel, cluster, what, horizon, seed)?;
-    let started = Instant::now();
     let settings = parameters::chosen(what.settings.as_deref(), &[what.model])?;
+    let (spec, split) = plan(&demand, cluster, what, horizon, seed)?;
+    let lessons = demand.lessons(cluster, split, &spec)?;
+    let calendar_warning =
+        history::uncovered(&lessons.panel, horizon).inspect(|text| print_notice(format_args!("warning: {text}")));
+    let started = Instant::now();
     let lesson = Lesson { spec, settings, calibration: Switch::Auto, split, rate };
-    let (trained, mut stored, validation) = learn(&panel, cluster, &lesson)?;
     let capacities = store.capacities(&cluster.name).await?;
-    stored.kept.served =
-        served::of_validation(&panel, &capacities, &trained, split.validation, &validation.issued, rate)?;
+    let (trained, stored) = learn_served(&lessons, &lenders, cluster, &lesson, &capacities)?;
+    let panel = &lessons.panel;
     let train_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     // 3. Keep.
     let checkpoint = checkpoint::save(&trained, CODE_VERSION).map_err(TrainingError::Save)?;
     let sha = hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&checkpoint));
-    let facts = facts(&panel, cluster, &trained, &settings, &stored, train_ms);
+    let facts = facts(&lessons, cluster, &trained, &settings, &stored, train_ms);
     let id = store.insert_run(&NewRun { facts, checkpoint }).await?;
     // 4. Promote: a cluster's first run, a later one if asked; neither where it misses a threshold of the caller's.
     let gate = Gate { max_mae_gpus: what.max_mae, min_coverage: what.min_coverage };
@@ -147,9 +152,7 @@ pub async fn train_cluster(
     let new = Contender { horizon, scores, losses: hours };
     let why = if promoted.is_none() || what.promote || gate != Gate::default() {
         let rival = match &promoted {
-            Some(run) if gate == Gate::default() => {
-                losses::promoted(store, run, &panel, split.validation, rate).await?
-            }
+            Some(run) if gate == Gate::default() => losses::promoted(store, run, panel, split.validation, rate).await?,
             _ => None,
         };
         refusal(gate, &new, rival.as_ref())
@@ -162,69 +165,46 @@ pub async fn train_cluster(
         (None, false) => promoted.is_none() && store.promote_first(id, now(), "train").await?,
     };
     let refused = why.map(|why| TrainingError::Gate { run: id, why });
-    let report = report(id, &panel, &trained, new.scores, train_ms, promote, sha);
+    let report = report(id, panel, &trained, new.scores, train_ms, promote, sha);
     Ok((RunReport { calendar_warning, horizon_warning, ..report }, refused))
 }
 
+/// Histories of the clusters to borrow rows from, in files.
+async fn lent(store: &dyn Store, cluster: &Cluster, what: &Train, seed: u64) -> Result<Vec<Demand>, TrainingError> {
+    if what.borrow == 0 {
+        return Ok(Vec::new());
+    }
+    if what.model.recipe().is_none() {
+        return Err(TrainingError::NothingToBorrow { model: what.model });
+    }
+    let mut lent = Vec::new();
+    for lender in shard::lenders(&store.clusters().await?, cluster, what.borrow, seed) {
+        match Demand::spool(store, &lender, what.until, what.memory.bytes).await {
+            Ok(demand) => lent.push(demand),
+            // It has nothing to lend yet.
+            Err(TrainingError::NoUsage { .. } | TrainingError::NoHours { .. }) => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(lent)
+}
+
 fn plan(
-    panel: &Panel,
+    demand: &Demand,
     cluster: &Cluster,
     what: &Train,
     horizon: HorizonHours,
     seed: u64,
 ) -> Result<(ModelSpec, TimeSplit), TrainingError> {
-    let lookback_hours = history::lookback_hours(what.lookback, panel.hours());
+    let lookback_hours = history::lookback_hours(what.lookback, demand.hours());
     let spec = ModelSpec { kind: what.model, horizon, lookback_hours, seed };
-    let split = trained::split(panel, panel.end(), &spec)
+    let split = TimeSplit::new(demand.start(), demand.end(), spec.least_hours(), spec.horizon)
         .map_err(|fault| TrainingError::Split { cluster: cluster.name.clone(), fault })?;
     Ok((spec, split))
 }
 
-/// The data and the settings of a training.
-#[derive(Debug, Clone, Copy)]
-pub struct Lesson {
-    pub spec: ModelSpec,
-    pub settings: Settings,
-    pub calibration: Switch,
-    pub split: TimeSplit,
-    pub rate: GuaranteeRate,
-}
-
-/// Fits, scores and calibrates, with progress.
-///
-/// # Errors
-/// Nothing was measured, or training diverged.
-pub fn learn(
-    panel: &Panel,
-    cluster: &Cluster,
-    lesson: &Lesson,
-) -> Result<(Trained, StoredScores, Validation), TrainingError> {
-    let &Lesson { spec, settings, calibration: switch, split, rate } = lesson;
-    let epochs = spec.kind.orglinear().map_or(1, |config| config.epochs);
-    let progress = Progress::new(&format!("{} {}", cluster.name, spec.kind), epochs as u64);
-    let mut show = |at: FitProgress| {
-        progress.step(at.epoch as u64, format!("loss {:.4}, validation {:.4}", at.train_loss, at.validation));
-    };
-    let outcome = train(&Fit { panel, split, spec, settings }, rate, switch, &mut show);
-    progress.done();
-    let (trained, validation) =
-        outcome.map_err(|fault| TrainingError::Train { cluster: cluster.name.clone(), fault })?;
-    let pools = trained.calibrations.iter();
-    let pools = pools.flat_map(|one| one.scores.iter().map(|score| PoolScoresBody::of(&one.pool, score)));
-    let scores = KeptScores {
-        validation_from: split.validation.from.to_string(),
-        validation_issue_times: split.validation.hours(),
-        model: (&validation.scores).into(),
-        last_value: (&validation.last_value).into(),
-        pools: pools.collect(),
-        served: Vec::new(),
-    };
-    let stored = StoredScores { kept: scores, hours: HourLosses::of_validation(&validation) };
-    Ok((trained, stored, validation))
-}
-
 fn facts(
-    panel: &Panel,
+    lessons: &Lessons,
     cluster: &Cluster,
     trained: &Trained,
     settings: &Settings,
@@ -240,10 +220,10 @@ fn facts(
         seed: trained.spec.seed,
         data_from: trained.data.from,
         data_until: trained.data.to,
-        data_sha256: history::sha256(panel, trained.data.to),
-        series: panel.series().len() as u32,
+        data_sha256: lessons.sha256,
+        series: lessons.panel.series().len() as u32,
         aggregation: chosen.join(" "),
-        parameters_json: parameters::describe(&trained.spec, settings, panel.calendar()).to_string(),
+        parameters_json: parameters::describe(&trained.spec, settings, lessons.panel.calendar()).to_string(),
         scores_json: serde_json::to_string(scores).expect("scores are finite numbers under string keys"),
         code_version: CODE_VERSION.to_owned(),
         created_at: now(),

@@ -17,10 +17,12 @@ pub struct Ledger {
 impl Ledger {
     pub fn add(&mut self, row: UsageRow, number: u64) -> Result<(), RowFault> {
         let next = self.rows.len();
-        if !self.seen.contains_key(&row.series) {
-            self.seen.insert(row.series.clone(), BTreeMap::new());
-        }
-        let hours = self.seen.get_mut(&row.series).expect("inserted above");
+        // Rows of a series share its names: with names of their own they took twice the memory.
+        let row = match self.seen.get_key_value(&row.series) {
+            Some((series, _)) => UsageRow { series: series.clone(), ..row },
+            None => row,
+        };
+        let hours = self.seen.entry(row.series.clone()).or_default();
         match hours.entry(row.hour) {
             Entry::Vacant(place) => {
                 place.insert((next, number));

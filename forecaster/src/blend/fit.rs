@@ -1,9 +1,9 @@
 //! Fitting the parts of a blend.
 
 use super::{Blend, Parts, Recipe};
-use crate::fit::{Fit, FitError};
+use crate::fit::FitError;
 use crate::network::{Lesson, Network};
-use crate::rows::{FeatureGroup, Features, OUTPUTS, Samples, sized_series};
+use crate::rows::{FeatureGroup, Features, OUTPUTS, Samples, Source, sized_series};
 use crate::trees::{Forests, Growth};
 use datasets::HourRange;
 use serde::{Deserialize, Serialize};
@@ -94,15 +94,16 @@ impl Blend {
     ///
     /// # Errors
     /// The lookback is too short, nothing was measured, or the arithmetic fails.
-    pub fn fit(recipe: Recipe, what: &Fit<'_>) -> Result<Self, FitError> {
+    pub fn fit(recipe: Recipe, what: &Source<'_>) -> Result<Self, FitError> {
         let need = Features::LOOKBACK_HOURS_LEAST;
         if what.spec.lookback_hours < need {
             return Err(FitError::ShortLookback { have: what.spec.lookback_hours, need });
         }
-        let series = sized_series(what);
+        let series = sized_series(what)?;
         let settings = &what.settings;
         let features = Features::new(what.spec.lookback_hours, what.spec.horizon).without(settings.without);
-        let learn = Samples::of(what, &features, &series, what.split.train)?;
+        let mut learn = Samples::of(what, &features, &series, what.split.train)?;
+        learn.borrow(what, &features, &series, what.split.train)?;
         let validate = Samples::of(what, &features, &series, what.split.validation)?;
         let (seed, count) = (what.spec.seed, features.count());
         let forests =
@@ -122,10 +123,11 @@ impl Blend {
     ///
     /// # Errors
     /// Nothing was measured, or the arithmetic fails.
-    pub fn refit(&self, what: &Fit<'_>) -> Result<Self, FitError> {
+    pub fn refit(&self, what: &Source<'_>) -> Result<Self, FitError> {
         let (parts, features, settings) = (self.parts(), &self.features, &what.settings);
         let all = HourRange { from: what.split.train.from, to: what.split.validation.to };
-        let learn = Samples::of(what, features, &parts.series, all)?;
+        let mut learn = Samples::of(what, features, &parts.series, all)?;
+        learn.borrow(what, features, &parts.series, all)?;
         let seed = what.spec.seed;
         let forests = parts.forests.map(|forests| forests.refit(&settings.growth, seed, features.count(), &learn));
         let network = match parts.network {

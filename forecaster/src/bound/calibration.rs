@@ -1,12 +1,14 @@
 //! Knowledge of a pool from the validation part.
 
+use super::aggregate::bounds;
 use super::shrinkage::{self, Correlation};
-use super::{Aggregation, AggregationScore, choose, score};
+use super::{Aggregation, AggregationScore, choose};
 use crate::calibration::Issued;
 use crate::predict::PredictError;
+use crate::scores::{PoolPair, actual_peak_gpus, score_pool};
 use datasets::{HourRange, Panel};
 use std::collections::BTreeMap;
-use vocab::{GuaranteeRate, HorizonHours, Organization, PoolId};
+use vocab::{GuaranteeRate, HorizonHours, HourStart, Organization, PoolId};
 
 /// Deviations are floored here when residuals are standardised, in GPUs.
 const LEAST_STDDEV_GPUS: f64 = 1e-3;
@@ -43,27 +45,50 @@ impl PoolCalibration {
         rate: GuaranteeRate,
         horizon: HorizonHours,
     ) -> Result<Self, PredictError> {
-        let members = correlated(members(panel, pool, issues, horizon));
-        let residuals = Residuals::of(panel, issues, issued, &members, horizon);
-        let samples: Vec<Vec<f64>> = residuals.standardised.iter().map(|steps| steps.concat()).collect();
-        let independent = residuals.issues as f64 / horizon.steps() as f64;
-        let Correlation { matrix, mean } = shrinkage::correlation(&samples, independent);
-        let organizations = members.iter().map(|&place| panel.series()[place].id().organization.clone()).collect();
-        let mut calibration = Self {
-            pool: pool.clone(),
-            organizations,
-            correlation: matrix,
-            mean_correlation: mean,
-            step_correlation: residuals.step_correlation(),
-            scores: Vec::new(),
-            chosen: Aggregation::SumOfBounds,
-        };
-        for aggregation in Aggregation::ALL {
-            let scored = score(&calibration, aggregation, panel, issues, issued, rate, horizon)?;
-            calibration.scores.extend(scored);
+        let mut residuals = PoolResiduals::new(pool, panel, issues, horizon);
+        issues.iter().zip(issued).for_each(|(issue, issued)| residuals.add(panel, issue, issued));
+        let mut calibration = residuals.correlated();
+        let members = members(panel, pool, issues, horizon);
+        let mut pairs = vec![Vec::new(); Aggregation::ALL.len()];
+        for (issue, issued) in issues.iter().zip(issued) {
+            calibration.pair(&members, panel, issue, issued, rate, horizon, &mut pairs)?;
         }
-        calibration.chosen = choose(&calibration.scores, rate);
+        calibration.choose(&pairs, rate);
         Ok(calibration)
+    }
+
+    /// Adds the bound of each aggregation at an issue time to its pairs, where the peak was measured.
+    ///
+    /// # Errors
+    /// A bound is no amount of GPUs.
+    #[expect(clippy::too_many_arguments, reason = "what is scored, at which hour, for which promise")]
+    pub(crate) fn pair(
+        &self,
+        members: &[usize],
+        panel: &Panel,
+        issue: HourStart,
+        issued: &Issued,
+        rate: GuaranteeRate,
+        horizon: HorizonHours,
+        pairs: &mut [Vec<PoolPair>],
+    ) -> Result<(), PredictError> {
+        let Some(peak_gpus) = actual_peak_gpus(panel, &self.pool, issue, horizon) else { return Ok(()) };
+        let forecasts: Vec<_> = members.iter().map(|&place| &issued.forecasts[place]).collect();
+        let conformal = issued.conformal.get(&self.pool);
+        for (aggregation, pairs) in Aggregation::ALL.into_iter().zip(pairs) {
+            let bound = bounds(&forecasts, aggregation, Some(self), conformal, rate, &[horizon])?;
+            pairs.push(PoolPair { issue, bound_gpus: bound[0].bound.as_gpus(), peak_gpus });
+        }
+        Ok(())
+    }
+
+    /// Scores the pairs of each aggregation and decides which one serves.
+    pub(crate) fn choose(&mut self, pairs: &[Vec<PoolPair>], rate: GuaranteeRate) {
+        let scored = Aggregation::ALL.into_iter().zip(pairs).filter_map(|(aggregation, pairs)| {
+            score_pool(pairs, rate).map(|scores| AggregationScore { aggregation, scores })
+        });
+        self.scores = scored.collect();
+        self.chosen = choose(&self.scores, rate);
     }
 
     /// The correlation of two organizations.
@@ -151,7 +176,12 @@ pub fn members(panel: &Panel, pool: &PoolId, issues: HourRange, horizon: Horizon
     panel.places_of(pool).filter(was_measured).collect()
 }
 
-struct Residuals {
+/// Residuals of a pool's organizations, issue time by issue time.
+pub(crate) struct PoolResiduals {
+    pool: PoolId,
+    members: Vec<usize>,
+    organizations: Vec<Organization>,
+    horizon: HorizonHours,
     /// `[member][step][issue time]`, in deviations.
     standardised: Vec<Vec<Vec<f64>>>,
     /// `[step][issue time]`, of the total, in GPUs.
@@ -159,33 +189,55 @@ struct Residuals {
     issues: usize,
 }
 
-impl Residuals {
-    /// Of the issue times at which every member was measured at every step.
-    fn of(panel: &Panel, issues: HourRange, issued: &[Issued], members: &[usize], horizon: HorizonHours) -> Self {
-        let steps = horizon.steps();
-        let mut all = Self {
-            standardised: vec![vec![Vec::new(); steps]; members.len()],
-            total: vec![Vec::new(); steps],
+impl PoolResiduals {
+    /// Without any issue time yet.
+    pub(crate) fn new(pool: &PoolId, panel: &Panel, issues: HourRange, horizon: HorizonHours) -> Self {
+        let members = correlated(members(panel, pool, issues, horizon));
+        let organizations = members.iter().map(|&place| panel.series()[place].id().organization.clone()).collect();
+        Self {
+            pool: pool.clone(),
+            standardised: vec![vec![Vec::new(); horizon.steps()]; members.len()],
+            total: vec![Vec::new(); horizon.steps()],
+            members,
+            organizations,
+            horizon,
             issues: 0,
-        };
-        for (issue, issued) in issues.iter().zip(issued) {
-            let outcome = |&place: &usize| datasets::window::outcome(panel, place, issue, horizon);
-            let came: Option<Vec<_>> = members.iter().map(outcome).collect();
-            let Some(came) = came.filter(|all| all.iter().all(|one| !one.measured.contains(&false))) else { continue };
-            all.issues += 1;
-            for step in 0..steps {
-                let mut total = 0.0;
-                for (member, &place) in members.iter().enumerate() {
-                    let forecast = issued.forecasts[place].steps()[step];
-                    let residual = came[member].demand_gpus[step] - forecast.mean_gpus;
-                    total += residual;
-                    let deviation = forecast.stddev_gpus.max(LEAST_STDDEV_GPUS);
-                    all.standardised[member][step].push(residual / deviation);
-                }
-                all.total[step].push(total);
-            }
         }
-        all
+    }
+
+    /// Adds an issue time, if every member was measured at every step.
+    pub(crate) fn add(&mut self, panel: &Panel, issue: HourStart, issued: &Issued) {
+        let outcome = |&place: &usize| datasets::window::outcome(panel, place, issue, self.horizon);
+        let came: Option<Vec<_>> = self.members.iter().map(outcome).collect();
+        let Some(came) = came.filter(|all| all.iter().all(|one| !one.measured.contains(&false))) else { return };
+        self.issues += 1;
+        for step in 0..self.horizon.steps() {
+            let mut total = 0.0;
+            for (member, &place) in self.members.iter().enumerate() {
+                let forecast = issued.forecasts[place].steps()[step];
+                let residual = came[member].demand_gpus[step] - forecast.mean_gpus;
+                total += residual;
+                let deviation = forecast.stddev_gpus.max(LEAST_STDDEV_GPUS);
+                self.standardised[member][step].push(residual / deviation);
+            }
+            self.total[step].push(total);
+        }
+    }
+
+    /// The calibration that follows from them; no aggregation is scored yet.
+    pub(crate) fn correlated(self) -> PoolCalibration {
+        let samples: Vec<Vec<f64>> = self.standardised.iter().map(|steps| steps.concat()).collect();
+        let independent = self.issues as f64 / self.horizon.steps() as f64;
+        let Correlation { matrix, mean } = shrinkage::correlation(&samples, independent);
+        PoolCalibration {
+            step_correlation: self.step_correlation(),
+            pool: self.pool,
+            organizations: self.organizations,
+            correlation: matrix,
+            mean_correlation: mean,
+            scores: Vec::new(),
+            chosen: Aggregation::SumOfBounds,
+        }
     }
 
     /// The mean correlation between two steps of the total.

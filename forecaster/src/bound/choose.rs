@@ -1,13 +1,9 @@
 //! Which aggregation serves: chosen on the validation part.
 
-use super::aggregate::bounds;
-use super::calibration::{PoolCalibration, members};
 use super::{Aggregation, BoundError};
-use crate::calibration::Issued;
 use crate::predict::PredictError;
-use crate::scores::{PoolPair, PoolScores, actual_peak_gpus, score_pool};
-use datasets::{HourRange, Panel};
-use vocab::{GuaranteeRate, HorizonHours};
+use crate::scores::PoolScores;
+use vocab::GuaranteeRate;
 
 /// How the bounds of one aggregation fared.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,32 +12,6 @@ pub struct AggregationScore {
     pub aggregation: Aggregation,
     /// Its scores on the validation window.
     pub scores: PoolScores,
-}
-
-/// Scores one aggregation over the full horizon at the issue times whose peak was measured; `None` where there are none.
-/// `issued` is what went out at each of `issues`.
-///
-/// # Errors
-/// A bound is no amount of GPUs.
-pub fn score(
-    calibration: &PoolCalibration,
-    aggregation: Aggregation,
-    panel: &Panel,
-    issues: HourRange,
-    issued: &[Issued],
-    rate: GuaranteeRate,
-    horizon: HorizonHours,
-) -> Result<Option<AggregationScore>, PredictError> {
-    let members = members(panel, &calibration.pool, issues, horizon);
-    let mut pairs = Vec::new();
-    for (issue, issued) in issues.iter().zip(issued) {
-        let Some(peak_gpus) = actual_peak_gpus(panel, &calibration.pool, issue, horizon) else { continue };
-        let forecasts: Vec<_> = members.iter().map(|&place| &issued.forecasts[place]).collect();
-        let conformal = issued.conformal.get(&calibration.pool);
-        let bound = bounds(&forecasts, aggregation, Some(calibration), conformal, rate, &[horizon])?;
-        pairs.push(PoolPair { issue, bound_gpus: bound[0].bound.as_gpus(), peak_gpus });
-    }
-    Ok(score_pool(&pairs, rate).map(|scores| AggregationScore { aggregation, scores }))
 }
 
 /// Below so many days the interval over days says next to nothing, and the coverage itself has to reach p.

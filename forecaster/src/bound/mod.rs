@@ -8,7 +8,8 @@ mod shrinkage;
 
 pub use aggregate::{BoundError, OrganizationShare, PoolBound, StepTotal, bounds};
 pub use calibration::{Correlations, PoolCalibration};
-pub use choose::{AggregationScore, choose, score};
+pub(crate) use calibration::{PoolResiduals, members};
+pub use choose::{AggregationScore, choose};
 
 use std::fmt;
 

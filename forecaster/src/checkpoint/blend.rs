@@ -13,6 +13,8 @@ const STANDARD: &str = "network_standard";
 /// Number of the group of features that was left out, from 1; 0 is none.
 const WITHOUT: &str = "left_out";
 const EPOCHS: &str = "network_epochs";
+/// The parameter of a network with a row for each class of series.
+const FIRST_SERIES: &str = "first_series";
 
 fn without(number: &[f64]) -> Option<FeatureGroup> {
     FeatureGroup::ALL.into_iter().zip(1..).find(|(_, place)| f64::from(*place) == number[0]).map(|(group, _)| group)
@@ -63,7 +65,7 @@ impl Payload {
         let scales = self.f64s(SERIES_SCALE, &[series.len()])?;
         let shares = self.f64s(SHARE, &[OUTPUTS])?;
         let features = Blend::features_of(lookback_hours, horizon);
-        let sizes = Blend::sizes_of(lookback_hours, horizon, series.len());
+        let sizes = self.with_classes(Blend::sizes_of(lookback_hours, horizon, series.len()));
         Ok(Blend::from_parts(Parts {
             horizon,
             lookback_hours,
@@ -73,6 +75,12 @@ impl Payload {
             network: (recipe != Recipe::Trees).then(|| self.networks(sizes)).transpose()?,
             network_share: std::array::from_fn(|output| shares[output]),
         }))
+    }
+
+    /// A network of an older version has weights for each series, however many there are.
+    fn with_classes(&self, sizes: Sizes) -> Sizes {
+        let rows = self.shape(&member_name(0, FIRST_SERIES)).and_then(|shape| shape.first().copied());
+        if rows == Some(sizes.series) { Sizes { classes: sizes.series, ..sizes } } else { sizes }
     }
 
     fn networks(&self, sizes: Sizes) -> Result<Network, CheckpointError> {

@@ -82,6 +82,11 @@ impl Payload {
         if *expected == self.digest(metadata) { Ok(()) } else { Err(CheckpointError::Changed) }
     }
 
+    /// Shape of a tensor.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.0.get(name).map(|stored| &stored.shape[..])
+    }
+
     /// Adds numbers of 32 bits.
     pub fn put_f32(&mut self, name: &str, shape: &[usize], values: Vec<f32>) {
         let bytes = values.into_iter().flat_map(f32::to_le_bytes).collect();

@@ -16,6 +16,9 @@ pub struct Sizes {
     pub inputs: usize,
     /// Number of series.
     pub series: usize,
+    /// Classes of series with weights of their own: one for each series, or, of more than [`Sizes::CLASSES_MOST`], so many of
+    /// neighbours by size.
+    pub classes: usize,
     /// Steps of a forecast.
     pub steps: usize,
 }
@@ -29,6 +32,15 @@ enum Begin {
 }
 
 impl Sizes {
+    /// Weights of more series than this would be visited too seldom to learn anything, and each step costs all of them.
+    pub const CLASSES_MOST: usize = 512;
+
+    /// The class of a series by its place.
+    #[must_use]
+    pub const fn class_of(self, place: usize) -> usize {
+        if self.classes == self.series { place } else { place * self.classes / self.series }
+    }
+
     /// Inputs that are amounts, with a mean and a deviation.
     #[must_use]
     pub const fn amounts(self) -> usize {
@@ -48,12 +60,12 @@ impl Sizes {
         [
             ("first", [self.inputs, first], Begin::Normal(self.inputs)),
             ("first_bias", [1, first], Begin::Zero),
-            ("first_series", [self.series, first], Begin::Zero),
+            ("first_series", [self.classes, first], Begin::Zero),
             ("second", [first, second], Begin::Normal(first)),
             ("second_bias", [1, second], Begin::Zero),
             ("output", [second, self.outputs()], Begin::Zero),
             ("output_bias", [1, self.outputs()], Begin::Zero),
-            ("output_series", [self.series, self.outputs()], Begin::Zero),
+            ("output_series", [self.classes, self.outputs()], Begin::Zero),
             ("straight", [self.inputs, self.outputs()], Begin::Zero),
         ]
     }

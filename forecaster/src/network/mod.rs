@@ -35,11 +35,11 @@ pub struct Network {
     pub sizes: Sizes,
 }
 
-/// Inputs of many rows: `[rows, inputs]`, and the place of each row's series.
+/// Inputs of many rows: `[rows, inputs]`, and the class of each row's series.
 pub struct Inputs {
     /// Features, row by row.
     pub values: Vec<f32>,
-    /// Series of each row.
+    /// Class of the series of each row.
     pub places: Vec<u32>,
 }
 
@@ -47,7 +47,8 @@ impl Network {
     /// Sizes of the networks of a model.
     #[must_use]
     pub fn sizes(features: &Features, series: usize, steps: usize) -> Sizes {
-        Sizes { inputs: features.amounts() + CALENDAR_INPUTS, series: series.max(1), steps }
+        let (inputs, series) = (features.amounts() + CALENDAR_INPUTS, series.max(1));
+        Sizes { inputs, series, classes: series.min(Sizes::CLASSES_MOST), steps }
     }
 
     /// Mean and deviation of each amount.
@@ -84,7 +85,7 @@ impl Network {
             values.extend(waves(DAY_WAVES, TAU * hour / 24.0));
             values.extend(waves(WEEK_WAVES, TAU * weekday / 7.0));
             values.push(day_off);
-            places.push(place as u32);
+            places.push(self.sizes.class_of(place as usize) as u32);
         }
         Inputs { values, places }
     }

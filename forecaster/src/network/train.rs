@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn outputs_and_slopes_are_those_that_candle_finds() {
-        let sizes = Sizes { inputs: 20, series: 3, steps: 2 };
+        let sizes = Sizes { inputs: 20, series: 3, classes: 3, steps: 2 };
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let mut some = |count: usize| -> Vec<f32> { (0..count).map(|_| rng.random_range(-1.0..1.0)).collect() };
         let shapes: Vec<[usize; 2]> = sizes.shapes().map(|(_, shape)| shape).collect();

@@ -6,7 +6,7 @@ mod series;
 
 pub use losses::{IssueLosses, StepLoss, losses};
 pub use pool::{PoolPair, PoolScores, actual_peak_gpus, score_pool, share_interval};
-pub use series::{Coverage, Scored, Scores, collect, pinball, score};
+pub use series::{Coverage, ScoreSums, Scored, Scores, collect, pinball, score};
 
 /// Comparisons of GPUs allow for this much rounding.
 pub(crate) const TOLERANCE_GPUS: f64 = 1e-6;

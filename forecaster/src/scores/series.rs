@@ -3,6 +3,7 @@
 use super::TOLERANCE_GPUS;
 use crate::gaussian;
 use datasets::{HourRange, Panel, window};
+use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use vocab::{DemandForecast, HorizonHours, StepForecast};
 
@@ -152,32 +153,106 @@ impl Coverage {
 /// ```
 #[must_use]
 pub fn score(rows: &[Scored]) -> Option<Scores> {
-    if rows.is_empty() {
-        return None;
+    let mut sums = ScoreSums::default();
+    rows.iter().for_each(|row| sums.add(row));
+    sums.finish()
+}
+
+/// Scores of rows that come one after the other: what is kept grows with the series, not with the rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ScoreSums {
+    rows: usize,
+    median: f64,
+    mean: f64,
+    mean_squared: f64,
+    median_squared: f64,
+    crps: f64,
+    nll: f64,
+    pinball: [f64; 2],
+    at_or_below: [usize; 2],
+    relative: (f64, usize),
+    series: BTreeMap<usize, SeriesSums>,
+}
+
+/// Of one series.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct SeriesSums {
+    rows: usize,
+    error: f64,
+    demand: f64,
+    at_or_below: [usize; 2],
+    below: [usize; 2],
+}
+
+impl ScoreSums {
+    /// Adds a forecast hour.
+    pub fn add(&mut self, row: &Scored) {
+        let forecast = &row.forecast;
+        let stddev = forecast.stddev_gpus.max(LEAST_STDDEV_GPUS);
+        let z = (row.actual_gpus - forecast.mean_gpus) / stddev;
+        let median = (forecast.quantiles_gpus[0] - row.actual_gpus).abs();
+        let mean = (forecast.mean_gpus - row.actual_gpus).abs();
+        self.rows += 1;
+        self.median += median;
+        self.mean += mean;
+        self.mean_squared += mean.powi(2);
+        self.median_squared += median.powi(2);
+        self.crps += gaussian::crps(row.actual_gpus, forecast.mean_gpus, stddev);
+        self.nll += 0.5 * (TAU.ln() + z * z) + stddev.ln();
+        if row.actual_gpus > 0.0 {
+            self.relative = (self.relative.0 + median / row.actual_gpus, self.relative.1 + 1);
+        }
+        let series = self.series.entry(row.series).or_default();
+        series.rows += 1;
+        series.error += median;
+        series.demand += row.actual_gpus;
+        for (level, (place, p)) in BOUNDS.into_iter().enumerate() {
+            self.pinball[level] += pinball(row.actual_gpus, forecast.quantiles_gpus[place], p);
+            let (at_or_below, below) = (usize::from(at_or_below(row, place)), usize::from(below(row, place)));
+            self.at_or_below[level] += at_or_below;
+            series.at_or_below[level] += at_or_below;
+            series.below[level] += below;
+        }
     }
-    let mean = |of: &dyn Fn(&Scored) -> f64| rows.iter().map(of).sum::<f64>() / rows.len() as f64;
-    let median_error = |row: &Scored| (row.forecast.quantiles_gpus[0] - row.actual_gpus).abs();
-    let mean_error = |row: &Scored| (row.forecast.mean_gpus - row.actual_gpus).abs();
-    let stddev = |row: &Scored| row.forecast.stddev_gpus.max(LEAST_STDDEV_GPUS);
-    let nll = |row: &Scored| {
-        let z = (row.actual_gpus - row.forecast.mean_gpus) / stddev(row);
-        0.5 * (TAU.ln() + z * z) + stddev(row).ln()
-    };
-    Some(Scores {
-        rows: rows.len(),
-        mae_median_gpus: mean(&median_error),
-        mae_mean_gpus: mean(&mean_error),
-        rmse_mean_gpus: mean(&|row| mean_error(row).powi(2)).sqrt(),
-        rmse_median_gpus: mean(&|row| median_error(row).powi(2)).sqrt(),
-        mape_median: relative(rows, median_error),
-        nmae_median: normalised(rows, median_error),
-        coverage: BOUNDS.map(|(place, _)| mean(&|row| f64::from(u8::from(at_or_below(row, place))))),
-        maqe: BOUNDS.map(|(place, p)| maqe(rows, place, p)),
-        pinball_gpus: BOUNDS
-            .map(|(place, p)| mean(&|row| pinball(row.actual_gpus, row.forecast.quantiles_gpus[place], p))),
-        crps_gpus: mean(&|row| gaussian::crps(row.actual_gpus, row.forecast.mean_gpus, stddev(row))),
-        nll: mean(&nll),
-    })
+
+    /// The scores of what was added; `None` of nothing.
+    #[must_use]
+    pub fn finish(&self) -> Option<Scores> {
+        if self.rows == 0 {
+            return None;
+        }
+        let mean = |sum: f64| sum / self.rows as f64;
+        Some(Scores {
+            rows: self.rows,
+            mae_median_gpus: mean(self.median),
+            mae_mean_gpus: mean(self.mean),
+            rmse_mean_gpus: mean(self.mean_squared).sqrt(),
+            rmse_median_gpus: mean(self.median_squared).sqrt(),
+            mape_median: (self.relative.1 > 0).then(|| self.relative.0 / self.relative.1 as f64),
+            nmae_median: self.normalised(),
+            coverage: self.at_or_below.map(|count| mean(count as f64)),
+            maqe: [0, 1].map(|level| self.maqe(level)),
+            pinball_gpus: self.pinball.map(mean),
+            crps_gpus: mean(self.crps),
+            nll: mean(self.nll),
+        })
+    }
+
+    fn normalised(&self) -> Option<f64> {
+        let means = self.series.values().map(|one| (one.error / one.rows as f64, one.demand / one.rows as f64));
+        let shares: Vec<f64> =
+            means.filter(|(_, demand)| *demand > LEAST_MEAN_GPUS).map(|(error, demand)| error / demand).collect();
+        (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+    }
+
+    fn maqe(&self, level: usize) -> f64 {
+        let miss = |one: &SeriesSums| {
+            let share = |count: usize| count as f64 / one.rows as f64;
+            let p = BOUNDS[level].1;
+            (p - share(one.at_or_below[level])).max(share(one.below[level]) - p).max(0.0)
+        };
+        self.series.values().map(miss).sum::<f64>() / self.series.len() as f64
+    }
 }
 
 fn at_or_below(row: &Scored, place: usize) -> bool {
@@ -186,41 +261,6 @@ fn at_or_below(row: &Scored, place: usize) -> bool {
 
 fn below(row: &Scored, place: usize) -> bool {
     row.actual_gpus < row.forecast.quantiles_gpus[place] - TOLERANCE_GPUS
-}
-
-fn relative(rows: &[Scored], error: impl Fn(&Scored) -> f64) -> Option<f64> {
-    let shares: Vec<f64> =
-        rows.iter().filter(|row| row.actual_gpus > 0.0).map(|row| error(row) / row.actual_gpus).collect();
-    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
-}
-
-/// Means of a value by series.
-fn by_series(rows: &[Scored], of: impl Fn(&Scored) -> f64) -> Vec<f64> {
-    let mut sums: std::collections::BTreeMap<usize, (f64, usize)> = std::collections::BTreeMap::new();
-    for row in rows {
-        let (sum, count) = sums.entry(row.series).or_default();
-        *sum += of(row);
-        *count += 1;
-    }
-    sums.into_values().map(|(sum, count)| sum / count as f64).collect()
-}
-
-fn normalised(rows: &[Scored], error: impl Fn(&Scored) -> f64) -> Option<f64> {
-    let (errors, demands) = (by_series(rows, error), by_series(rows, |row| row.actual_gpus));
-    let shares: Vec<f64> = errors
-        .iter()
-        .zip(&demands)
-        .filter(|(_, demand)| **demand > LEAST_MEAN_GPUS)
-        .map(|(error, demand)| error / demand)
-        .collect();
-    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
-}
-
-fn maqe(rows: &[Scored], place: usize, p: f64) -> f64 {
-    let low = by_series(rows, |row| f64::from(u8::from(at_or_below(row, place))));
-    let high = by_series(rows, |row| f64::from(u8::from(below(row, place))));
-    let miss = low.iter().zip(&high).map(|(low, high)| (p - low).max(high - p).max(0.0));
-    miss.sum::<f64>() / low.len() as f64
 }
 
 #[cfg(test)]
@@ -274,8 +314,9 @@ mod tests {
             forecast: StepForecast { mean_gpus: 0.0, stddev_gpus: 1.0, quantiles_gpus: [0.0, bound, bound] },
             actual_gpus,
         };
-        assert_eq!(maqe(&[row(5.0, 5.0), row(5.0, 5.0)], 1, 0.9), 0.0, "ties count as kept and not as too high");
-        assert!((maqe(&[row(5.0, 1.0)], 1, 0.9) - 0.9).abs() < 1e-12);
-        assert!((maqe(&[row(5.0, 9.0)], 1, 0.9) - 0.1).abs() < 1e-12);
+        let maqe = |rows: &[Scored]| score(rows).unwrap().maqe[0];
+        assert_eq!(maqe(&[row(5.0, 5.0), row(5.0, 5.0)]), 0.0, "ties count as kept and not as too high");
+        assert!((maqe(&[row(5.0, 1.0)]) - 0.9).abs() < 1e-12);
+        assert!((maqe(&[row(5.0, 9.0)]) - 0.1).abs() < 1e-12);
     }
 }

@@ -14,7 +14,7 @@ mod validation;
 pub use forecasts::{AtIssue, ForecastBounds};
 pub use replay::RestartState;
 pub use report::{ReplayBody, tables};
-pub use validation::{ServedBody, of_validation, served_table};
+pub use validation::{ServedBody, ServedOnValidation, served_table};
 
 use super::play::Played;
 use crate::args::{Backtest, Replay};

@@ -3,16 +3,17 @@
 use super::capacities_of;
 use super::forecasts::{AtIssue, ForecastBounds};
 use super::replay::{PoolHistory, RestartState, Sample, Schedule, replay};
-use super::score::{By, groups};
+use super::score::{By, Group, groups};
 use crate::args::Replay;
 use crate::error::TrainingError;
 use command_line::table;
 use datasets::{HourRange, Panel};
+use forecaster::PredictError;
+use forecaster::bound::PoolCalibration;
 use forecaster::calibration::Issued;
-use forecaster::{PredictError, Trained};
-use placement::Promise;
+use placement::{PoolSettings, Promise};
 use serde::{Deserialize, Serialize};
-use vocab::{CapacityRow, GuaranteeRate, SECONDS_PER_HOUR};
+use vocab::{CapacityRow, GuaranteeRate, HorizonHours, HourStart, SECONDS_PER_HOUR};
 
 /// Bounds that would have been served, over all pools, for one number of hours.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -28,54 +29,72 @@ pub struct ServedBody {
 }
 
 /// Plays the validation part, a renewal an hour, with usage on time and the promise `peak`: its coverage is what p promises there,
-/// and under `kept` bounds move from these. Nothing is scored where nothing was measured.
-///
-/// # Errors
-/// A bound exceeds what an amount holds.
-pub fn of_validation(
-    panel: &Panel,
-    capacities: &[CapacityRow],
-    trained: &Trained,
-    issues: HourRange,
-    issued: &[Issued],
+/// and under `kept` bounds move from these. Forecasts are added hour by hour and need not be kept.
+pub struct ServedOnValidation {
+    settings: PoolSettings,
+    forecasts: ForecastBounds,
+    horizon: HorizonHours,
     rate: GuaranteeRate,
-) -> Result<Vec<ServedBody>, TrainingError> {
-    let horizon = trained.spec.horizon;
-    let settings = Replay { promise: Promise::Peak, ..Replay::default() }.settings(rate, horizon)?;
-    let mut forecasts = ForecastBounds::new(rate, settings.offered_hours.clone());
-    for (issue, issued) in issues.iter().zip(issued) {
-        let at = AtIssue { panel, issue, issued, calibrations: &trained.calibrations, horizon };
-        forecasts.add(&at).map_err(PredictError::from)?;
+}
+
+impl ServedOnValidation {
+    /// Without any hour yet.
+    ///
+    /// # Errors
+    /// The horizon offers nothing.
+    pub fn new(horizon: HorizonHours, rate: GuaranteeRate) -> Result<Self, TrainingError> {
+        let settings = Replay { promise: Promise::Peak, ..Replay::default() }.settings(rate, horizon)?;
+        let forecasts = ForecastBounds::new(rate, settings.offered_hours.clone());
+        Ok(Self { settings, forecasts, horizon, rate })
     }
-    let schedule = Schedule {
-        from: issues.from.instant(),
-        until: issues.to.instant(),
-        end: issues.to.plus_hours(i64::from(horizon.get()) - 1).instant(),
-        renewal_s: SECONDS_PER_HOUR,
-        late_s: 0,
-        restart_every_s: None,
-        restart_state: RestartState::Kept,
-    };
-    let mut samples: Vec<Sample> = Vec::new();
-    for (pool, forecast) in forecasts.by_pool() {
-        let (capacities, _) = capacities_of(panel, pool, capacities);
-        let history = PoolHistory { panel, pool, capacities: &capacities, minutes: None, forecast };
-        samples.extend(replay(&history, &schedule, &settings).samples);
+
+    /// Adds what is issued at an hour; forecasts come in the order of the panel.
+    ///
+    /// # Errors
+    /// A bound exceeds what an amount holds.
+    pub fn add(
+        &mut self,
+        panel: &Panel,
+        calibrations: &[PoolCalibration],
+        issue: HourStart,
+        issued: &Issued,
+    ) -> Result<(), PredictError> {
+        let at = AtIssue { panel, issue, issued, calibrations, horizon: self.horizon };
+        Ok(self.forecasts.add(&at)?)
     }
-    let groups = groups(&samples, schedule.from, rate);
-    let body = |((hours, by), group): (&(_, By), &super::score::Group)| {
-        let hours: &vocab::HorizonHours = hours;
-        let served = Some(&group.served).filter(|_| *by == By::All)?;
-        let (coverage, pinball_gpus) = (served.coverage()?, served.pinball_gpus()?);
-        Some(ServedBody {
-            hours: hours.get(),
-            samples: served.samples,
-            coverage,
-            kept_rate: served.kept_rate(),
-            pinball_gpus,
-        })
-    };
-    Ok(groups.iter().filter_map(body).collect())
+
+    /// Scores what would have been served at the hours that were added. Nothing is scored where nothing was measured.
+    #[must_use]
+    pub fn finish(&self, panel: &Panel, capacities: &[CapacityRow], issues: HourRange) -> Vec<ServedBody> {
+        let schedule = Schedule {
+            from: issues.from.instant(),
+            until: issues.to.instant(),
+            end: issues.to.plus_hours(i64::from(self.horizon.get()) - 1).instant(),
+            renewal_s: SECONDS_PER_HOUR,
+            late_s: 0,
+            restart_every_s: None,
+            restart_state: RestartState::Kept,
+        };
+        let mut samples: Vec<Sample> = Vec::new();
+        for (pool, forecast) in self.forecasts.by_pool() {
+            let (capacities, _) = capacities_of(panel, pool, capacities);
+            let history = PoolHistory { panel, pool, capacities: &capacities, minutes: None, forecast };
+            samples.extend(replay(&history, &schedule, &self.settings).samples);
+        }
+        groups(&samples, schedule.from, self.rate).iter().filter_map(body).collect()
+    }
+}
+
+fn body(((hours, by), group): (&(HorizonHours, By), &Group)) -> Option<ServedBody> {
+    let served = Some(&group.served).filter(|_| *by == By::All)?;
+    let (coverage, pinball_gpus) = (served.coverage()?, served.pinball_gpus()?);
+    Some(ServedBody {
+        hours: hours.get(),
+        samples: served.samples,
+        coverage,
+        kept_rate: served.kept_rate(),
+        pinball_gpus,
+    })
 }
 
 /// As a table; nothing where nothing was played.
