@@ -127,7 +127,9 @@ impl Spool {
                 None => recent = Some(part),
             }
         })?;
-        peaks.iter().for_each(|series| crate::history::digest(series, self.hours, &mut hash));
+        for series in &peaks {
+            crate::history::digest(series, self.hours, &mut hash);
+        }
         let recent = recent.ok_or_else(|| HistoryFault { why: format!("cluster {} has no usage", self.cluster) })?;
         Ok((recent, hash.finalize().into()))
     }

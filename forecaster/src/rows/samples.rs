@@ -134,7 +134,9 @@ impl Samples {
         order.sort_unstable_by_key(|row| keys[*row]);
         let picked = |values: &[f64]| order.iter().map(|row| values[*row]).collect();
         let mut rows = Vec::with_capacity(self.rows.len());
-        order.iter().for_each(|row| rows.extend_from_slice(&self.rows[row * self.features..][..self.features]));
+        for row in &order {
+            rows.extend_from_slice(&self.rows[row * self.features..][..self.features]);
+        }
         Self {
             rows,
             targets: self.targets.iter().map(|targets| picked(targets)).collect(),

@@ -154,7 +154,9 @@ impl Coverage {
 #[must_use]
 pub fn score(rows: &[Scored]) -> Option<Scores> {
     let mut sums = ScoreSums::default();
-    rows.iter().for_each(|row| sums.add(row));
+    for row in rows {
+        sums.add(row);
+    }
     sums.finish()
 }
 

@@ -136,10 +136,9 @@ impl Pass<'_> {
     fn scored(&self, switch: Switch) -> Result<Scored, TrainError> {
         let (issues, spec) = (self.issues(), self.what.source.spec);
         let tries: &[bool] = match switch {
-            Switch::Off => &[false],
             Switch::On => &[true],
             Switch::Auto if spec.kind.is_calibrated() => &[true, false],
-            Switch::Auto => &[false],
+            Switch::Auto | Switch::Off => &[false],
         };
         let mut onlines: Vec<Online> = tries.iter().map(|one| Online::new(self.calibrator(*one))).collect();
         let mut all: Vec<Gathered> = tries.iter().map(|_| self.gathered()).collect();
@@ -171,7 +170,9 @@ impl Pass<'_> {
         let (recent, horizon) = (self.what.recent, self.what.source.spec.horizon);
         let forecasts = forecasts.to_vec();
         let rows = scores::collect(recent, one_hour(issue), std::slice::from_ref(&forecasts), horizon).0;
-        rows.iter().for_each(|row| to.add(row));
+        for row in &rows {
+            to.add(row);
+        }
     }
 
     fn gather(&self, issue: HourStart, issued: &Issued, is_rest: bool, to: &mut Gathered) {
@@ -239,7 +240,9 @@ fn last_value(what: &Streamed<'_>) -> Result<(Scores, Vec<IssueLosses>), TrainEr
         let forecasts = forecast(&model, what.recent, issue)?;
         let forecasts = std::slice::from_ref(&forecasts);
         let rows = scores::collect(what.recent, one_hour(issue), forecasts, spec.horizon).0;
-        rows.iter().for_each(|row| sums.add(row));
+        for row in &rows {
+            sums.add(row);
+        }
         losses.extend(scores::losses(what.recent, one_hour(issue), forecasts, spec.horizon));
     }
     Ok((sums.finish().ok_or(TrainError::NothingToScore { issues })?, losses))
