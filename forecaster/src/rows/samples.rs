@@ -7,8 +7,8 @@ use datasets::{HourRange, window};
 use vocab::SeriesId;
 
 /// Rows above this are thinned: hours of a long history resemble each other.
-const ROWS_MOST: usize = 80_000;
-const HOURS_PER_DAY: usize = 24;
+pub(super) const ROWS_MOST: usize = 80_000;
+pub(super) const HOURS_PER_DAY: usize = 24;
 /// Deviations of series below this, in GPUs, count as this.
 const LEAST_SCALE_GPUS: f64 = 1.0;
 
@@ -16,13 +16,14 @@ const LEAST_SCALE_GPUS: f64 = 1.0;
 pub struct Samples {
     /// `[rows, features]`.
     pub rows: Vec<f32>,
-    /// `[step][row]`, as differences to the last value in deviations.
+    /// `[step][row]`, as differences to the last value in deviations; where steps are grouped `[group][row]`, and no number
+    /// for rows of other groups.
     pub targets: Vec<Vec<f64>>,
     /// Deviation of the row's series, in GPUs.
     pub scales: Vec<f64>,
     /// How many series there are, with rows or without.
     pub series: usize,
-    features: usize,
+    pub(super) features: usize,
 }
 
 /// Series that can be learned, the largest deviation last, with their deviations in GPUs over the training part.
@@ -57,6 +58,9 @@ impl Samples {
         series: &[(SeriesId, f64)],
         issues: HourRange,
     ) -> Result<Self, FitError> {
+        if !plan.step_groups().is_empty() {
+            return Self::drawn(what, &plan.of_one_target(), series, issues);
+        }
         let (steps, features) = (what.spec.horizon.steps(), plan.count());
         let targets = vec![Vec::new(); steps];
         let mut samples = Self { rows: Vec::new(), targets, scales: Vec::new(), series: series.len(), features };
