@@ -5,6 +5,7 @@ mod browser;
 mod calendar;
 mod cases;
 mod chart;
+mod days_ahead;
 mod demo;
 mod deploy;
 mod elastic;

@@ -3,10 +3,12 @@
 use super::{Blend, Parts, Recipe};
 use crate::fit::FitError;
 use crate::network::{Lesson, Network};
-use crate::rows::{FeatureGroup, Features, OUTPUTS, Samples, Source, sized_series};
+use crate::rows::{FeatureGroup, Features, OUTPUTS, Samples, Source, StepGroups, sized_series};
+use crate::side_by_side::side_by_side;
 use crate::trees::{Forests, Growth};
 use datasets::HourRange;
 use serde::{Deserialize, Serialize};
+use vocab::SeriesId;
 
 /// How the parts learn, and from what.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -20,6 +22,8 @@ pub struct Settings {
     pub history_hours_least: usize,
     /// Features that are left out.
     pub without: Option<FeatureGroup>,
+    /// Steps of a longer horizon share forests and heads of the network in groups; up to here each has its own.
+    pub steps_alone: usize,
 }
 
 impl Settings {
@@ -29,6 +33,7 @@ impl Settings {
         lesson: Lesson::DEFAULT,
         history_hours_least: Features::HISTORY_HOURS_LEAST,
         without: None,
+        steps_alone: 8,
     };
 }
 
@@ -75,6 +80,7 @@ impl Settings {
             below_one("lesson.dropout", f64::from(lesson.dropout)),
             below_one("lesson.memory", lesson.memory),
             count("lesson.rows_per_epoch", lesson.rows_per_epoch),
+            count("steps_alone", self.steps_alone),
         ];
         match all.into_iter().find(|(_, _, good, _)| !good) {
             Some((field, value, _, must)) => Err(BadSetting { field, value, must }),
@@ -101,21 +107,23 @@ impl Blend {
         }
         let series = sized_series(what)?;
         let settings = &what.settings;
-        let features = Features::new(what.spec.lookback_hours, what.spec.horizon).without(settings.without);
-        let mut learn = Samples::of(what, &features, &series, what.split.train)?;
-        learn.borrow(what, &features, &series, what.split.train)?;
+        let (horizon, lookback_hours) = (what.spec.horizon, what.spec.lookback_hours);
+        let step_groups = StepGroups::of(horizon, settings.steps_alone);
+        let features = Features::new(lookback_hours, horizon, step_groups.clone()).without(settings.without);
+        let ground = Ground { what, features: &features, series: &series };
+        let learn = ground.lessons(&features, what.split.train)?;
         let validate = Samples::of(what, &features, &series, what.split.validation)?;
-        let (seed, count) = (what.spec.seed, features.count());
-        let forests =
-            (recipe != Recipe::Network).then(|| Forests::fit(&settings.growth, seed, count, &learn, &validate));
+        let forests = match recipe {
+            Recipe::Network => None,
+            _ => Some(ground.forests(&learn, Some(&validate), None)?),
+        };
         let network = match recipe {
             Recipe::Trees => None,
-            _ => Some(Network::fit(&settings.lesson, seed, &features, &learn, Some(&validate), &[])?),
+            _ => Some(ground.network(&learn, Some(&validate), &[])?),
         };
-        let (horizon, lookback_hours) = (what.spec.horizon, what.spec.lookback_hours);
         let network_share = [0.5; OUTPUTS];
-        let parts =
-            Parts { horizon, lookback_hours, without: settings.without, series, forests, network, network_share };
+        let without = settings.without;
+        let parts = Parts { horizon, lookback_hours, step_groups, without, series, forests, network, network_share };
         Ok(Self::from_parts(parts))
     }
 
@@ -124,16 +132,76 @@ impl Blend {
     /// # Errors
     /// Nothing was measured, or the arithmetic fails.
     pub fn refit(&self, what: &Source<'_>) -> Result<Self, FitError> {
-        let (parts, features, settings) = (self.parts(), &self.features, &what.settings);
-        let all = HourRange { from: what.split.train.from, to: what.split.validation.to };
-        let mut learn = Samples::of(what, features, &parts.series, all)?;
-        learn.borrow(what, features, &parts.series, all)?;
-        let seed = what.spec.seed;
-        let forests = parts.forests.map(|forests| forests.refit(&settings.growth, seed, features.count(), &learn));
+        let (parts, features) = (self.parts(), &self.features);
+        let ground = Ground { what, features, series: &parts.series };
+        let learn = ground.lessons(features, all_issues(what))?;
+        let forests = match parts.forests {
+            None => None,
+            Some(forests) => Some(ground.forests(&learn, None, Some(&forests))?),
+        };
         let network = match parts.network {
             None => None,
-            Some(network) => Some(Network::fit(&settings.lesson, seed, features, &learn, None, &network.epochs)?),
+            Some(network) => Some(ground.network(&learn, None, &network.epochs)?),
         };
         Ok(Self::from_parts(Parts { forests, network, ..parts }))
+    }
+}
+
+const fn all_issues(what: &Source<'_>) -> HourRange {
+    HourRange { from: what.split.train.from, to: what.split.validation.to }
+}
+
+/// What the parts learn from.
+struct Ground<'a> {
+    what: &'a Source<'a>,
+    features: &'a Features,
+    series: &'a [(SeriesId, f64)],
+}
+
+impl Ground<'_> {
+    /// Rows of the model's own series, and those that other clusters lend.
+    fn lessons(&self, features: &Features, issues: HourRange) -> Result<Samples, FitError> {
+        let mut learn = Samples::of(self.what, features, self.series, issues)?;
+        learn.borrow(self.what, features, self.series, issues)?;
+        Ok(learn)
+    }
+
+    /// Forests that end where validation says so, or have as many trees as those before. Those of a group learn from rows
+    /// of their own, drawn for them alone, so that no more than a few groups are in memory at once.
+    fn forests(
+        &self,
+        learn: &Samples,
+        validate: Option<&Samples>,
+        before: Option<&Forests>,
+    ) -> Result<Forests, FitError> {
+        let (what, seed, count) = (self.what, self.what.spec.seed, self.features.of_one_target().count());
+        let growth = &what.settings.growth;
+        let grow = |seed: u64, learn: &Samples, validate: Option<&Samples>, before: Option<&Forests>| match before {
+            Some(before) => before.refit(growth, seed, count, learn),
+            None => Forests::fit(growth, seed, count, learn, validate.unwrap_or(learn)),
+        };
+        let groups = self.features.step_groups().ranges();
+        if groups.is_empty() {
+            return Ok(grow(seed, learn, validate, before));
+        }
+        let of_group = |group: usize| {
+            let features = self.features.of_group(&groups[group]);
+            // A stream of its own for each group.
+            let seed = seed.wrapping_add((group as u64) << 40);
+            if let Some(before) = before {
+                let learn = self.lessons(&features, all_issues(what))?;
+                return Ok(grow(seed, &learn, None, Some(&before.group(group))));
+            }
+            let learn = self.lessons(&features, what.split.train)?;
+            let validate = Samples::of(what, &features, self.series, what.split.validation)?;
+            Ok(grow(seed, &learn, Some(&validate), None))
+        };
+        let groups = side_by_side(groups.len(), of_group).into_iter().collect::<Result<Vec<_>, FitError>>()?;
+        Ok(Forests::joined(groups))
+    }
+
+    fn network(&self, learn: &Samples, validate: Option<&Samples>, epochs: &[usize]) -> Result<Network, FitError> {
+        let (settings, seed) = (&self.what.settings, self.what.spec.seed);
+        Network::fit(&settings.lesson, seed, &self.features.of_one_target(), learn, validate, epochs)
     }
 }

@@ -9,13 +9,14 @@ mod fit;
 #[cfg(test)]
 mod tests;
 
-pub use crate::rows::FeatureGroup;
+pub use crate::rows::{FeatureGroup, StepGroups};
 pub use explain::{Contribution, Explanation, StepExplanation};
 pub use fit::{BadSetting, Settings};
 
 use crate::network::{Network, Sizes};
 use crate::predict::{Predict, PredictError};
 use crate::rows::{Features, OUTPUTS, SPREAD, series_scale_gpus};
+use crate::side_by_side::side_by_side;
 use crate::trees::Forests;
 use datasets::window::Window;
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ use vocab::{DemandForecast, ForecastOrigin, HorizonHours, SeriesId, StepForecast
 
 /// A deviation below this is no deviation; the scorer floors at the same value.
 const LEAST_STDDEV_GPUS: f64 = 1e-3;
+/// Rows of targets that are answered at once, where steps are grouped: enough to be quick, few enough for small memory.
+const TARGETS_AT_ONCE: usize = 8_192;
 
 /// Which parts a blend has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +43,10 @@ pub enum Recipe {
 pub struct Blend {
     horizon: HorizonHours,
     lookback_hours: usize,
+    /// Of rows of windows.
     features: Features,
+    /// Of the rows that trees and network answer; where each step stands alone, the same.
+    answered: Features,
     /// Place by size and deviation in GPUs of each series.
     series: BTreeMap<SeriesId, (usize, f64)>,
     /// The deviations alone, by place.
@@ -58,6 +64,8 @@ pub struct Parts {
     pub horizon: HorizonHours,
     /// Hours of a window.
     pub lookback_hours: usize,
+    /// The steps that share a forest and a head.
+    pub step_groups: StepGroups,
     /// Features that were left out.
     pub without: Option<FeatureGroup>,
     /// By size, with their deviations in GPUs.
@@ -74,26 +82,28 @@ impl Blend {
     /// Hours of history that a series needs.
     pub const HISTORY_HOURS_LEAST: usize = Features::HISTORY_HOURS_LEAST;
 
-    /// How many features a window of this length has.
+    /// How many features the rows have that trees split by.
     #[must_use]
-    pub fn features_of(lookback_hours: usize, horizon: HorizonHours) -> usize {
-        Features::new(lookback_hours, horizon).count()
+    pub fn features_of(lookback_hours: usize, horizon: HorizonHours, step_groups: &StepGroups) -> usize {
+        Features::new(lookback_hours, horizon, step_groups.clone()).of_one_target().count()
     }
 
     /// Sizes of the networks of such a model.
     #[must_use]
-    pub fn sizes_of(lookback_hours: usize, horizon: HorizonHours, series: usize) -> Sizes {
-        Network::sizes(&Features::new(lookback_hours, horizon), series, horizon.steps())
+    pub fn sizes_of(lookback_hours: usize, horizon: HorizonHours, step_groups: &StepGroups, series: usize) -> Sizes {
+        let features = Features::new(lookback_hours, horizon, step_groups.clone()).of_one_target();
+        Network::sizes(&features, series, step_groups.parts(horizon))
     }
 
     /// The model of these parts.
     #[must_use]
     pub fn from_parts(parts: Parts) -> Self {
-        let Parts { horizon, lookback_hours, without, series, forests, network, network_share } = parts;
+        let Parts { horizon, lookback_hours, step_groups, without, series, forests, network, network_share } = parts;
         let scales_gpus = series.iter().map(|(_, scale)| *scale).collect();
         let series = series.into_iter().enumerate().map(|(place, (id, scale))| (id, (place, scale))).collect();
-        let features = Features::new(lookback_hours, horizon).without(without);
-        Self { horizon, lookback_hours, features, series, scales_gpus, forests, network, network_share }
+        let features = Features::new(lookback_hours, horizon, step_groups).without(without);
+        let answered = features.of_one_target();
+        Self { horizon, lookback_hours, features, answered, series, scales_gpus, forests, network, network_share }
     }
 
     /// Copies of the parts, to be saved.
@@ -104,6 +114,7 @@ impl Blend {
         Parts {
             horizon: self.horizon,
             lookback_hours: self.lookback_hours,
+            step_groups: self.features.step_groups().clone(),
             without: self.features.left_out(),
             series: series.into_iter().map(|(_, id, scale)| (id, scale)).collect(),
             forests: self.forests.clone(),
@@ -140,12 +151,51 @@ impl Blend {
 
     /// The joint prediction of the parts: `[step × OUTPUTS][row]`.
     fn say(&self, rows: &[f32]) -> Result<Vec<Vec<f64>>, PredictError> {
+        if !self.features.step_groups().is_empty() {
+            return self.say_by_groups(rows);
+        }
         let trees = self.forests.as_ref().map(|forests| forests.say(rows, self.features.count()));
-        let Some(network) = &self.network else { return Ok(trees.unwrap_or_default()) };
-        let predicted = network.say(rows, &self.features)?;
-        let outputs = network.sizes.outputs();
+        let network = self.network.as_ref().map(|network| network.say(rows, &self.features)).transpose()?;
+        Ok(self.mixed(trees, network, self.horizon.steps() * OUTPUTS))
+    }
+
+    /// The same where steps are grouped: rows of targets, a block of windows and a group at a time.
+    fn say_by_groups(&self, rows: &[f32]) -> Result<Vec<Vec<f64>>, PredictError> {
+        let (width, count) = (self.features.count(), rows.len() / self.features.count());
+        let mut jobs = Vec::new();
+        for (group, steps) in self.features.step_groups().ranges().iter().enumerate() {
+            let block = (TARGETS_AT_ONCE / steps.len()).max(1);
+            jobs.extend((0..count).step_by(block).map(|from| (group, steps, from..(from + block).min(count))));
+        }
+        let answers = side_by_side(jobs.len(), |job| {
+            let (group, steps, windows) = &jobs[job];
+            let mut targets = Vec::with_capacity(windows.len() * steps.len() * self.answered.count());
+            for step in (*steps).clone() {
+                let rows = rows[windows.start * width..windows.end * width].chunks_exact(width);
+                rows.for_each(|row| self.features.pick(row, step, &mut targets));
+            }
+            let trees = self.forests.as_ref();
+            let trees = trees.map(|forests| forests.say_of_group(*group, &targets, self.answered.count()));
+            let network = self.network.as_ref();
+            let network = network.map(|network| network.say_of_group(*group, &targets, &self.answered)).transpose()?;
+            Ok::<_, PredictError>(self.mixed(trees, network, OUTPUTS))
+        });
+        let mut all = vec![vec![0.0; count]; self.horizon.steps() * OUTPUTS];
+        for ((_, steps, windows), answers) in jobs.iter().zip(answers) {
+            for (output, answers) in answers?.into_iter().enumerate() {
+                for (step, answers) in (*steps).clone().zip(answers.chunks_exact(windows.len())) {
+                    all[step * OUTPUTS + output][windows.clone()].copy_from_slice(answers);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The weighted mean of both parts, `[output][row]`; the network answers row by row.
+    fn mixed(&self, trees: Option<Vec<Vec<f64>>>, network: Option<Vec<f32>>, outputs: usize) -> Vec<Vec<f64>> {
+        let Some(network) = network else { return trees.unwrap_or_default() };
         let mixed = |output: usize| {
-            let of_network = predicted.iter().skip(output).step_by(outputs).copied().map(f64::from);
+            let of_network = network.iter().skip(output).step_by(outputs).copied().map(f64::from);
             let share = self.network_share[output % OUTPUTS];
             match &trees {
                 None => of_network.collect(),
@@ -154,7 +204,7 @@ impl Blend {
                 }
             }
         };
-        Ok((0..outputs).map(mixed).collect())
+        (0..outputs).map(mixed).collect()
     }
 }
 

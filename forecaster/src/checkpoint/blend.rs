@@ -4,7 +4,7 @@ use super::CheckpointError;
 use super::tensors::Payload;
 use crate::blend::{Blend, FeatureGroup, Parts, Recipe};
 use crate::network::{Member, Network, Sizes};
-use crate::rows::OUTPUTS;
+use crate::rows::{OUTPUTS, StepGroups};
 use vocab::{HorizonHours, SeriesId};
 
 const SERIES_SCALE: &str = "series_scale";
@@ -15,6 +15,8 @@ const WITHOUT: &str = "left_out";
 const EPOCHS: &str = "network_epochs";
 /// The parameter of a network with a row for each class of series.
 const FIRST_SERIES: &str = "first_series";
+/// The last step of each group, from 1; absent where each step stands alone.
+const GROUPS: &str = "step_groups";
 
 fn without(number: &[f64]) -> Option<FeatureGroup> {
     FeatureGroup::ALL.into_iter().zip(1..).find(|(_, place)| f64::from(*place) == number[0]).map(|(group, _)| group)
@@ -28,13 +30,18 @@ impl Payload {
     /// Writes the parts, and answers their series in the order of their scales.
     ///
     /// `series_scale` `[series]`, `left_out` `[1]`, `network_share` `[5]`, the forests, and of the networks `network_standard` `[amounts, 2]`
-    /// (mean and deviation), `network_epochs` `[members]` and the parameters of each, `network.MEMBER.NAME`.
+    /// (mean and deviation), `network_epochs` `[members]` and the parameters of each, `network.MEMBER.NAME`; `step_groups` `[groups]`
+    /// where steps are grouped.
     pub fn put_blend(&mut self, parts: Parts) -> Vec<SeriesId> {
         let (series, scales): (Vec<SeriesId>, Vec<f64>) = parts.series.into_iter().unzip();
         self.put_f64(SERIES_SCALE, &[scales.len()], scales);
         self.put_f64(SHARE, &[OUTPUTS], parts.network_share.to_vec());
         let left_out = FeatureGroup::ALL.into_iter().position(|group| Some(group) == parts.without);
         self.put_f64(WITHOUT, &[1], vec![left_out.map_or(0.0, |place| place as f64 + 1.0)]);
+        if !parts.step_groups.is_empty() {
+            let ends: Vec<f64> = parts.step_groups.ends().map(|end| end as f64).collect();
+            self.put_f64(GROUPS, &[ends.len()], ends);
+        }
         if let Some(forests) = &parts.forests {
             self.put_forests(forests);
         }
@@ -64,14 +71,17 @@ impl Payload {
     ) -> Result<Blend, CheckpointError> {
         let scales = self.f64s(SERIES_SCALE, &[series.len()])?;
         let shares = self.f64s(SHARE, &[OUTPUTS])?;
-        let features = Blend::features_of(lookback_hours, horizon);
-        let sizes = self.with_classes(Blend::sizes_of(lookback_hours, horizon, series.len()));
+        let step_groups = self.step_groups(horizon)?;
+        let features = Blend::features_of(lookback_hours, horizon, &step_groups);
+        let sizes = self.with_classes(Blend::sizes_of(lookback_hours, horizon, &step_groups, series.len()));
+        let (parts, is_grouped) = (step_groups.parts(horizon), !step_groups.is_empty());
         Ok(Blend::from_parts(Parts {
             horizon,
             lookback_hours,
+            step_groups,
             without: without(&self.f64s(WITHOUT, &[1])?),
             series: series.into_iter().zip(scales).collect(),
-            forests: (recipe != Recipe::Network).then(|| self.forests(horizon.steps(), features)).transpose()?,
+            forests: (recipe != Recipe::Network).then(|| self.forests(parts, features, is_grouped)).transpose()?,
             network: (recipe != Recipe::Trees).then(|| self.networks(sizes)).transpose()?,
             network_share: std::array::from_fn(|output| shares[output]),
         }))
@@ -81,6 +91,19 @@ impl Payload {
     fn with_classes(&self, sizes: Sizes) -> Sizes {
         let rows = self.shape(&member_name(0, FIRST_SERIES)).and_then(|shape| shape.first().copied());
         if rows == Some(sizes.series) { Sizes { classes: sizes.series, ..sizes } } else { sizes }
+    }
+
+    /// Groups that cover all steps of the horizon once.
+    fn step_groups(&self, horizon: HorizonHours) -> Result<StepGroups, CheckpointError> {
+        if !self.has(GROUPS) {
+            return Ok(StepGroups::default());
+        }
+        let ends: Vec<usize> = self.f64_row(GROUPS)?.into_iter().map(|end| end as usize).collect();
+        if ends.last() != Some(&horizon.steps()) || ends[0] == 0 || !ends.is_sorted_by(|one, next| one < next) {
+            let (expected, found) = (vec![horizon.steps()], ends);
+            return Err(CheckpointError::OtherShape { name: GROUPS.to_owned(), expected, found });
+        }
+        Ok(StepGroups::from_ends(&ends))
     }
 
     fn networks(&self, sizes: Sizes) -> Result<Network, CheckpointError> {

@@ -136,6 +136,11 @@ impl Payload {
         Ok(stored)
     }
 
+    /// Whether there is a tensor of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Finite numbers of 64 bits, of this shape.
     pub fn f64s(&self, name: &str, shape: &[usize]) -> Result<Vec<f64>, CheckpointError> {
         let (numbers, _) = self.stored(name, Dtype::F64, shape)?.bytes.as_chunks();

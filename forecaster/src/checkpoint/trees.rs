@@ -15,10 +15,10 @@ fn forest_name(step: usize, number: usize) -> String {
 }
 
 impl Payload {
-    /// `spread_factor` `[1]`, `forest_base` `[steps, 5]`, and of each forest `forest.STEP.NUMBER` `[nodes, 4]`: tree,
+    /// `spread_factor` `[1]`, or `[groups]` where steps are grouped, `forest_base` `[steps or groups, 5]`, and of each forest `forest.STEP.NUMBER` `[nodes, 4]`: tree,
     /// feature (−1: a leaf), threshold or value, left child within the tree.
     pub fn put_forests(&mut self, forests: &Forests) {
-        self.put_f64(FACTOR, &[1], vec![forests.spread_factor()]);
+        self.put_f64(FACTOR, &[forests.spread_factors().len()], forests.spread_factors().to_vec());
         let bases = forests.steps().iter().flatten().map(|forest| forest.base).collect();
         self.put_f64(BASE, &[forests.steps().len(), OUTPUTS], bases);
         for (step, forests) in forests.steps().iter().enumerate() {
@@ -30,8 +30,8 @@ impl Payload {
         }
     }
 
-    /// Forests of so many steps, whose rows have so many features.
-    pub fn forests(&self, steps: usize, features: usize) -> Result<Forests, CheckpointError> {
+    /// Forests of so many steps, or groups of them, whose rows have so many features.
+    pub fn forests(&self, steps: usize, features: usize, is_grouped: bool) -> Result<Forests, CheckpointError> {
         let bases = self.f64s(BASE, &[steps, OUTPUTS])?;
         let forest = |step: usize, number: usize| {
             let name = forest_name(step, number);
@@ -39,7 +39,11 @@ impl Payload {
             Ok(Forest { base: bases[step * OUTPUTS + number], trees })
         };
         let step = |step: usize| (0..OUTPUTS).map(|number| forest(step, number)).collect();
-        let steps = (0..steps).map(step).collect::<Result<_, CheckpointError>>()?;
+        let steps = (0..steps).map(step).collect::<Result<Vec<Vec<Forest>>, CheckpointError>>()?;
+        if is_grouped {
+            let factors = self.f64s(FACTOR, &[steps.len()])?;
+            return Ok(Forests::of_groups(steps, factors));
+        }
         Ok(Forests::new(steps, self.f64s(FACTOR, &[1])?[0]))
     }
 }
@@ -100,7 +104,7 @@ mod tests {
         let mut payload = Payload::default();
         payload.put_forests(&forests);
         let (back, _) = Payload::parse(&payload.serialize("{}").unwrap()).unwrap();
-        assert_eq!(back.forests(1, 20).unwrap(), forests);
+        assert_eq!(back.forests(1, 20, false).unwrap(), forests);
     }
 
     #[test]

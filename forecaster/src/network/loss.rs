@@ -18,7 +18,7 @@ pub fn spread(output: f32) -> f64 {
 
 /// Rows of targets, and what each row weighs.
 pub struct Targets<'a> {
-    /// `[step][row]`, differences to the last value in deviations.
+    /// `[step][row]`, differences to the last value in deviations; what is no number teaches nothing.
     pub steps: &'a [Vec<f64>],
     /// Weight of each row.
     pub weights: &'a [f32],
@@ -31,6 +31,10 @@ impl Targets<'_> {
         for (row, outputs) in rows.iter().zip(outputs.chunks_exact_mut(self.steps.len() * OUTPUTS)) {
             let weight = f64::from(self.weights[*row]) * share;
             for (targets, predicted) in self.steps.iter().zip(outputs.chunks_exact_mut(OUTPUTS)) {
+                if targets[*row].is_nan() {
+                    predicted.fill(0.0);
+                    continue;
+                }
                 let slopes = gradient(targets[*row], predicted);
                 predicted.iter_mut().zip(slopes).for_each(|(predicted, slope)| *predicted = (slope * weight) as f32);
             }
@@ -44,6 +48,9 @@ impl Targets<'_> {
         for (row, predicted) in outputs.chunks_exact(self.steps.len() * OUTPUTS).enumerate() {
             let weight = f64::from(self.weights[row]);
             for (targets, predicted) in self.steps.iter().zip(predicted.chunks_exact(OUTPUTS)) {
+                if targets[row].is_nan() {
+                    continue;
+                }
                 sums[0] += weight * crps(targets[row], f64::from(predicted[0]), spread(predicted[SPREAD]));
                 for (place, level) in QUANTILE_LEVELS.into_iter().enumerate() {
                     sums[1 + place] += weight * pinball(targets[row], f64::from(predicted[1 + place]), level);

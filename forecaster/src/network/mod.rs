@@ -10,6 +10,7 @@ pub use member::{HIDDEN, Member, Sizes};
 pub use train::Lesson;
 
 use crate::rows::{Features, OUTPUTS, SPREAD, Samples};
+use candle_core::Tensor;
 use std::f32::consts::TAU;
 
 /// Waves of the day and of the week that hour and weekday become: sine and cosine of each.
@@ -95,7 +96,30 @@ impl Network {
     /// # Errors
     /// The arithmetic fails.
     pub fn say(&self, rows: &[f32], features: &Features) -> Result<Vec<f32>, candle_core::Error> {
-        let outputs = self.sizes.outputs();
+        self.mean_of(rows, features, self.sizes.outputs(), Member::forward)
+    }
+
+    /// The same of the head of one group for rows of it: `[row][outputs]`.
+    ///
+    /// # Errors
+    /// The arithmetic fails.
+    pub fn say_of_group(
+        &self,
+        group: usize,
+        rows: &[f32],
+        features: &Features,
+    ) -> Result<Vec<f32>, candle_core::Error> {
+        self.mean_of(rows, features, OUTPUTS, |member, inputs, places| member.forward_head(group, inputs, places))
+    }
+
+    /// The mean of what the members answer, so many numbers a row.
+    fn mean_of(
+        &self,
+        rows: &[f32],
+        features: &Features,
+        outputs: usize,
+        of_member: impl Fn(&Member, &Tensor, &[u32]) -> Result<Vec<f32>, candle_core::Error>,
+    ) -> Result<Vec<f32>, candle_core::Error> {
         let share = 1.0 / self.members.len() as f32;
         let mut predicted = Vec::with_capacity(rows.len() / features.count() * outputs);
         for rows in rows.chunks(ROWS_AT_ONCE * features.count()) {
@@ -106,8 +130,8 @@ impl Network {
             let start = predicted.len();
             predicted.resize(start + count * outputs, 0.0);
             for member in &self.members {
-                let of_member = member.forward(&inputs, &places)?;
-                for (place, (sum, one)) in predicted[start..].iter_mut().zip(of_member).enumerate() {
+                let answers = of_member(member, &inputs, &places)?;
+                for (place, (sum, one)) in predicted[start..].iter_mut().zip(answers).enumerate() {
                     *sum += share * if place % OUTPUTS == SPREAD { loss::spread(one) as f32 } else { one };
                 }
             }

@@ -1,7 +1,9 @@
 //! The features of a window for a model of rows: differences to the last value, in deviations of the series, then the calendar.
 
+use super::StepGroups;
 use datasets::window::Window;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use vocab::HorizonHours;
 
 const DAY_HOURS: usize = 24;
@@ -14,6 +16,8 @@ const DAYS_OF_CHANGES: usize = 7;
 const WEEKS_OF_CHANGES: usize = 4;
 /// Hour of the day, weekday and day off of the first target, and the place of the series: the last features of a row.
 const CALENDAR: usize = 4;
+/// Features of a window that are the same for each of its targets.
+const OF_WINDOW: usize = DAY_HOURS - 1 + LAGS_OF_DAYS.len() + 4 * SPANS_HOURS.len() + 6 + 3;
 
 /// Features that say the same kind of thing: what an ablation leaves out, and an explanation names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,10 +62,24 @@ impl FeatureGroup {
     }
 }
 
+/// What a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// A window, with what some of its targets have.
+    Window,
+    /// A window, with what each of its targets has, so that a row of each can be [`picked`](Features::pick).
+    AllTargets,
+    /// One target of a window.
+    OneTarget,
+}
+
 /// Which features a window of this length and horizon has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Features {
     lookback_hours: usize,
+    layout: Layout,
+    /// The steps that share a forest and a head; none where each step has its own.
+    step_groups: StepGroups,
     /// From 0.
     steps: Vec<usize>,
     days: usize,
@@ -80,14 +98,37 @@ impl Features {
     /// from windows shorter than a week had 4 to 7 % less loss.
     pub const HISTORY_HOURS_LEAST: usize = 72;
 
-    /// Features for a lookback and a horizon.
-    pub fn new(lookback_hours: usize, horizon: HorizonHours) -> Self {
-        let (all, picked) = (horizon.steps(), horizon.steps().min(STEPS_MOST));
+    /// Features for a lookback and a horizon. Where steps are grouped, rows of windows hold what each target has.
+    pub fn new(lookback_hours: usize, horizon: HorizonHours, step_groups: StepGroups) -> Self {
+        let (layout, most) =
+            if step_groups.is_empty() { (Layout::Window, STEPS_MOST) } else { (Layout::AllTargets, usize::MAX) };
+        let (all, picked) = (horizon.steps(), horizon.steps().min(most));
         let steps = (1..=picked).map(|number| number * all / picked - 1).collect();
         let (days, weeks) = ((lookback_hours - 1) / DAY_HOURS, (lookback_hours - 1) / WEEK_HOURS);
         let (days, weeks) = (days.min(DAYS_OF_CHANGES), weeks.min(WEEKS_OF_CHANGES));
-        let groups = groups(picked, weeks);
-        Self { lookback_hours, steps, days, weeks, groups, without: None }
+        let groups = groups(layout, picked, weeks);
+        Self { lookback_hours, layout, step_groups, steps, days, weeks, groups, without: None }
+    }
+
+    /// The features of one target: what learns from steps that are grouped has rows of these.
+    #[must_use]
+    pub fn of_one_target(&self) -> Self {
+        if self.step_groups.is_empty() {
+            return self.clone();
+        }
+        let (layout, steps) = (Layout::OneTarget, vec![0]);
+        Self { layout, groups: groups(layout, 1, self.weeks), steps, ..self.clone() }
+    }
+
+    /// The same for the steps of one group alone.
+    #[must_use]
+    pub fn of_group(&self, group: &Range<usize>) -> Self {
+        Self { step_groups: StepGroups::one(group.clone()), ..self.of_one_target() }
+    }
+
+    /// The steps that share a forest and a head; none where each step has its own.
+    pub const fn step_groups(&self) -> &StepGroups {
+        &self.step_groups
     }
 
     /// The same without what a group of features says: they are there, and zero.
@@ -118,45 +159,76 @@ impl Features {
 
     /// Appends the features of a window. `scale_gpus` is the deviation of its series, `place` the number of the series by
     /// size: trees can tell series apart by either.
-    ///
     pub fn append(&self, window: &Window<'_>, scale_gpus: f64, place: usize, to: &mut Vec<f32>) {
         let start = to.len();
         let look = Look { seen: window.demand_gpus, last: window.last_gpus(), scale_gpus };
-        let mut put = |value: f64| to.push(value as f32);
-        for lag in (2..=DAY_HOURS).chain(LAGS_OF_DAYS) {
-            put(look.scaled(look.ago(lag)));
-        }
-        for hours in SPANS_HOURS {
-            look.span(hours).into_iter().for_each(&mut put);
-        }
-        for hours in [3, 6, 12, DAY_HOURS] {
-            put(look.changes(hours).0);
-        }
-        put(look.changes(DAY_HOURS).1);
-        put(look.changes(WEEK_HOURS).0);
-        put(look.last / scale_gpus);
-        put(look.last.ln_1p());
-        put(scale_gpus.ln());
+        look.of_window(to);
         for step in &self.steps {
-            self.of_step(&look, *step).into_iter().for_each(&mut put);
+            match self.layout {
+                Layout::Window => self.of_step(&look, *step, to),
+                Layout::AllTargets | Layout::OneTarget => self.of_target(&look, window, *step, to),
+            }
         }
-        let first = window.targets.first();
-        put(first.map_or(0.0, |hour| f64::from(hour.hour_of_day)));
-        put(first.map_or(0.0, |hour| f64::from(hour.weekday)));
-        put(first.map_or(0.0, |hour| f64::from(u8::from(hour.day_off))));
-        put(place as f64);
-        debug_assert_eq!(to.len() - start, self.count());
+        if self.layout == Layout::Window {
+            calendar(window, 0, to);
+        }
+        to.push(place as f32);
+        self.leave_out(&mut to[start..]);
+    }
+
+    /// The features of a window that each of its targets has, for [`append_target`](Self::append_target).
+    pub fn shared(window: &Window<'_>, scale_gpus: f64) -> Vec<f32> {
+        let mut shared = Vec::with_capacity(OF_WINDOW);
+        Look { seen: window.demand_gpus, last: window.last_gpus(), scale_gpus }.of_window(&mut shared);
+        shared
+    }
+
+    /// Appends the features of the target of one step.
+    pub fn append_target(
+        &self,
+        shared: &[f32],
+        window: &Window<'_>,
+        (scale_gpus, place): (f64, usize),
+        step: usize,
+        to: &mut Vec<f32>,
+    ) {
+        let start = to.len();
+        to.extend_from_slice(shared);
+        let look = Look { seen: window.demand_gpus, last: window.last_gpus(), scale_gpus };
+        self.of_target(&look, window, step, to);
+        to.push(place as f32);
+        self.leave_out(&mut to[start..]);
+    }
+
+    /// Appends the row of the target of one step, out of a row that holds all of them.
+    pub fn pick(&self, row: &[f32], step: usize, to: &mut Vec<f32>) {
+        let each = (row.len() - OF_WINDOW - 1) / self.steps.len();
+        to.extend_from_slice(&row[..OF_WINDOW]);
+        to.extend_from_slice(&row[OF_WINDOW + step * each..][..each]);
+        to.push(row[row.len() - 1]);
+    }
+
+    fn leave_out(&self, row: &mut [f32]) {
+        debug_assert_eq!(row.len(), self.count());
         if let Some(without) = self.without {
-            let each = to[start..].iter_mut().zip(&self.groups).filter(|(_, group)| **group == without);
+            let each = row.iter_mut().zip(&self.groups).filter(|(_, group)| **group == without);
             each.for_each(|(value, _)| *value = 0.0);
         }
     }
 
+    /// The number of a step, the features that it has as one of few, and its calendar.
+    fn of_target(&self, look: &Look<'_>, window: &Window<'_>, step: usize, to: &mut Vec<f32>) {
+        to.push((step + 1) as f32);
+        self.of_step(look, step, to);
+        calendar(window, step, to);
+    }
+
     /// Demand of hours like the target's on the days and weeks before, and how demand moved to them from the issue hour.
-    fn of_step(&self, look: &Look<'_>, step: usize) -> Vec<f64> {
+    fn of_step(&self, look: &Look<'_>, step: usize, to: &mut Vec<f32>) {
         let same_hour = |period: usize| look.scaled(look.ago(period - step % period));
-        // From the hour before the issue time to the target's, `period` hours earlier each.
-        let change = |back: usize| (look.ago(back - step % DAY_HOURS) - look.ago(back + 1)) / look.scale_gpus;
+        // From the hour before the issue time to the target's, `back` hours earlier each; of days the hour alone counts.
+        let until = |back: usize, ahead: usize| (look.ago(back - ahead) - look.ago(back + 1)) / look.scale_gpus;
+        let change = |back: usize| until(back, step % DAY_HOURS);
         let (days, weeks) = (look.full(self.days, DAY_HOURS), look.full(self.weeks, WEEK_HOURS));
         let mut days: Vec<f64> = (1..=days).map(|day| change(day * DAY_HOURS)).collect();
         let mut features = vec![same_hour(DAY_HOURS), same_hour(WEEK_HOURS)];
@@ -165,25 +237,40 @@ impl Features {
         days.sort_unstable_by(f64::total_cmp);
         features.extend([mean, days[days.len() / 2], days[days.len() - 1], spread]);
         if self.weeks > 0 {
-            let changes = (1..=weeks).map(|week| change(week * WEEK_HOURS));
+            // Rows of windows, which models of long horizons had before steps were grouped, keep what they mean.
+            let ahead = if self.layout == Layout::Window { step % DAY_HOURS } else { step % WEEK_HOURS };
+            let changes = (1..=weeks).map(|week| until(week * WEEK_HOURS, ahead));
             features.push(changes.sum::<f64>() / weeks.max(1) as f64);
         }
-        features
+        to.extend(features.into_iter().map(|value| value as f32));
     }
 }
 
+/// Appends hour, weekday and day off of a target.
+fn calendar(window: &Window<'_>, step: usize, to: &mut Vec<f32>) {
+    let target = window.targets.get(step);
+    to.push(target.map_or(0.0, |hour| f32::from(hour.hour_of_day)));
+    to.push(target.map_or(0.0, |hour| f32::from(hour.weekday)));
+    to.push(target.map_or(0.0, |hour| f32::from(u8::from(hour.day_off))));
+}
+
 /// The group of each feature, in the order in which they are appended.
-fn groups(steps: usize, weeks: usize) -> Vec<FeatureGroup> {
+fn groups(layout: Layout, steps: usize, weeks: usize) -> Vec<FeatureGroup> {
     use FeatureGroup::{Calendar, Changes, Days, Hours, Series, Size, Spans, Weeks};
     let of_step = [&[Days, Weeks, Days, Days, Days, Days][..], &[Weeks][..usize::from(weeks > 0)]].concat();
+    let calendar = vec![Calendar; 3];
+    let of_steps = match layout {
+        Layout::Window => [of_step.repeat(steps), calendar].concat(),
+        Layout::AllTargets | Layout::OneTarget => [vec![Calendar], of_step, calendar].concat().repeat(steps),
+    };
     let parts = [
         vec![Hours; DAY_HOURS - 1],
         vec![Days; LAGS_OF_DAYS.len()],
         vec![Spans; 4 * SPANS_HOURS.len()],
         vec![Changes; 6],
         vec![Size; 3],
-        of_step.repeat(steps),
-        vec![Calendar, Calendar, Calendar, Series],
+        of_steps,
+        vec![Series],
     ];
     parts.concat()
 }
@@ -196,6 +283,25 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
+    /// Appends what is the same for each target.
+    fn of_window(&self, to: &mut Vec<f32>) {
+        let mut put = |value: f64| to.push(value as f32);
+        for lag in (2..=DAY_HOURS).chain(LAGS_OF_DAYS) {
+            put(self.scaled(self.ago(lag)));
+        }
+        for hours in SPANS_HOURS {
+            self.span(hours).into_iter().for_each(&mut put);
+        }
+        for hours in [3, 6, 12, DAY_HOURS] {
+            put(self.changes(hours).0);
+        }
+        put(self.changes(DAY_HOURS).1);
+        put(self.changes(WEEK_HOURS).0);
+        put(self.last / self.scale_gpus);
+        put(self.last.ln_1p());
+        put(self.scale_gpus.ln());
+    }
+
     /// The value so many hours before the issue time; 1 is the last.
     fn ago(&self, hours: usize) -> f64 {
         self.seen.len().checked_sub(hours).map_or(self.last, |place| self.seen[place])

@@ -6,10 +6,10 @@ use crate::fit::FitError;
 use crate::orglinear::learned_series;
 use datasets::{HourRange, Panel, window};
 use std::collections::BTreeMap;
-use vocab::SeriesId;
+use vocab::{HourStart, SeriesId};
 
 /// Rows above this are thinned: hours of a long history resemble each other.
-const ROWS_MOST: usize = 80_000;
+pub(super) const ROWS_MOST: usize = 80_000;
 /// Rows of other clusters' series, at most: a quarter of the own ones.
 const BORROWED_MOST: usize = ROWS_MOST / 4;
 /// Deviations of series below this, in GPUs, count as this.
@@ -19,7 +19,8 @@ const LEAST_SCALE_GPUS: f64 = 1.0;
 pub struct Samples {
     /// `[rows, features]`.
     pub rows: Vec<f32>,
-    /// `[step][row]`, as differences to the last value in deviations.
+    /// `[step][row]`, as differences to the last value in deviations; where steps are grouped `[group][row]`, and no number
+    /// for rows of other groups.
     pub targets: Vec<Vec<f64>>,
     /// Deviation of the row's series, in GPUs.
     pub scales: Vec<f64>,
@@ -70,54 +71,57 @@ impl Samples {
         series: &[(SeriesId, f64)],
         issues: HourRange,
     ) -> Result<Self, FitError> {
-        let places: BTreeMap<&SeriesId, usize> =
-            series.iter().enumerate().map(|(place, one)| (&one.0, place)).collect();
-        let choice = Choice::of(&candidates(what, &places, issues)?, issues, ROWS_MOST, what.spec.seed);
-        let mut samples = Self::empty(what, plan, series.len());
+        let places = by_id(series);
+        let issues = plan.step_groups().issues(issues, what.spec.horizon);
+        let candidates = candidates(what, &places, issues)?;
+        let rows_most = ROWS_MOST / plan.step_groups().count();
+        let choice = Choice::of(&candidates, issues, rows_most, what.spec.seed);
+        let at = |place: usize| RowPlace { place, scale_gpus: series[place].1 };
+        let samples = Self::read_all(what, plan, &Reading { places, choice, issues, at: &at }, series.len())?;
+        if samples.scales.is_empty() { Err(FitError::NothingMeasured { issues }) } else { Ok(samples) }
+    }
+
+    /// The rows of a choice of windows, by issue hour and then by place.
+    fn read_all(what: &Source<'_>, plan: &Features, of: &Reading<'_>, series: usize) -> Result<Self, FitError> {
+        let one_target = plan.of_one_target();
+        let mut samples = Self::empty(what, &one_target, series);
         let mut keys = Keys::new();
         what.history.each(&mut |panel| {
             for (in_panel, one) in panel.series().iter().enumerate() {
-                let Some(place) = places.get(one.id()).copied() else { continue };
-                let row_place = RowPlace { place, scale_gpus: series[place].1 };
-                for number in choice.of_place(place, issues.hours()) {
-                    let issue = issues.from.plus_hours(number as i64);
-                    if samples.read(what, plan, panel, in_panel, issue, row_place) {
-                        keys.push((number as u32, place as u32));
-                    }
+                let Some(place) = of.places.get(one.id()).copied() else { continue };
+                for number in of.choice.of_place(place, of.issues.hours()) {
+                    let issue = of.issues.from.plus_hours(number as i64);
+                    let window = Seen { panel, in_panel, issue, number };
+                    samples.read(what, &one_target, of.issues, &window, (of.at)(place));
+                    keys.resize(samples.scales.len(), (number as u32, place as u32));
                 }
             }
         })?;
-        if samples.scales.is_empty() {
-            return Err(FitError::NothingMeasured { issues });
-        }
         Ok(samples.sorted(&keys))
     }
 
     fn empty(what: &Source<'_>, plan: &Features, series: usize) -> Self {
-        let targets = vec![Vec::new(); what.spec.horizon.steps()];
+        let targets = vec![Vec::new(); plan.step_groups().parts(what.spec.horizon)];
         Self { rows: Vec::new(), targets, scales: Vec::new(), series, features: plan.count() }
     }
 
-    /// Adds the window of a series and what came after it, where both are whole.
-    fn read(
-        &mut self,
-        what: &Source<'_>,
-        plan: &Features,
-        panel: &Panel,
-        in_panel: usize,
-        issue: vocab::HourStart,
-        at: RowPlace,
-    ) -> bool {
+    /// Adds the window of a series with what came after it, where both are whole; where steps are grouped, with one target or a
+    /// few of each group.
+    fn read(&mut self, what: &Source<'_>, plan: &Features, issues: HourRange, of: &Seen<'_>, at: RowPlace) {
         let (lookback_hours, least_hours) = (what.spec.lookback_hours, what.spec.least_hours());
-        let seen = window::at_least(panel, in_panel, issue, lookback_hours, least_hours, what.spec.horizon);
-        let came = window::outcome(panel, in_panel, issue, what.spec.horizon);
-        let (Ok(seen), Some(came)) = (seen, came) else { return false };
-        let is_whole = seen.demand_gpus.len() >= what.settings.history_hours_least.min(lookback_hours)
-            && !came.measured.contains(&false);
-        if is_whole {
+        let seen = window::at_least(of.panel, of.in_panel, of.issue, lookback_hours, least_hours, what.spec.horizon);
+        let Ok(seen) = seen else { return };
+        if seen.demand_gpus.len() < what.settings.history_hours_least.min(lookback_hours) {
+            return;
+        }
+        if !plan.step_groups().is_empty() {
+            self.read_targets(plan, issues, of, (&seen, at));
+            return;
+        }
+        let came = window::outcome(of.panel, of.in_panel, of.issue, what.spec.horizon);
+        if let Some(came) = came.filter(|came| !came.measured.contains(&false)) {
             self.push(plan, &seen, came.demand_gpus, at);
         }
-        is_whole
     }
 
     fn push(&mut self, plan: &Features, seen: &window::Window<'_>, came_gpus: &[f64], at: RowPlace) {
@@ -131,7 +135,8 @@ impl Samples {
     /// The rows in the order of their keys.
     fn sorted(self, keys: &Keys) -> Self {
         let mut order: Vec<usize> = (0..keys.len()).collect();
-        order.sort_unstable_by_key(|row| keys[*row]);
+        // Rows of one window stay in their order.
+        order.sort_by_key(|row| keys[*row]);
         let picked = |values: &[f64]| order.iter().map(|row| values[*row]).collect();
         let mut rows = Vec::with_capacity(self.rows.len());
         for row in &order {
@@ -175,25 +180,16 @@ impl Samples {
         rows_most: usize,
     ) -> Result<(), FitError> {
         let series = sized_series(other)?;
-        let places: BTreeMap<&SeriesId, usize> =
-            series.iter().enumerate().map(|(place, one)| (&one.0, place)).collect();
+        let places = by_id(&series);
+        let issues = plan.step_groups().issues(issues, other.spec.horizon);
+        let rows_most = rows_most / plan.step_groups().count();
         let choice = Choice::drawn(&candidates(other, &places, issues)?, issues, rows_most, other.spec.seed);
-        let mut keys = Keys::new();
-        let mut rows = Self::empty(other, plan, own.len());
-        other.history.each(&mut |panel| {
-            for (in_panel, one) in panel.series().iter().enumerate() {
-                let Some(theirs) = places.get(one.id()).copied() else { continue };
-                let scale_gpus = series[theirs].1;
-                let place = own.partition_point(|known| known.1 < scale_gpus).min(own.len().saturating_sub(1));
-                for number in choice.of_place(theirs, issues.hours()) {
-                    let issue = issues.from.plus_hours(number as i64);
-                    if rows.read(other, plan, panel, in_panel, issue, RowPlace { place, scale_gpus }) {
-                        keys.push((number as u32, theirs as u32));
-                    }
-                }
-            }
-        })?;
-        let mut rows = rows.sorted(&keys);
+        let at = |theirs: usize| {
+            let scale_gpus = series[theirs].1;
+            let place = own.partition_point(|known| known.1 < scale_gpus).min(own.len().saturating_sub(1));
+            RowPlace { place, scale_gpus }
+        };
+        let mut rows = Self::read_all(other, plan, &Reading { places, choice, issues, at: &at }, own.len())?;
         self.rows.append(&mut rows.rows);
         self.scales.append(&mut rows.scales);
         self.targets.iter_mut().zip(&mut rows.targets).for_each(|(all, more)| all.append(more));
@@ -208,9 +204,29 @@ impl Samples {
 
 /// The place by size of a row's series, and its deviation.
 #[derive(Debug, Clone, Copy)]
-struct RowPlace {
-    place: usize,
-    scale_gpus: f64,
+pub(super) struct RowPlace {
+    pub(super) place: usize,
+    pub(super) scale_gpus: f64,
+}
+
+/// A window of a series: number of its issue hour in the part, and where it is in a panel.
+pub(super) struct Seen<'a> {
+    pub(super) panel: &'a Panel,
+    pub(super) in_panel: usize,
+    pub(super) issue: HourStart,
+    pub(super) number: usize,
+}
+
+/// Windows to read: places of the series, the windows of each, and where its rows stand.
+struct Reading<'a> {
+    places: BTreeMap<&'a SeriesId, usize>,
+    choice: Choice,
+    issues: HourRange,
+    at: &'a dyn Fn(usize) -> RowPlace,
+}
+
+fn by_id(series: &[(SeriesId, f64)]) -> BTreeMap<&SeriesId, usize> {
+    series.iter().enumerate().map(|(place, one)| (&one.0, place)).collect()
 }
 
 /// The first issue hour of each series, by place.

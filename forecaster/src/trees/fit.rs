@@ -60,7 +60,24 @@ impl Forests {
         let binned = Binned::cut(&learn.rows, features);
         let rounds: Vec<usize> = self.steps().iter().flatten().map(|forest| forest.trees.len()).collect();
         let ground = Ground { growth, seed, learn, binned: &binned, validate: None };
-        Self::new(ground.forests(&rounds), self.spread_factor())
+        Self::new(ground.forests(&rounds), self.spread_factors()[0])
+    }
+
+    /// Forests that were grown for each group apart as those of one model.
+    #[must_use]
+    pub fn joined(groups: Vec<Self>) -> Self {
+        let (mut steps, mut factors) = (Vec::new(), Vec::new());
+        for group in groups {
+            steps.extend(group.steps);
+            factors.extend(group.spread_factors);
+        }
+        Self::of_groups(steps, factors)
+    }
+
+    /// Those of one group alone.
+    #[must_use]
+    pub fn group(&self, group: usize) -> Self {
+        Self::new(vec![self.steps[group].clone()], self.spread_factors[group])
     }
 }
 
