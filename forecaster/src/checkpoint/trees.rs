@@ -108,6 +108,22 @@ mod tests {
     }
 
     #[test]
+    fn forests_of_groups_come_back_with_the_factor_of_each() {
+        let groups = vec![vec![Forest::new(0.25); OUTPUTS], vec![Forest::new(0.5); OUTPUTS]];
+        let forests = Forests::of_groups(groups, vec![1.5, 0.8]);
+        let mut payload = Payload::default();
+        payload.put_forests(&forests);
+        let (back, _) = Payload::parse(&payload.serialize("{}").unwrap()).unwrap();
+        let read = back.forests(2, 20, true).unwrap();
+        assert_eq!(read, forests);
+        assert_eq!(
+            read.say_of_group(1, &[0.0; 20], 20),
+            vec![vec![0.5]; 4].into_iter().chain([vec![0.4]]).collect::<Vec<_>>()
+        );
+        assert!(back.forests(2, 20, false).is_err(), "one factor for all is another format");
+    }
+
+    #[test]
     fn a_forest_whose_nodes_lead_out_or_back_is_none() {
         let good = [[0.0, 2.0, 0.5, 1.0], [0.0, LEAF, 1.0, 0.0], [0.0, LEAF, 2.0, 0.0]];
         assert_eq!(parse(&good, 3).map(|trees| trees.len()), Some(1));
