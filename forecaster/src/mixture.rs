@@ -17,7 +17,7 @@
 //! ```
 //!
 //! With the prior π_k in place of w_k it holds from the first outcome. So an expert that becomes the best one costs
-//! ln 1/(α π_k) until it is followed, whatever came before. A test holds the inequality.
+//! ln 1/(α π_k) until it is followed, after any stream before. A test holds the inequality.
 
 /// α: the share of the weight that returns to the prior with each outcome. An expert that becomes the best one by twice the usual
 /// regret has most of the weight within a day of hourly outcomes. Chosen, as the constants below, on validation parts of five
@@ -37,7 +37,7 @@ const SQUARE_MOST: f64 = 1.0;
 /// Regrets of a mixture to each of its experts, in units of their usual size.
 pub type Regrets<const K: usize> = [f64; K];
 
-/// What outcomes taught about `K` experts.
+/// Weights of `K` experts, learned from outcomes.
 ///
 /// ```
 /// use forecaster::mixture::Mixture;

@@ -90,7 +90,7 @@ async fn a_bad_users_calendar_ends_with_exit_code_three_and_leaves_nothing_behin
     let empty = run(&database, "datasets", &["describe"]);
     assert!(empty.stderr.contains("the database is empty"), "{}", empty.stderr);
     let missing = made.ingest(&database, &["--calendar", "missing.ics"]);
-    assert_eq!((missing.code, missing.stderr.contains("missing.ics: ")), (1, true), "{}", missing.stderr);
+    assert_eq!((missing.code, missing.stderr.contains("missing.ics: ")), (3, true), "{}", missing.stderr);
 }
 
 async fn a_users_calendar_is_learned_with_and_served_without_its_file(database: TestDatabase) {

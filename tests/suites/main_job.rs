@@ -51,7 +51,7 @@ async fn a_file_becomes_a_quota(database: TestDatabase) {
     let models: Vec<_> = report["models"].as_array().unwrap().iter().map(|model| &model["model"]).collect();
     assert_eq!(models, ["orglinear", "last-value", "seasonal-24h", "seasonal-168h", "peak-week"]);
     let lines = |file: &str| std::fs::read_to_string(file).unwrap().lines().count();
-    assert_eq!((lines(&out), lines(&pools)), (1 + 5 * 21 * 4 * 4, 1 + 5 * 4 * 21));
+    assert_eq!((lines(&out), lines(&pools)), (1 + 5 * 21 * 4 * 4, 1 + 5 * 5 * 21));
     // Of each model 4 organizations, 4 steps, 24 hours of the day and a pool.
     assert_eq!(report["coverage"].as_array().unwrap().len(), 5 * (4 + 4 + 24 + 1));
     assert_report_agrees(&folder, [&out, &pools], &report);

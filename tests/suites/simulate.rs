@@ -139,7 +139,7 @@ fn impossible_replays_are_named() {
     assert!(printed.contains("2 jobs are left out, the first one else: there is no node with H800"), "{printed}");
     for (words, code, part) in [
         (&["--policy", "best"][..], 2, "\"best\" is no policy; there are gfs, "),
-        (&["--predictor", "crystal"], 2, "live, oracle"),
+        (&["--predictor", "crystal"], 2, "live, jobs, oracle"),
         (&["--nodes-minus", "2"], 2, "2 nodes less leave none of 2"),
         (&["--spot-scale", "-1"], 2, "--spot-scale"),
     ] {

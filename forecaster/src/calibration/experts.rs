@@ -68,6 +68,15 @@ pub const PRIOR: [f64; EXPERTS] = [0.7, 0.06, 0.06, 0.06, 0.06, 0.06];
 /// Guarantee rates at which weights are learned; a rate in between uses those of the nearest one.
 pub const LEARNED_RATES: [f64; 5] = [0.5, 0.8, 0.9, 0.95, 0.99];
 
+/// Bounds are stated a tenth of the way from p to 1 above p: weights follow the lower bounds while nothing happens, so that a mixture of
+/// bounds at p itself holds less often than each of them.
+const RAISED: f64 = 0.1;
+
+/// The level at which experts state the bounds of a mixture at `p`.
+pub const fn stated_level(p: f64) -> f64 {
+    p + RAISED * (1.0 - p)
+}
+
 /// The place of the learned rate nearest to `p`.
 pub fn nearest_rate(p: f64) -> usize {
     let apart = |place: &usize| (LEARNED_RATES[*place] - p).abs();
@@ -82,7 +91,7 @@ pub const fn untaught() -> RateMixtures {
     [Mixture::new(PRIOR); LEARNED_RATES.len()]
 }
 
-/// What each expert states, in GPUs; `None` where it cannot.
+/// The bound of each expert, in GPUs; `None` where it cannot.
 pub type Statements = [Option<f64>; EXPERTS];
 
 /// Bound of one expert, and its weight.
@@ -141,8 +150,9 @@ impl<'a> Evidence<'a> {
         Self { ranked, number, all, latest_gpus, near, rises }
     }
 
-    /// The bounds that the experts state at `p`, in GPUs.
+    /// The bounds that the experts state for a mixture at `p`, in GPUs.
     pub fn statements(&self, guess: &Guess, p: f64) -> Statements {
+        let p = stated_level(p);
         let own = &self.ranked.sorted[self.number];
         let has_enough = |count: usize| count >= LEAST_RESIDUALS;
         let (_, _, above) = weighed(own, self.all, p);

@@ -12,8 +12,6 @@
 
 mod bytes;
 mod experts;
-#[cfg(test)]
-mod mixture_tests;
 mod online;
 mod pool;
 mod residual;

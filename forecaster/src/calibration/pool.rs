@@ -1,6 +1,8 @@
 //! Evidence of the recent past about one pool's own peak.
 
-use super::experts::{self, EXPERTS, Evidence, LEARNED_RATES, RateMixtures, RateRegrets, Stated, untaught, weighed};
+use super::experts::{
+    self, EXPERTS, Evidence, LEARNED_RATES, RateMixtures, RateRegrets, Stated, stated_level, untaught, weighed,
+};
 use super::residual::{WINDOW_HOURS, rank, slot};
 use crate::scores::{actual_peak_gpus, pinball};
 use datasets::Panel;
@@ -17,7 +19,7 @@ const TOTAL_DEVIATIONS: f64 = 1.281_551_565_544_600_4;
 /// With so many residuals they alone decide; before, the bound of `pooled` has the rest of the weight.
 const ENOUGH_RESIDUALS: f64 = 24.0;
 
-/// What one issue time taught of the peak over a number of hours; [`Residual::NONE`] where there is nothing.
+/// Evidence of one issue time about the peak over a number of hours; [`Residual::NONE`] where there is nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Residual {
     /// How far the peak was above the sum of the organizations' quantiles, in deviations.
@@ -205,7 +207,7 @@ impl PoolState {
         &self.ranked.sorted[hours - 1]
     }
 
-    /// What the experts state of an issue time, `[hours − 1]` of a function of evidence and guess. `without` are slots of issue
+    /// Statements of the experts for an issue time, `[hours − 1]` of a function of evidence and guess. `without` are slots of issue
     /// times whose hours are not over.
     fn of_experts<T>(
         &self,
@@ -258,25 +260,27 @@ impl PoolState {
         latest_gpus: Option<f64>,
     ) -> Conformal {
         let residuals = self.ranked.sorted.last().map_or(0, Vec::len);
-        let (mut calibrated_gpus, p) = (f64::NEG_INFINITY, rate.as_f64());
+        let (mut calibrated_gpus, mut raised_gpus, p) = (f64::NEG_INFINITY, f64::NEG_INFINITY, rate.as_f64());
         let issue = raw.first().map(|one| one.issue());
         let of_experts = issue.map(|issue| {
             let each = |evidence: &Evidence<'_>, guess: &Guess| evidence.statements(guess, p);
             self.of_experts((raw, horizon), (&self.ranked, all), (issue, &[]), latest_gpus, each)
         });
         let hours = guesses(raw, horizon).into_iter().zip(&self.ranked.sorted).zip(all).enumerate();
-        let hours = hours.map(|(number, ((guess, own), all))| {
+        let hours = hours.map(|(number, ((guess, own_residuals), all))| {
             let Guess { sum_gpus, total_gpus, deviation_gpus } = guess;
             let total_share = self.ranked.share;
             let centre_gpus = guess.centre_gpus(total_share);
-            let (own_statistic, shared, both) = weighed(own, all, p);
-            let kept = own.iter().filter(|residual| f64::from(**residual) <= both).count();
+            let (own_statistic, shared, both) = weighed(own_residuals, all, p);
+            let kept = own_residuals.iter().filter(|residual| f64::from(**residual) <= both).count();
             calibrated_gpus = calibrated_gpus.max(centre_gpus + both * deviation_gpus);
-            let coverage = kept as f64 / own.len().max(1) as f64;
+            let coverage = kept as f64 / own_residuals.len().max(1) as f64;
             let own = own_statistic;
             let centre = Centre { sum_gpus, total_gpus, total_share, centre_gpus };
             let mut statements = of_experts.as_ref().map_or([None; EXPERTS], |all| all[number]);
-            statements[0] = Some(calibrated_gpus);
+            let (_, _, raised) = weighed(own_residuals, all, stated_level(p));
+            raised_gpus = raised_gpus.max(centre_gpus + raised * deviation_gpus);
+            statements[0] = Some(raised_gpus);
             let experts = experts::stated(&self.mixtures[number], &statements, p);
             ConformalHours { centre, deviation_gpus, own, shared, calibrated_gpus, residuals, coverage, experts }
         });
@@ -340,15 +344,20 @@ impl ConformalHours {
     /// The bound, where `pooled_gpus` is the one without residuals. It rises with the hours if that does.
     #[must_use]
     pub fn bound_gpus(&self, pooled_gpus: f64) -> f64 {
+        self.leaning(self.calibrated_gpus, pooled_gpus)
+    }
+
+    /// A calibrated bound that leans on the one without residuals while there are few of them.
+    fn leaning(&self, calibrated_gpus: f64, pooled_gpus: f64) -> f64 {
         let weight = (self.residuals as f64 / ENOUGH_RESIDUALS).min(1.0);
-        weight * self.calibrated_gpus + (1.0 - weight) * pooled_gpus
+        weight * calibrated_gpus + (1.0 - weight) * pooled_gpus
     }
 
     /// The experts as they count, where `pooled_gpus` is the bound without residuals.
     #[must_use]
     pub fn stated(&self, pooled_gpus: f64) -> [Stated; EXPERTS] {
         let mut experts = self.experts;
-        experts[0].bound_gpus = Some(self.bound_gpus(pooled_gpus));
+        experts[0].bound_gpus = experts[0].bound_gpus.map(|stated| self.leaning(stated, pooled_gpus));
         experts
     }
 }

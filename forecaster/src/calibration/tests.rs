@@ -1,5 +1,7 @@
 //! A calibrator learns, does not see the future, and refuses damaged state.
 
+mod mixture;
+
 use super::*;
 use crate::bound::{Aggregation, bounds};
 use crate::gaussian;
@@ -16,16 +18,16 @@ fn horizon() -> HorizonHours {
     HorizonHours::new(HOURS).unwrap()
 }
 
-pub(super) fn id(name: &str) -> SeriesId {
+fn id(name: &str) -> SeriesId {
     SeriesId { pool: PoolId::parse("earth:V100").unwrap(), organization: Organization::parse(name).unwrap() }
 }
 
-pub(super) fn hour(number: usize) -> HourStart {
+fn hour(number: usize) -> HourStart {
     HourStart::from_unix_s(0).unwrap().plus_hours(number as i64)
 }
 
 /// Organizations a, b, … with their demand hour by hour; NaN is an hour without a row.
-pub(super) fn panel(demand: &[Vec<f64>]) -> Panel {
+fn panel(demand: &[Vec<f64>]) -> Panel {
     let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
     let end = hour(demand[0].len());
     let mut builder = PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, hour(0), end);
@@ -52,7 +54,7 @@ fn forecast_of(name: &str, issue: HourStart, mean_gpus: f64, stddev_gpus: f64) -
 }
 
 /// The same forecast at every issue time, of every organization.
-pub(super) fn always(panel: &Panel, issues: HourRange, mean_gpus: f64, stddev_gpus: f64) -> Vec<Vec<DemandForecast>> {
+fn always(panel: &Panel, issues: HourRange, mean_gpus: f64, stddev_gpus: f64) -> Vec<Vec<DemandForecast>> {
     let one = |issue| {
         (0..panel.series().len()).map(|place| forecast_of(name(place), issue, mean_gpus, stddev_gpus)).collect()
     };
@@ -60,7 +62,7 @@ pub(super) fn always(panel: &Panel, issues: HourRange, mean_gpus: f64, stddev_gp
 }
 
 /// Independent draws around a level, not whole.
-pub(super) fn noise(hours: usize, seed: u64, level: impl Fn(usize) -> f64, deviation: f64) -> Vec<f64> {
+fn noise(hours: usize, seed: u64, level: impl Fn(usize) -> f64, deviation: f64) -> Vec<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let draw = |hour| (level(hour) + deviation * gaussian::quantile(rng.random_range(0.001..0.999))).max(0.0);
     (0..hours).map(draw).collect()
@@ -82,7 +84,7 @@ fn coverage(panel: &Panel, issues: HourRange, issued: &[Issued], from: usize) ->
     kept.map(|kept| kept / rows)
 }
 
-pub(super) fn issues(from: usize, to: usize) -> HourRange {
+fn issues(from: usize, to: usize) -> HourRange {
     HourRange { from: hour(from), to: hour(to) }
 }
 

@@ -8,7 +8,7 @@ use vocab::{Organization, TaskId, UnixSeconds};
 const MOST_ENDED: usize = 16_384;
 /// Ended jobs older than this are forgotten: four weeks.
 const OLDEST_S: i64 = 28 * 86_400;
-/// Present jobs that are told apart; the demand of others is taken as constant.
+/// Present jobs that are distinguished; the demand of others is taken as constant.
 pub(super) const MOST_PRESENT: usize = 20_000;
 /// Organizations with hazards of their own. Further ones share the first place.
 pub(super) const MOST_ORGANIZATIONS: usize = 256;

@@ -7,7 +7,7 @@
 //! and [`bounds`] is its p-quantile.
 //!
 //! [`JobExpert`] keeps a history, and mixes these bounds with others in the proportion that earlier losses suggest.
-//! What was tried and what it brought is in DECISIONS.md of the crate.
+//! Rejected variants and their figures are in DECISIONS.md of the crate.
 
 mod arrivals;
 mod history;

@@ -1,4 +1,4 @@
-//! What is known of jobs as bytes, so that a restart does not begin without it: little-endian, checked when they are read.
+//! Knowledge of jobs as bytes, so that a restart does not begin without it: little-endian, checked when they are read.
 //!
 //! ```text
 //! "HRJB" 1 │ first, whole since, last seen: times │ organizations u32 × { name, place u16 as u32 } │ ended u32 × { submitted

@@ -59,7 +59,7 @@ impl Share {
         Self { rate, horizons: offered.iter().map(|hours| Horizon::new(*hours)).collect(), seen_at: None }
     }
 
-    /// What was judged stays known only where the rate stays.
+    /// Losses stay known only where the rate stays.
     pub fn made_for(mut self, rate: GuaranteeRate, offered: &[HorizonHours]) -> Self {
         let mut known = if rate == self.rate { std::mem::take(&mut self.horizons) } else { Vec::new() };
         let of_hours = |hours: &HorizonHours| {

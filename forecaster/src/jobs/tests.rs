@@ -35,7 +35,7 @@ fn milli(jobs: &[HpJob]) -> u64 {
     jobs.iter().map(|job| job.gpus_milli).sum()
 }
 
-/// The history at `until` of a list that was looked at every five minutes.
+/// The history at `until` of a list that is read every five minutes.
 fn watched(list: &[Listed], until: i64) -> JobHistory {
     let mut history = JobHistory::default();
     (0..=until / RENEWAL_S)

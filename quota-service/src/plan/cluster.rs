@@ -268,14 +268,13 @@ fn quota(
     let settings = &pool.settings.pool;
     settings.check(Some(inputs.run.trained.horizon()))?;
     let known = Known { latest_demand: latest_demand(&inputs.panel, &id, issue), ..pool.known.clone() };
-    let (_, more_steps) = more_steps(issue, now);
+    let (mut learned, (_, more_steps)) = (pool.learned.clone(), more_steps(issue, now));
     let of = BoundsOf { forecasts: &forecasts, corrected: &corrected, set: pool.settings.aggregation, more_steps };
     let AtRate { aggregation, bounds, calibrated_hours } =
         of.at(&id, &settings.offered_hours, settings.guarantee_rate)?;
     let offered = settings.offered_hours.iter().zip(&bounds);
     let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
     let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
-    let mut learned = pool.learned.clone();
     let decided = decide(Inputs {
         now,
         known: &known,

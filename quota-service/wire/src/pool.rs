@@ -264,7 +264,7 @@ mod tests {
     fn a_time_that_would_not_read_back_is_refused() {
         for as_of in ["9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00", "1969-12-31T23:59:59Z"] {
             let fault = parse(&format!(r#"{{"capacity_gpus": 9, "idle_gpus": 1, "as_of": "{as_of}"}}"#)).unwrap_err();
-            assert!(fault.starts_with("/as_of: ") && fault.contains("outside the years 1970 to 2200"), "{fault}");
+            assert!(fault.starts_with("/as_of: ") && fault.contains("is not between 1970 and 2200"), "{fault}");
         }
     }
 

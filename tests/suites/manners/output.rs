@@ -110,7 +110,7 @@ fn a_reader_of_rows_that_goes_away_ends_them_quietly() {
     let rows = backtest(&["--out", "-", "--pool-out", &place.file("p.csv"), "--database", &place.url]).join(" ");
     let (code, printed) = program_to_closed_pipe("train", &rows.split(' ').collect::<Vec<_>>());
     assert_eq!((code, printed.starts_with("model ")), (0, true), "{printed}");
-    assert_eq!(std::fs::read_to_string(place.file("p.csv")).unwrap().lines().count(), 1 + 21 * 4);
+    assert_eq!(std::fs::read_to_string(place.file("p.csv")).unwrap().lines().count(), 1 + 21 * 5);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_closed_stderr_changes_no_exit_code() {
         ("quota-service", &["--tls-key-file", "/missing"], 2),
         ("headroom-kubernetes", &["config", "show", "--config", "/missing.toml"], 4),
         ("datasets", &["ingest", "--format", "usage", "/missing.csv"], 3),
-        ("notebooks-export", &["report", "--forecasts", "/missing.csv"], 3),
+        ("notebooks-export", &["report", "--forecasts", "/missing.csv", "--out", "/missing"], 3),
     ] {
         assert_eq!(exit_without_stderr(name, arguments), Some(code), "{name} {arguments:?}");
     }
@@ -151,7 +151,7 @@ fn each_program_ends_with_the_code_of_its_failure() {
     let missing = place.file("missing.csv");
     let full = backtest(&["--out", "/dev/full"]);
     let cases: [(&str, &[&str], i32, &str); 12] = [
-        ("datasets", &["ingest", "--format", "usage", &missing], 1, "No such file"),
+        ("datasets", &["ingest", "--format", "usage", &missing], 3, "No such file"),
         ("datasets", &["ingest", "--format", "usage", &empty], 3, "is missing"),
         ("datasets", &["export", "--until", "yesterday"], 2, "write a time with its offset"),
         ("train", &["runs", "show", "run-99"], 1, "run-99"),
@@ -160,7 +160,7 @@ fn each_program_ends_with_the_code_of_its_failure() {
         ("train", &["--horizon", "4h", "--model", "last-value", "--max-mae", "0"], 7, "above --max-mae 0"),
         ("quota-service", &["--listen", &taken], 1, "cannot be listened on"),
         ("quota-service", &["--database", gone], 5, "check that it runs, and try again"),
-        ("notebooks-export", &["report", "--forecasts", &missing, "--out", &place.file("r")], 1, "No such file"),
+        ("notebooks-export", &["report", "--forecasts", &missing, "--out", &place.file("r")], 3, "No such file"),
         ("notebooks-export", &["report", "--forecasts", &empty, "--out", &place.file("r")], 3, "is missing"),
         ("notebooks-export", &["report", "--out", &place.file("r")], 2, "--forecasts <FILE>"),
     ];

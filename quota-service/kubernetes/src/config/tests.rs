@@ -51,7 +51,7 @@ fn a_wrong_setting_is_refused_and_never_replaced_by_a_default() {
         ("flavors", "a=A100,b=A100", "another flavor has this GPU model"),
         ("flavors", "=A100", "write lower-case letters"),
         ("resource_quota_shares", "x=2", "write NAMESPACE=SHARE"),
-        ("resource_quota_shares", "x=0.7,y=0.7", "handed out twice"),
+        ("resource_quota_shares", "x=0.7,y=0.7", "add up to 1.4; the limit is 1"),
         ("lease_name", "Headroom", "write lower-case letters, digits, '-' and '.'"),
         ("lease_namespace", "", "write lower-case letters, digits, '-' and '.'"),
         ("log_format", "xml", "\"xml\": write text or json"),

@@ -1,7 +1,7 @@
 //! The mixture of experts on the peak of a pool.
 
-use super::tests::{always, hour, id, issues, noise, panel};
-use super::*;
+use super::super::*;
+use super::{always, hour, id, issues, noise, panel};
 use crate::bound::{Aggregation, bounds};
 use crate::scores::{actual_peak_gpus, pinball};
 use datasets::HourRange;
