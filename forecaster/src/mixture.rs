@@ -62,6 +62,7 @@ pub struct Mixture<const K: usize> {
 }
 
 /// Numbers of a state, as they are stored.
+#[must_use]
 pub const fn stored_numbers(experts: usize) -> usize {
     experts + 3
 }

@@ -153,7 +153,7 @@ mod tests {
         let of = |(place, (model, name)): (usize, (&str, &str))| {
             let pool = PoolId::parse(&format!("earth:{model}")).unwrap();
             let id = SeriesId { pool, organization: Organization::parse(name).unwrap() };
-            let hours = (0..400_u64).filter(move |hour| (hour + place as u64) % 9 != 0);
+            let hours = (0..400_u64).filter(move |hour| !(hour + place as u64).is_multiple_of(9));
             hours.map(move |hour| UsageRow {
                 series: id.clone(),
                 hour: start.plus_hours(hour as i64),

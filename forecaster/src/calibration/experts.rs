@@ -212,11 +212,12 @@ pub fn regrets(
     })
 }
 
-/// The mean over pools of their regrets, `[hours − 1]`.
-pub fn mean<'a>(all: impl ExactSizeIterator<Item = &'a Vec<RateRegrets>> + Clone) -> Vec<RateRegrets> {
+/// The mean over pools of their regrets, `[hours − 1]`; each pool with its place.
+pub fn mean(all: &[(usize, Vec<RateRegrets>)]) -> Vec<RateRegrets> {
     let count = all.len().max(1) as f64;
-    let steps = all.clone().next().map_or(0, Vec::len);
-    let of = |number: usize, rate: usize, k: usize| all.clone().map(|one| one[number][rate][k]).sum::<f64>() / count;
+    let steps = all.first().map_or(0, |(_, one)| one.len());
+    let of =
+        |number: usize, rate: usize, k: usize| all.iter().map(|(_, one)| one[number][rate][k]).sum::<f64>() / count;
     let of_hours = |number| std::array::from_fn(|rate| std::array::from_fn(|k| of(number, rate, k)));
     (0..steps).map(of_hours).collect()
 }

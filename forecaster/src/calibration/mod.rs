@@ -178,7 +178,7 @@ impl Calibrator {
             Some((place, regrets))
         };
         let taught: Vec<_> = self.pools.iter_mut().enumerate().filter_map(of_pool).collect();
-        let mean = experts::mean(taught.iter().map(|(_, regrets)| regrets));
+        let mean = experts::mean(&taught);
         for (place, regrets) in &taught {
             let mixtures = self.pools[*place].mixtures.iter_mut();
             mixtures.zip(regrets).zip(&mean).for_each(|((one, own), mean)| experts::learn(one, own, mean));
@@ -300,7 +300,7 @@ impl Calibrator {
 
 /// All of several sorted lists, sorted.
 fn merged<'a>(all: impl Iterator<Item = &'a (impl AsRef<[f32]> + ?Sized + 'a)>) -> Vec<f32> {
-    let mut merged: Vec<f32> = all.flat_map(|one| one.as_ref()).copied().collect();
+    let mut merged: Vec<f32> = all.flat_map(AsRef::as_ref).copied().collect();
     merged.sort_unstable_by(f32::total_cmp);
     merged
 }

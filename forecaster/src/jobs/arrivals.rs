@@ -74,7 +74,9 @@ impl<'a> Arrivals<'a> {
         let begins: Vec<_> = (0..windows).map(|number| now.plus_s(-WINDOW_S - number * APART_S)).rev().collect();
         let mut arrived = Vec::with_capacity(jobs.len() + 1);
         arrived.push(0_i64);
-        jobs.iter().for_each(|job| arrived.push(arrived.last().copied().unwrap_or(0) + job.gpus_milli));
+        for job in &jobs {
+            arrived.push(arrived.last().copied().unwrap_or(0) + job.gpus_milli);
+        }
         let until = |at: UnixSeconds| arrived[jobs.partition_point(|job| job.at <= at)];
         let recent = |at: &UnixSeconds| (until(*at) - until(at.plus_s(-RECENT_S))) as f64 / 1_000.0;
         let (recent, recent_now) = (begins.iter().map(recent).collect(), recent(&now));

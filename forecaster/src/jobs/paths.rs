@@ -114,7 +114,9 @@ impl Paths {
                 peaks.sorted_gpus.push(highest[last] as f64 / 1_000.0);
             }
         }
-        all.iter_mut().for_each(|peaks| peaks.sorted_gpus.sort_by(f64::total_cmp));
+        for peaks in &mut all {
+            peaks.sorted_gpus.sort_by(f64::total_cmp);
+        }
         all
     }
 }

@@ -116,7 +116,9 @@ impl Share {
             to.count(horizon.open.len());
             for issued in &horizon.open {
                 to.time(Some(issued.at));
-                [issued.peak_gpus, issued.other_gpus, issued.jobs_gpus].iter().for_each(|gpus| to.f64(*gpus));
+                for gpus in [issued.peak_gpus, issued.other_gpus, issued.jobs_gpus] {
+                    to.f64(gpus);
+                }
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use super::samples::{ROWS_MOST, RowPlace, Seen};
 use super::{Features, Samples};
-use datasets::window::{self, Window};
 use datasets::HourRange;
+use datasets::window::{self, Window};
 use std::ops::Range;
 use vocab::HorizonHours;
 
