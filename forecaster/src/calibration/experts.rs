@@ -233,9 +233,16 @@ pub fn learn(mixtures: &mut RateMixtures, own: &RateRegrets, mean: &RateRegrets)
     }
 }
 
-/// The experts' bounds with their weights at a guarantee rate.
-pub fn stated(mixtures: &RateMixtures, statements: &Statements, p: f64) -> [Stated; EXPERTS] {
-    let weights = mixtures[nearest_rate(p)].weights_among(statements).unwrap_or([0.0; EXPERTS]);
+/// Residuals from which the learned weights count whole. Before, the conformal bound has the rest in proportion: what a day or two
+/// taught about experts says little of the next.
+const TRUSTED_RESIDUALS: f64 = 96.0;
+
+/// The experts' bounds with their weights at a guarantee rate, for a pool with so many residuals; the conformal one is stated.
+pub fn stated(mixtures: &RateMixtures, statements: &Statements, p: f64, residuals: usize) -> [Stated; EXPERTS] {
+    let learned = mixtures[nearest_rate(p)].weights_among(statements).unwrap_or([0.0; EXPERTS]);
+    let trust = (residuals as f64 / TRUSTED_RESIDUALS).min(1.0);
+    let mut weights = learned.map(|weight| trust * weight);
+    weights[0] += 1.0 - trust;
     let one =
         |place: usize| Stated { expert: Expert::ALL[place], bound_gpus: statements[place], weight: weights[place] };
     std::array::from_fn(one)

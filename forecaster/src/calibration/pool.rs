@@ -281,7 +281,7 @@ impl PoolState {
             let (_, _, raised) = weighed(own_residuals, all, stated_level(p));
             raised_gpus = raised_gpus.max(centre_gpus + raised * deviation_gpus);
             statements[0] = Some(raised_gpus);
-            let experts = experts::stated(&self.mixtures[number], &statements, p);
+            let experts = experts::stated(&self.mixtures[number], &statements, p, residuals);
             ConformalHours { centre, deviation_gpus, own, shared, calibrated_gpus, residuals, coverage, experts }
         });
         Conformal { hours: hours.collect() }

@@ -116,7 +116,7 @@ fn a_reader_of_rows_that_goes_away_ends_them_quietly() {
 #[test]
 fn a_closed_stderr_changes_no_exit_code() {
     for (name, arguments, code) in [
-        ("quota-service", &["--refresh-s", "0"][..], 4),
+        ("quota-service", &["--refresh-s", "0"][..], 2),
         ("quota-service", &["--tls-key-file", "/missing"], 2),
         ("headroom-kubernetes", &["config", "show", "--config", "/missing.toml"], 4),
         ("datasets", &["ingest", "--format", "usage", "/missing.csv"], 3),
