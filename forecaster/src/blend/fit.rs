@@ -151,7 +151,7 @@ const fn all_issues(what: &Source<'_>) -> HourRange {
     HourRange { from: what.split.train.from, to: what.split.validation.to }
 }
 
-/// What the parts learn from.
+/// Inputs that the parts learn from.
 struct Ground<'a> {
     what: &'a Source<'a>,
     features: &'a Features,

@@ -94,7 +94,7 @@ fn nothing_is_drawn_until_arrivals_were_watched_for_hours() {
 }
 
 #[test]
-fn after_an_hour_without_looking_arrivals_are_watched_anew_and_ends_are_not_guessed() {
+fn after_an_hour_without_observations_arrivals_are_watched_again_and_ends_are_not_guessed() {
     let list = hourly(3);
     let mut history = watched(&list, 86_400);
     let ended = history.ended_jobs();

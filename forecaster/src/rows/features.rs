@@ -62,7 +62,7 @@ impl FeatureGroup {
     }
 }
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
     /// A window, with what some of its targets have.
