@@ -139,7 +139,7 @@ fn the_bounds_of_jobs_gain_the_weight_that_their_losses_earn() {
 }
 
 #[test]
-fn what_is_known_survives_bytes_and_damage_is_noticed() {
+fn learned_jobs_survive_bytes_and_damage_is_noticed() {
     let list = hourly(3);
     let mut expert = JobExpert::new(GuaranteeRate::GFS, &[hours(1), hours(4)]);
     for number in 0..600 {
