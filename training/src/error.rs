@@ -2,6 +2,7 @@
 
 use crate::shard::Shard;
 use command_line::{Exit, Failure};
+use datasets::spool::SpoolError;
 use datasets::{CalendarError, PanelError, ReadError, SplitError};
 use forecaster::checkpoint::CheckpointError;
 use forecaster::{HistoryFault, ModelKind, PredictError, TrainError};
@@ -13,6 +14,14 @@ use vocab::{ClusterName, HourStart, RateError};
 pub enum TrainingError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Rows(#[from] SpoolError),
+    #[cfg(feature = "parquet")]
+    #[error(transparent)]
+    Parquet(#[from] parquet_source::SourceError),
+    #[cfg(not(feature = "parquet"))]
+    #[error("{location}: this program was built without Parquet: build it with --features parquet")]
+    BuiltWithoutParquet { location: String },
     #[error("cluster {cluster}: {fault}")]
     Panel { cluster: ClusterName, fault: PanelError },
     #[error("cluster {cluster}: {fault}")]
@@ -136,6 +145,12 @@ impl From<TrainingError> for Failure {
             | E::JsonAndRows => Exit::Usage,
             E::Rate(_) | E::SettingsFile { .. } | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
+            #[cfg(feature = "parquet")]
+            E::Parquet(fault) if fault.is_retryable() => Exit::Unavailable,
+            #[cfg(feature = "parquet")]
+            E::Parquet(_) => Exit::DataInvalid,
+            #[cfg(not(feature = "parquet"))]
+            E::BuiltWithoutParquet { .. } => Exit::Usage,
             E::Several { .. }
             | E::Panel { .. }
             | E::Split { .. }
@@ -152,6 +167,7 @@ impl From<TrainingError> for Failure {
             | E::EmptyShard { .. }
             | E::Calendar { .. } => Exit::DataInvalid,
             E::Store(_)
+            | E::Rows(_)
             | E::Predict(_)
             | E::Checkpoint { .. }
             | E::Save(_)

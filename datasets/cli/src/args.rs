@@ -97,6 +97,8 @@ pub enum InputFormat {
     AlibabaHourly,
     /// The job list of Microsoft's Philly cluster (times in minutes, best_effort 1 is spot), as gfs-jobs
     Philly,
+    /// The columns of usage.csv in Parquet files: a file, a folder, or s3://BUCKET/PREFIX
+    Parquet,
     /// HP demand from a Prometheus, whose URL takes the place of the file
     Prometheus,
 }
@@ -110,6 +112,7 @@ impl InputFormat {
             Self::Helios => "helios",
             Self::AlibabaHourly => "alibaba-hourly",
             Self::Philly => "philly",
+            Self::Parquet => "parquet",
             Self::Prometheus => "prometheus",
         }
     }
@@ -117,6 +120,11 @@ impl InputFormat {
     /// A list of jobs takes a node list, and counts time from an epoch that it does not contain.
     pub const fn is_job_list(self) -> bool {
         matches!(self, Self::GfsJobs | Self::Philly)
+    }
+
+    /// Whether each row names its cluster.
+    pub const fn names_clusters(self) -> bool {
+        matches!(self, Self::Usage | Self::Parquet)
     }
 
     /// Whether the file may hold one GPU model without its name.
@@ -139,7 +147,12 @@ impl InputFormat {
     pub const fn zero_hours(self) -> ZeroHours {
         match self {
             Self::Helios => ZeroHours::Gap,
-            Self::Usage | Self::GfsJobs | Self::AlibabaHourly | Self::Philly | Self::Prometheus => ZeroHours::Demand,
+            Self::Usage
+            | Self::GfsJobs
+            | Self::AlibabaHourly
+            | Self::Philly
+            | Self::Parquet
+            | Self::Prometheus => ZeroHours::Demand,
         }
     }
 }
@@ -149,6 +162,7 @@ impl InputFormat {
     datasets ingest --format usage usage.csv --time-zone Europe/Berlin --capacity 856\n  \
     datasets ingest --format helios helios-earth --cluster earth --gpu-model V100\n  \
     datasets ingest --format gfs-jobs job_info_df.csv --nodes node_info_df.csv --cluster gfs --epoch 2024-03-01T00:00:00+08:00\n  \
+    datasets ingest --format parquet s3://history/earth/ --time-zone Europe/Berlin\n  \
     datasets ingest --format philly trace_job_Philly_MIX1.csv --cluster philly --gpu-model V100 --epoch 2017-10-02T00:00:00Z\n  \
     datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --hp-priority-classes high,system\n  \
     datasets ingest --format prometheus https://thanos.example:10902 --cluster earth --gpu-model-label label_nvidia_com_gpu_product \\\n  \
@@ -156,12 +170,14 @@ impl InputFormat {
     datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --organization-label team \\\n  \
     \u{20}   --query 'sum by (team) (scheduler_hp_gpus)' --presence-query 'up{job=\"scheduler\"}'\n\n\
     usage.csv holds hour,cluster,gpu_model,organization,demand_gpus; organization * is the pool's own hourly peak.\n\
+    parquet: the same columns; hours are timestamps or text, further columns are ignored. s3:// takes address and credentials\n\
+    from AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the like.\n\
     A job counts from its submission, for its duration: the lists do not contain waiting times.\n\
     prometheus: an hour is the peak of its samples. An hour with too few samples, or with a partial answer, is missing,\n\
     not zero. An organization that is absent while others are present is at zero. Repeated hours change nothing.\n\
     philly: a request above 8 GPUs counts as equal workers. Jobs without GPUs are skipped and counted.")]
 pub struct Ingest {
-    /// File, folder for helios, or URL for prometheus
+    /// File, folder for helios and parquet, or URL for prometheus and parquet
     #[arg(value_name = "PATH|URL")]
     pub path: PathBuf,
     /// Format of the input

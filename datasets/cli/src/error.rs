@@ -1,6 +1,7 @@
 //! Errors of `datasets`, and the exit code of each.
 
 use command_line::{Exit, Failure};
+use datasets::spool::SpoolError;
 use datasets::sweep::SweepError;
 use datasets::{CalendarError, PanelError, ReadError};
 use prometheus::{BadSource, Kind, SourceError};
@@ -12,6 +13,14 @@ use vocab::{AmountError, ClusterName, HourError, HourStart, NameError};
 pub enum CliError {
     #[error(transparent)]
     Read(#[from] ReadError),
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[cfg(feature = "parquet")]
+    #[error(transparent)]
+    Parquet(#[from] parquet_source::SourceError),
+    #[cfg(not(feature = "parquet"))]
+    #[error("{location}: this program was built without Parquet: build it with --features parquet")]
+    BuiltWithoutParquet { location: String },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -99,9 +108,15 @@ impl From<CliError> for Failure {
                 Kind::Data => Exit::DataInvalid,
                 Kind::Unavailable => Exit::Unavailable,
             },
+            #[cfg(feature = "parquet")]
+            CliError::Parquet(fault) if fault.is_retryable() => Exit::Unavailable,
+            #[cfg(feature = "parquet")]
+            CliError::Parquet(_) => Exit::DataInvalid,
+            #[cfg(not(feature = "parquet"))]
+            CliError::BuiltWithoutParquet { .. } => Exit::Usage,
             CliError::BadSource(_) | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            CliError::Clock(_) | Store(_) | Write { .. } | NothingThere | CliError::Check { .. } => Exit::Failure,
+            CliError::Clock(_) | CliError::Spool(_) | Store(_) | Write { .. } | NothingThere | CliError::Check { .. } => Exit::Failure,
             NodesOfOtherModels { .. }
             | CliError::NoGoodRow { .. }
             | CliError::Read(_)

@@ -128,7 +128,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             model: pool.run.trained.spec.kind.to_string(),
             issue_time: pool.issue.to_string(),
             hours_late: pool.hours_late,
-            organizations: pool.forecasts.iter().map(OrganizationForecast::from).collect(),
+            organizations: pool.corrected.issued().iter().map(OrganizationForecast::from).collect(),
             calibration: None,
         },
         calendar: Some(calendar_explanation(pool)),
@@ -369,7 +369,7 @@ fn move_body(one: &EtaMove) -> EtaMoveBody {
 #[must_use]
 pub fn forecast_answer(pool: &PoolQuota, organization: Option<&str>) -> ForecastAnswer {
     let Run { id, trained } = &pool.run;
-    let asked = pool.forecasts.iter();
+    let asked = pool.corrected.issued().iter();
     let asked = asked.filter(|one| organization.is_none_or(|name| one.series().organization.as_str() == name));
     ForecastAnswer {
         cluster: pool.id.cluster.to_string(),
