@@ -84,6 +84,8 @@ fn pod(node: u32, place: u32, on: &NodeId) -> PodFacts {
         disruption: None,
         is_announced: false,
         workload: None,
+        share_milli: 0,
+        gangs: Vec::new(),
     }
 }
 

@@ -1,6 +1,10 @@
 //! The cluster as the Kubernetes API tells it.
 
 pub mod connect;
+pub mod dra;
+pub mod follow;
+pub mod groups;
+pub mod served;
 pub mod slim;
 pub mod watch;
 pub mod workload;

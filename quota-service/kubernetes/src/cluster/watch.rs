@@ -5,7 +5,8 @@
 use super::connect::chain;
 use super::slim::{Node, Pod, PriorityClass};
 use crate::view::View;
-use crate::view::facts::{FactFault, NodeFacts, PodFacts, Uid};
+use crate::view::facts::{FactFault, PodFacts, Uid};
+use crate::{claims, gangs};
 use futures_util::{Stream, StreamExt};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{WatchStreamExt, watcher::Error};
@@ -32,13 +33,17 @@ pub struct Synced {
     pub pods: bool,
     /// Priority classes.
     pub classes: bool,
+    /// Claims and devices; true where they are not counted.
+    pub claims: bool,
+    /// Gangs; true where they are not counted.
+    pub gangs: bool,
 }
 
 impl Synced {
     /// Whether all nodes and pods are known.
     #[must_use]
     pub const fn is_whole(self) -> bool {
-        self.nodes && self.pods
+        self.nodes && self.pods && self.claims && self.gangs
     }
 }
 
@@ -60,7 +65,8 @@ pub struct Shared {
 impl Shared {
     #[must_use]
     pub fn new(view: View, now: fn() -> UnixSeconds) -> Arc<Self> {
-        let synced = watch::Sender::new(Synced::default());
+        let (claims, gangs) = (view.reading().device_classes.is_empty(), !view.reading().gangs);
+        let synced = watch::Sender::new(Synced { claims, gangs, ..Synced::default() });
         Arc::new(Self {
             view: RwLock::new(view),
             synced,
@@ -94,6 +100,16 @@ impl Shared {
     #[must_use]
     pub fn synced(&self) -> watch::Receiver<Synced> {
         self.synced.subscribe()
+    }
+
+    /// The first lists of claims and devices are complete.
+    pub fn claims_are_known(&self) {
+        self.synced.send_modify(|synced| synced.claims = true);
+    }
+
+    /// The first lists of gangs are complete.
+    pub fn gangs_are_known(&self) {
+        self.synced.send_modify(|synced| synced.gangs = true);
     }
 
     /// Workloads of Kueue that wait for quota have no pods yet: the answering of their check sets how long they wait, s.
@@ -163,15 +179,15 @@ impl WatchHandler<Pod> for Pods {
         let name = name_of(&pod.metadata);
         let now = shared.now();
         let mut view = shared.write();
-        match PodFacts::read(pod, view.reading()) {
+        match view.see_pod(pod, now) {
             Ok(None) => {}
-            Ok(Some((facts, faults))) => {
-                let uid = facts.uid;
-                self.seen.insert(uid);
-                view.set_pod(facts.clone(), now);
+            Ok(Some(seen)) => {
+                self.seen.insert(seen.uid);
                 drop(view);
-                shared.saw(uid, Some(&facts));
-                match faults.first() {
+                if let Some(facts) = &seen.facts {
+                    shared.saw(seen.uid, Some(facts));
+                }
+                match seen.faults.first() {
                     Some(fault) => shared.unreadable(Self::RESOURCE, &name, fault),
                     None => shared.readable(Self::RESOURCE, &name),
                 }
@@ -186,9 +202,8 @@ impl WatchHandler<Pod> for Pods {
     fn deleted(&mut self, pod: &Pod, shared: &Shared) {
         let now = shared.now();
         let mut view = shared.write();
-        let facts = PodFacts::read(pod, view.reading()).ok().flatten().map(|(facts, _)| facts);
         let Some(uid) = pod.metadata.uid.as_deref().map(Uid::of) else { return };
-        view.remove_pod(uid, facts.as_ref(), now);
+        let facts = view.see_no_pod(uid, pod, now);
         drop(view);
         shared.readable(Self::RESOURCE, &name_of(&pod.metadata));
         if facts.is_some() {
@@ -199,7 +214,7 @@ impl WatchHandler<Pod> for Pods {
     }
 
     fn synced(&mut self, shared: &Shared) {
-        shared.write().keep_pods(&self.seen, shared.now());
+        shared.write().see_all_pods(&self.seen, shared.now());
         self.seen.clear();
         shared.synced.send_modify(|synced| synced.pods = true);
     }
@@ -221,17 +236,8 @@ impl WatchHandler<Node> for Nodes {
         let name = name_of(&node.metadata);
         let now = shared.now();
         let mut view = shared.write();
-        match NodeFacts::read(node, view.reading()) {
-            Ok(Some(facts)) => {
-                self.seen.insert(facts.node.clone());
-                view.set_node(facts, now);
-            }
-            // Its GPUs have gone, as a driver that is restarted takes them: pods that hold some are still there.
-            Ok(None) => {
-                if let Ok(id) = NodeId::parse(&name) {
-                    view.remove_node(&id, now);
-                }
-            }
+        match view.see_node(node, now) {
+            Ok(id) => self.seen.extend(id),
             Err(fault) => {
                 drop(view);
                 return shared.unreadable(Self::RESOURCE, &name, &fault);
@@ -243,12 +249,12 @@ impl WatchHandler<Node> for Nodes {
 
     fn deleted(&mut self, node: &Node, shared: &Shared) {
         if let Ok(id) = NodeId::parse(&name_of(&node.metadata)) {
-            shared.write().remove_node(&id, shared.now());
+            shared.write().see_no_node(&id, shared.now());
         }
     }
 
     fn synced(&mut self, shared: &Shared) {
-        shared.write().keep_nodes(&self.seen, shared.now());
+        shared.write().see_all_nodes(&self.seen, shared.now());
         self.seen.clear();
         shared.synced.send_modify(|synced| synced.nodes = true);
     }
@@ -313,8 +319,10 @@ pub async fn run(client: Client, shared: Arc<Shared>) {
     let config = watcher::Config::default().page_size(PAGE);
     let nodes = watcher(Api::<Node>::all(client.clone()), config.clone()).default_backoff();
     let pods = watcher(Api::<Pod>::all(client.clone()), config.clone()).default_backoff();
-    let classes = watcher(Api::<PriorityClass>::all(client), config).default_backoff();
+    let classes = watcher(Api::<PriorityClass>::all(client.clone()), config).default_backoff();
     tokio::join!(
+        claims::watch::run(client.clone(), Arc::clone(&shared)),
+        gangs::watch::run(client, Arc::clone(&shared)),
         follow(nodes, Nodes::default(), &shared),
         follow(pods, Pods::default(), &shared),
         follow(classes, Classes::default(), &shared),

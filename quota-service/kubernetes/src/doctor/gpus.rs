@@ -140,10 +140,13 @@ async fn signs(api: &Api, config: &Config) -> Vec<Check> {
         }));
     }
     // Devices that are claimed stand in no request of a pod.
+    if !config.device_classes.0.is_empty() {
+        return checks;
+    }
     let claims = api.list("/apis/resource.k8s.io/v1/resourceclaims").await.unwrap_or_default();
     if !claims.is_empty() {
         let found = format!("{} ResourceClaims: GPUs that are claimed by them (DRA) are not counted", claims.len());
-        checks.push(Check::warn("claimed devices", found, "request GPUs of this cluster as a resource"));
+        checks.push(Check::warn("claimed devices", found, "set device_classes to the classes that are GPUs"));
     }
     checks
 }

@@ -32,8 +32,18 @@ pub fn task_of(uid: Uid) -> TaskId {
 #[must_use]
 pub fn gang_of(pod: &PodFacts) -> Gang {
     // CPU and memory are the scheduler's own business: it offers nodes that have them.
-    let request = PodRequest::new(GpuRequest::Whole(pod.gpus as u16), 0, 0);
+    let request = PodRequest::new(request_of(pod), 0, 0);
     Gang { task: task_of(pod.uid), class: pod.class, pod: request, pods: 1 }
+}
+
+/// GPUs of a pod. A part of a GPU beside whole ones takes one of its own: placement knows no request of both.
+fn request_of(pod: &PodFacts) -> GpuRequest {
+    let whole = u16::try_from(pod.gpus).unwrap_or(u16::MAX - 1);
+    match (whole, pod.share_milli) {
+        (whole, 0) => GpuRequest::Whole(whole),
+        (0, share) => GpuRequest::Share(share),
+        (whole, _) => GpuRequest::Whole(whole.saturating_add(1)),
+    }
 }
 
 impl PoolView {
@@ -147,11 +157,11 @@ impl PoolView {
         here.filter(|uid| self.crowded.contains(uid)).copied().collect()
     }
 
-    /// GPUs of spot pods, at will or promised.
+    /// GPUs of spot pods, at will or promised, rounded up.
     #[must_use]
     pub fn spot_gpus(&self) -> u64 {
         let spot = self.fleet.tasks().values().filter(|running| running.class == TaskClass::Spot);
-        spot.map(|running| running.gpus_milli() / 1_000).sum()
+        spot.map(placement::fleet::Running::gpus_milli).sum::<u64>().div_ceil(MilliGpus::PER_GPU)
     }
 
     /// GPUs that could be used: all of nodes that are open, and what runs on others that are ready.
