@@ -1,7 +1,7 @@
 //! Choice of victims. Pure: time is passed in.
 
 use crate::view::facts::{Life, PodFacts, Uid};
-use crate::view::{View, gang_of, task_of};
+use crate::view::{View, fits_a_fleet, gang_of, task_of};
 use placement::fleet::{Fleet, Gang, History, Plan, Workload};
 use placement::{Circumstances, Decision, QueueOrder, decide};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,8 @@ pub fn choose(
     let mut chosen = Vec::new();
     for model in view.pools().keys() {
         let mut asking: Vec<&PodFacts> = waiting.iter().filter_map(|uid| view.pod(uid)).collect();
-        asking.retain(|pod| view.model_of(pod).as_ref() == Some(model) && !held.claims.contains_key(&pod.uid));
+        let is_open = |pod: &PodFacts| fits_a_fleet(pod) && !held.claims.contains_key(&pod.uid);
+        asking.retain(|pod| is_open(pod) && view.model_of(pod).as_ref() == Some(model));
         if asking.is_empty() {
             continue;
         }

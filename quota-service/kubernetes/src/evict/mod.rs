@@ -53,9 +53,9 @@ pub async fn run(
     let mut evictor = Evictor::new(client, &config, Arc::clone(&shared), Fence::new(lead));
     let looking = async {
         loop {
-            // Half a cluster has less room than there is.
+            // Half a cluster, or an old one, has less room than there is.
             let is_whole = shared.synced().borrow().is_whole();
-            if is_whole {
+            if is_whole && !shared.is_stale() {
                 evictor.look(shared.now()).await;
             }
             tokio::time::sleep(every).await;

@@ -244,6 +244,7 @@ async fn races_throttling_and_failures_end_with_the_quota_written_and_few_reques
 async fn who_was_outpaced_or_leads_no_more_writes_nothing() {
     let stage = stage(with_provider("orchestratedFlavors").await, settings("capacity-provider")).await;
     stage.publishes("capacityproviders", 40, 16).await;
+    stage.beats_on().await;
     let annotations = json!({ "metadata": { "annotations": { EPOCH: "5" } } });
     stage.fake.patch("capacityproviders", "", "headroom-spot", &annotations).unwrap();
     stage.fake.forget_requests();
