@@ -4,7 +4,7 @@ use super::plan::Gpus;
 use super::provider::Form;
 use crate::config::Config;
 use crate::lead::{epoch_of, stamp};
-use crate::names::{HEADROOM, HELD_GPUS, MANAGED_BY, QUOTA_CONTROLLER};
+use crate::names::{HEADROOM, HELD_GPUS, MANAGED_BY, QUOTA_CONTROLLER, QUOTA_MANAGER};
 use crate::quantity::Quantity;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -110,6 +110,21 @@ impl Target {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Other field managers that own the amounts.
+    #[must_use]
+    pub fn other_owners(&self, live: &Value) -> Vec<String> {
+        let request = format!("f:{}", self.request());
+        let path: &[&str] = match &self.kind {
+            Kind::Provider(_) => &["f:status", "f:capacity"],
+            Kind::Queue => &["f:spec", "f:resourceGroups"],
+            Kind::Quota { .. } => &["f:spec", "f:hard", &request],
+        };
+        let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
+        let others = entries.filter(|one| one["manager"] != QUOTA_MANAGER);
+        let owns = |one: &&Value| path.iter().try_fold(&one["fieldsV1"], |at, step| at.get(*step)).is_some();
+        others.filter(owns).filter_map(|one| one["manager"].as_str().map(str::to_owned)).collect()
     }
 
     /// GPUs that the object publishes; entries that are no number are left out.
@@ -299,7 +314,7 @@ fn flavors_in_order(live: Option<&Value>, gpus: &Gpus) -> Vec<String> {
 
 fn owns_selector(live: &Value) -> bool {
     let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let mut ours = entries.filter(|one| one["manager"] == crate::names::QUOTA_MANAGER && one["operation"] == "Apply");
+    let mut ours = entries.filter(|one| one["manager"] == QUOTA_MANAGER && one["operation"] == "Apply");
     ours.any(|one| one["fieldsV1"]["f:spec"].get("f:namespaceSelector").is_some())
 }
 

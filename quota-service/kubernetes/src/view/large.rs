@@ -2,9 +2,10 @@
 //! by Headroom.
 
 use super::facts::{NodeFacts, PodFacts, Uid};
+use super::pool::{amount, task_of};
 use placement::fleet::{GpuRequest, Guarantee};
 use std::collections::BTreeMap;
-use vocab::{HorizonHours, NodeId, TaskClass, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, UnixSeconds};
 
 /// A pod on such a node.
 #[derive(Debug, Clone)]
@@ -32,13 +33,13 @@ impl LargeNode {
     }
 }
 
-/// A promise on a large node that has ended: kept.
+/// A promise that has ended: kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    pub uid: Uid,
-    pub node: NodeId,
-    pub gpus: u64,
+pub struct KeptPromise {
+    pub task: TaskId,
     pub guarantee: Guarantee,
+    /// Node and GPUs of the pod.
+    pub place: Option<(NodeId, MilliGpus)>,
 }
 
 /// The large nodes of one pool.
@@ -126,16 +127,17 @@ impl LargeNodes {
     }
 
     /// Takes the promises that have ended by now.
-    pub fn ended(&mut self, now: UnixSeconds) -> Vec<Kept> {
+    pub fn ended(&mut self, now: UnixSeconds) -> Vec<KeptPromise> {
         let mut ended = Vec::new();
         for (node, here) in &mut self.0 {
             for (uid, held) in &mut here.pods {
                 if let Some(guarantee) = held.guarantee.take_if(|guarantee| guarantee.until <= now) {
-                    ended.push(Kept { uid: *uid, node: node.clone(), gpus: held.gpus, guarantee });
+                    let place = Some((node.clone(), amount(held.gpus)));
+                    ended.push(KeptPromise { task: task_of(*uid), guarantee, place });
                 }
             }
         }
-        ended.sort_by_key(|kept| (kept.guarantee.until, kept.uid));
+        ended.sort_by(|a, b| (a.guarantee.until, &a.task).cmp(&(b.guarantee.until, &b.task)));
         ended
     }
 }

@@ -225,9 +225,9 @@ impl View {
         for model in models {
             let id = self.pool_id(&model);
             let Some(pool) = self.pools.get_mut(&model) else { continue };
-            for (task, guarantee, place) in pool.take_kept(now) {
-                let (node, gpus) = place.unzip();
-                self.outcomes.push(outcomes::kept(&id, &task, guarantee, gpus, node));
+            for one in pool.take_kept(now) {
+                let (node, gpus) = one.place.unzip();
+                self.outcomes.push(outcomes::kept(&id, &one.task, one.guarantee, gpus, node));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! One pool.
 
 use super::facts::{Life, NodeFacts, PodFacts, Uid};
-use super::large::LargeNodes;
+use super::large::{KeptPromise, LargeNodes};
 use placement::fleet::{EvictionSettings, Fleet, Gang, GpuRequest, Guarantee, Plan, PodPlace, PodRequest, numbers};
 use placement::{Limit, Policy, Refusal, exceeded};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ pub fn gang_of(pod: &PodFacts) -> Gang {
     Gang { task: task_of(pod.uid), class: pod.class, pod: request, pods: 1 }
 }
 
-fn amount(gpus: u64) -> MilliGpus {
+pub(super) fn amount(gpus: u64) -> MilliGpus {
     MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX))
 }
 
@@ -133,18 +133,13 @@ impl PoolView {
         in_fleet.or_else(|| self.large.guarantee_of(pod.uid, pod.node.as_ref()?))
     }
 
-    /// Takes the promises that have ended by now, with node and GPUs.
-    pub(super) fn take_kept(&mut self, now: UnixSeconds) -> Vec<(TaskId, Guarantee, Option<(NodeId, MilliGpus)>)> {
+    /// Takes the promises that have ended by now.
+    pub(super) fn take_kept(&mut self, now: UnixSeconds) -> Vec<KeptPromise> {
         self.fleet.pass_to(now);
         let ended = self.fleet.ended_guarantees(now);
-        let mut kept: Vec<_> =
-            ended.into_iter().map(|(task, promise)| (task.clone(), promise, self.place_of(&task))).collect();
-        kept.extend(
-            self.large
-                .ended(now)
-                .into_iter()
-                .map(|one| (task_of(one.uid), one.guarantee, Some((one.node, amount(one.gpus))))),
-        );
+        let kept = |(task, guarantee)| KeptPromise { place: self.place_of(&task), task, guarantee };
+        let mut kept: Vec<KeptPromise> = ended.into_iter().map(kept).collect();
+        kept.extend(self.large.ended(now));
         kept
     }
 

@@ -67,3 +67,29 @@ fn a_watch_of_priority_classes_makes_nothing_stale_and_drops_no_hour() {
     told::<PriorityClass, _>(lost(300), &mut classes, &shared, &standing);
     assert!(!shared.is_stale() && counts(&shared));
 }
+
+#[tokio::test]
+async fn readiness_says_what_has_not_been_watched_and_for_how_long() {
+    use axum::body::Body;
+    use axum::http::Request;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+    let (shared, standing, mut pods) = (shared(), Standing::new(), Pods::default());
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let router = crate::health::router(Arc::new(recorder.handle()), Some(shared.clone()));
+    let ready = async || {
+        let answer = router.clone().oneshot(Request::get("/readyz").body(Body::empty()).unwrap()).await.unwrap();
+        let (status, body) = (answer.status().as_u16(), answer.into_body().collect().await.unwrap().to_bytes());
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    };
+    assert_eq!(ready().await, (503, "not all nodes and pods are known yet\n".to_owned()));
+    shared.synced.send_modify(|synced| (synced.nodes, synced.pods) = (true, true));
+    assert_eq!(ready().await.0, 200);
+    told::<Pod, _>(lost(29), &mut pods, &shared, &standing);
+    assert_eq!(ready().await.0, 200, "a short outage takes nobody out of service");
+    shared.lost().clear();
+    told::<Pod, _>(lost(42), &mut pods, &shared, &standing);
+    assert_eq!(ready().await, (503, "pods have not been watched for 42 s: the view is stale\n".to_owned()));
+    told::<Pod, _>(Event::Resumed, &mut pods, &shared, &standing);
+    assert_eq!(ready().await.0, 200);
+}
