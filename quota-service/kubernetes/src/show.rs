@@ -5,7 +5,7 @@ use crate::cluster::slim::{Node, Pod};
 use crate::cluster::{ConnectError, connect};
 use crate::config::{Config, NoCluster};
 use crate::view::View;
-use crate::view::facts::{Life, Reading};
+use crate::view::facts::{FactFault, Life, Reading};
 use command_line::{Exit, Failure, print_json, print_text, table};
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -73,7 +73,7 @@ where
 ///
 /// # Errors
 /// The API cannot be reached, or refuses.
-pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
+pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<FactFault>), ShowError> {
     config.cluster()?;
     read_by(&connect(config).await?, config, now).await
 }
@@ -82,34 +82,35 @@ pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String
 ///
 /// # Errors
 /// As [`read`].
-pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
+pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Result<(View, Vec<FactFault>), ShowError> {
     let cluster = config.cluster()?.clone();
     let mut view = View::new(cluster, Reading::of(config), Policy::GFS);
     let mut faults = Vec::new();
     if !view.reading().device_classes.is_empty() {
         let listed = crate::claims::watch::read_once(client, &mut view, now).await;
-        faults.extend(listed.map_err(|detail| ShowError::List { resource: "claims", detail })?);
+        let listed = listed.map_err(|detail| ShowError::List { resource: "claims", detail })?;
+        faults.extend(listed.into_iter().map(FactFault::Devices));
     }
     if view.reading().gangs {
         let listed = crate::gangs::watch::read_once(client, &mut view, now).await;
-        faults.extend(listed.map_err(|detail| ShowError::List { resource: "gangs", detail })?);
+        let _ = listed.map_err(|detail| ShowError::List { resource: "gangs", detail })?;
     }
     each::<Node>(client, "nodes", |node| match view.see_node(&node, now) {
         Ok(_) => {}
-        Err(fault) => faults.push(fault.to_string()),
+        Err(fault) => faults.push(fault),
     })
     .await?;
     each::<Pod>(client, "pods", |pod| match view.see_pod(&pod, now) {
-        Ok(Some(seen)) => faults.extend(seen.faults.iter().map(ToString::to_string)),
+        Ok(Some(seen)) => faults.extend(seen.faults),
         Ok(None) => {}
-        Err(fault) => faults.push(fault.to_string()),
+        Err(fault) => faults.push(fault),
     })
     .await?;
     view.settle_claims(true, now);
     view.pass_to(now);
     let loose = view.devices_without_node();
     if loose > 0 {
-        faults.push(format!("{loose} devices belong to no node: they are in no pool"));
+        faults.push(FactFault::Devices(format!("{loose} devices belong to no node: they are in no pool")));
     }
     Ok((view, faults))
 }
@@ -139,7 +140,7 @@ fn counts(view: &View, model: &vocab::GpuModel, class: TaskClass, life: Life) ->
     (pods, gpus.as_gpus())
 }
 
-fn as_json(view: &View, faults: &[String], now: UnixSeconds) -> Value {
+fn as_json(view: &View, faults: &[FactFault], now: UnixSeconds) -> Value {
     let pools: Vec<Value> = view.pools().keys().filter_map(|model| {
         let state = view.state(model, 0, now)?;
         let promised: BTreeMap<String, f64> =
@@ -161,16 +162,20 @@ fn as_json(view: &View, faults: &[String], now: UnixSeconds) -> Value {
             "spot": side(TaskClass::Spot),
         }))
     }).collect();
+    let of = |counts: bool| -> Vec<String> {
+        faults.iter().filter(|fault| fault.counts_anyway() == counts).map(ToString::to_string).collect()
+    };
     json!({
         "pools": pools,
         "nodes": view.nodes().len(),
         "pods": view.pods().len(),
         "pods_without_gpu_model": view.without_model.len(),
-        "not_read": faults,
+        "not_read": of(false),
+        "read_in_part": of(true),
     })
 }
 
-fn as_text(view: &View, faults: &[String], now: UnixSeconds) -> String {
+fn as_text(view: &View, faults: &[FactFault], now: UnixSeconds) -> String {
     let header = ["pool", "GPUs", "idle", "HP running", "HP waiting", "spot running", "spot waiting", "promised"];
     let mut rows = Vec::new();
     for model in view.pools().keys() {
@@ -195,7 +200,8 @@ fn as_text(view: &View, faults: &[String], now: UnixSeconds) -> String {
         let _ = writeln!(text, "{pods} pods belong to no pool: they select no GPU model (default_gpu_model)");
     }
     for fault in faults {
-        let _ = writeln!(text, "not read: {fault}");
+        let what = if fault.counts_anyway() { "read in part" } else { "not read" };
+        let _ = writeln!(text, "{what}: {fault}");
     }
     text
 }

@@ -2,6 +2,8 @@
 
 mod installed;
 mod joined;
+mod kubectl;
+mod outage;
 mod quotas;
 
 use fake_kubernetes::{FakeKubernetes, Size, node, pod};

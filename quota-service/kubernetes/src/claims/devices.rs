@@ -3,7 +3,7 @@
 //! A device that draws from shared counters is a part of the GPU that each set of counters stands for: as much of it as its largest
 //! share of one counter. A device without counters is a GPU.
 
-use super::quantity::milli;
+use super::milli;
 use super::selectors::{Described, Selector};
 use crate::claims::capacity::Capacities;
 use crate::cluster::dra::{ClassSpec, Device as SlimDevice, SliceSpec, TaintRuleSpec, TaintSelector};

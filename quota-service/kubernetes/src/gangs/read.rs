@@ -193,7 +193,7 @@ fn set_pod(template: &Template, namespace: &str, reading: &Reading) -> Option<Se
         gpus_milli: u64::from(gpus) * 1_000,
         templates: named.collect(),
         class: if is_spot(&pod, reading) { TaskClass::Spot } else { TaskClass::Hp },
-        organization: Organization::parse(organization(&pod, reading)).ok()?,
+        organization: organization(&pod, "", reading, &mut Vec::new()).ok()?,
         model: selected_model(&pod, &reading.gpu_model_label).and_then(|model| GpuModel::parse(model).ok()),
     })
 }

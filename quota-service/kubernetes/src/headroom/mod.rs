@@ -4,5 +4,6 @@ mod client;
 pub mod offers;
 pub mod report;
 
-pub use client::{Headroom, HeadroomError};
+pub use client::{Headroom, HeadroomError, trusting};
 pub use offers::{Offer, Offers};
+pub use report::encoded;

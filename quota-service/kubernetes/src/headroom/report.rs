@@ -57,7 +57,10 @@ impl Reporter {
         metrics::gauge!("headroom_kubernetes_untold", "of" => "usage").set(rows.len() as f64);
         metrics::gauge!("headroom_kubernetes_untold", "of" => "outcomes").set(outcomes.len() as f64);
         self.shared.write().put_back(rows, outcomes);
-        self.tell_states(now).await;
+        // A state as of now would be a wrong one.
+        if !self.shared.is_stale() {
+            self.tell_states(now).await;
+        }
     }
 
     /// Asks once which organizations Headroom knows, so that none falls silent when this program starts again.
@@ -194,7 +197,8 @@ fn query(pool: &PoolId) -> String {
 }
 
 /// For a path or a query: all but letters, digits and a few others as `%XX`.
-fn encoded(text: &str) -> String {
+#[must_use]
+pub fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(one).collect()

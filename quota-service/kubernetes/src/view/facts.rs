@@ -1,11 +1,13 @@
 //! Facts of pods and nodes that concern Headroom.
 
+pub use super::node::NodeFacts;
 pub use super::uid::Uid;
 
-use crate::cluster::slim::{Container, Node, Pod, unix_s};
+use crate::cluster::slim::{Container, Pod, unix_s};
 use crate::config::{Config, QualifiedName};
 use crate::gangs::{GangKey, gangs_of};
 use crate::names;
+use crate::quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GpuModel, HorizonHours, MilliGpus, NameError, NodeId, Organization, TaskClass, UnixSeconds};
 
@@ -92,6 +94,8 @@ pub struct PodFacts {
     pub disruption: Option<String>,
     /// Whether its eviction was announced by us.
     pub is_announced: bool,
+    /// The announced eviction for which it has saved its work, as it says.
+    pub ready_for: Option<UnixSeconds>,
     /// Kueue's Workload that it belongs to, where it says so. Of its namespace.
     pub workload: Option<String>,
     /// Gangs that it belongs to, where gangs are counted.
@@ -103,16 +107,28 @@ pub struct PodFacts {
 pub enum FactFault {
     #[error("{what} {name}: it has no UID")]
     NoUid { what: &'static str, name: String },
-    #[error("{what} {name}: {resource}: {amount:?} is no whole number of at most 64 GPUs")]
-    Gpus { what: &'static str, name: String, resource: String, amount: String },
+    #[error("{what} {name}: {resource}: {amount:?}: {detail}")]
+    Gpus { what: &'static str, name: String, resource: String, amount: String, detail: String },
     #[error("{what} {name}: {fault}")]
     Name { what: &'static str, name: String, fault: NameError },
     #[error("{what} {name}: {key}: {value:?}: {detail}")]
     Annotation { what: &'static str, name: String, key: &'static str, value: String, detail: String },
+    #[error("{0}")]
+    Devices(String),
+    #[error("pod {name}: label {label}: {fault}: it counts for its namespace")]
+    Organization { name: String, label: String, fault: NameError },
 }
 
-/// GPUs of a node at most: placement has one bit for each.
-const MOST_GPUS: u64 = 64;
+impl FactFault {
+    /// Whether the object counts all the same, without what cannot be read.
+    #[must_use]
+    pub const fn counts_anyway(&self) -> bool {
+        matches!(self, Self::Annotation { .. } | Self::Organization { .. })
+    }
+}
+
+/// GPUs, or replicas of GPUs, of one object at most: more is a mistake of a device plugin.
+pub const MOST_GPUS: u64 = u16::MAX as u64;
 
 impl PodFacts {
     /// Reads a pod; `None` where it asks for no GPUs. An annotation that makes no sense is answered beside the facts, which then
@@ -152,17 +168,18 @@ impl PodFacts {
             share_milli: 0,
             class,
             guarantee,
-            organization: Organization::parse(organization(pod, reading)).map_err(named)?,
+            organization: organization(pod, &name, reading, &mut faults).map_err(named)?,
             priority: pod.spec.priority.unwrap_or(0),
             gpu_model: selected_model(pod, &reading.gpu_model_label).and_then(|model| GpuModel::parse(model).ok()),
             node: pod.spec.node_name.as_deref().map(NodeId::parse).transpose().map_err(named)?,
             life: life(pod),
             created: UnixSeconds::new(pod.metadata.creation_timestamp.as_ref().map_or(0, unix_s)),
             bound: bound(pod),
-            saved: saved(pod, &name, &mut faults),
+            saved: time(pod, &name, names::CHECKPOINTED_AT, &mut faults),
             is_going: pod.metadata.deletion_timestamp.is_some(),
             disruption: disruption(pod),
             is_announced: annotation_or_label(pod, names::EVICT_AT).is_some(),
+            ready_for: time(pod, &name, names::EVICT_READY, &mut faults),
             workload: annotation_or_label(pod, names::WORKLOAD).map(str::to_owned),
             gangs: if reading.gangs { gangs_of(pod) } else { Vec::new() },
         };
@@ -176,6 +193,12 @@ impl PodFacts {
         MilliGpus::from_gpus(self.gpus).saturating_add(share)
     }
 
+    /// GPUs that it asks for, a part of one as a whole one.
+    #[must_use]
+    pub fn gpus_rounded_up(&self) -> u32 {
+        self.gpus.saturating_add(u32::from(self.share_milli > 0))
+    }
+
     /// From when a promise to it counts: when it got its node, or, if that is unknown, when it was created.
     #[must_use]
     pub fn since(&self) -> UnixSeconds {
@@ -183,7 +206,7 @@ impl PodFacts {
     }
 }
 
-fn text(value: Option<&String>) -> &str {
+pub(super) fn text(value: Option<&String>) -> &str {
     value.map_or("", String::as_str)
 }
 
@@ -192,10 +215,26 @@ pub(crate) fn is_spot(pod: &Pod, reading: &Reading) -> bool {
     pod.spec.priority_class_name.as_ref().is_some_and(|class| reading.spot_classes.contains(class))
 }
 
-pub(crate) fn organization<'a>(pod: &'a Pod, reading: &Reading) -> &'a str {
-    let labels = pod.metadata.labels.as_ref();
-    let named = reading.organization_label.as_ref().and_then(|label| labels?.get(label));
-    named.filter(|name| !name.is_empty()).map_or_else(|| text(pod.metadata.namespace.as_ref()), String::as_str)
+/// By the label, or else the namespace: a label is changed while a pod runs, and must not make its GPUs invisible.
+pub(crate) fn organization(
+    pod: &Pod,
+    name: &str,
+    reading: &Reading,
+    faults: &mut Vec<FactFault>,
+) -> Result<Organization, NameError> {
+    let labelled = reading.organization_label.as_ref().and_then(|label| {
+        let value = pod.metadata.labels.as_ref()?.get(label)?;
+        (!value.is_empty()).then_some((label, value))
+    });
+    if let Some((label, value)) = labelled {
+        match Organization::parse(value) {
+            Ok(organization) => return Ok(organization),
+            Err(fault) => {
+                faults.push(FactFault::Organization { name: name.to_owned(), label: label.clone(), fault });
+            }
+        }
+    }
+    Organization::parse(text(pod.metadata.namespace.as_ref()))
 }
 
 fn life(pod: &Pod) -> Life {
@@ -241,12 +280,12 @@ fn guarantee(pod: &Pod, name: &str, reading: &Reading, faults: &mut Vec<FactFaul
     }
 }
 
-fn saved(pod: &Pod, name: &str, faults: &mut Vec<FactFault>) -> Option<UnixSeconds> {
-    let value = annotation_or_label(pod, names::CHECKPOINTED_AT)?;
+fn time(pod: &Pod, name: &str, key: &'static str, faults: &mut Vec<FactFault>) -> Option<UnixSeconds> {
+    let value = annotation_or_label(pod, key)?;
     match command_line::instant(value) {
         Ok(at) => Some(at),
         Err(fault) => {
-            faults.push(annotation(name, names::CHECKPOINTED_AT, value, fault));
+            faults.push(annotation(name, key, value, fault));
             None
         }
     }
@@ -279,29 +318,29 @@ pub(crate) fn gpus_of_pod(pod: &Pod, name: &str, resource: &str) -> Result<u32, 
     }
     let all = running.max(starting);
     if u64::from(all) > MOST_GPUS {
-        let amount = all.to_string();
-        return Err(FactFault::Gpus { what: "pod", name: name.to_owned(), resource: resource.to_owned(), amount });
+        return Err(too_many("pod", name, resource, &all.to_string()));
     }
     Ok(all)
 }
 
-/// A quantity that counts: whole, with the suffixes that the API may write a whole number with.
-fn gpus(what: &'static str, name: &str, resource: &str, amount: &str) -> Result<u32, FactFault> {
-    let wrong = || {
-        let (name, resource, amount) = (name.to_owned(), resource.to_owned(), amount.to_owned());
-        FactFault::Gpus { what, name, resource, amount }
-    };
-    let (digits, thousandths) = match amount.strip_suffix('m') {
-        Some(digits) => (digits, true),
-        None => (amount, false),
-    };
-    let count: u64 = digits.parse().map_err(|_| wrong())?;
-    let count =
-        if thousandths { count.is_multiple_of(1_000).then_some(count / 1_000).ok_or_else(wrong)? } else { count };
-    if count > MOST_GPUS {
-        return Err(wrong());
-    }
-    Ok(count as u32)
+fn too_many(what: &'static str, name: &str, resource: &str, amount: &str) -> FactFault {
+    let (name, resource, amount) = (name.to_owned(), resource.to_owned(), amount.to_owned());
+    FactFault::Gpus { what, name, resource, amount, detail: format!("expected at most {MOST_GPUS} GPUs") }
+}
+
+/// A quantity that counts, rounded up as the scheduler does.
+pub(super) fn gpus(what: &'static str, name: &str, resource: &str, amount: &str) -> Result<u32, FactFault> {
+    let count = Quantity::parse(amount).map_err(|fault| FactFault::Gpus {
+        what,
+        name: name.to_owned(),
+        resource: resource.to_owned(),
+        amount: amount.to_owned(),
+        detail: fault.to_string(),
+    })?;
+    u32::try_from(count.ceil())
+        .ok()
+        .filter(|count| u64::from(*count) <= MOST_GPUS)
+        .ok_or_else(|| too_many(what, name, resource, amount))
 }
 
 /// The GPU model that a pod selects, by its selector or by an affinity that leaves one.
@@ -317,57 +356,4 @@ pub(crate) fn selected_model<'a>(pod: &'a Pod, label: &str) -> Option<&'a str> {
     // Terms are alternatives: all have to leave the same one.
     let first = models.next()??;
     models.all(|model| model == Some(first)).then_some(first)
-}
-
-/// A node with GPUs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeFacts {
-    pub node: NodeId,
-    pub gpu_model: Option<GpuModel>,
-    pub gpus: u32,
-    /// Whether new pods may come: it is ready and not cordoned.
-    pub is_open: bool,
-    /// Whether it answers. What runs on one that does not may go on, or be lost.
-    pub is_ready: bool,
-    /// How its GPUs lie, as JSON.
-    pub topology: Option<String>,
-}
-
-impl NodeFacts {
-    /// Reads a node; `None` where it has no GPUs.
-    ///
-    /// # Errors
-    /// Its GPUs or names cannot be read.
-    pub fn read(node: &Node, reading: &Reading) -> Result<Option<Self>, FactFault> {
-        Ok(Self::read_any(node, reading)?.map(|(facts, _)| facts).filter(|facts| facts.gpus > 0))
-    }
-
-    /// As [`read`](Self::read), also of a node without GPUs, and whether it states its GPU model.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn read_any(node: &Node, reading: &Reading) -> Result<Option<(Self, bool)>, FactFault> {
-        let name = text(node.metadata.name.as_ref());
-        let resource = &reading.gpu_resource;
-        let count =
-            node.status.allocatable.get(resource).map_or(Ok(0), |amount| gpus("node", name, resource, amount))?;
-        if count == 0 && reading.device_classes.is_empty() {
-            return Ok(None);
-        }
-        let named = |fault| FactFault::Name { what: "node", name: name.to_owned(), fault };
-        let labels: Option<&BTreeMap<String, String>> = node.metadata.labels.as_ref();
-        let model = labels.and_then(|labels| labels.get(&reading.gpu_model_label)).filter(|model| !model.is_empty());
-        let model = model.map(|model| GpuModel::parse(model)).transpose().map_err(named)?;
-        let is_ready = node.status.conditions.iter().any(|one| one.kind == "Ready" && one.status == "True");
-        let has_model = model.is_some();
-        let facts = Self {
-            node: NodeId::parse(name).map_err(named)?,
-            gpu_model: model.or_else(|| reading.default_gpu_model.clone()),
-            gpus: count,
-            is_open: is_ready && !node.spec.unschedulable,
-            is_ready,
-            topology: node.metadata.annotations.as_ref().and_then(|all| all.get(names::TOPOLOGY)).cloned(),
-        };
-        Ok(Some((facts, has_model)))
-    }
 }
