@@ -1,7 +1,7 @@
 //! The cluster as the Kubernetes API tells it.
 
 pub mod connect;
-pub mod follow;
+pub mod objects;
 mod shared;
 pub mod slim;
 pub mod watch;

@@ -2,7 +2,7 @@
 //!
 //! kube's reflector would keep each object beside what we make of it: the view is the store, and objects are dropped as they come.
 
-use super::follow::{Event, follow};
+use super::objects::{Event, follow};
 pub use super::shared::{Shared, Synced};
 use super::slim::{Node, Pod, PriorityClass};
 use crate::view::facts::{NodeFacts, PodFacts, Uid};

@@ -1,10 +1,14 @@
 //! Facts of pods and nodes that concern Headroom.
 
-use crate::cluster::slim::{Container, Node, Pod, unix_s};
+mod node;
+
+pub use node::NodeFacts;
+
+use crate::cluster::slim::{Container, Pod, unix_s};
 use crate::config::{Config, QualifiedName};
 use crate::names;
 use crate::quantity::Quantity;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use vocab::{GpuModel, HorizonHours, NameError, NodeId, Organization, TaskClass, UnixSeconds};
 
@@ -56,8 +60,10 @@ pub struct Reading {
     pub gpu_model_label: String,
     /// GPU model without a label or selector.
     pub default_gpu_model: Option<GpuModel>,
-    /// Priority classes of spot pods.
+    /// Priority classes of spot pods, those at will included.
     pub spot_classes: BTreeSet<String>,
+    /// Priority classes of spot pods that are promised nothing and are counted apart; none where all of spot is counted together.
+    pub at_will_classes: BTreeSet<String>,
     /// None: the namespace.
     pub organization_label: Option<String>,
     /// Guarantee of spot pods that name none.
@@ -71,7 +77,8 @@ impl Reading {
             gpu_resource: config.gpu_resource.to_string(),
             gpu_model_label: config.gpu_model_label.to_string(),
             default_gpu_model: config.default_gpu_model.get().cloned(),
-            spot_classes: config.spot_priority_classes.names().clone(),
+            spot_classes: config.spot_classes(),
+            at_will_classes: config.at_will_priority_classes.0.clone(),
             organization_label: config.organization_label.get().map(QualifiedName::to_string),
             default_guarantee: config.default_guarantee_hours.0,
         }
@@ -99,6 +106,8 @@ pub struct PodFacts {
     pub name: String,
     pub gpus: u32,
     pub class: TaskClass,
+    /// Whether it is of a spot class whose pods are promised nothing and counted apart.
+    pub is_at_will: bool,
     /// Asked for; none at will, and none for HP.
     pub guarantee: Option<HorizonHours>,
     /// Organization.
@@ -171,13 +180,18 @@ impl PodFacts {
             _ => TaskClass::Hp,
         };
         let mut faults = Vec::new();
-        let guarantee = (class == TaskClass::Spot).then(|| guarantee(pod, &name, reading, &mut faults)).flatten();
+        let is_at_will =
+            pod.spec.priority_class_name.as_ref().is_some_and(|name| reading.at_will_classes.contains(name));
+        // What such a pod writes of hours is not read: its class promises none.
+        let may_ask = class == TaskClass::Spot && !is_at_will;
+        let guarantee = may_ask.then(|| guarantee(pod, &name, reading, &mut faults)).flatten();
         let facts = Self {
             uid,
             namespace: text(pod.metadata.namespace.as_ref()).to_owned(),
             name: text(pod.metadata.name.as_ref()).to_owned(),
             gpus,
             class,
+            is_at_will,
             guarantee,
             organization: organization(pod, &name, reading, &mut faults).map_err(named)?,
             priority: pod.spec.priority.unwrap_or(0),
@@ -347,47 +361,4 @@ pub(crate) fn selected_model<'a>(pod: &'a Pod, label: &str) -> Option<&'a str> {
     // Terms are alternatives: all have to leave the same one.
     let first = models.next()??;
     models.all(|model| model == Some(first)).then_some(first)
-}
-
-/// A node with GPUs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeFacts {
-    pub node: NodeId,
-    pub gpu_model: Option<GpuModel>,
-    pub gpus: u32,
-    /// Whether new pods may come: it is ready and not cordoned.
-    pub is_open: bool,
-    /// Whether it answers. What runs on one that does not may go on, or be lost.
-    pub is_ready: bool,
-    /// How its GPUs lie, as JSON.
-    pub topology: Option<String>,
-}
-
-impl NodeFacts {
-    /// Reads a node; `None` where it has no GPUs.
-    ///
-    /// # Errors
-    /// Its GPUs or names cannot be read.
-    pub fn read(node: &Node, reading: &Reading) -> Result<Option<Self>, FactFault> {
-        let name = text(node.metadata.name.as_ref());
-        let resource = &reading.gpu_resource;
-        let count =
-            node.status.allocatable.get(resource).map_or(Ok(0), |amount| gpus("node", name, resource, amount))?;
-        if count == 0 {
-            return Ok(None);
-        }
-        let named = |fault| FactFault::Name { what: "node", name: name.to_owned(), fault };
-        let labels: Option<&BTreeMap<String, String>> = node.metadata.labels.as_ref();
-        let model = labels.and_then(|labels| labels.get(&reading.gpu_model_label)).filter(|model| !model.is_empty());
-        let model = model.map(|model| GpuModel::parse(model)).transpose().map_err(named)?;
-        let is_ready = node.status.conditions.iter().any(|one| one.kind == "Ready" && one.status == "True");
-        Ok(Some(Self {
-            node: NodeId::parse(name).map_err(named)?,
-            gpu_model: model.or_else(|| reading.default_gpu_model.clone()),
-            gpus: count,
-            is_open: is_ready && !node.spec.unschedulable,
-            is_ready,
-            topology: node.metadata.annotations.as_ref().and_then(|all| all.get(names::TOPOLOGY)).cloned(),
-        }))
-    }
 }
