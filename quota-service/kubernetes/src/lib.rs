@@ -19,6 +19,7 @@ pub mod health;
 pub mod lead;
 pub mod names;
 pub mod publish;
+pub mod quantity;
 pub mod run;
 pub mod show;
 #[cfg(test)]

@@ -5,13 +5,13 @@ use crate::cluster::{ConnectError, connect};
 use crate::config::{Config, LogFormat, NoCluster};
 use crate::extender::{ExtenderError, ExtenderState, Listening};
 use crate::headroom::{Headroom, HeadroomError, Offers, offers, report};
-use crate::publish::{Amounts, Wanted};
+use crate::publish::Wanted;
 use crate::view::View;
 use crate::view::facts::Reading;
 use crate::{admission, boost, clock, evict, health, lead, publish};
 use command_line::{Exit, Failure, colours, say};
 use kube::Client;
-use placement::{Policy, Stage};
+use placement::Policy;
 use serving::listen::{self, ConnectionLimits};
 use serving::signals::{reloads, stop_within};
 use std::net::SocketAddr;
@@ -22,7 +22,6 @@ use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
-use vocab::{GpuModel, HorizonHours};
 
 /// Limits of health and metrics: probes and a Prometheus.
 const LIMITS: ConnectionLimits =
@@ -96,7 +95,7 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     let extender = if config.extender { Some(Listening::bind(&config).await?) } else { None };
     let extends = extender.as_ref().and_then(|listening| listening.address().ok());
     let (stopper, stop) = watch::channel(false);
-    let router = health::router(metrics, Some(shared.synced()));
+    let router = health::router(metrics, Some(shared.clone()));
     let serving = tokio::spawn(listen::serve(listener, None, router, LIMITS, stop.clone()));
     announce(address, extends, &config, json);
     // 3. Watch, poll, report, and run the modes.
@@ -179,7 +178,7 @@ impl Parts {
         let mut tasks = vec![leading];
         if self.config.publishes() {
             let (sender, wanted) = watch::channel(Arc::new(Wanted::default()));
-            tasks.push(tokio::spawn(want(
+            tasks.push(tokio::spawn(publish::want(
                 self.config.clone(),
                 self.shared.clone(),
                 offers.clone(),
@@ -237,44 +236,6 @@ async fn let_pass(shared: &Shared, every: Duration) {
     }
 }
 
-/// Turns each answer of Headroom into the quota to publish.
-async fn want(
-    config: Arc<Config>,
-    shared: Arc<Shared>,
-    mut offers: watch::Receiver<Arc<Offers>>,
-    sender: watch::Sender<Arc<Wanted>>,
-    mut stop: watch::Receiver<bool>,
-) {
-    loop {
-        tokio::select! {
-            _ = stop.wait_for(|stops| *stops) => return,
-            changed = offers.changed() => if changed.is_err() { return },
-        }
-        let offers = offers.borrow_and_update().clone();
-        sender.send_replace(Arc::new(wanted(&offers, &shared, config.quota_hours.0)));
-    }
-}
-
-/// GPUs that spot may hold in each pool: the quota of so many hours, in whole GPUs; 0 in a pool without an offer.
-fn wanted(offers: &Offers, shared: &Shared, hours: HorizonHours) -> Wanted {
-    const MILLI: u64 = vocab::MilliGpus::PER_GPU;
-    let view = shared.read();
-    let amounts = |(model, pool): (&GpuModel, &crate::view::PoolView)| {
-        let limits = offers.pools.get(model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
-        let limit = limits.iter().find(|limit| limit.hours == hours);
-        let quota_gpus = limit.map_or(0, |limit| limit.quota.milli() / MILLI);
-        let (held_gpus, allocatable_gpus) = (pool.spot_gpus(), pool.allocatable_gpus());
-        (model.clone(), Amounts { quota_gpus, held_gpus, allocatable_gpus })
-    };
-    let by_model = view.pools().iter().map(amounts).collect();
-    let old = offers.pools.iter().filter(|(_, offer)| offer.stage == Stage::Conservative);
-    let old: Vec<String> =
-        old.map(|(model, offer)| format!("the quota of {model} is of {}", offer.computed_at)).collect();
-    let lowered_because =
-        if old.is_empty() { String::new() } else { format!("Headroom does not renew: {}", old.join(", ")) };
-    Wanted { is_known: offers.asked_at.is_some(), by_model, lowered_because }
-}
-
 fn tell_size(shared: &Shared) {
     let view = shared.read();
     let (nodes, pods, pools) = (view.nodes().len(), view.pods().len(), view.pools().len());
@@ -286,6 +247,8 @@ async fn gauges(shared: &Shared) {
     loop {
         {
             let view = shared.read();
+            let blind_s = shared.blind_for().map_or(0.0, |(_, lasts)| lasts.as_secs_f64());
+            metrics::gauge!("headroom_kubernetes_view_blind_seconds").set(blind_s);
             metrics::gauge!("headroom_kubernetes_nodes").set(view.nodes().len() as f64);
             metrics::gauge!("headroom_kubernetes_pods").set(view.pods().len() as f64);
             metrics::gauge!("headroom_kubernetes_pods_without_model").set(view.without_model.len() as f64);

@@ -5,7 +5,7 @@ use crate::cluster::slim::{Node, Pod};
 use crate::cluster::{ConnectError, connect};
 use crate::config::{Config, NoCluster};
 use crate::view::View;
-use crate::view::facts::{Life, NodeFacts, PodFacts, Reading};
+use crate::view::facts::{FactFault, Life, NodeFacts, PodFacts, Reading};
 use command_line::{Exit, Failure, print_json, print_text, table};
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -73,7 +73,7 @@ where
 ///
 /// # Errors
 /// The API cannot be reached, or refuses.
-pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
+pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<FactFault>), ShowError> {
     config.cluster()?;
     read_by(&connect(config).await?, config, now).await
 }
@@ -82,23 +82,23 @@ pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String
 ///
 /// # Errors
 /// As [`read`].
-pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
+pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Result<(View, Vec<FactFault>), ShowError> {
     let cluster = config.cluster()?.clone();
     let mut view = View::new(cluster, Reading::of(config), Policy::GFS);
     let mut faults = Vec::new();
     each::<Node>(client, "nodes", |node| match NodeFacts::read(&node, view.reading()) {
         Ok(Some(facts)) => view.set_node(facts, now),
         Ok(None) => {}
-        Err(fault) => faults.push(fault.to_string()),
+        Err(fault) => faults.push(fault),
     })
     .await?;
     each::<Pod>(client, "pods", |pod| match PodFacts::read(&pod, view.reading()) {
         Ok(Some((facts, more))) => {
-            faults.extend(more.iter().map(ToString::to_string));
+            faults.extend(more);
             view.set_pod(facts, now);
         }
         Ok(None) => {}
-        Err(fault) => faults.push(fault.to_string()),
+        Err(fault) => faults.push(fault),
     })
     .await?;
     view.pass_to(now);
@@ -128,7 +128,7 @@ fn counts(view: &View, model: &vocab::GpuModel, class: TaskClass, life: Life) ->
     here.fold((0, 0), |(pods, gpus), pod| (pods + 1, gpus + u64::from(pod.gpus)))
 }
 
-fn as_json(view: &View, faults: &[String], now: UnixSeconds) -> Value {
+fn as_json(view: &View, faults: &[FactFault], now: UnixSeconds) -> Value {
     let pools: Vec<Value> = view.pools().keys().filter_map(|model| {
         let state = view.state(model, 0, now)?;
         let promised: BTreeMap<String, f64> =
@@ -150,16 +150,20 @@ fn as_json(view: &View, faults: &[String], now: UnixSeconds) -> Value {
             "spot": side(TaskClass::Spot),
         }))
     }).collect();
+    let of = |counts: bool| -> Vec<String> {
+        faults.iter().filter(|fault| fault.counts_anyway() == counts).map(ToString::to_string).collect()
+    };
     json!({
         "pools": pools,
         "nodes": view.nodes().len(),
         "pods": view.pods().len(),
         "pods_without_gpu_model": view.without_model.len(),
-        "not_read": faults,
+        "not_read": of(false),
+        "read_in_part": of(true),
     })
 }
 
-fn as_text(view: &View, faults: &[String], now: UnixSeconds) -> String {
+fn as_text(view: &View, faults: &[FactFault], now: UnixSeconds) -> String {
     let header = ["pool", "GPUs", "idle", "HP running", "HP waiting", "spot running", "spot waiting", "promised"];
     let mut rows = Vec::new();
     for model in view.pools().keys() {
@@ -184,7 +188,8 @@ fn as_text(view: &View, faults: &[String], now: UnixSeconds) -> String {
         let _ = writeln!(text, "{pods} pods belong to no pool: they select no GPU model (default_gpu_model)");
     }
     for fault in faults {
-        let _ = writeln!(text, "not read: {fault}");
+        let what = if fault.counts_anyway() { "read in part" } else { "not read" };
+        let _ = writeln!(text, "{what}: {fault}");
     }
     text
 }

@@ -28,10 +28,15 @@ type Response = hyper::Response<Body>;
 /// Serves until it is dropped, and with it every connection.
 pub async fn serve(listener: TcpListener, server: Arc<Server>) {
     let mut connections = JoinSet::new();
+    let mut down = server.down.subscribe();
     loop {
         tokio::select! {
+            _ = down.changed() => connections.abort_all(),
             accepted = listener.accept() => {
                 let Ok((stream, _)) = accepted else { continue };
+                if *down.borrow() {
+                    continue;
+                }
                 let server = Arc::clone(&server);
                 connections.spawn(async move {
                     let service = service_fn(|request| answer(Arc::clone(&server), request));

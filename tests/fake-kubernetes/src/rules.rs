@@ -1,5 +1,6 @@
 //! Rules for objects beyond their schema: names, namespaces, pods, leases.
 
+use crate::quota;
 use crate::resources::Kind;
 use crate::state::State;
 use crate::status::Refusal;
@@ -52,6 +53,7 @@ pub fn check(state: &State, kind: &Kind, before: Option<&Value>, after: &mut Val
     match (kind.table().as_str(), before) {
         ("pods", None) => new_pod(state, after),
         ("pods", Some(before)) => changed_pod(before, after),
+        ("nodes", _) => quota::allocatable(after),
         ("leases.coordination.k8s.io", _) => lease(after),
         _ => Ok(()),
     }
@@ -63,15 +65,16 @@ fn new_pod(state: &State, pod: &mut Value) -> Result<(), Refusal> {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         return Err(Refusal::invalid("Pod", name, &[("spec.containers".to_owned(), "Required value".to_owned())]));
     }
+    quota::extended_resources(pod)?;
     let class = pod.pointer("/spec/priorityClassName").and_then(Value::as_str).unwrap_or_default().to_owned();
     if class.is_empty() {
-        return Ok(());
+        return quota::admit(state, pod);
     }
     let found = state.get("priorityclasses.scheduling.k8s.io", &(String::new(), class.clone()));
     let text = || format!("pods is forbidden: no PriorityClass with name {class} was found");
     let found = found.ok_or_else(|| Refusal::new(403, "Forbidden", &text()))?;
     pod["spec"]["priority"] = found.value()["value"].clone();
-    Ok(())
+    quota::admit(state, pod)
 }
 
 /// Only a few fields of a pod's spec can change; the node is set by a binding.

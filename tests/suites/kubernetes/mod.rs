@@ -2,6 +2,7 @@
 
 mod installed;
 mod joined;
+mod outage;
 mod quotas;
 
 use fake_kubernetes::{FakeKubernetes, Size, node, pod};

@@ -4,10 +4,9 @@ use crate::headroom::Offers;
 use crate::view::View;
 use crate::view::facts::Life;
 use crate::workloads::{CheckFacts, CheckState, WorkloadFacts};
-use placement::fleet::{Gang, GpuRequest, PodRequest};
-use placement::{Limit, Refusal, Stage, over_quota};
+use placement::{Limit, Refusal, Stage};
 use std::collections::BTreeMap;
-use vocab::{GpuModel, HorizonHours, MilliGpus, TaskClass, TaskId, UnixSeconds};
+use vocab::{GpuModel, HorizonHours, MilliGpus, UnixSeconds};
 
 /// GPUs of a Workload that is `Ready` count for so long without its pods: gangs start slowly, since images are
 /// pulled and pods are made by the controllers of jobs.
@@ -248,21 +247,13 @@ fn refusal(model: &GpuModel, gpus: u64, hours: HorizonHours, assumed: &Assumed, 
         ));
     }
     let Some(pool) = world.view.pools().get(model) else { return later(format!("there is no node of {model}")) };
-    match over_quota(&pool.fleet, &gang(gpus), hours, &assumed.leave(model, &offer.limits))? {
+    // All pods of a Workload together: only their sum counts against quota.
+    let gpus = MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX));
+    match pool.over_quota(gpus, hours, &assumed.leave(model, &offer.limits))? {
         // Other hours are offered after a change of settings, not after a wait.
         refusal @ Refusal::NotOffered { .. } if !offer.limits.is_empty() => {
             Some(Verdict::Never { why: format!("{model}: {refusal}") })
         }
         refusal => Some(Verdict::Later { why: format!("{model}: {refusal}"), pool: Some(model.clone()) }),
-    }
-}
-
-/// All pods of a Workload together, which may differ: only their sum counts against quota.
-fn gang(gpus: u64) -> Gang {
-    Gang {
-        task: TaskId::parse("workload").expect("it is a name"),
-        class: TaskClass::Spot,
-        pod: PodRequest::new(GpuRequest::Whole(1), 0, 0),
-        pods: u32::try_from(gpus).unwrap_or(u32::MAX),
     }
 }

@@ -116,6 +116,10 @@ impl Guarantees {
         if self.throttled.is_some_and(|until| Instant::now() < until) || self.fence.epoch().is_none() {
             return;
         }
+        if self.shared.is_stale() {
+            // What runs is not known: nothing new is promised.
+            return;
+        }
         if !self.check.is_ours(&self.calls, &self.fence, now).await {
             return;
         }

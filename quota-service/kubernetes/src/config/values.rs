@@ -198,7 +198,8 @@ impl LogFilter {
     /// Never: the text was parsed with the settings.
     #[must_use]
     pub fn filter(&self) -> EnvFilter {
-        EnvFilter::try_new(&self.0).expect("the text was parsed with the settings")
+        // The client of the Kubernetes API logs each failed request as an error: in an outage a line a second, beside ours.
+        EnvFilter::try_new(format!("kube_client=off,{}", self.0)).expect("the text was parsed with the settings")
     }
 }
 

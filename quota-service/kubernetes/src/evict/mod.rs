@@ -53,9 +53,9 @@ pub async fn run(
     let mut evictor = Evictor::new(client, &config, Arc::clone(&shared), Fence::new(lead));
     let looking = async {
         loop {
-            // Half a cluster has less room than there is.
+            // Half a cluster, or an old one, has less room than there is.
             let is_whole = shared.synced().borrow().is_whole();
-            if is_whole {
+            if is_whole && !shared.is_stale() {
                 evictor.look(shared.now()).await;
             }
             tokio::time::sleep(every).await;
@@ -152,12 +152,26 @@ impl Evictor {
         let looks = &self.looks;
         self.claims.retain(|pod, _| looks.contains_key(pod));
         let over = |claim: &Claim| claim.free_since.is_some_and(|since| now.since_s(since) >= HELD_S);
-        let in_vain: Vec<Uid> = self.claims.iter().filter(|(_, claim)| over(claim)).map(|(pod, _)| *pod).collect();
-        for pod in in_vain {
+        let ended: Vec<(Uid, Claim)> =
+            self.claims.iter().filter(|(_, claim)| over(claim)).map(|(pod, claim)| (*pod, claim.clone())).collect();
+        for (pod, claim) in ended {
             self.claims.remove(&pod);
+            let view = self.shared.read();
+            let Some(facts) = view.pod(&pod) else { continue };
+            let PodFacts { namespace, name, .. } = facts;
+            if claim.was_taken_by_hp(&view, facts) {
+                // Not its fault: it is its turn again.
+                count("taken_by_another");
+                tracing::info!(namespace, name, "GPUs that were freed for an HP pod went to another HP pod");
+                continue;
+            }
             self.in_vain.insert(pod, now.plus_s(IN_VAIN_S));
             count("in_vain");
-            tracing::warn!(%pod, "GPUs were freed for an HP pod, and it still waits: nothing is freed for it for an hour");
+            tracing::warn!(
+                namespace,
+                name,
+                "GPUs were freed for an HP pod, and it still waits: nothing is freed for it for an hour"
+            );
         }
     }
 
@@ -191,8 +205,16 @@ impl Evictor {
             self.claims.remove(&pod);
             return Ok(());
         };
-        for victim in claim.victims.difference(&claim.evicted) {
-            let Some(facts) = self.shared.read().pod(victim).cloned() else { continue };
+        let left: Vec<PodFacts> = {
+            let view = self.shared.read();
+            claim.victims.difference(&claim.evicted).filter_map(|victim| view.pod(victim).cloned()).collect()
+        };
+        if let Some(refused) = self.refused(&left).await? {
+            self.spare(pod, refused, now);
+            return Ok(());
+        }
+        for facts in left {
+            let victim = &facts.uid;
             if self.fence.epoch().is_none() {
                 return Ok(());
             }
@@ -209,12 +231,10 @@ impl Evictor {
                     count("gone");
                     self.evicted(pod, *victim);
                 }
-                // The others stay: without this one they would go for nothing. Freed GPUs are idle, and the
-                // next choice counts them.
-                Err(Fault::Throttled { .. }) => {
-                    count("budget");
-                    self.spared.insert(*victim, now.plus_s(SPARED_S));
-                    self.claims.remove(&pod);
+                // A budget that covers several victims let each go alone. The others stay: without this one they would go
+                // for nothing. Freed GPUs are idle, and the next choice counts them.
+                Err(Fault::Budget { .. }) => {
+                    self.spare(pod, *victim, now);
                     return Ok(());
                 }
                 Err(fault) => {
@@ -224,6 +244,26 @@ impl Evictor {
             }
         }
         Ok(())
+    }
+
+    /// The first victim that a budget keeps, by a trial of each: all of them go, or none.
+    async fn refused(&self, victims: &[PodFacts]) -> Result<Option<Uid>, Fault> {
+        for victim in victims {
+            match self.pods.may_evict(victim).await {
+                // One that has gone is no obstacle.
+                Ok(()) | Err(Fault::Absent { .. } | Fault::Stale { .. }) => {}
+                Err(Fault::Budget { .. }) => return Ok(Some(victim.uid)),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Leaves a victim alone for a while, and drops the claim: another one is chosen.
+    fn spare(&mut self, pod: Uid, victim: Uid, now: UnixSeconds) {
+        count("budget");
+        self.spared.insert(victim, now.plus_s(SPARED_S));
+        self.claims.remove(&pod);
     }
 
     fn evicted(&mut self, pod: Uid, victim: Uid) {

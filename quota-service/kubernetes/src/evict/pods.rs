@@ -74,6 +74,13 @@ impl Pods {
         self.0.merge(&path(pod), EVICT_MANAGER, &patch).await.map(drop)
     }
 
+    /// Whether a pod could be evicted now. Nothing happens.
+    pub async fn may_evict(&self, pod: &PodFacts) -> Result<(), Fault> {
+        let found = self.find(pod).await?.ok_or_else(|| gone(pod))?;
+        let uid = found["metadata"]["uid"].as_str().unwrap_or_default();
+        self.0.try_evict(&pod.namespace, &pod.name, uid, EVICT_MANAGER).await
+    }
+
     /// Evicts a pod. Answers whose pod it was.
     pub async fn evict(&self, pod: &PodFacts) -> Result<String, Fault> {
         let found = self.find(pod).await?.ok_or_else(|| gone(pod))?;

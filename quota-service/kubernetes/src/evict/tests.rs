@@ -4,7 +4,7 @@ use super::*;
 use crate::cluster::watch as watches;
 use crate::tests::{client, eventually};
 use crate::workloads::tests::{at, cluster, config, lead, see, shared, written};
-use fake_kubernetes::FakeKubernetes;
+use fake_kubernetes::{FakeKubernetes, Fault, What};
 use serde_json::{Value, json};
 
 struct Bench {
@@ -176,20 +176,71 @@ async fn another_pod_of_the_same_name_is_not_evicted() {
     assert!(!bench.is_going("cheap"));
 }
 
-#[tokio::test]
-async fn who_cannot_use_what_was_freed_gets_no_more_for_an_hour() {
+/// As the evictor leaves them: one victim gone, its node idle.
+async fn freed() -> Bench {
     let mut bench = bench(true).await;
     bench.fake.put(pod("hp", "high", None));
     bench.looks([0, 5, 10, 40]).await;
     bench.fake.finish_deletions();
-    // Something takes the room at once.
-    let mut other = pod("other", "high", Some("n1"));
-    other["metadata"]["labels"] = json!({});
-    bench.fake.put(other);
-    bench.looks([45, 345, 350, 355, 3_600]).await;
+    bench
+}
+
+#[tokio::test]
+async fn who_cannot_use_what_was_freed_gets_no_more_for_an_hour() {
+    let mut bench = freed().await;
+    bench.looks([45, 345]).await;
+    // The room is there all along; then a pod that was there before is seen.
+    bench.fake.put(pod("other", "high", Some("n1")));
+    bench.looks([350, 355, 3_600]).await;
     assert_eq!(bench.announced("dear"), Value::Null);
     bench.looks([4_000, 4_005]).await;
     assert!(bench.announced("dear").is_string(), "the hour is over");
+}
+
+#[tokio::test]
+async fn a_pod_is_not_punished_where_another_hp_pod_takes_what_was_freed_for_it() {
+    let mut bench = freed().await;
+    let mut lucky = pod("lucky", "high", Some("n1"));
+    lucky["status"]["conditions"][0]["lastTransitionTime"] = at(42).to_string().into();
+    bench.fake.put(lucky);
+    bench.looks([45, 345, 350]).await;
+    assert!(bench.announced("dear").is_string(), "it is its turn again");
+}
+
+#[tokio::test]
+async fn all_victims_of_a_pod_go_or_none() {
+    let fake = cluster().await;
+    // Both go for one HP pod of 8 GPUs on a node of its own.
+    for (name, app) in [("one", "free"), ("two", "kept")] {
+        let mut half = pod(name, "spot", Some("n1"));
+        half["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "4".into();
+        half["metadata"]["labels"]["app"] = app.into();
+        fake.put(half);
+    }
+    fake.put(pod("busy", "high", Some("n2")));
+    fake.put(json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "b", "namespace": "team-a" },
+        "spec": { "selector": { "matchLabels": { "app": "kept" } } }, "status": { "disruptionsAllowed": 0 },
+    }));
+    fake.grace(None);
+    let (sender, receiver) = lead(true);
+    let evictor = Evictor::new(client(&fake).await, &config(), shared(&fake), Fence::new(receiver));
+    let mut bench = Bench { fake, evictor, lead: sender };
+    bench.fake.put(pod("hp", "high", None));
+    bench.looks([0, 5, 10]).await;
+    assert!(bench.announced("one").is_string() && bench.announced("two").is_string());
+    bench.looks([40, 45]).await;
+    assert!(!bench.is_going("one") && !bench.is_going("two"), "a trial found the budget");
+    assert_eq!((bench.announced("one"), bench.announced("two")), (Value::Null, Value::Null));
+    // The server is busy: that is nobody's budget, and nobody is spared for it.
+    bench.fake.delete("poddisruptionbudgets", "team-a", "b");
+    bench.looks([400, 405]).await;
+    assert!(bench.announced("two").is_string());
+    bench.fake.fault(Fault::new(What::Throttle(1), 1).resource("pods/eviction"));
+    bench.looks([440]).await;
+    assert!(!bench.is_going("one") && !bench.is_going("two"));
+    bench.looks([445]).await;
+    assert!(bench.is_going("one") && bench.is_going("two"));
 }
 
 #[tokio::test]

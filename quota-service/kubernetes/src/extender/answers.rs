@@ -7,13 +7,14 @@ use super::wire::{Args, FilterResult, HostPriority, PreemptionResult, Text};
 use super::{ExtenderState, quota};
 use crate::cluster::slim::Pod;
 use crate::view::facts::{PodFacts, Reading};
+use crate::view::{fits_a_fleet, gang_of};
+use placement::fleet::Gang;
 use placement::fleet::offered::{Choosing, Offered, Victim, choose_offered};
 use placement::fleet::rank::graded;
-use placement::fleet::{Gang, GpuRequest, PodRequest};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use vocab::{TaskClass, TaskId};
+use vocab::TaskClass;
 
 /// The most that a host's score may be (`MaxExtenderPriority`).
 const MOST: u8 = 10;
@@ -92,11 +93,9 @@ fn hosts(names: &[Text<'_>], scores: &[u8]) -> serde_json::Result<Vec<u8>> {
     json(&hosts.collect::<Vec<_>>())
 }
 
-/// Request to placement for a pod.
+/// Request to placement for a pod; none for one that fits no node of a fleet.
 fn gang(facts: &PodFacts) -> Option<Gang> {
-    let task = TaskId::parse(&facts.uid.to_string()).ok()?;
-    let pod = PodRequest::new(GpuRequest::Whole(u16::try_from(facts.gpus).ok()?), 0, 0);
-    Some(Gang { task, class: facts.class, pod, pods: 1 })
+    fits_a_fleet(facts).then(|| gang_of(facts))
 }
 
 fn scores(state: &ExtenderState, facts: &PodFacts, names: &[Text<'_>]) -> Vec<u8> {
@@ -130,6 +129,9 @@ pub fn preempt(body: &[u8], state: &ExtenderState) -> serde_json::Result<Vec<u8>
     }
     // A pod that asks for no GPUs, or cannot be read, is not ours to decide on: the scheduler chooses among what it offers.
     let Ok(Some((facts, _))) = PodFacts::read(&offer.pod, &state.reading) else { return all_of(&offer) };
+    if !fits_a_fleet(&facts) {
+        return all_of(&offer);
+    }
     let Some(chosen) = chosen(&offer, &facts, state) else { return json(&PreemptionResult::default()) };
     let node = &offer.nodes[chosen];
     let node_name_to_meta_victims = BTreeMap::from([(node.name.as_ref(), offer.victims(node))]);

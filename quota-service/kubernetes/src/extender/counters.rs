@@ -49,6 +49,10 @@ pub fn describe() {
         "Requests of the scheduler by verb and outcome: answered, neutral or malformed"
     );
     describe_histogram!("headroom_extender_request_seconds", Unit::Seconds, "Seconds from a request to its answer");
+    describe_gauge!(
+        "headroom_extender_breaker_open",
+        "1 while neutral answers go out at once, since those before were late"
+    );
     describe_gauge!("headroom_extender_assumed", "Spot pods that passed the filter and are not bound to a node yet");
 }
 
@@ -56,6 +60,11 @@ pub fn describe() {
 pub fn answered(verb: Verb, outcome: Outcome, took: Duration) {
     counter!("headroom_extender_requests_total", "verb" => verb.as_str(), "outcome" => outcome.as_str()).increment(1);
     histogram!("headroom_extender_request_seconds", "verb" => verb.as_str()).record(took);
+}
+
+/// Sets whether neutral answers go out at once.
+pub fn open(is_open: bool) {
+    gauge!("headroom_extender_breaker_open").set(f64::from(u8::from(is_open)));
 }
 
 /// Sets the number of assumed pods.

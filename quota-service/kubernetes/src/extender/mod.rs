@@ -7,6 +7,7 @@
 //! `ignorable: true`, goes on without it.
 
 mod answers;
+mod breaker;
 mod burdens;
 mod counters;
 mod listening;
@@ -31,6 +32,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Request, Response, header};
 use axum::routing::post;
+use breaker::{Breaker, Turn};
 use burdens::Burdens;
 use counters::{Outcome, Verb};
 use placement::assumed::Assumed;
@@ -77,6 +79,7 @@ pub struct Inner {
     deadline: Duration,
     assumed_s: i64,
     permits: Arc<Semaphore>,
+    breaker: Mutex<Breaker>,
     /// Before each work, in tests.
     before: Option<Before>,
 }
@@ -99,6 +102,7 @@ impl ExtenderState {
             deadline: Duration::from_millis(config.extender_deadline_ms),
             assumed_s: i64::try_from(config.assumed_s).unwrap_or(i64::MAX),
             permits: Arc::new(Semaphore::new(AT_ONCE)),
+            breaker: Mutex::default(),
             before: None,
         }))
     }
@@ -162,6 +166,23 @@ impl ExtenderState {
         self.assumed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the breaker how an answer went.
+    fn note(&self, in_time: bool) {
+        match self.breaker().note(Instant::now(), in_time) {
+            None => return,
+            Some(Turn::Opens) => tracing::warn!(
+                deadline_ms = self.deadline.as_millis(),
+                "answers to the scheduler are late: neutral ones go out at once; a message follows when that ends"
+            ),
+            Some(Turn::Closes) => tracing::info!("answers to the scheduler are in time again"),
+        }
+        counters::open(!in_time);
+    }
+
     /// Answers a body as the verb does, with all the time it takes; for benchmarks.
     ///
     /// # Errors
@@ -219,12 +240,15 @@ async fn answered(verb: Verb, state: &ExtenderState, body: axum::body::Bytes, be
     }
 }
 
-/// Result of the work; none if all threads are busy, it takes too long, or it fails.
+/// Result of the work; none if it was late lately, all threads are busy, it takes too long, or it fails.
 async fn within<T: Send + 'static>(
     state: &ExtenderState,
     by: Instant,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
+    if !state.breaker().is_closed(Instant::now()) {
+        return None;
+    }
     let permit = state.permits.clone().try_acquire_owned().ok()?;
     let before = state.before.clone();
     let working = tokio::task::spawn_blocking(move || {
@@ -235,7 +259,9 @@ async fn within<T: Send + 'static>(
         }
         work()
     });
-    tokio::time::timeout_at(by.into(), working).await.ok()?.ok()
+    let worked = tokio::time::timeout_at(by.into(), working).await;
+    state.note(worked.is_ok());
+    worked.ok()?.ok()
 }
 
 /// The neutral answer rests on the body alone: it waits for no lock.

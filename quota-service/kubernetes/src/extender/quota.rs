@@ -24,6 +24,10 @@ pub enum Refused {
     NotInTime {
         hours: HorizonHours,
     },
+    /// The cluster has not been watched for a while.
+    Stale {
+        hours: HorizonHours,
+    },
 }
 
 impl fmt::Display for Refused {
@@ -35,6 +39,9 @@ impl fmt::Display for Refused {
                 f,
                 "headroom: a guarantee of {hours} is of a GPU model, and the pod selects none: give it {label} as node selector"
             ),
+            Self::Stale { hours } => {
+                write!(f, "headroom: a guarantee of {hours} is not given now: the cluster is not watched at the moment")
+            }
             Self::NotInTime { hours } => {
                 let key = names::GUARANTEE_HOURS;
                 write!(f, "headroom: the quota for {hours} was not checked in time; without {key} the pod needs none")
@@ -89,6 +96,9 @@ pub fn neutral(pod: &Pod, reading: &Reading) -> Result<(), Refused> {
 /// The pod gets no node now.
 pub fn judge(state: &ExtenderState, pod: &Pod, by: Instant) -> Result<(), Refused> {
     let Asking::Guaranteed(facts, hours) = Asking::of(pod, &state.reading)? else { return Ok(()) };
+    if state.shared.is_stale() {
+        return Err(Refused::Stale { hours });
+    }
     let now = state.now();
     let offers = state.offers.borrow().clone();
     let view = state.view();
@@ -99,8 +109,8 @@ pub fn judge(state: &ExtenderState, pod: &Pod, by: Instant) -> Result<(), Refuse
     let Some(model) = view.model_of(&facts) else {
         return Err(Refused::NoPool { hours, label: state.reading.gpu_model_label.clone() });
     };
-    let fleet = view.pools().get(&model).map(|pool| &pool.fleet);
-    let running = |hours| fleet.map_or(MilliGpus::default(), |fleet| fleet.promised(hours));
+    let pool = view.pools().get(&model);
+    let running = |hours| pool.map_or(MilliGpus::default(), |pool| pool.promised(hours));
     let (limits, stage) = offers.pools.get(&model).map_or((&[][..], Stage::Fresh), |offer| current(offer, now));
     let mut assumed = state.assumed();
     assumed.pass_to(now);

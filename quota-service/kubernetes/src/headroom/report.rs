@@ -57,7 +57,10 @@ impl Reporter {
         metrics::gauge!("headroom_kubernetes_untold", "of" => "usage").set(rows.len() as f64);
         metrics::gauge!("headroom_kubernetes_untold", "of" => "outcomes").set(outcomes.len() as f64);
         self.shared.write().put_back(rows, outcomes);
-        self.tell_states(now).await;
+        // A state as of now would be a wrong one.
+        if !self.shared.is_stale() {
+            self.tell_states(now).await;
+        }
     }
 
     /// Asks once which organizations Headroom knows, so that none falls silent when this program starts again.

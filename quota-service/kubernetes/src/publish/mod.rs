@@ -13,6 +13,7 @@ mod split;
 pub(crate) mod target;
 #[cfg(test)]
 mod tests;
+mod wanted;
 mod write;
 
 pub use heartbeat::of as heartbeat_of;
@@ -21,6 +22,7 @@ pub use plan::{Amounts, Change, Gpus, Plan, Planner, Rules, Wanted, Why};
 pub use provider::{Form, form};
 pub use split::split;
 pub use target::{ALL, Content, RESOURCE_QUOTA, Target, held_of};
+pub use wanted::{want, wanted};
 pub use write::write;
 
 use crate::calls::{Calls, Fault};

@@ -4,7 +4,8 @@ use super::plan::Gpus;
 use super::provider::Form;
 use crate::config::Config;
 use crate::lead::{epoch_of, stamp};
-use crate::names::{HEADROOM, HELD_GPUS, MANAGED_BY, QUOTA_CONTROLLER};
+use crate::names::{HEADROOM, HELD_GPUS, MANAGED_BY, QUOTA_CONTROLLER, QUOTA_MANAGER};
+use crate::quantity::Quantity;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -109,6 +110,21 @@ impl Target {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Other field managers that own the amounts.
+    #[must_use]
+    pub fn other_owners(&self, live: &Value) -> Vec<String> {
+        let request = format!("f:{}", self.request());
+        let path: &[&str] = match &self.kind {
+            Kind::Provider(_) => &["f:status", "f:capacity"],
+            Kind::Queue => &["f:spec", "f:resourceGroups"],
+            Kind::Quota { .. } => &["f:spec", "f:hard", &request],
+        };
+        let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
+        let others = entries.filter(|one| one["manager"] != QUOTA_MANAGER);
+        let owns = |one: &&Value| path.iter().try_fold(&one["fieldsV1"], |at, step| at.get(*step)).is_some();
+        others.filter(owns).filter_map(|one| one["manager"].as_str().map(str::to_owned)).collect()
     }
 
     /// GPUs that the object publishes; entries that are no number are left out.
@@ -298,7 +314,7 @@ fn flavors_in_order(live: Option<&Value>, gpus: &Gpus) -> Vec<String> {
 
 fn owns_selector(live: &Value) -> bool {
     let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let mut ours = entries.filter(|one| one["manager"] == crate::names::QUOTA_MANAGER && one["operation"] == "Apply");
+    let mut ours = entries.filter(|one| one["manager"] == QUOTA_MANAGER && one["operation"] == "Apply");
     ours.any(|one| one["fieldsV1"]["f:spec"].get("f:namespaceSelector").is_some())
 }
 
@@ -308,15 +324,10 @@ pub fn held_of(live: &Value) -> Option<Gpus> {
     serde_json::from_str(live["metadata"]["annotations"][HELD_GPUS].as_str()?).ok()
 }
 
-/// A whole number of GPUs, as quantities of the API say it; what is above a whole one does not count.
+/// Whole GPUs of a quantity of the API; a part of one does not count.
 fn whole(quantity: &Value) -> Option<u64> {
-    let text = quantity.as_str().map(str::to_owned).or_else(|| quantity.as_u64().map(|gpus| gpus.to_string()))?;
-    let factors = [("k", 1_000, 1), ("M", 1_000_000, 1), ("m", 1, 1_000)];
-    let (number, times, part) = factors
-        .into_iter()
-        .find_map(|(suffix, times, part)| Some((text.strip_suffix(suffix)?, times, part)))
-        .unwrap_or((&text, 1, 1));
-    Some(number.parse::<u64>().ok()?.checked_mul(times)? / part)
+    let text = quantity.as_str().map(str::to_owned).or_else(|| quantity.as_number().map(ToString::to_string))?;
+    Quantity::parse(&text).ok().map(Quantity::floor)
 }
 
 #[cfg(test)]
@@ -327,10 +338,10 @@ mod tests {
     fn quantities_are_whole_numbers() {
         let read = |text: &str| whole(&json!(text));
         assert_eq!(
-            [read("8"), read("2k"), read("1500m"), read("x"), read("")],
-            [Some(8), Some(2_000), Some(1), None, None]
+            [read("8"), read("2k"), read("8e0"), read("1500m"), read("x"), read("")],
+            [Some(8), Some(2_000), Some(8), Some(1), None, None]
         );
-        assert_eq!(whole(&json!(4)), Some(4));
+        assert_eq!([whole(&json!(4)), whole(&json!(1e3))], [Some(4), Some(1_000)]);
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct Kept {
     planner: Planner,
     /// Not read again before, and its last state.
     set_aside: Option<(Instant, Stands)>,
+    /// Whether another owned fields that we write when it was last tried.
+    is_contested: bool,
     faults: Standing,
 }
 
@@ -84,7 +86,7 @@ pub async fn write(calls: &Calls, target: &Target, live: Option<&Value>, content
 impl Kept {
     #[must_use]
     pub const fn new(target: Target, rules: Rules) -> Self {
-        Self { target, planner: Planner::new(rules), set_aside: None, faults: Standing::new() }
+        Self { target, planner: Planner::new(rules), set_aside: None, is_contested: false, faults: Standing::new() }
     }
 
     /// Looks once. The fault that pauses all writes, where there is one, comes with it.
@@ -103,6 +105,7 @@ impl Kept {
             self.count("stale");
             went = self.once(means, wish).await;
         }
+        self.is_contested = matches!(went, Err(Trouble::Call(Fault::Owned { .. })));
         self.tell(&went);
         match went {
             Ok(()) => (Stands::InOrder, None),
@@ -127,6 +130,12 @@ impl Kept {
         let is = live.as_ref().unwrap_or(&nothing);
         if live.is_some() {
             self.target.is_ours(is).map_err(Trouble::Another)?;
+        }
+        // A conflict lasts while another owns the fields, also where nothing is to be written at the moment.
+        let managers = self.target.other_owners(is);
+        if self.is_contested && !managers.is_empty() {
+            let detail = "they still own what is to be written".to_owned();
+            return Err(Trouble::Call(Fault::Owned { managers, detail }));
         }
         let epoch = means.fence.check(is)?;
         // 2. Decide.
@@ -167,7 +176,7 @@ impl Kept {
             Err(Trouble::Another(_) | Trouble::Call(Fault::Owned { .. })) => Some("conflict"),
             Err(Trouble::Fenced(_)) => Some("fenced"),
             Err(Trouble::Call(Fault::Throttled { .. })) => Some("throttled"),
-            Err(Trouble::Call(Fault::Refused { .. })) => Some("refused"),
+            Err(Trouble::Call(Fault::Refused { .. } | Fault::Budget { .. })) => Some("refused"),
             Err(Trouble::Call(Fault::Absent { .. })) => Some("absent"),
             Err(Trouble::Call(Fault::Stale { .. } | Fault::Failed { .. })) => Some("failed"),
         };

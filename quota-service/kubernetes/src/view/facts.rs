@@ -3,6 +3,7 @@
 use crate::cluster::slim::{Container, Node, Pod, unix_s};
 use crate::config::{Config, QualifiedName};
 use crate::names;
+use crate::quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use vocab::{GpuModel, HorizonHours, NameError, NodeId, Organization, TaskClass, UnixSeconds};
@@ -129,16 +130,26 @@ pub struct PodFacts {
 pub enum FactFault {
     #[error("{what} {name}: it has no UID")]
     NoUid { what: &'static str, name: String },
-    #[error("{what} {name}: {resource}: {amount:?} is no whole number of at most 64 GPUs")]
-    Gpus { what: &'static str, name: String, resource: String, amount: String },
+    #[error("{what} {name}: {resource}: {amount:?}: {detail}")]
+    Gpus { what: &'static str, name: String, resource: String, amount: String, detail: String },
     #[error("{what} {name}: {fault}")]
     Name { what: &'static str, name: String, fault: NameError },
     #[error("{what} {name}: {key}: {value:?}: {detail}")]
     Annotation { what: &'static str, name: String, key: &'static str, value: String, detail: String },
+    #[error("pod {name}: label {label}: {fault}: it counts for its namespace")]
+    Organization { name: String, label: String, fault: NameError },
 }
 
-/// GPUs of a node at most: placement has one bit for each.
-const MOST_GPUS: u64 = 64;
+impl FactFault {
+    /// Whether the object counts all the same, without what cannot be read.
+    #[must_use]
+    pub const fn counts_anyway(&self) -> bool {
+        matches!(self, Self::Annotation { .. } | Self::Organization { .. })
+    }
+}
+
+/// GPUs, or replicas of GPUs, of one object at most: more is a mistake of a device plugin.
+pub const MOST_GPUS: u64 = u16::MAX as u64;
 
 impl PodFacts {
     /// Reads a pod; `None` where it asks for no GPUs. An annotation that makes no sense is answered beside the facts, which then
@@ -168,7 +179,7 @@ impl PodFacts {
             gpus,
             class,
             guarantee,
-            organization: Organization::parse(organization(pod, reading)).map_err(named)?,
+            organization: organization(pod, &name, reading, &mut faults).map_err(named)?,
             priority: pod.spec.priority.unwrap_or(0),
             gpu_model: selected_model(pod, &reading.gpu_model_label).and_then(|model| GpuModel::parse(model).ok()),
             node: pod.spec.node_name.as_deref().map(NodeId::parse).transpose().map_err(named)?,
@@ -195,10 +206,26 @@ fn text(value: Option<&String>) -> &str {
     value.map_or("", String::as_str)
 }
 
-fn organization<'a>(pod: &'a Pod, reading: &Reading) -> &'a str {
-    let labels = pod.metadata.labels.as_ref();
-    let named = reading.organization_label.as_ref().and_then(|label| labels?.get(label));
-    named.filter(|name| !name.is_empty()).map_or_else(|| text(pod.metadata.namespace.as_ref()), String::as_str)
+/// By the label, or else the namespace: a label is changed while a pod runs, and must not make its GPUs invisible.
+fn organization(
+    pod: &Pod,
+    name: &str,
+    reading: &Reading,
+    faults: &mut Vec<FactFault>,
+) -> Result<Organization, NameError> {
+    let labelled = reading.organization_label.as_ref().and_then(|label| {
+        let value = pod.metadata.labels.as_ref()?.get(label)?;
+        (!value.is_empty()).then_some((label, value))
+    });
+    if let Some((label, value)) = labelled {
+        match Organization::parse(value) {
+            Ok(organization) => return Ok(organization),
+            Err(fault) => {
+                faults.push(FactFault::Organization { name: name.to_owned(), label: label.clone(), fault });
+            }
+        }
+    }
+    Organization::parse(text(pod.metadata.namespace.as_ref()))
 }
 
 fn life(pod: &Pod) -> Life {
@@ -282,29 +309,29 @@ pub(crate) fn gpus_of_pod(pod: &Pod, name: &str, resource: &str) -> Result<u32, 
     }
     let all = running.max(starting);
     if u64::from(all) > MOST_GPUS {
-        let amount = all.to_string();
-        return Err(FactFault::Gpus { what: "pod", name: name.to_owned(), resource: resource.to_owned(), amount });
+        return Err(too_many("pod", name, resource, &all.to_string()));
     }
     Ok(all)
 }
 
-/// A quantity that counts: whole, with the suffixes that the API may write a whole number with.
+fn too_many(what: &'static str, name: &str, resource: &str, amount: &str) -> FactFault {
+    let (name, resource, amount) = (name.to_owned(), resource.to_owned(), amount.to_owned());
+    FactFault::Gpus { what, name, resource, amount, detail: format!("expected at most {MOST_GPUS} GPUs") }
+}
+
+/// A quantity that counts, rounded up as the scheduler does.
 fn gpus(what: &'static str, name: &str, resource: &str, amount: &str) -> Result<u32, FactFault> {
-    let wrong = || {
-        let (name, resource, amount) = (name.to_owned(), resource.to_owned(), amount.to_owned());
-        FactFault::Gpus { what, name, resource, amount }
-    };
-    let (digits, thousandths) = match amount.strip_suffix('m') {
-        Some(digits) => (digits, true),
-        None => (amount, false),
-    };
-    let count: u64 = digits.parse().map_err(|_| wrong())?;
-    let count =
-        if thousandths { count.is_multiple_of(1_000).then_some(count / 1_000).ok_or_else(wrong)? } else { count };
-    if count > MOST_GPUS {
-        return Err(wrong());
-    }
-    Ok(count as u32)
+    let count = Quantity::parse(amount).map_err(|fault| FactFault::Gpus {
+        what,
+        name: name.to_owned(),
+        resource: resource.to_owned(),
+        amount: amount.to_owned(),
+        detail: fault.to_string(),
+    })?;
+    u32::try_from(count.ceil())
+        .ok()
+        .filter(|count| u64::from(*count) <= MOST_GPUS)
+        .ok_or_else(|| too_many(what, name, resource, amount))
 }
 
 /// The GPU model that a pod selects, by its selector or by an affinity that leaves one.

@@ -4,6 +4,7 @@
 //! report which GPUs of a node a pod has: pods get the lowest idle numbers, which counts right and ignores topology.
 
 pub mod facts;
+mod large;
 mod outcomes;
 mod peaks;
 mod pool;
@@ -12,11 +13,11 @@ mod tests;
 
 pub use outcomes::{End, event_id};
 pub use peaks::HourPeaks;
-pub use pool::{PoolView, gang_of, task_of};
+pub use pool::{PoolView, fits_a_fleet, gang_of, task_of};
 
 use facts::{Life, NodeFacts, PodFacts, Reading, Uid};
 use peaks::Level;
-use placement::{Limit, Policy, over_quota};
+use placement::{Limit, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{
     ClusterName, GpuModel, NodeId, Organization, Outcome, PoolId, PoolState, TaskClass, UnixSeconds, UsageRow,
@@ -224,10 +225,9 @@ impl View {
         for model in models {
             let id = self.pool_id(&model);
             let Some(pool) = self.pools.get_mut(&model) else { continue };
-            pool.fleet.pass_to(now);
-            for (task, guarantee) in pool.fleet.ended_guarantees(now) {
-                let (node, gpus) = (pool.node_of(&task), pool.gpus_of(&task));
-                self.outcomes.push(outcomes::kept(&id, &task, guarantee, gpus, node));
+            for one in pool.take_kept(now) {
+                let (node, gpus) = one.place.unzip();
+                self.outcomes.push(outcomes::kept(&id, &one.task, one.guarantee, gpus, node));
             }
         }
     }
@@ -289,16 +289,9 @@ impl View {
         if let Some(pool) = self.pools.get_mut(&model) {
             pool.waiting.remove(&uid);
             // A promise that ended since the last round was kept: a pod that comes back has none.
-            let task = pool::task_of(uid);
-            let promise = pool.fleet.tasks().get(&task).and_then(|running| running.guarantee);
-            if let Some(promise) = promise.filter(|promise| promise.until <= now) {
-                self.outcomes.push(outcomes::kept(
-                    &id,
-                    &task,
-                    promise,
-                    Some(outcomes::gpus_of(&pod)),
-                    pod.node.clone(),
-                ));
+            if let Some(promise) = pool.promise_to(&pod).filter(|promise| promise.until <= now) {
+                let gpus = Some(outcomes::gpus_of(&pod));
+                self.outcomes.push(outcomes::kept(&id, &pool::task_of(uid), promise, gpus, pod.node.clone()));
             }
             pool.lift(&pod);
             // A pod that started before there was room has room now.
@@ -352,9 +345,8 @@ impl View {
         pods.retain(|pod| pod.class == TaskClass::Spot && !pod.is_going);
         pods.sort_by_key(|pod| (pod.created, pod.uid));
         let refused = pods.into_iter().find(|pod| {
-            let gang = pool::gang_of(pod);
-            let over = pod.guarantee.and_then(|hours| over_quota(&pool.fleet, &gang, hours, limits));
-            over.is_some() && pool.fleet.plan(&gang).is_some()
+            let over = pod.guarantee.and_then(|hours| pool.over_quota(outcomes::gpus_of(pod), hours, limits));
+            over.is_some() && pool.fits(pod)
         });
         refused.map_or(0, |pod| u64::try_from(now.since_s(pod.created)).unwrap_or(0))
     }

@@ -193,6 +193,37 @@ fn pods_that_wait_belong_to_what_they_select_or_to_the_only_pool() {
     assert_eq!((view.demand_gpus(&model("H800")).len(), view.without_model.len()), (1, 0));
 }
 
+#[test]
+fn a_node_of_more_gpus_than_a_fleet_takes_counts_with_its_pods_and_their_promises() {
+    let mut view = view();
+    view.set_node(node("n1", "A100", 8), at(0));
+    view.set_node(node("sliced", "A100", 80), at(0));
+    view.set_pod(promised(1, 2, "sliced", 1), at(0));
+    view.set_pod(pod(2, 70, TaskClass::Hp, Some("sliced")), at(0));
+    view.set_pod(pod(3, 8, TaskClass::Spot, Some("sliced")), at(0));
+    view.set_pod(pod(4, 9, TaskClass::Spot, Some("sliced")), at(0));
+    let gpus = |view: &View| {
+        let state = view.state(&model("A100"), 0, at(1)).unwrap();
+        let pool = &view.pools()[&model("A100")];
+        let promised = pool.promised(HorizonHours::ONE).milli() / 1_000;
+        (state.capacity.milli() / 1_000, state.idle.milli() / 1_000, pool.spot_gpus(), promised)
+    };
+    assert_eq!(gpus(&view), (88, 8, 10, 2), "the last pod waits for room");
+    view.remove_pod(Uid(2), None, at(2));
+    assert_eq!(gpus(&view), (88, 69, 19, 2));
+    assert!(view.pool_mut(&model("A100")).unwrap().fits(&pod(5, 61, TaskClass::Spot, None)));
+    assert!(!view.pool_mut(&model("A100")).unwrap().fits(&pod(5, 62, TaskClass::Spot, None)));
+    view.pass_to(at(3_600));
+    assert_eq!(outcomes(&mut view), [(OutcomeKind::Kept, 3_600)]);
+    assert_eq!(gpus(&view).3, 0);
+    view.set_node(NodeFacts { is_open: false, ..node("sliced", "A100", 80) }, at(3_601));
+    assert_eq!(gpus(&view), (8 + 19, 8, 19, 0), "cordoned: what runs counts");
+    view.set_node(node("sliced", "A100", 16), at(3_602));
+    assert_eq!(gpus(&view), (24, 8 + 6, 10, 0), "9 of 16 GPUs wait for room: 2 and 8 came first");
+    view.remove_node(&NodeId::parse("sliced").unwrap(), at(3_603));
+    assert_eq!(gpus(&view), (8, 8, 0, 0));
+}
+
 #[derive(Debug, Clone)]
 enum Change {
     Node(u8, u32, bool, bool),
@@ -203,7 +234,8 @@ enum Change {
 
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
-        (0..4_u8, 1..9_u32, any::<bool>(), any::<bool>()).prop_map(|(n, g, open, b)| Change::Node(n, g, open, b)),
+        (0..4_u8, prop_oneof![1..9_u32, 63..70_u32], any::<bool>(), any::<bool>())
+            .prop_map(|(n, g, open, b)| Change::Node(n, g, open, b)),
         (0..4_u8).prop_map(Change::NoNode),
         (0..12_u8, 1..5_u32, any::<bool>(), prop::option::of(0..4_u8), any::<bool>())
             .prop_map(|(p, g, hp, on, promised)| Change::Pod(p, g, hp, on, promised)),
@@ -242,7 +274,9 @@ proptest! {
         for (model, pool) in view.pools() {
             let here: u64 = view.nodes().values().filter(|node| node.gpu_model.as_ref() == Some(model))
                 .map(|node| u64::from(node.gpus)).sum();
-            prop_assert_eq!(pool.fleet.gpus(), here);
+            let large: u64 = view.nodes().values()
+                .filter(|node| node.gpu_model.as_ref() == Some(model) && node.gpus > 64).map(|node| u64::from(node.gpus)).sum();
+            prop_assert_eq!(pool.fleet.gpus() + large, here);
             let hp: u64 = view.pods().values()
                 .filter(|pod| pod.class == TaskClass::Hp && view.model_of(pod).as_ref() == Some(model))
                 .map(|pod| u64::from(pod.gpus)).sum();
@@ -260,6 +294,43 @@ proptest! {
             let state = view.state(model, 0, at(10_000)).unwrap();
             let spot = state.spot_by_guarantee.values().fold(state.idle, |sum, gpus| sum.saturating_add(*gpus));
             prop_assert!(spot <= state.capacity);
+            // Nodes of at least 63 GPUs hold all pods there are.
+            let held: u64 = view.pods().values().filter(|pod| pod.class == TaskClass::Spot)
+                .filter(|pod| pod.node.as_ref().and_then(|name| view.nodes().get(name)).is_some_and(|node| node.gpus >= 63 && node.gpu_model.as_ref() == Some(model)))
+                .map(|pod| u64::from(pod.gpus)).sum();
+            prop_assert!(pool.spot_gpus() >= held, "{} of {held}", pool.spot_gpus());
         }
     }
+}
+
+/// A pod as the API serves it.
+fn of_api(gpus: &str, metadata: serde_json::Value) -> crate::cluster::slim::Pod {
+    let mut metadata = metadata;
+    metadata["uid"] = "u".into();
+    metadata["namespace"] = "team-a".into();
+    let amount = serde_json::json!({ "nvidia.com/gpu": gpus });
+    let container = serde_json::json!({ "resources": { "requests": amount, "limits": amount } });
+    serde_json::from_value(serde_json::json!({ "metadata": metadata, "spec": { "containers": [container] } })).unwrap()
+}
+
+#[test]
+fn gpus_are_read_in_every_notation_and_what_is_no_quantity_is_named() {
+    let reading = Reading::of(&Config::default());
+    let read = |gpus: &str| PodFacts::read(&of_api(gpus, serde_json::json!({})), &reading);
+    for gpus in ["2", "2e0", "2E0", "2000m", "0.002k", "20e-1", "2.0"] {
+        assert_eq!(read(gpus).unwrap().unwrap().0.gpus, 2, "{gpus}");
+    }
+    assert_eq!(read("80").unwrap().unwrap().0.gpus, 80);
+    let fault = read("two").unwrap_err().to_string();
+    assert!(fault.contains("nvidia.com/gpu: \"two\": it is no quantity"), "{fault}");
+    assert!(read("1M").unwrap_err().to_string().contains("expected at most 65535 GPUs"));
+}
+
+#[test]
+fn a_label_that_is_no_organization_leaves_the_pod_counted_for_its_namespace() {
+    let config = Config { organization_label: "team".parse().unwrap(), ..Config::default() };
+    let labels = serde_json::json!({ "labels": { "team": " team" } });
+    let (facts, faults) = PodFacts::read(&of_api("1", labels), &Reading::of(&config)).unwrap().unwrap();
+    assert_eq!(facts.organization.as_str(), "team-a");
+    assert!(faults[0].counts_anyway() && faults[0].to_string().contains("it counts for its namespace"), "{faults:?}");
 }

@@ -94,8 +94,10 @@ async fn with_every_publisher_gone_quotas_fall_to_what_is_held_and_one_that_is_b
     // Longer than the watchdog waits: while it beats nothing falls.
     tokio::time::sleep(Duration::from_secs(settings.watchdog_after_s + 2)).await;
     assert!(both("40", "20"));
-    let used = json!({ "status": { "used": { "requests.nvidia.com/gpu": "3" } } });
-    fake.patch("resourcequotas", "team-a", RESOURCE_QUOTA, &used).unwrap();
+    let amount = json!({ "nvidia.com/gpu": "3" });
+    fake.put(json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "held", "namespace": "team-a" }, "spec": {
+        "priorityClassName": "spot", "containers": [{ "name": "main", "resources": { "requests": amount, "limits": amount } }],
+    }}));
     tasks.end();
     eventually("what is held", || both("12", "3")).await;
     let live = fake.get("clusterqueues", "", "headroom-spot").unwrap();

@@ -2,6 +2,7 @@
 
 use super::Store;
 use crate::clock;
+use crate::cluster::follow::Event;
 use crate::cluster::slim::{Node, Pod};
 use crate::cluster::watch::Shared;
 use crate::config::Config;
@@ -10,7 +11,6 @@ use crate::lead::Epoch;
 use crate::view::View;
 use crate::view::facts::{NodeFacts, PodFacts, Reading, Uid};
 use fake_kubernetes::FakeKubernetes;
-use kube::runtime::watcher::Event;
 use placement::{Limit, Policy, Stage};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +95,14 @@ pub fn offers(quotas: [u32; 2], stage: Stage) -> Arc<Offers> {
         .into_iter()
         .zip(quotas)
         .map(|(hours, gpus)| Limit { hours: HorizonHours::new(hours).unwrap(), quota: MilliGpus::from_gpus(gpus) });
-    let offer = Offer { limits: limits.collect(), capacity: MilliGpus::from_gpus(16), stage, computed_at: at(0) };
+    let offer = Offer {
+        limits: limits.collect(),
+        bounds: Vec::new(),
+        eta: placement::Eta::ONE,
+        capacity: MilliGpus::from_gpus(16),
+        stage,
+        computed_at: at(0),
+    };
     Arc::new(Offers { pools: BTreeMap::from([(model(), offer)]), asked_at: Some(at(0)) })
 }
 
