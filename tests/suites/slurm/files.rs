@@ -75,10 +75,15 @@ fn saved_records_become_the_same_usage_in_every_form_and_say_what_was_spot() {
         let nodes = site.path("nodes.json");
         std::fs::write(&nodes, fixture(&format!("nodes-{form}"))).unwrap();
         let file = site.records(form, |_| {});
-        let summary = site.ingest(&file, &[&SPOT[..], &["--nodes", &nodes, "--cluster", "earth", "--json"]].concat()).json();
+        let summary =
+            site.ingest(&file, &[&SPOT[..], &["--nodes", &nodes, "--cluster", "earth", "--json"]].concat()).json();
         assert_eq!(summary["records"]["form"], form);
-        assert_eq!((&summary["inserted"], &summary["capacity_rows"], &summary["jobs_without_gpus"]), (&json!(6), &json!(2), &json!(2)));
-        let spot = json!({"gpu_model": "a100", "qos": "spot1h", "starts": 1, "gpu_hours": 80.0 / 3_600.0, "evictions": 1});
+        assert_eq!(
+            (&summary["inserted"], &summary["capacity_rows"], &summary["jobs_without_gpus"]),
+            (&json!(6), &json!(2), &json!(2))
+        );
+        let spot =
+            json!({"gpu_model": "a100", "qos": "spot1h", "starts": 1, "gpu_hours": 80.0 / 3_600.0, "evictions": 1});
         assert_eq!(summary["records"]["spot"][0], spot);
         all.push(site.stored());
     }
@@ -93,7 +98,11 @@ fn an_unreadable_record_is_refused_by_its_number_and_job_and_may_be_skipped() {
     let file = site.records("v0.0.42", |jobs| jobs[3]["time"]["submission"] = json!("yesterday"));
     let refused = site.ingest(&file, &SPOT);
     assert_eq!(refused.code, 3, "{refused:?}");
-    assert!(refused.stderr.contains("sacct.json, record 4, job 19: time.submission: invalid type"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("sacct.json, record 4, job 19: time.submission: invalid type"),
+        "{}",
+        refused.stderr
+    );
     assert!(site.export().stderr.contains("the database is empty"), "{:?}", site.export());
     let kept = site.ingest(&file, &[&SPOT[..], &["--skip-bad-rows"]].concat()).ok();
     assert!(kept.stderr.contains("skipped: record 4, job 19"), "{}", kept.stderr);
@@ -119,7 +128,8 @@ fn organizations_are_accounts_or_their_parents() {
     let site = Site::new();
     std::fs::write(site.path("accounts"), "root|\nresearch|root\nvision|research\nvision|\n").unwrap();
     let file = site.records("v0.0.41", |_| {});
-    let _ = site.ingest(&file, &[&SPOT[..], &["--accounts", &site.path("accounts"), "--cluster", "earth"]].concat()).ok();
+    let _ =
+        site.ingest(&file, &[&SPOT[..], &["--accounts", &site.path("accounts"), "--cluster", "earth"]].concat()).ok();
     let stored = site.stored();
     assert!(stored.contains("earth,a100,research,51") && !stored.contains("vision"), "{stored}");
 }
@@ -135,7 +145,8 @@ fn a_sacct_that_does_not_answer_is_ended_with_all_that_it_started() {
     assert!(ran.stderr.contains("no answer within 1 s"), "{}", ran.stderr);
     assert!(start.elapsed() < Duration::from_secs(60));
     let child = std::fs::read_to_string(site.path("sacct.pid")).unwrap();
-    let lives = || std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).is_ok_and(|stat| !stat.contains(") Z"));
+    let lives =
+        || std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).is_ok_and(|stat| !stat.contains(") Z"));
     while lives() && start.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));
     }

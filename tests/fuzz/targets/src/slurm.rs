@@ -8,7 +8,7 @@ use slurm_records::{Accounts, History, RecordsError, Skipped};
 use vocab::{ClusterName, GpuModel, HourStart};
 
 /// Hours that are swept: a history may span more, and would take longer.
-const MOST_HOURS: i64 = 10_000;
+const MOST_HOURS: i64 = 200;
 
 /// The first line names the kind of document.
 pub fn slurm(data: &[u8]) {
@@ -29,7 +29,8 @@ pub fn slurm(data: &[u8]) {
         "nodes" => {
             if let Some((nodes, _)) = parsed(Nodes::read("nodes.json", text)) {
                 named(&nodes.skipped);
-                let (cluster, any) = (ClusterName::parse("t").expect("a name"), GpuModel::parse("any").expect("a name"));
+                let (cluster, any) =
+                    (ClusterName::parse("t").expect("a name"), GpuModel::parse("any").expect("a name"));
                 let hour = HourStart::from_unix_s(0).expect("on the grid");
                 drop(nodes.capacity(&cluster, &any, hour).map_err(|fault| is_one_line(&fault.to_string())));
                 drop(nodes.only_models(&any).map_err(|fault| is_one_line(&fault.to_string())));
