@@ -5,7 +5,7 @@ use crate::settings::ServedSettings;
 use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, latest_demand, more_steps};
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound};
-use forecaster::calibration::{Calibrator, latest_gpus};
+use forecaster::calibration::{Calibrator, Recent, recent};
 use forecaster::risk::Controlled;
 use forecaster::watched::Served;
 use forecaster::{Predict, PredictError, Trained, forecast};
@@ -135,8 +135,8 @@ pub struct Corrected {
     all_raw: Arc<Vec<DemandForecast>>,
     /// Those of the pool.
     places: Range<usize>,
-    /// Its largest demand in the hour before them, where it was measured.
-    latest_gpus: Option<f64>,
+    /// What the pool did before them.
+    recent: Recent,
     calibrator: Option<Arc<Calibrator>>,
     run: Run,
 }
@@ -229,7 +229,7 @@ impl Predictions {
         Corrected {
             all_raw: self.raw.clone(),
             places: inputs.panel.places_of(pool),
-            latest_gpus: latest_gpus(&inputs.panel, pool, self.issue),
+            recent: recent(&inputs.panel, pool, self.issue, inputs.run.trained.horizon()),
             calibrator: inputs.calibrator.clone(),
             run: inputs.run.clone(),
         }
@@ -347,7 +347,7 @@ impl BoundsOf<'_> {
     pub fn at(&self, pool: &PoolId, offered: &[HorizonHours], rate: GuaranteeRate) -> Result<AtRate, BoundError> {
         let trained = &self.corrected.run.trained;
         let raw: Vec<_> = self.corrected.raw().iter().collect();
-        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, self.corrected.latest_gpus, rate);
+        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, &self.corrected.recent, rate);
         let of = Forecasted {
             members: self.forecasts,
             conformal: conformal.as_ref(),
