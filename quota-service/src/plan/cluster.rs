@@ -15,7 +15,9 @@ use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, staleness};
 use std::ops::Range;
 use std::sync::Arc;
 use store::{OutcomeId, OverrideRecord, RunId};
-use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
+use vocab::{
+    DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, HpJob, MilliGpus, PoolId, UnixSeconds,
+};
 
 /// The promoted run of a cluster.
 #[derive(Clone)]
@@ -36,8 +38,11 @@ pub struct PoolInputs {
     /// Outcomes that may still move eta, newest first.
     pub unspent: Vec<(OutcomeId, Ended)>,
     pub newest_outcome: Option<UnixSeconds>,
-    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here.
+    pub is_placed_here: bool,
+    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here, or its scheduler reports its HP jobs.
     pub hp_demand: Option<MilliGpus>,
+    /// The HP jobs behind it, where they are known.
+    pub hp_jobs: Option<Vec<HpJob>>,
     /// Learned state; none under a virtual clock, where nothing may be learned.
     pub learned: Option<Learned>,
     /// That end after this moment, by number.
@@ -110,7 +115,7 @@ pub struct PoolQuota {
     pub supported: Vec<f64>,
     /// How the bounds that were served before fared, by hours; empty where nothing is learned.
     pub served: Vec<Served>,
-    /// HP GPUs, running and waiting, when it was computed; known where the pool's tasks are placed here.
+    /// HP GPUs, running and waiting, when it was computed, where they were known from moment to moment.
     pub hp_demand: Option<MilliGpus>,
     /// The bounds that the quotas are cut from, with what people asked for.
     pub demand: Vec<Overridden>,
@@ -280,8 +285,9 @@ fn quota(
         known: &known,
         settings,
         forecast: Some(&forecast),
+        is_placed_here: pool.is_placed_here,
         hp_demand: pool.hp_demand,
-        hp_jobs: None,
+        hp_jobs: pool.hp_jobs.as_deref(),
         measured_until: issue.instant(),
         calibrated_hours,
         learned: learned.as_mut(),
