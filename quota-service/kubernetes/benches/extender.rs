@@ -85,6 +85,8 @@ fn pod(node: u32, place: u32, on: &NodeId) -> PodFacts {
         is_announced: false,
         is_at_will: false,
         workload: None,
+        share_milli: 0,
+        gangs: Vec::new(),
     }
 }
 

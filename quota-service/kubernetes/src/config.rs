@@ -6,7 +6,7 @@ mod lists;
 mod tests;
 mod values;
 
-pub use lists::{AtWillClasses, Flavors, Shares, SpotClasses};
+pub use lists::{AtWillClasses, DeviceClasses, Flavors, Shares, SpotClasses};
 pub use values::{
     FilePath, GuaranteeHours, HeadroomUrl, KueueMode, LogFilter, LogFormat, ObjectName, Optional, QualifiedName,
     QuotaHours,
@@ -49,6 +49,10 @@ pub struct Config {
     pub gpu_resource: QualifiedName,
     /// Label of nodes with their GPU model.
     pub gpu_model_label: QualifiedName,
+    /// Device classes whose devices are GPUs: `CLASS` or `CLASS=GPU_MODEL`, comma between them; empty to count no claims.
+    pub device_classes: DeviceClasses,
+    /// Count gangs: one promise for each, and the demand of pods that they miss.
+    pub gangs: bool,
     /// GPU model of pending pods that select none, and of nodes without the label; empty to leave them out.
     pub default_gpu_model: Optional<GpuModel>,
     /// Priority classes of spot pods, comma between them; all others are HP.
@@ -146,6 +150,8 @@ impl Default for Config {
             tls_client_ca_file: FilePath::default(),
             gpu_resource: label("nvidia.com/gpu"),
             gpu_model_label: label("nvidia.com/gpu.product"),
+            device_classes: DeviceClasses::default(),
+            gangs: false,
             default_gpu_model: Optional::default(),
             spot_priority_classes: SpotClasses::default(),
             at_will_priority_classes: AtWillClasses::default(),

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
+use vocab::MilliGpus;
 
 /// Limits of health and metrics: probes and a Prometheus.
 const LIMITS: ConnectionLimits =
@@ -259,7 +260,8 @@ async fn gauges(shared: &Shared) {
                 };
                 gauge("headroom_kubernetes_capacity_gpus", pool.allocatable_gpus() as f64);
                 gauge("headroom_kubernetes_spot_gpus", pool.spot_gpus() as f64);
-                gauge("headroom_kubernetes_hp_demand_gpus", view.demand_gpus(model).values().sum::<u64>() as f64);
+                let demand = view.demand(model).into_values().fold(MilliGpus::ZERO, MilliGpus::saturating_add);
+                gauge("headroom_kubernetes_hp_demand_gpus", demand.as_gpus());
             }
         }
         tokio::time::sleep(Duration::from_secs(5)).await;

@@ -5,7 +5,7 @@ use crate::cluster::slim::{Node, Pod};
 use crate::cluster::{ConnectError, connect};
 use crate::config::{Config, NoCluster};
 use crate::view::View;
-use crate::view::facts::{FactFault, Life, NodeFacts, PodFacts, Reading};
+use crate::view::facts::{FactFault, Life, Reading};
 use command_line::{Exit, Failure, print_json, print_text, table};
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
-use vocab::{TaskClass, UnixSeconds};
+use vocab::{MilliGpus, TaskClass, UnixSeconds};
 
 /// Objects of one answer.
 const PAGE: u32 = 500;
@@ -86,22 +86,33 @@ pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Resu
     let cluster = config.cluster()?.clone();
     let mut view = View::new(cluster, Reading::of(config), Policy::GFS);
     let mut faults = Vec::new();
-    each::<Node>(client, "nodes", |node| match NodeFacts::read(&node, view.reading()) {
-        Ok(Some(facts)) => view.set_node(facts, now),
+    if !view.reading().device_classes.is_empty() {
+        let listed = crate::claims::watch::read_once(client, &mut view, now).await;
+        let listed = listed.map_err(|detail| ShowError::List { resource: "claims", detail })?;
+        faults.extend(listed.into_iter().map(FactFault::Other));
+    }
+    if view.reading().gangs {
+        let listed = crate::gangs::watch::read_once(client, &mut view, now).await;
+        let listed = listed.map_err(|detail| ShowError::List { resource: "gangs", detail })?;
+        faults.extend(listed.into_iter().map(FactFault::Other));
+    }
+    each::<Node>(client, "nodes", |node| match view.see_node(&node, now) {
+        Ok(_) => {}
+        Err(fault) => faults.push(fault),
+    })
+    .await?;
+    each::<Pod>(client, "pods", |pod| match view.see_pod(&pod, now) {
+        Ok(Some(seen)) => faults.extend(seen.faults),
         Ok(None) => {}
         Err(fault) => faults.push(fault),
     })
     .await?;
-    each::<Pod>(client, "pods", |pod| match PodFacts::read(&pod, view.reading()) {
-        Ok(Some((facts, more))) => {
-            faults.extend(more);
-            view.set_pod(facts, now);
-        }
-        Ok(None) => {}
-        Err(fault) => faults.push(fault),
-    })
-    .await?;
+    view.settle_claims(true, now);
     view.pass_to(now);
+    let loose = view.devices_without_node();
+    if loose > 0 {
+        faults.push(FactFault::Other(format!("{loose} devices belong to no node: they are in no pool")));
+    }
     Ok((view, faults))
 }
 
@@ -120,12 +131,14 @@ pub async fn run(config: &Config, json: bool) -> Result<(), ShowError> {
     Ok(())
 }
 
-fn counts(view: &View, model: &vocab::GpuModel, class: TaskClass, life: Life) -> (usize, u64) {
+fn counts(view: &View, model: &vocab::GpuModel, class: TaskClass, life: Life) -> (usize, f64) {
     let here = view
         .pods()
         .values()
         .filter(|pod| pod.class == class && pod.life == life && view.model_of(pod).as_ref() == Some(model));
-    here.fold((0, 0), |(pods, gpus), pod| (pods + 1, gpus + u64::from(pod.gpus)))
+    let (pods, gpus) =
+        here.fold((0, MilliGpus::ZERO), |(pods, gpus), pod| (pods + 1, gpus.saturating_add(pod.amount())));
+    (pods, gpus.as_gpus())
 }
 
 fn as_json(view: &View, faults: &[FactFault], now: UnixSeconds) -> Value {
@@ -133,8 +146,8 @@ fn as_json(view: &View, faults: &[FactFault], now: UnixSeconds) -> Value {
         let state = view.state(model, 0, now)?;
         let promised: BTreeMap<String, f64> =
             state.spot_by_guarantee.iter().map(|(hours, gpus)| (hours.get().to_string(), gpus.as_gpus())).collect();
-        let demand: BTreeMap<String, u64> =
-            view.demand_gpus(model).into_iter().map(|(name, gpus)| (name.to_string(), gpus)).collect();
+        let demand: BTreeMap<String, f64> =
+            view.demand(model).into_iter().map(|(name, gpus)| (name.to_string(), gpus.as_gpus())).collect();
         let side = |class| {
             let (waiting, waiting_gpus) = counts(view, model, class, Life::Waits);
             let (running, running_gpus) = counts(view, model, class, Life::Runs);

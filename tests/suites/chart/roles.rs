@@ -64,6 +64,13 @@ fn added() -> Vec<(&'static str, &'static str, Vec<&'static str>, Vec<&'static s
         ("least", "modes.extender=false", vec![], vec![]),
         ("least", "modes.extender=true", vec![], vec![]),
         (
+            "least",
+            "claims.deviceClasses.gpu=A100",
+            vec!["deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices"],
+            vec![],
+        ),
+        ("least", "gangs.enabled=true", vec!["podgroups", "workloads", "jobsets", "leaderworkersets"], vec![]),
+        (
             "kueue",
             "modes.kueue=capacity-provider",
             kueue.to_vec(),

@@ -1,7 +1,11 @@
 //! The cluster as the Kubernetes API tells it.
 
 pub mod connect;
+pub mod dra;
+pub mod follow;
+pub mod groups;
 pub mod objects;
+pub mod served;
 mod shared;
 pub mod slim;
 pub mod watch;

@@ -86,7 +86,7 @@ struct Broken {
 /// Tells all objects of a kind, and each change, until it is dropped.
 pub async fn follow<K>(api: Api<K>, mut tell: impl FnMut(Event<K>))
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned + Debug,
 {
     let (mut next, mut pauses) = (Next::List, Pauses::default());
     let mut alive = Instant::now();
@@ -112,7 +112,7 @@ fn is_expired(fault: &Error) -> bool {
 
 async fn list<K>(api: &Api<K>, tell: &mut impl FnMut(Event<K>)) -> Result<Next, Broken>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned + Debug,
 {
     let broken = |fault: String| Broken { next: Next::List, fault };
     tell(Event::Init);
@@ -141,7 +141,7 @@ async fn watch<K>(
     tell: &mut impl FnMut(Event<K>),
 ) -> Result<Next, Broken>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned + Debug,
 {
     let broken = |version: &str, fault: String| Broken { next: Next::From(version.to_owned()), fault };
     let params = WatchParams { timeout: Some(WATCH_S), bookmarks: true, ..WatchParams::default() };

@@ -22,13 +22,17 @@ pub struct Synced {
     pub pods: bool,
     /// Priority classes.
     pub classes: bool,
+    /// Claims and devices; true where they are not counted.
+    pub claims: bool,
+    /// Gangs; true where they are not counted.
+    pub gangs: bool,
 }
 
 impl Synced {
     /// Whether all nodes and pods are known.
     #[must_use]
     pub const fn is_whole(self) -> bool {
-        self.nodes && self.pods
+        self.nodes && self.pods && self.claims && self.gangs
     }
 }
 
@@ -52,7 +56,8 @@ pub struct Shared {
 impl Shared {
     #[must_use]
     pub fn new(view: View, now: fn() -> UnixSeconds) -> Arc<Self> {
-        let synced = watch::Sender::new(Synced::default());
+        let (claims, gangs) = (view.reading().device_classes.is_empty(), !view.reading().gangs);
+        let synced = watch::Sender::new(Synced { claims, gangs, ..Synced::default() });
         Arc::new(Self {
             view: RwLock::new(view),
             synced,
@@ -104,6 +109,16 @@ impl Shared {
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.blind_for().is_some_and(|(_, lasts)| lasts > STALE_AFTER)
+    }
+
+    /// The first lists of claims and devices are complete.
+    pub fn claims_are_known(&self) {
+        self.synced.send_modify(|synced| synced.claims = true);
+    }
+
+    /// The first lists of gangs are complete.
+    pub fn gangs_are_known(&self) {
+        self.synced.send_modify(|synced| synced.gangs = true);
     }
 
     /// Workloads of Kueue that wait for quota have no pods yet: the answering of their check sets how long they wait, s.

@@ -5,7 +5,8 @@
 use super::objects::{Event, follow};
 pub use super::shared::{Shared, Synced};
 use super::slim::{Node, Pod, PriorityClass};
-use crate::view::facts::{NodeFacts, PodFacts, Uid};
+use crate::view::facts::Uid;
+use crate::{claims, gangs};
 use kube::{Api, Client};
 use serving::standing::Standing;
 use std::collections::BTreeSet;
@@ -52,15 +53,15 @@ impl WatchHandler<Pod> for Pods {
         let name = name_of(&pod.metadata);
         let now = shared.now();
         let mut view = shared.write();
-        match PodFacts::read(pod, view.reading()) {
+        match view.see_pod(pod, now) {
             Ok(None) => {}
-            Ok(Some((facts, faults))) => {
-                let uid = facts.uid;
-                self.seen.insert(uid);
-                view.set_pod(facts.clone(), now);
+            Ok(Some(seen)) => {
+                self.seen.insert(seen.uid);
                 drop(view);
-                shared.saw(uid, Some(&facts));
-                match faults.first() {
+                if let Some(facts) = &seen.facts {
+                    shared.saw(seen.uid, Some(facts));
+                }
+                match seen.faults.first() {
                     Some(fault) => shared.unreadable(Self::RESOURCE, &name, fault),
                     None => shared.readable(Self::RESOURCE, &name),
                 }
@@ -68,7 +69,7 @@ impl WatchHandler<Pod> for Pods {
             Err(fault) => {
                 // What was read of it before does not count on.
                 if let Some(uid) = pod.metadata.uid.as_deref().map(Uid::of) {
-                    view.remove_pod(uid, None, now);
+                    view.see_no_pod(uid, pod, now);
                     drop(view);
                     shared.saw(uid, None);
                 } else {
@@ -83,9 +84,8 @@ impl WatchHandler<Pod> for Pods {
         let now = shared.now();
         shared.forget(Self::RESOURCE, &name_of(&pod.metadata));
         let mut view = shared.write();
-        let facts = PodFacts::read(pod, view.reading()).ok().flatten().map(|(facts, _)| facts);
         let Some(uid) = pod.metadata.uid.as_deref().map(Uid::of) else { return };
-        view.remove_pod(uid, facts.as_ref(), now);
+        let facts = view.see_no_pod(uid, pod, now);
         drop(view);
         shared.readable(Self::RESOURCE, &name_of(&pod.metadata));
         if facts.is_some() {
@@ -96,7 +96,7 @@ impl WatchHandler<Pod> for Pods {
     }
 
     fn synced(&mut self, shared: &Shared) {
-        shared.write().keep_pods(&self.seen, shared.now());
+        shared.write().see_all_pods(&self.seen, shared.now());
         self.seen.clear();
         shared.synced.send_modify(|synced| synced.pods = true);
     }
@@ -119,20 +119,12 @@ impl WatchHandler<Node> for Nodes {
         let name = name_of(&node.metadata);
         let now = shared.now();
         let mut view = shared.write();
-        match NodeFacts::read(node, view.reading()) {
-            Ok(Some(facts)) => {
-                self.seen.insert(facts.node.clone());
-                view.set_node(facts, now);
-            }
-            // Its GPUs have gone, as a driver that is restarted takes them: pods that hold some are still there.
-            Ok(None) => {
-                if let Ok(id) = NodeId::parse(&name) {
-                    view.remove_node(&id, now);
-                }
-            }
+        match view.see_node(node, now) {
+            Ok(id) => self.seen.extend(id),
             Err(fault) => {
+                // What was read of it before does not count on.
                 if let Ok(id) = NodeId::parse(&name) {
-                    view.remove_node(&id, now);
+                    view.see_no_node(&id, now);
                 }
                 drop(view);
                 return shared.unreadable(Self::RESOURCE, &name, &fault);
@@ -144,12 +136,12 @@ impl WatchHandler<Node> for Nodes {
 
     fn deleted(&mut self, node: &Node, shared: &Shared) {
         if let Ok(id) = NodeId::parse(&name_of(&node.metadata)) {
-            shared.write().remove_node(&id, shared.now());
+            shared.write().see_no_node(&id, shared.now());
         }
     }
 
     fn synced(&mut self, shared: &Shared) {
-        shared.write().keep_nodes(&self.seen, shared.now());
+        shared.write().see_all_nodes(&self.seen, shared.now());
         self.seen.clear();
         shared.synced.send_modify(|synced| synced.nodes = true);
     }
@@ -213,6 +205,8 @@ impl WatchHandler<PriorityClass> for Classes {
 /// Watches nodes, pods and priority classes until it is dropped.
 pub async fn run(client: Client, shared: Arc<Shared>) {
     tokio::join!(
+        claims::watch::run(client.clone(), Arc::clone(&shared)),
+        gangs::watch::run(client.clone(), Arc::clone(&shared)),
         keep::<Node, Nodes>(client.clone(), &shared),
         keep::<Pod, Pods>(client.clone(), &shared),
         keep::<PriorityClass, Classes>(client, &shared),

@@ -29,6 +29,7 @@ fn a_setting_that_is_text_reads_back_as_it_was_written() {
     assert_eq!(["", "earth"].map(read::<Optional<ClusterName>>), ["", "earth"]);
     assert_eq!(["nvidia.com/gpu", "gpu"].map(read::<QualifiedName>), ["nvidia.com/gpu", "gpu"]);
     assert_eq!(read::<Flavors>("b=H800, a=A100"), "a=A100,b=H800");
+    assert_eq!(read::<DeviceClasses>("mig.nvidia.com, a100.example.com=A100"), "a100.example.com=A100,mig.nvidia.com");
     assert_eq!(read::<Shares>("x=0.5,y=0.25"), "x=0.5,y=0.25");
     assert_eq!(read::<SpotClasses>(" spot, batch ,"), "batch,spot");
     assert_eq!([" b, a ,", ""].map(read::<AtWillClasses>), ["a,b", ""]);
@@ -48,6 +49,9 @@ fn a_wrong_setting_is_refused_and_never_replaced_by_a_default() {
         ("organization_label", "a/b/c", "write NAME or DOMAIN/NAME"),
         ("default_gpu_model", " A100", "begins or ends with a space"),
         ("spot_priority_classes", " , ", "names no priority class"),
+        ("device_classes", "gpu.nvidia.com=", "write CLASS or CLASS=GPU_MODEL"),
+        ("device_classes", "GPU", "write lower-case letters"),
+        ("device_classes", "a=A100,a", "the class is listed twice"),
         ("flavors", "a100", "write FLAVOR=GPU_MODEL"),
         ("flavors", "a=A100,b=A100", "another flavor has this GPU model"),
         ("flavors", "=A100", "write lower-case letters"),

@@ -70,6 +70,7 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
     needs.add(LOOK, "", "nodes", "");
     needs.add(LOOK, "", "pods", "");
     needs.add(LOOK, "scheduling.k8s.io", "priorityclasses", "");
+    counted(config, &mut needs);
     let mode = config.kueue;
     if mode.is_on() {
         needs.wanted_by = "kueue";
@@ -125,6 +126,31 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
         }
     }
     needs.all
+}
+
+/// Permissions to look at what settings count beyond pods.
+fn counted(config: &Config, needs: &mut Needs) {
+    const LOOK: &str = "get,list,watch";
+    if !config.device_classes.0.is_empty() {
+        needs.wanted_by = "device_classes";
+        for resource in
+            ["deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices"]
+        {
+            needs.add(LOOK, "resource.k8s.io", resource, "");
+        }
+    }
+    if config.gangs {
+        needs.wanted_by = "gangs";
+        for (group, resource) in [
+            ("scheduling.k8s.io", "podgroups"),
+            ("scheduling.k8s.io", "workloads"),
+            ("jobset.x-k8s.io", "jobsets"),
+            ("leaderworkerset.x-k8s.io", "leaderworkersets"),
+            (KUEUE, "workloads"),
+        ] {
+            needs.add(LOOK, group, resource, "");
+        }
+    }
 }
 
 /// Permissions that no mode needs, and that make a stolen token more dangerous.

@@ -2,7 +2,7 @@
 
 use super::ExtenderState;
 use crate::headroom::Offer;
-use crate::view::facts::{FactFault, PodFacts, Reading, Uid};
+use crate::view::facts::{FactFault, PodFacts, Reading, Uid, is_spot};
 use crate::{cluster::slim::Pod, names};
 use placement::assumed::{Ask, NotAdmitted};
 use placement::staleness::{Stage, stage};
@@ -73,11 +73,6 @@ impl Asking {
     }
 }
 
-/// Whether the class of a pod is one of spot.
-pub fn is_spot(pod: &Pod, reading: &Reading) -> bool {
-    pod.spec.priority_class_name.as_ref().is_some_and(|class| reading.spot_classes.contains(class))
-}
-
 /// Answer without time for the quota. HP and at-will pods pass. A guarantee is not given unchecked: two pods at once would be
 /// promised the same GPUs, and a broken promise costs more than a pod that is tried again in some seconds.
 ///
@@ -119,7 +114,7 @@ pub fn judge(state: &ExtenderState, pod: &Pod, by: Instant) -> Result<(), Refuse
         return Err(Refused::NotInTime { hours });
     }
     let Uid(task) = facts.uid;
-    let ask = Ask { task, gpus: MilliGpus::from_gpus(facts.gpus), hours };
+    let ask = Ask { task, gpus: facts.amount(), hours };
     let until = now.plus_s(state.assumed_s);
     assumed.admit(&model, ask, (limits, stage), running, until).map_err(Refused::NotAdmitted)
 }

@@ -61,10 +61,10 @@ fn at_will_gpus(view: &View) -> Option<BTreeMap<GpuModel, u64>> {
     let mut gpus = BTreeMap::new();
     for pod in view.pods().values().filter(|pod| pod.is_at_will && pod.life == Life::Runs) {
         if let Some(model) = view.model_of(pod) {
-            *gpus.entry(model).or_default() += u64::from(pod.gpus);
+            *gpus.entry(model).or_default() += pod.amount().milli();
         }
     }
-    Some(gpus)
+    Some(gpus.into_iter().map(|(model, milli): (GpuModel, u64)| (model, milli.div_ceil(MILLI))).collect())
 }
 
 fn amounts(offer: Option<&Offer>, pool: &PoolView, at_will: Option<u64>, hours: HorizonHours) -> Amounts {

@@ -2,54 +2,16 @@
 
 mod node;
 
+pub use super::uid::Uid;
 pub use node::NodeFacts;
 
 use crate::cluster::slim::{Container, Pod, unix_s};
 use crate::config::{Config, QualifiedName};
+use crate::gangs::{GangKey, gangs_of};
 use crate::names;
 use crate::quantity::Quantity;
-use std::collections::BTreeSet;
-use std::fmt;
-use vocab::{GpuModel, HorizonHours, NameError, NodeId, Organization, TaskClass, UnixSeconds};
-
-/// The UID of a pod as a number: 16 bytes instead of a string for each of 100,000 pods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Uid(pub u128);
-
-impl Uid {
-    /// Of a UUID, or, of any other text, of its digest: UIDs are only compared.
-    #[must_use]
-    pub fn of(text: &str) -> Self {
-        Self::of_uuid(text.as_bytes()).unwrap_or_else(|| {
-            // FNV-1a of 128 bits; UIDs that are no UUIDs come from tests and from other API servers.
-            let offset = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
-            let prime = 0x0000_0000_0100_0000_0000_0000_0000_013b_u128;
-            Self(text.bytes().fold(offset, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(prime)))
-        })
-    }
-
-    fn of_uuid(text: &[u8]) -> Option<Self> {
-        const DASHES: [usize; 4] = [8, 13, 18, 23];
-        if text.len() != 36 || DASHES.iter().any(|dash| text[*dash] != b'-') {
-            return None;
-        }
-        let mut value = 0_u128;
-        for (place, byte) in text.iter().enumerate() {
-            if !DASHES.contains(&place) {
-                value = value << 4 | u128::from(char::from(*byte).to_digit(16)?);
-            }
-        }
-        Some(Self(value))
-    }
-}
-
-/// As the API writes it, where it is a UUID.
-impl fmt::Display for Uid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = format!("{:032x}", self.0);
-        write!(f, "{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
-    }
-}
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{GpuModel, HorizonHours, MilliGpus, NameError, NodeId, Organization, TaskClass, UnixSeconds};
 
 /// How pods are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +30,10 @@ pub struct Reading {
     pub organization_label: Option<String>,
     /// Guarantee of spot pods that name none.
     pub default_guarantee: Option<HorizonHours>,
+    /// Classes of devices that are GPUs, with their GPU model where it is stated.
+    pub device_classes: BTreeMap<String, Option<GpuModel>>,
+    /// Whether gangs are counted.
+    pub gangs: bool,
 }
 
 impl Reading {
@@ -81,6 +47,8 @@ impl Reading {
             at_will_classes: config.at_will_priority_classes.0.clone(),
             organization_label: config.organization_label.get().map(QualifiedName::to_string),
             default_guarantee: config.default_guarantee_hours.0,
+            device_classes: config.device_classes.0.clone(),
+            gangs: config.gangs,
         }
     }
 }
@@ -104,7 +72,10 @@ pub struct PodFacts {
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// Whole GPUs.
     pub gpus: u32,
+    /// Thousandths of one more GPU: parts of GPUs, of claims alone.
+    pub share_milli: u16,
     pub class: TaskClass,
     /// Whether it is of a spot class whose pods are promised nothing and counted apart.
     pub is_at_will: bool,
@@ -132,6 +103,8 @@ pub struct PodFacts {
     pub is_announced: bool,
     /// Kueue's Workload that it belongs to, where it says so. Of its namespace.
     pub workload: Option<String>,
+    /// Gangs that it belongs to, where gangs are counted.
+    pub gangs: Vec<GangKey>,
 }
 
 /// Why a pod or node that has GPUs cannot be read.
@@ -147,6 +120,8 @@ pub enum FactFault {
     Annotation { what: &'static str, name: String, key: &'static str, value: String, detail: String },
     #[error("pod {name}: label {label}: {fault}: it counts for its namespace")]
     Organization { name: String, label: String, fault: NameError },
+    #[error("{0}")]
+    Other(String),
 }
 
 impl FactFault {
@@ -167,18 +142,27 @@ impl PodFacts {
     /// # Errors
     /// It has no UID, or its GPUs or names cannot be read.
     pub fn read(pod: &Pod, reading: &Reading) -> Result<Option<(Self, Vec<FactFault>)>, FactFault> {
+        Self::read_claiming(pod, reading, false)
+    }
+
+    /// As [`read`](Self::read), with a pod that asks for no GPUs by itself where it `has_claims`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_claiming(
+        pod: &Pod,
+        reading: &Reading,
+        has_claims: bool,
+    ) -> Result<Option<(Self, Vec<FactFault>)>, FactFault> {
         let name = format!("{}/{}", text(pod.metadata.namespace.as_ref()), text(pod.metadata.name.as_ref()));
         let gpus = gpus_of_pod(pod, &name, &reading.gpu_resource)?;
-        if gpus == 0 {
+        if gpus == 0 && !has_claims {
             return Ok(None);
         }
         let uid = pod.metadata.uid.as_deref().filter(|uid| !uid.is_empty());
         let uid = Uid::of(uid.ok_or_else(|| FactFault::NoUid { what: "pod", name: name.clone() })?);
         let named = |fault| FactFault::Name { what: "pod", name: name.clone(), fault };
-        let class = match &pod.spec.priority_class_name {
-            Some(class) if reading.spot_classes.contains(class) => TaskClass::Spot,
-            _ => TaskClass::Hp,
-        };
+        let class = if is_spot(pod, reading) { TaskClass::Spot } else { TaskClass::Hp };
         let mut faults = Vec::new();
         let is_at_will =
             pod.spec.priority_class_name.as_ref().is_some_and(|name| reading.at_will_classes.contains(name));
@@ -190,6 +174,7 @@ impl PodFacts {
             namespace: text(pod.metadata.namespace.as_ref()).to_owned(),
             name: text(pod.metadata.name.as_ref()).to_owned(),
             gpus,
+            share_milli: 0,
             class,
             is_at_will,
             guarantee,
@@ -205,8 +190,16 @@ impl PodFacts {
             disruption: disruption(pod),
             is_announced: annotation_or_label(pod, names::EVICT_AT).is_some(),
             workload: annotation_or_label(pod, names::WORKLOAD).map(str::to_owned),
+            gangs: if reading.gangs { gangs_of(pod) } else { Vec::new() },
         };
         Ok(Some((facts, faults)))
+    }
+
+    /// GPUs that it asks for.
+    #[must_use]
+    pub fn amount(&self) -> MilliGpus {
+        let share = MilliGpus::from_milli(u64::from(self.share_milli)).unwrap_or(MilliGpus::ZERO);
+        MilliGpus::from_gpus(self.gpus).saturating_add(share)
     }
 
     /// From when a promise to it counts: when it got its node, or, if that is unknown, when it was created.
@@ -220,8 +213,13 @@ fn text(value: Option<&String>) -> &str {
     value.map_or("", String::as_str)
 }
 
+/// Whether the class of a pod is one of spot.
+pub(crate) fn is_spot(pod: &Pod, reading: &Reading) -> bool {
+    pod.spec.priority_class_name.as_ref().is_some_and(|class| reading.spot_classes.contains(class))
+}
+
 /// By the label, or else the namespace: a label is changed while a pod runs, and must not make its GPUs invisible.
-fn organization(
+pub(crate) fn organization(
     pod: &Pod,
     name: &str,
     reading: &Reading,

@@ -52,11 +52,17 @@ fn pod(number: u128, gpus: u32, class: TaskClass, on: Option<&str>) -> PodFacts 
         is_announced: false,
         is_at_will: false,
         workload: None,
+        share_milli: 0,
+        gangs: Vec::new(),
     }
 }
 
 fn promised(number: u128, gpus: u32, on: &str, hours: u64) -> PodFacts {
     PodFacts { guarantee: HorizonHours::new(hours).ok(), ..pod(number, gpus, TaskClass::Spot, Some(on)) }
+}
+
+fn demand_gpus(view: &View, of: &str) -> u64 {
+    view.demand(&model(of)).values().map(|gpus| gpus.milli() / 1_000).sum()
 }
 
 fn outcomes(view: &mut View) -> Vec<(OutcomeKind, i64)> {
@@ -71,7 +77,7 @@ fn pods_that_come_before_their_node_count_once_it_is_there() {
     view.set_node(node("n1", "A100", 8), at(2));
     view.set_node(node("n2", "A100", 8), at(2));
     assert!(view.without_model.is_empty());
-    assert_eq!(view.demand_gpus(&model("A100")).values().sum::<u64>(), 4);
+    assert_eq!(demand_gpus(&view, "A100"), 4);
     let state = view.state(&model("A100"), 0, at(3)).unwrap();
     assert_eq!((state.capacity, state.idle), (MilliGpus::from_gpus(16), MilliGpus::from_gpus(12)));
 }
@@ -142,7 +148,7 @@ fn pods_on_a_node_that_says_its_model_late_count_then() {
     view.set_pod(pod(1, 4, TaskClass::Hp, Some("late")), at(2));
     assert_eq!(view.without_model.len(), 1);
     view.set_node(node("late", "A100", 8), at(3));
-    assert_eq!(view.demand_gpus(&model("A100")).values().sum::<u64>(), 4);
+    assert_eq!(demand_gpus(&view, "A100"), 4);
     assert_eq!(view.state(&model("A100"), 0, at(4)).unwrap().idle, MilliGpus::from_gpus(12));
 }
 
@@ -187,11 +193,11 @@ fn pods_that_wait_belong_to_what_they_select_or_to_the_only_pool() {
     let mut view = view();
     view.set_node(node("n1", "A100", 8), at(0));
     view.set_pod(pod(1, 4, TaskClass::Hp, None), at(1));
-    assert_eq!(view.demand_gpus(&model("A100")).len(), 1);
+    assert_eq!(view.demand(&model("A100")).len(), 1);
     view.set_node(node("m1", "H800", 8), at(2));
-    assert_eq!((view.demand_gpus(&model("A100")).len(), view.without_model.len()), (0, 1));
+    assert_eq!((view.demand(&model("A100")).len(), view.without_model.len()), (0, 1));
     view.set_pod(PodFacts { gpu_model: Some(model("H800")), ..pod(1, 4, TaskClass::Hp, None) }, at(3));
-    assert_eq!((view.demand_gpus(&model("H800")).len(), view.without_model.len()), (1, 0));
+    assert_eq!((view.demand(&model("H800")).len(), view.without_model.len()), (1, 0));
 }
 
 #[test]
@@ -281,7 +287,7 @@ proptest! {
             let hp: u64 = view.pods().values()
                 .filter(|pod| pod.class == TaskClass::Hp && view.model_of(pod).as_ref() == Some(model))
                 .map(|pod| u64::from(pod.gpus)).sum();
-            prop_assert_eq!(view.demand_gpus(model).values().sum::<u64>(), hp);
+            prop_assert_eq!(demand_gpus(&view, model.as_str()), hp);
             for node in pool.fleet.nodes().iter().filter(|node| !node.is_gone) {
                 let asked: u64 = view.pods().values().filter(|pod| pod.node.as_ref() == Some(&node.id))
                     .map(|pod| u64::from(pod.gpus)).sum();

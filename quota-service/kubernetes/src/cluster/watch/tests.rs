@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::Config;
 use crate::view::View;
-use crate::view::facts::Reading;
+use crate::view::facts::{NodeFacts, Reading};
 use placement::Policy;
 use tokio::time::Instant;
 use vocab::{ClusterName, GpuModel, UnixSeconds};

@@ -53,6 +53,8 @@ fn pod(uid: Uid, gpus: u32, class: TaskClass, on: Option<&str>, since: i64) -> P
         is_announced: false,
         is_at_will: false,
         workload: None,
+        share_milli: 0,
+        gangs: Vec::new(),
     }
 }
 

@@ -77,12 +77,10 @@ impl Site {
     async fn publish(&mut self) -> u64 {
         let mut seen = BTreeSet::new();
         for pod in self.fake.list("pods") {
-            let read = serde_json::from_value(pod).unwrap();
-            let (facts, _) = PodFacts::read(&read, self.view.reading()).unwrap().unwrap();
-            seen.insert(facts.uid);
-            self.view.set_pod(facts, NOW);
+            let told = self.view.see_pod(&serde_json::from_value(pod).unwrap(), NOW).unwrap();
+            seen.insert(told.expect("it asks for GPUs").uid);
         }
-        self.view.keep_pods(&seen, NOW);
+        self.view.see_all_pods(&seen, NOW);
         let in_all = wanted(&self.offers, &self.view, HorizonHours::ONE).in_all(Part::Main);
         let target = Target::quota(&config("a"), "team-a", Part::Main);
         let live = self.calls.find(&target.path()).await.unwrap();
