@@ -9,10 +9,12 @@
 
 use datasets::Calendar;
 use datasets::read::{ReadOptions, gfs_tasks};
-use forecaster::jobs::{HpJob, JobExpert, JobHistory, bounds};
+use forecaster::jobs::{JobExpert, JobHistory, bounds};
 use forecaster::live::LiveBound;
 use std::time::Instant;
-use vocab::{ClusterName, GpuModel, GuaranteeRate, HorizonHours, Organization, Task, TaskClass, TaskId, UnixSeconds};
+use vocab::{
+    ClusterName, GpuModel, GuaranteeRate, HorizonHours, HpJob, Organization, Task, TaskClass, TaskId, UnixSeconds,
+};
 
 const RENEWAL_S: i64 = 900;
 const DAY_S: i64 = 86_400;
@@ -161,7 +163,7 @@ fn time_a_draw() -> Result<(), Box<dyn std::error::Error>> {
             bounds(&history, now, 7_500_000, &offered, (GuaranteeRate::GFS, seed)).ok_or("too little is known")?;
         }
         let took_ms = began.elapsed().as_secs_f64() * 20.0;
-        println!("2,000 jobs run, {} ended, hours {hours:?}: a draw takes {took_ms:.2} ms", history.ended_jobs());
+        println!("2,000 jobs run, {} ended, hours {hours:?}: a draw takes {took_ms:.2} ms", history.seen().ended);
     }
     Ok(())
 }

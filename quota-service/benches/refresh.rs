@@ -157,7 +157,9 @@ fn inputs(kind: ModelKind, hours: u64) -> ClusterInputs {
         eta: EtaState { eta: settings.pool.eta_start, moved_at: now },
         unspent: Vec::new(),
         newest_outcome: None,
+        is_placed_here: false,
         hp_demand: None,
+        hp_jobs: None,
         learned: None,
         overrides: Vec::new(),
     };

@@ -25,6 +25,7 @@ mod public_data;
 mod served;
 mod service;
 mod simulate;
+mod slurm;
 mod store;
 mod tidy;
 mod timing;

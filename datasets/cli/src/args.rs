@@ -1,5 +1,6 @@
 //! Command line of `datasets`.
 
+use crate::slurm::SlurmFlags;
 use crate::source_flags::SourceFlags;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -99,6 +100,8 @@ pub enum InputFormat {
     Philly,
     /// HP demand from a Prometheus, whose URL takes the place of the file
     Prometheus,
+    /// Jobs of Slurm: the output of sacct --json, or the path sacct, which runs it
+    Slurm,
 }
 
 impl InputFormat {
@@ -111,17 +114,18 @@ impl InputFormat {
             Self::AlibabaHourly => "alibaba-hourly",
             Self::Philly => "philly",
             Self::Prometheus => "prometheus",
+            Self::Slurm => "slurm",
         }
     }
 
-    /// A list of jobs takes a node list, and counts time from an epoch that it does not contain.
+    /// A list of jobs counts time from an epoch that it does not contain.
     pub const fn is_job_list(self) -> bool {
         matches!(self, Self::GfsJobs | Self::Philly)
     }
 
     /// Whether the file may hold one GPU model without its name.
     pub const fn names_no_gpu_model(self) -> bool {
-        matches!(self, Self::Helios | Self::Philly | Self::Prometheus)
+        matches!(self, Self::Helios | Self::Philly | Self::Prometheus | Self::Slurm)
     }
 }
 
@@ -139,7 +143,9 @@ impl InputFormat {
     pub const fn zero_hours(self) -> ZeroHours {
         match self {
             Self::Helios => ZeroHours::Gap,
-            Self::Usage | Self::GfsJobs | Self::AlibabaHourly | Self::Philly | Self::Prometheus => ZeroHours::Demand,
+            Self::Usage | Self::GfsJobs | Self::AlibabaHourly | Self::Philly | Self::Prometheus | Self::Slurm => {
+                ZeroHours::Demand
+            }
         }
     }
 }
@@ -154,14 +160,18 @@ impl InputFormat {
     datasets ingest --format prometheus https://thanos.example:10902 --cluster earth --gpu-model-label label_nvidia_com_gpu_product \\\n  \
     \u{20}   --gpu-model V100 --hp-priority-classes high --from 2026-10-01T00:00:00Z --token-file token\n  \
     datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --organization-label team \\\n  \
-    \u{20}   --query 'sum by (team) (scheduler_hp_gpus)' --presence-query 'up{job=\"scheduler\"}'\n\n\
+    \u{20}   --query 'sum by (team) (scheduler_hp_gpus)' --presence-query 'up{job=\"scheduler\"}'\n  \
+    datasets ingest --format slurm sacct --cluster earth --spot-qos spot1h,spot4h --from 2026-10-01T00:00:00Z\n  \
+    datasets ingest --format slurm sacct.json --nodes nodes.json --cluster earth --spot-partitions scavenge\n\n\
     usage.csv holds hour,cluster,gpu_model,organization,demand_gpus; organization * is the pool's own hourly peak.\n\
     A job counts from its submission, for its duration: the lists do not contain waiting times.\n\
     prometheus: an hour is the peak of its samples. An hour with too few samples, or with a partial answer, is missing,\n\
     not zero. An organization that is absent while others are present is at zero. Repeated hours change nothing.\n\
-    philly: a request above 8 GPUs counts as equal workers. Jobs without GPUs are skipped and counted.")]
+    philly: a request above 8 GPUs counts as equal workers. Jobs without GPUs are skipped and counted.\n\
+    slurm: sacct.json is the output of sacct --allusers --duplicates --allocations --starttime=TIME --json. A job counts\n\
+    from when it is eligible until it ends; held jobs and the rest of an array over its limit do not.")]
 pub struct Ingest {
-    /// File, folder for helios, or URL for prometheus
+    /// File, folder for helios, URL for prometheus; for slurm a file, - for stdin, or the path of sacct, which is run
     #[arg(value_name = "PATH|URL")]
     pub path: PathBuf,
     /// Format of the input
@@ -170,7 +180,8 @@ pub struct Ingest {
     /// Cluster of a file without a cluster column [default: the name of the file or folder]; required for prometheus
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: Option<ClusterName>,
-    /// GPU model of a file without one (helios, philly) [default: any]; for prometheus, of series without one
+    /// GPU model of a file without one (helios, philly) [default: any]; for prometheus, of series without one; for slurm, of
+    /// jobs without a GPU type [default: the type on which most jobs of their partition run]
     #[arg(long, value_name = "MODEL", value_parser = |text: &str| GpuModel::parse(text))]
     pub gpu_model: Option<GpuModel>,
     /// IANA time zone of the cluster, for times without an offset [default: the stored zone, else Asia/Shanghai for helios
@@ -187,7 +198,8 @@ pub struct Ingest {
     /// GPUs of the pool, for a file with one pool
     #[arg(long, value_name = "GPUS", value_parser = |text: &str| MilliGpus::parse(text), allow_negative_numbers = true)]
     pub capacity: Option<MilliGpus>,
-    /// Node list (node_name,gpu_model,gpu_capacity_num,cpu_num) of gfs-jobs or philly: the capacity of each GPU model
+    /// Node list (node_name,gpu_model,gpu_capacity_num,cpu_num) of gfs-jobs or philly: the capacity of each GPU model; for
+    /// slurm, the output of scontrol show nodes --json (22.05: sinfo --json) [default: asked for where sacct is run]
     #[arg(long, value_name = "FILE")]
     pub nodes: Option<PathBuf>,
     /// Hours in which every organization of a cluster is at zero: gap (not recorded) or demand [default: gap for helios,
@@ -199,6 +211,8 @@ pub struct Ingest {
     pub skip_bad_rows: bool,
     #[command(flatten)]
     pub source: SourceFlags,
+    #[command(flatten)]
+    pub slurm: SlurmFlags,
 }
 
 #[derive(Debug, Subcommand)]

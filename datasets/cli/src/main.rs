@@ -9,6 +9,7 @@ mod export;
 mod generate;
 mod ingest;
 mod panel;
+mod slurm;
 mod source;
 mod source_flags;
 

@@ -132,7 +132,8 @@ pub fn demand(history: &History, reading: &Reading) -> Result<Demand, DemandFaul
             let sweep = sweeps.entry(cluster.clone()).or_insert_with(|| Sweep::new(cluster.clone(), from, until));
             for part in held {
                 let seconds = within(&part, from, until);
-                *demand.hp_gpu_seconds.entry((cluster.clone(), part.model.clone())).or_default() += seconds * part.gpus;
+                let sum = demand.hp_gpu_seconds.entry((cluster.clone(), part.model.clone())).or_default();
+                *sum = sum.saturating_add(seconds.saturating_mul(part.gpus));
                 sweep.add(&task_of(job, &part, organization.clone(), TaskClass::Hp)?);
             }
         } else {
@@ -181,7 +182,7 @@ impl Demand {
             let seconds = within(&part, from, until);
             let spot = self.spot.entry((part.model, job.qos.to_string())).or_default();
             spot.starts += u64::from(is_here(part.from));
-            spot.gpu_seconds += seconds * part.gpus;
+            spot.gpu_seconds = spot.gpu_seconds.saturating_add(seconds.saturating_mul(part.gpus));
             let is_evicted = job.state == crate::State::Preempted && part.until.is_some_and(is_here);
             spot.evictions += u64::from(is_evicted);
         }

@@ -68,7 +68,7 @@ pub fn read<T: DeserializeOwned>(
     Ok((form, skipped))
 }
 
-/// What stands beside the records.
+/// Parts of a document beside its records.
 #[derive(Default)]
 struct Parts {
     meta: Option<Meta>,

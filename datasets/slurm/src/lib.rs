@@ -27,5 +27,5 @@ pub use error::RecordsError;
 pub use form::Form;
 pub use gpus::{GPU_GRES, Gpus};
 pub use history::{History, Job, JobName};
-pub use rules::{Accounts, JobClass, Rules};
+pub use rules::{Accounts, AccountsFault, JobClass, Rules};
 pub use state::{Phase, State};

@@ -44,7 +44,7 @@ pub struct QueuedJob {
     pub started: Option<UnixSeconds>,
     /// End: real, or as its time limit says.
     pub ends: Option<UnixSeconds>,
-    /// When it was told to go.
+    /// Time of the notice of its eviction.
     pub evicted: Option<UnixSeconds>,
     /// Starts before this one.
     pub restarts: u32,
@@ -61,7 +61,7 @@ pub struct QueuedJob {
 }
 
 impl QueuedJob {
-    /// What it means for GPUs.
+    /// Whether it waits for GPUs, holds them, or has ended.
     #[must_use]
     pub fn phase(&self) -> Phase {
         if self.completes { Phase::Holds } else { self.state.phase() }

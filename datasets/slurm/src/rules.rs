@@ -137,6 +137,7 @@ impl Accounts {
 
 #[cfg(test)]
 mod tests {
+    use super::JobClass::{Hp, Other, Spot};
     use super::*;
 
     fn names(list: &str) -> BTreeSet<String> {
@@ -153,7 +154,6 @@ mod tests {
             ("spot1h,spot4h", "gpu"),
             ("spot1h,normal", "gpu"),
         ];
-        use JobClass::{Hp, Other, Spot};
         assert_eq!(classes.map(|(qos, partition)| all.class(qos, partition)), [Hp, Spot, Spot, Spot, Hp]);
         let some = Rules { hp_qos: names("high"), hp_partitions: names("prod"), ..all };
         let classes = [("normal", "gpu"), ("high", "gpu"), ("normal", "prod"), ("spot1h", "prod")];

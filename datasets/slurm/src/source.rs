@@ -41,7 +41,7 @@ fn open(file: &Path) -> Result<BufReader<File>, RecordsError> {
     Ok(BufReader::with_capacity(BUFFER_BYTES, opened))
 }
 
-/// Asks `sacct` for the hours from `from` and before `until`, a week at a time. `progress` hears of hours that are read.
+/// Asks `sacct` for the hours from `from` and before `until`, a week at a time. `progress` gets the hours that are read.
 ///
 /// # Errors
 /// See [`RecordsError`].

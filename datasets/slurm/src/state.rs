@@ -9,11 +9,11 @@ pub enum State {
     Running,
     /// It has its nodes and is stopped.
     Suspended,
-    /// It ends, and still has nodes; how it ends is not said.
+    /// It ends, and still has nodes; its end is not known yet.
     Completing,
     /// It ended by itself, without a fault.
     Completed,
-    /// Somebody cancelled it.
+    /// A user or an operator cancelled it.
     Cancelled,
     /// It ended with a fault of its own, or of its memory.
     Failed,
@@ -27,7 +27,7 @@ pub enum State {
     Revoked,
 }
 
-/// What a state means for GPUs.
+/// Meaning of a state for GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// It asks for GPUs.
@@ -98,7 +98,7 @@ impl State {
         Ok((found, completes))
     }
 
-    /// What it means for GPUs.
+    /// Its meaning for GPUs.
     #[must_use]
     pub const fn phase(self) -> Phase {
         match self {

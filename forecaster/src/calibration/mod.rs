@@ -11,18 +11,23 @@
 //! ```
 
 mod bytes;
+mod conformal;
 mod experts;
+mod history;
+mod linear;
 mod online;
 mod pool;
+mod recent;
 mod residual;
 mod series;
 #[cfg(test)]
 mod tests;
 
 pub use bytes::CalibratorError;
+pub use conformal::{Centre, Conformal, ConformalHours, mixture_gpus};
 pub use experts::{EXPERTS, Expert, Stated};
 pub use online::{Issued, Online, Switch, replay};
-pub use pool::{Centre, Conformal, ConformalHours, latest_gpus, mixture_gpus};
+pub use recent::{Recent, recent};
 
 use datasets::{Panel, window};
 use pool::PoolState;
@@ -31,7 +36,7 @@ use series::{LEVELS, Lesson, SeriesState, recorded_steps};
 use std::collections::BTreeMap;
 use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId, StepForecast};
 
-/// Knowledge from the recent past about the forecasts of one cluster: about 1.4 KB a series and 2.7 KB a pool at 4 h.
+/// Knowledge from the recent past about the forecasts of one cluster: about 1.4 KB a series and 15 KB a pool at 4 h.
 ///
 /// ```
 /// use datasets::{Calendar, PanelBuilder};
@@ -147,7 +152,7 @@ impl Calibrator {
             return;
         }
         self.forget(issue);
-        self.newest = Some(issue);
+        let newest = self.newest.replace(issue);
         let raw: Vec<DemandForecast> = raw.iter().map(as_kept).collect();
         if self.is_correcting {
             self.learn_series(panel, issue, &raw);
@@ -159,6 +164,7 @@ impl Calibrator {
                 self.pools.insert(place, PoolState::new(id.clone(), self.horizon));
                 place
             });
+            self.pools[place].learn_history(panel, newest, issue, self.horizon);
             self.pools[place].learn(panel, issue, &members, self.horizon);
         }
         self.settle();
@@ -174,14 +180,14 @@ impl Calibrator {
             (0..horizon.steps()).map(|number| merged(ranked.iter().map(|one| &one.sorted[number]))).collect();
         let of_pool = |(place, pool): (usize, &mut PoolState)| {
             let raw = by_pool.get(&pool.id)?;
-            let regrets = pool.regrets(panel, (issue, raw, horizon), (&ranked[place], &all), &later)?;
-            Some((place, regrets))
+            let losses = pool.losses(panel, (issue, raw, horizon), (&ranked[place], &all), &later)?;
+            Some((place, losses))
         };
         let taught: Vec<_> = self.pools.iter_mut().enumerate().filter_map(of_pool).collect();
         let mean = experts::mean(&taught);
-        for (place, regrets) in &taught {
+        for (place, losses) in &taught {
             let mixtures = self.pools[*place].mixtures.iter_mut();
-            mixtures.zip(regrets).zip(&mean).for_each(|((one, own), mean)| experts::learn(one, own, mean));
+            mixtures.zip(losses).zip(&mean).for_each(|((one, own), mean)| experts::learn(one, own, mean));
         }
     }
 
@@ -276,25 +282,25 @@ impl Calibrator {
     #[must_use]
     pub fn conformal(&self, panel: &Panel, raw: &[DemandForecast], rate: GuaranteeRate) -> BTreeMap<PoolId, Conformal> {
         let of = |(id, members): (&PoolId, Vec<&DemandForecast>)| {
-            let latest_gpus = latest_gpus(panel, id, members.first()?.issue());
-            Some((id.clone(), self.conformal_of(id, &members, latest_gpus, rate)?))
+            let recent = recent(panel, id, members.first()?.issue(), self.horizon);
+            Some((id.clone(), self.conformal_of(id, &members, &recent, rate)?))
         };
         by_pool(raw, self.horizon).into_iter().filter_map(of).collect()
     }
 
-    /// The same for one pool, of whose organizations `members` are all forecasts, and `latest_gpus` the demand of the hour before
-    /// them ([`latest_gpus`]); `None` where nothing was learned of it.
+    /// The same for one pool, of whose organizations `members` are all forecasts, and which did [`recent`] before them;
+    /// `None` where nothing was learned of it.
     #[must_use]
     pub fn conformal_of(
         &self,
         pool: &PoolId,
         members: &[&DemandForecast],
-        latest_gpus: Option<f64>,
+        recent: &Recent,
         rate: GuaranteeRate,
     ) -> Option<Conformal> {
         let place = self.pools.binary_search_by(|known| known.id.cmp(pool)).ok()?;
         let is_whole = members.iter().all(|one| one.steps().len() >= self.horizon.steps());
-        is_whole.then(|| self.pools[place].conformal((members, self.horizon), &self.all, rate, latest_gpus))
+        is_whole.then(|| self.pools[place].conformal((members, self.horizon), &self.all, rate, recent))
     }
 }
 

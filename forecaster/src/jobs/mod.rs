@@ -16,29 +16,14 @@ mod saved;
 mod share;
 mod survival;
 
-pub use history::JobHistory;
+pub use history::{JobHistory, SeenJobs};
 pub use share::SharedBound;
 
 use share::Share;
-use vocab::{GuaranteeRate, HorizonHours, Organization, TaskId, UnixSeconds};
+use vocab::{GuaranteeRate, HorizonHours, HpJob, UnixSeconds};
 
 /// Paths of a draw. A prime, so that each stride visits every path once.
 pub const PATHS: usize = 199;
-
-/// An HP job that runs or waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HpJob {
-    /// Its task.
-    pub task: TaskId,
-    /// The organization that submitted it.
-    pub organization: Organization,
-    /// Thousandths of a GPU, of all its pods.
-    pub gpus_milli: u64,
-    /// The time of its submission.
-    pub submitted: UnixSeconds,
-    /// The start of its run; none while it waits.
-    pub started: Option<UnixSeconds>,
-}
 
 /// The peaks of HP demand over some hours, one for each path.
 #[derive(Debug, Clone, PartialEq)]

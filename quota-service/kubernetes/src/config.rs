@@ -7,7 +7,7 @@ mod tests;
 mod urls;
 mod values;
 
-pub use lists::{DeviceClasses, Flavors, Shares, SpotClasses};
+pub use lists::{AtWillClasses, DeviceClasses, Flavors, Shares, SpotClasses};
 pub use urls::RayUrl;
 pub use values::{
     FilePath, GuaranteeHours, HeadroomUrl, KueueMode, LogFilter, LogFormat, ObjectName, Optional, QualifiedName,
@@ -15,6 +15,7 @@ pub use values::{
 };
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 use vocab::{ClusterName, GpuModel};
@@ -58,6 +59,9 @@ pub struct Config {
     pub default_gpu_model: Optional<GpuModel>,
     /// Priority classes of spot pods, comma between them; all others are HP.
     pub spot_priority_classes: SpotClasses,
+    /// Further priority classes of spot pods, which are promised nothing: their GPUs are counted and published apart. Empty to count
+    /// spot at will and promised spot together.
+    pub at_will_priority_classes: AtWillClasses,
     /// Label of pods with their organization; empty for the namespace.
     pub organization_label: Optional<QualifiedName>,
     /// Guarantee of spot pods that name none, in hours; 0 for none.
@@ -82,6 +86,8 @@ pub struct Config {
     pub evict: bool,
     /// GPU models of flavors: `FLAVOR=GPU_MODEL`, comma between them.
     pub flavors: Flavors,
+    /// GPU models of the flavors of spot at will, as `flavors`: for Workloads of `at_will_priority_classes`.
+    pub at_will_flavors: Flavors,
     /// Name of the `CapacityProvider`.
     pub capacity_provider: ObjectName,
     /// Name of the `ClusterQueue`.
@@ -160,6 +166,7 @@ impl Default for Config {
             gangs: false,
             default_gpu_model: Optional::default(),
             spot_priority_classes: SpotClasses::default(),
+            at_will_priority_classes: AtWillClasses::default(),
             organization_label: Optional::default(),
             default_guarantee_hours: GuaranteeHours::default(),
             reporting: true,
@@ -172,6 +179,7 @@ impl Default for Config {
             resource_quota: false,
             evict: false,
             flavors: Flavors::default(),
+            at_will_flavors: Flavors::default(),
             capacity_provider: name("headroom-spot"),
             cluster_queue: name("headroom-spot"),
             admission_check_name: name("headroom-guarantee"),
@@ -217,6 +225,18 @@ impl Config {
     /// The setting is empty.
     pub fn cluster(&self) -> Result<&ClusterName, NoCluster> {
         self.cluster.get().ok_or(NoCluster)
+    }
+
+    /// Priority classes of all spot pods.
+    #[must_use]
+    pub fn spot_classes(&self) -> BTreeSet<String> {
+        self.spot_priority_classes.names().union(&self.at_will_priority_classes.0).cloned().collect()
+    }
+
+    /// Whether spot at will is counted and published apart.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        !self.at_will_priority_classes.0.is_empty()
     }
 
     /// Whether any quota is published.

@@ -89,11 +89,12 @@ pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Resu
     if !view.reading().device_classes.is_empty() {
         let listed = crate::claims::watch::read_once(client, &mut view, now).await;
         let listed = listed.map_err(|detail| ShowError::List { resource: "claims", detail })?;
-        faults.extend(listed.into_iter().map(FactFault::Devices));
+        faults.extend(listed.into_iter().map(FactFault::Other));
     }
     if view.reading().gangs {
         let listed = crate::gangs::watch::read_once(client, &mut view, now).await;
-        let _ = listed.map_err(|detail| ShowError::List { resource: "gangs", detail })?;
+        let listed = listed.map_err(|detail| ShowError::List { resource: "gangs", detail })?;
+        faults.extend(listed.into_iter().map(FactFault::Other));
     }
     each::<Node>(client, "nodes", |node| match view.see_node(&node, now) {
         Ok(_) => {}
@@ -110,7 +111,7 @@ pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Resu
     view.pass_to(now);
     let loose = view.devices_without_node();
     if loose > 0 {
-        faults.push(FactFault::Devices(format!("{loose} devices belong to no node: they are in no pool")));
+        faults.push(FactFault::Other(format!("{loose} devices belong to no node: they are in no pool")));
     }
     Ok((view, faults))
 }

@@ -114,6 +114,7 @@ impl QuotaLoop {
             known: &known,
             settings: &self.settings.pool,
             forecast: forecast.as_deref(),
+            is_placed_here: true,
             hp_demand: Some(hp_demand),
             hp_jobs: jobs.as_deref(),
             measured_until: now,

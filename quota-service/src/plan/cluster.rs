@@ -5,7 +5,7 @@ use crate::settings::ServedSettings;
 use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, latest_demand, more_steps};
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound};
-use forecaster::calibration::{Calibrator, latest_gpus};
+use forecaster::calibration::{Calibrator, Recent, recent};
 use forecaster::risk::Controlled;
 use forecaster::watched::Served;
 use forecaster::{Predict, PredictError, Trained, forecast};
@@ -15,7 +15,9 @@ use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, staleness};
 use std::ops::Range;
 use std::sync::Arc;
 use store::{OutcomeId, OverrideRecord, RunId};
-use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
+use vocab::{
+    DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, HpJob, MilliGpus, PoolId, UnixSeconds,
+};
 
 /// The promoted run of a cluster.
 #[derive(Clone)]
@@ -36,8 +38,11 @@ pub struct PoolInputs {
     /// Outcomes that may still move eta, newest first.
     pub unspent: Vec<(OutcomeId, Ended)>,
     pub newest_outcome: Option<UnixSeconds>,
-    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here.
+    pub is_placed_here: bool,
+    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here, or its scheduler reports its HP jobs.
     pub hp_demand: Option<MilliGpus>,
+    /// The HP jobs behind it, where they are known.
+    pub hp_jobs: Option<Vec<HpJob>>,
     /// Learned state; none under a virtual clock, where nothing may be learned.
     pub learned: Option<Learned>,
     /// That end after this moment, by number.
@@ -110,7 +115,7 @@ pub struct PoolQuota {
     pub supported: Vec<f64>,
     /// How the bounds that were served before fared, by hours; empty where nothing is learned.
     pub served: Vec<Served>,
-    /// HP GPUs, running and waiting, when it was computed; known where the pool's tasks are placed here.
+    /// HP GPUs, running and waiting, when it was computed, where they were known from moment to moment.
     pub hp_demand: Option<MilliGpus>,
     /// The bounds that the quotas are cut from, with what people asked for.
     pub demand: Vec<Overridden>,
@@ -135,8 +140,8 @@ pub struct Corrected {
     all_raw: Arc<Vec<DemandForecast>>,
     /// Those of the pool.
     places: Range<usize>,
-    /// Its largest demand in the hour before them, where it was measured.
-    latest_gpus: Option<f64>,
+    /// What the pool did before them.
+    recent: Recent,
     calibrator: Option<Arc<Calibrator>>,
     run: Run,
 }
@@ -229,7 +234,7 @@ impl Predictions {
         Corrected {
             all_raw: self.raw.clone(),
             places: inputs.panel.places_of(pool),
-            latest_gpus: latest_gpus(&inputs.panel, pool, self.issue),
+            recent: recent(&inputs.panel, pool, self.issue, inputs.run.trained.horizon()),
             calibrator: inputs.calibrator.clone(),
             run: inputs.run.clone(),
         }
@@ -280,8 +285,9 @@ fn quota(
         known: &known,
         settings,
         forecast: Some(&forecast),
+        is_placed_here: pool.is_placed_here,
         hp_demand: pool.hp_demand,
-        hp_jobs: None,
+        hp_jobs: pool.hp_jobs.as_deref(),
         measured_until: issue.instant(),
         calibrated_hours,
         learned: learned.as_mut(),
@@ -347,7 +353,7 @@ impl BoundsOf<'_> {
     pub fn at(&self, pool: &PoolId, offered: &[HorizonHours], rate: GuaranteeRate) -> Result<AtRate, BoundError> {
         let trained = &self.corrected.run.trained;
         let raw: Vec<_> = self.corrected.raw().iter().collect();
-        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, self.corrected.latest_gpus, rate);
+        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, &self.corrected.recent, rate);
         let of = Forecasted {
             members: self.forecasts,
             conformal: conformal.as_ref(),

@@ -3,6 +3,7 @@
 mod cluster;
 mod explain;
 mod kept;
+mod live;
 mod overrides;
 mod what_if;
 

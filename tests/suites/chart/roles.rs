@@ -112,6 +112,16 @@ fn each_mode_grants_the_verbs_that_it_needs_and_none_grants_reading_alone() {
 }
 
 #[test]
+fn where_spot_at_will_is_apart_its_quota_is_named_beside_the_other_one() {
+    let Some(renderer) = renderer() else { return };
+    let manifests = rendered(renderer, "everything", &[]);
+    let at_will = "resourcequotas patch headroom-spot headroom-spot-at-will in team-a";
+    for account in ["headroom-connector", "headroom-watchdog"] {
+        assert!(grants(&manifests, account).contains(at_will), "{account}");
+    }
+}
+
+#[test]
 fn the_watchdog_sees_one_lease_and_writes_quotas_alone() {
     let Some(renderer) = renderer() else { return };
     let heartbeat = "leases get headroom-connector-heartbeat in gpu";

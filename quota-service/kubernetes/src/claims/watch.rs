@@ -2,7 +2,7 @@
 
 use super::Key;
 use crate::cluster::dra::{ClaimSpec, ClaimStatus, ClassSpec, SliceSpec, TaintRuleSpec, TemplateSpec};
-use crate::cluster::optional::{Counted, Lists, list, watch};
+use crate::cluster::follow::{Counted, Lists, list, watch};
 use crate::cluster::served::Wanted;
 use crate::cluster::watch::Shared;
 use crate::view::{ClaimChange, View};

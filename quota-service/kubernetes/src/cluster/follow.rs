@@ -1,278 +1,223 @@
-//! Follows the objects of one kind: a list, then a watch, which is taken up again by itself.
-//!
-//! kube's own `watcher` reports neither that a watch is taken up again nor its bookmarks. A watch of objects that seldom change
-//! would look broken until one of them does, and a connection that died silently would look well for five minutes. Its pauses grow to
-//! 30 s; here they end at 5 s.
+//! Watches of kinds that may be served or not, in the newest version that we read.
 
 use super::connect::chain;
-use futures_util::StreamExt;
-use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::{Api, Error, Resource};
+use super::objects::{Event, follow};
+use super::served::{Wanted, served};
+use super::watch::Shared;
+use crate::view::View;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ApiResource, ListParams, Object};
+use kube::{Api, Client};
 use serde::de::DeserializeOwned;
+use serving::standing::Standing;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::pin::pin;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use vocab::UnixSeconds;
 
-/// Objects of one answer to a list. A pod of the API has some 5 KB.
+/// Objects of one answer to a list.
 const PAGE: u32 = 500;
-/// First pause after a fault; it doubles with each fault in a row.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// Longest pause after a fault.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// An answer to a list, or the first bytes of a watch, come within this.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// The server sends a bookmark each minute. A watch that is silent for longer is dead.
-const SILENT_AT_MOST: Duration = Duration::from_secs(150);
-/// The server ends a watch after this, s.
-const WATCH_S: u32 = 290;
-/// HTTP status of a version whose history is forgotten.
-const EXPIRED: u16 = 410;
+/// Kinds that are not served are looked for again after this.
+const LOOKS_AGAIN: Duration = Duration::from_mins(5);
+/// Discovery that failed is tried again after this.
+const TRIES_AGAIN: Duration = Duration::from_secs(2);
 
-/// What is told of the objects.
-#[derive(Debug, Clone)]
-pub enum Event<K> {
-    /// A list begins. What is not in it has gone.
-    Init,
-    /// An object of the list.
-    InitApply(K),
-    /// The list is complete.
-    InitDone,
-    /// The watch goes on: every change from here on is told, and what was missed follows.
-    Resumed,
-    /// An object is new or has changed.
-    Apply(K),
-    /// An object was deleted; its last state.
-    Delete(K),
-    /// Nothing is told until the watch resumes.
-    Lost {
-        /// Last sign of life.
-        since: Instant,
-        /// Cause.
-        fault: String,
-    },
+/// A kind of objects that the view counts.
+pub trait Counted {
+    /// The kind, and the versions of it that we read.
+    const WANTED: Wanted;
+    /// Its spec.
+    type Spec: Clone + Debug + Default + DeserializeOwned + Send + 'static;
+    /// Its status.
+    type Status: Clone + Debug + Default + DeserializeOwned + Send + 'static;
+    /// Tells the view: it is there or has changed, or, without content, it has gone. Of an object that has gone the metadata have
+    /// namespace and name alone.
+    ///
+    /// # Errors
+    /// It is not understood.
+    fn tell(
+        view: &mut View,
+        meta: &ObjectMeta,
+        content: Option<(Self::Spec, Option<Self::Status>)>,
+        now: UnixSeconds,
+    ) -> Result<(), String>;
+    /// Counts what was told; `at_once` after a list is complete.
+    fn settle(view: &mut View, at_once: bool, now: UnixSeconds);
 }
 
-/// Pauses between tries: they double from the first to the longest, and begin anew after a success.
-#[derive(Debug, Default)]
-struct Pauses(u32);
+/// Namespace and name.
+type Key = (String, String);
 
-impl Pauses {
-    fn next(&mut self) -> Duration {
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.0.min(16)).min(LONGEST_PAUSE);
-        self.0 += 1;
-        pause
-    }
-
-    const fn reset(&mut self) {
-        self.0 = 0;
-    }
+fn key_of(meta: &ObjectMeta) -> Key {
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
-/// Where a watch begins.
-enum Next {
-    /// With a list.
-    List,
-    /// After this version.
-    From(String),
-}
-
-/// A watch that ended, or a list that failed.
-struct Broken {
-    next: Next,
-    fault: String,
-}
-
-/// Tells all objects of a kind, and each change, until it is dropped.
-pub async fn follow<K>(api: Api<K>, mut tell: impl FnMut(Event<K>))
-where
-    K: Resource + Clone + DeserializeOwned + Debug,
-{
-    let (mut next, mut pauses) = (Next::List, Pauses::default());
-    let mut alive = Instant::now();
-    loop {
-        let went = match next {
-            Next::List => list(&api, &mut tell).await,
-            Next::From(version) => watch(&api, version, &mut alive, &mut pauses, &mut tell).await,
-        };
-        next = match went {
-            Ok(next) => next,
-            Err(Broken { next, fault }) => {
-                tell(Event::Lost { since: alive, fault });
-                sleep(pauses.next()).await;
-                next
-            }
-        };
-    }
-}
-
-fn is_expired(fault: &Error) -> bool {
-    matches!(fault, Error::Api(status) if status.code == EXPIRED)
-}
-
-async fn list<K>(api: &Api<K>, tell: &mut impl FnMut(Event<K>)) -> Result<Next, Broken>
-where
-    K: Resource + Clone + DeserializeOwned + Debug,
-{
-    let broken = |fault: String| Broken { next: Next::List, fault };
-    tell(Event::Init);
-    let mut token = None;
+/// Lists all objects of a kind once. Answers those that are not understood.
+///
+/// # Errors
+/// The API cannot be reached, or refuses.
+pub async fn list<K: Counted>(client: &Client, view: &mut View, now: UnixSeconds) -> Result<Vec<String>, String> {
+    let failed = |fault: kube::Error| format!("{} cannot be listed: {}", K::WANTED.plural, chain(&fault));
+    let Some(resource) = served(client, K::WANTED).await.map_err(failed)? else { return Ok(Vec::new()) };
+    let api = Api::<Object<K::Spec, K::Status>>::all_with(client.clone(), &resource);
+    let (mut token, mut faults) = (None, Vec::new());
     loop {
         let params = ListParams { limit: Some(PAGE), continue_token: token.take(), ..ListParams::default() };
-        let late = |_| broken(format!("no answer to a list within {} s", ANSWERS_WITHIN.as_secs()));
-        let page = timeout(ANSWERS_WITHIN, api.list(&params)).await.map_err(late)?;
-        let page = page.map_err(|fault| broken(chain(&fault)))?;
-        page.items.into_iter().for_each(|object| tell(Event::InitApply(object)));
+        let page = api.list(&params).await.map_err(failed)?;
+        for object in page.items {
+            let told = K::tell(view, &object.metadata, Some((object.spec, object.status)), now);
+            faults.extend(told.err());
+        }
         token = page.metadata.continue_.filter(|token| !token.is_empty());
         if token.is_none() {
-            let version = page.metadata.resource_version.unwrap_or_default();
-            tell(Event::InitDone);
-            return Ok(Next::From(version));
+            K::settle(view, true, now);
+            return Ok(faults);
         }
     }
 }
 
-/// One watch, to its end.
-async fn watch<K>(
-    api: &Api<K>,
-    mut version: String,
-    alive: &mut Instant,
-    pauses: &mut Pauses,
-    tell: &mut impl FnMut(Event<K>),
-) -> Result<Next, Broken>
-where
-    K: Resource + Clone + DeserializeOwned + Debug,
-{
-    let broken = |version: &str, fault: String| Broken { next: Next::From(version.to_owned()), fault };
-    let params = WatchParams { timeout: Some(WATCH_S), bookmarks: true, ..WatchParams::default() };
-    let events = match timeout(ANSWERS_WITHIN, api.watch(&params, &version)).await {
-        Err(_) => {
-            return Err(broken(&version, format!("no answer to a watch within {} s", ANSWERS_WITHIN.as_secs())));
+/// Counts the kinds whose first list is not complete.
+pub struct Lists {
+    /// The view.
+    pub shared: Arc<Shared>,
+    missing: Mutex<usize>,
+    are_known: fn(&Shared),
+}
+
+impl Lists {
+    /// Of so many kinds; `are_known` is called once all are listed.
+    #[must_use]
+    pub fn new(shared: Arc<Shared>, kinds: usize, are_known: fn(&Shared)) -> Self {
+        Self { shared, missing: Mutex::new(kinds), are_known }
+    }
+
+    fn one_is_known(&self) {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        *missing = missing.saturating_sub(1);
+        if *missing == 0 {
+            (self.are_known)(&self.shared);
         }
-        Ok(Err(fault)) if is_expired(&fault) => return Ok(Next::List),
-        Ok(Err(fault)) => return Err(broken(&version, chain(&fault))),
-        Ok(Ok(events)) => events,
-    };
-    let began = Instant::now();
-    *alive = began;
-    tell(Event::Resumed);
-    let mut events = pin!(events);
+    }
+}
+
+/// Waits until the kind is served. A cluster without it has no objects of it.
+async fn found<K: Counted>(client: &Client, lists: &Lists, is_known: &mut bool) -> ApiResource {
+    let (standing, resource) = (Standing::new(), K::WANTED.plural);
     loop {
-        let Ok(event) = timeout(SILENT_AT_MOST, events.next()).await else {
-            return Err(broken(&version, format!("the watch was silent for {} s", SILENT_AT_MOST.as_secs())));
-        };
-        let mut seen = |meta: &str| meta.clone_into(&mut version);
-        match event {
-            // The server ends a watch now and then. One that ends each one at once is left a pause.
-            None if began.elapsed() < FIRST_PAUSE => {
-                return Err(broken(&version, "the server ended the watch at once".to_owned()));
+        match served(client, K::WANTED).await {
+            Ok(Some(resource)) => return resource,
+            Ok(None) => {
+                if !std::mem::replace(is_known, true) {
+                    let group = K::WANTED.group;
+                    tracing::info!(resource, group, "the API does not serve this kind: none is counted until it does");
+                    lists.one_is_known();
+                }
+                tokio::time::sleep(LOOKS_AGAIN).await;
             }
-            None => return Ok(Next::From(version)),
-            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
-                seen(object.meta().resource_version.as_deref().unwrap_or_default());
-                tell(Event::Apply(object));
+            Err(fault) => {
+                if standing.begins("") {
+                    let fault = chain(&fault);
+                    tracing::warn!(
+                        resource,
+                        fault,
+                        "the API does not say whether it serves this kind: it is asked again"
+                    );
+                }
+                tokio::time::sleep(TRIES_AGAIN).await;
             }
-            Some(Ok(WatchEvent::Deleted(object))) => {
-                seen(object.meta().resource_version.as_deref().unwrap_or_default());
-                tell(Event::Delete(object));
-            }
-            Some(Ok(WatchEvent::Bookmark(bookmark))) => seen(&bookmark.metadata.resource_version),
-            Some(Ok(WatchEvent::Error(status))) if status.code == EXPIRED => return Ok(Next::List),
-            Some(Ok(WatchEvent::Error(status))) => return Err(broken(&version, status.message)),
-            Some(Err(fault)) => return Err(broken(&version, chain(&fault))),
         }
-        *alive = Instant::now();
-        pauses.reset();
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cluster::slim::PriorityClass;
-    use crate::tests::{client, eventually};
-    use fake_kubernetes::{FakeKubernetes, Fault, What};
-    use serde_json::json;
-    use std::sync::{Arc, Mutex};
+/// Watches a kind until it is dropped.
+pub async fn watch<K: Counted>(client: &Client, lists: &Lists) {
+    let mut follower = Follower::<K>::new();
+    let resource = found::<K>(client, lists, &mut follower.is_known).await;
+    let api = Api::<Object<K::Spec, K::Status>>::all_with(client.clone(), &resource);
+    let resource = K::WANTED.plural;
+    follow(api, move |event| {
+        if let Event::Lost { since, fault } = &event {
+            lists.shared.lost().entry(resource).or_insert(*since);
+            metrics::counter!("headroom_kubernetes_watch_faults_total", "resource" => resource).increment(1);
+            if follower.standing.begins("") {
+                tracing::warn!(resource, fault, "the watch broke off and begins again: a message follows when it does");
+            }
+        }
+        follower.take(event, lists);
+    })
+    .await;
+}
 
-    #[test]
-    fn pauses_double_to_five_seconds_and_begin_anew_after_a_success() {
-        let mut pauses = Pauses::default();
-        let ms = |pauses: &mut Pauses| -> Vec<u128> { (0..7).map(|_| pauses.next().as_millis()).collect() };
-        assert_eq!(ms(&mut pauses), [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
-        pauses.reset();
-        assert_eq!(ms(&mut pauses)[0], 250);
+/// What one watch remembers.
+struct Follower<K> {
+    standing: Standing,
+    there: BTreeSet<Key>,
+    listed: BTreeSet<Key>,
+    is_known: bool,
+    kind: PhantomData<K>,
+}
+
+impl<K: Counted> Follower<K> {
+    fn new() -> Self {
+        let (there, listed) = (BTreeSet::new(), BTreeSet::new());
+        Self { standing: Standing::new(), there, listed, is_known: false, kind: PhantomData }
     }
 
-    type Told = Arc<Mutex<Vec<String>>>;
-
-    /// Words of what is told.
-    async fn followed(fake: &FakeKubernetes) -> (Told, tokio::task::JoinHandle<()>) {
-        let told = Told::default();
-        let (api, to) = (Api::<PriorityClass>::all(client(fake).await), Arc::clone(&told));
-        let name = |class: &PriorityClass| class.metadata.name.clone().unwrap();
-        let word = move |event: Event<PriorityClass>| match event {
-            Event::Init => "list".to_owned(),
-            Event::InitApply(class) => format!("in {}", name(&class)),
-            Event::InitDone => "listed".to_owned(),
-            Event::Resumed => "resumed".to_owned(),
-            Event::Apply(class) => format!("is {}", name(&class)),
-            Event::Delete(class) => format!("gone {}", name(&class)),
-            Event::Lost { .. } => "lost".to_owned(),
-        };
-        let task = tokio::spawn(follow(api, move |event| to.lock().unwrap().push(word(event))));
-        (told, task)
-    }
-
-    fn class(name: &str) -> serde_json::Value {
-        json!({ "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": name }, "value": 1 })
-    }
-
-    #[tokio::test]
-    async fn a_watch_that_is_taken_up_again_says_so_without_any_change_and_misses_none() {
-        let fake = FakeKubernetes::start().await;
-        fake.put(class("a"));
-        let (told, task) = followed(&fake).await;
-        let told = |words: &[&str]| *told.lock().unwrap() == words;
-        let first = ["list", "in a", "listed", "resumed"];
-        eventually("the first list", || told(&first)).await;
-        fake.go_down();
-        eventually("it is lost", || told(&[&first[..], &["lost"]].concat())).await;
-        fake.put(class("b"));
-        fake.delete("priorityclasses", "", "a");
-        fake.come_up();
-        let then = [&first[..], &["lost", "resumed", "is b", "gone a"]].concat();
-        eventually("it goes on where it was", || told(&then)).await;
-        task.abort();
-    }
-
-    #[tokio::test]
-    async fn a_version_that_is_forgotten_is_listed_again() {
-        let fake = FakeKubernetes::start().await;
-        for as_status in [false, true] {
-            fake.expired_as_status(as_status);
-            let (told, task) = followed(&fake).await;
-            let resumed = || told.lock().unwrap().iter().filter(|word| *word == "resumed").count();
-            eventually("the watch", || resumed() == 1).await;
-            fake.put(class("a"));
-            fake.compact();
-            fake.put(class("b"));
-            fake.close_watches();
-            eventually("the second list", || told.lock().unwrap().iter().filter(|word| *word == "listed").count() == 2)
-                .await;
-            eventually("the watch again", || told.lock().unwrap().last().unwrap() == "resumed").await;
-            task.abort();
+    fn take(&mut self, event: Event<Object<K::Spec, K::Status>>, lists: &Lists) {
+        let shared = &lists.shared;
+        match event {
+            Event::Lost { .. } => {}
+            Event::Resumed => {
+                shared.lost().remove(K::WANTED.plural);
+                if let Some(over) = self.standing.is_over("") {
+                    tracing::info!(resource = K::WANTED.plural, lasted_s = over.lasted_s, "the watch works again");
+                }
+            }
+            Event::Init => self.listed.clear(),
+            Event::InitApply(object) => {
+                self.listed.insert(key_of(&object.metadata));
+                self.tell(shared, &object.metadata, Some((object.spec, object.status)), false);
+            }
+            Event::InitDone => {
+                let gone: Vec<Key> = self.there.difference(&self.listed).cloned().collect();
+                for (namespace, name) in gone {
+                    let meta = ObjectMeta { namespace: Some(namespace), name: Some(name), ..ObjectMeta::default() };
+                    self.tell(shared, &meta, None, false);
+                }
+                self.there = std::mem::take(&mut self.listed);
+                K::settle(&mut shared.write(), true, shared.now());
+                if !std::mem::replace(&mut self.is_known, true) {
+                    lists.one_is_known();
+                }
+            }
+            Event::Apply(object) => {
+                self.there.insert(key_of(&object.metadata));
+                self.tell(shared, &object.metadata, Some((object.spec, object.status)), true);
+            }
+            Event::Delete(object) => {
+                self.there.remove(&key_of(&object.metadata));
+                self.tell(shared, &object.metadata, None, true);
+            }
         }
     }
 
-    #[tokio::test]
-    async fn faults_of_lists_and_watches_are_told_and_tried_again() {
-        let fake = FakeKubernetes::start().await;
-        fake.fault(Fault::new(What::Fail(500), 2).verb("list"));
-        fake.fault(Fault::new(What::Throttle(1), 1).verb("watch"));
-        let (told, task) = followed(&fake).await;
-        let words = ["list", "lost", "list", "lost", "list", "listed", "lost", "resumed"];
-        eventually("the watch", || *told.lock().unwrap() == words).await;
-        task.abort();
+    fn tell(&self, shared: &Shared, meta: &ObjectMeta, content: Option<(K::Spec, Option<K::Status>)>, settles: bool) {
+        let (namespace, name) = key_of(meta);
+        let now = shared.now();
+        let mut view = shared.write();
+        let told = K::tell(&mut view, meta, content, now);
+        if settles {
+            K::settle(&mut view, false, now);
+        }
+        drop(view);
+        let resource = K::WANTED.plural;
+        self.standing.note(
+            &format!("{namespace}/{name}"),
+            &told,
+            |fault| tracing::warn!(resource, namespace, name, %fault, "not understood: it does not count"),
+            |_| tracing::info!(resource, namespace, name, "understood again: it counts"),
+        );
     }
 }

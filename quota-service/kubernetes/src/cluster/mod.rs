@@ -4,7 +4,7 @@ pub mod connect;
 pub mod dra;
 pub mod follow;
 pub mod groups;
-pub mod optional;
+pub mod objects;
 pub mod served;
 mod shared;
 pub mod slim;

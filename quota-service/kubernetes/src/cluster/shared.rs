@@ -95,16 +95,6 @@ impl Shared {
         self.synced.subscribe()
     }
 
-    /// The first lists of claims and devices are complete.
-    pub fn claims_are_known(&self) {
-        self.synced.send_modify(|synced| synced.claims = true);
-    }
-
-    /// The first lists of gangs are complete.
-    pub fn gangs_are_known(&self) {
-        self.synced.send_modify(|synced| synced.gangs = true);
-    }
-
     pub(super) fn lost(&self) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, Instant>> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,6 +110,16 @@ impl Shared {
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.blind_for().is_some_and(|(_, lasts)| lasts > STALE_AFTER)
+    }
+
+    /// The first lists of claims and devices are complete.
+    pub fn claims_are_known(&self) {
+        self.synced.send_modify(|synced| synced.claims = true);
+    }
+
+    /// The first lists of gangs are complete.
+    pub fn gangs_are_known(&self) {
+        self.synced.send_modify(|synced| synced.gangs = true);
     }
 
     /// Workloads of Kueue that wait for quota have no pods yet: the answering of their check sets how long they wait, s.

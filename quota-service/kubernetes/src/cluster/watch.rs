@@ -2,7 +2,7 @@
 //!
 //! kube's reflector would keep each object beside what we make of it: the view is the store, and objects are dropped as they come.
 
-use super::follow::{Event, follow};
+use super::objects::{Event, follow};
 pub use super::shared::{Shared, Synced};
 use super::slim::{Node, Pod, PriorityClass};
 use crate::view::facts::Uid;
@@ -69,7 +69,7 @@ impl WatchHandler<Pod> for Pods {
             Err(fault) => {
                 // What was read of it before does not count on.
                 if let Some(uid) = pod.metadata.uid.as_deref().map(Uid::of) {
-                    view.see_no_pod(uid, None, now);
+                    view.see_no_pod(uid, pod, now);
                     drop(view);
                     shared.saw(uid, None);
                 } else {
@@ -85,7 +85,7 @@ impl WatchHandler<Pod> for Pods {
         shared.forget(Self::RESOURCE, &name_of(&pod.metadata));
         let mut view = shared.write();
         let Some(uid) = pod.metadata.uid.as_deref().map(Uid::of) else { return };
-        let facts = view.see_no_pod(uid, Some(pod), now);
+        let facts = view.see_no_pod(uid, pod, now);
         drop(view);
         shared.readable(Self::RESOURCE, &name_of(&pod.metadata));
         if facts.is_some() {
@@ -122,6 +122,7 @@ impl WatchHandler<Node> for Nodes {
         match view.see_node(node, now) {
             Ok(id) => self.seen.extend(id),
             Err(fault) => {
+                // What was read of it before does not count on.
                 if let Ok(id) = NodeId::parse(&name) {
                     view.see_no_node(&id, now);
                 }

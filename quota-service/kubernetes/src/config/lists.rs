@@ -58,6 +58,24 @@ impl fmt::Display for SpotClasses {
     }
 }
 
+/// Priority classes of spot pods at will; none where all of spot is counted together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AtWillClasses(pub BTreeSet<String>);
+
+impl FromStr for AtWillClasses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        entries(text).map(|entry| name_in(entry, entry)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for AtWillClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        joined(f, self.0.iter().cloned())
+    }
+}
+
 /// GPU models by flavor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flavors(pub BTreeMap<String, GpuModel>);

@@ -30,7 +30,8 @@ macro_rules! text {
 text! {
     KueueMode, HeadroomUrl, FilePath, LogFormat, LogFilter, ObjectName, QualifiedName,
     RayUrl, Optional<HeadroomUrl>, Optional<RayUrl>, Optional<ClusterName>, Optional<GpuModel>, Optional<QualifiedName>,
-    super::lists::SpotClasses, super::lists::DeviceClasses, super::lists::Flavors, super::lists::Shares,
+    super::lists::SpotClasses, super::lists::AtWillClasses, super::lists::DeviceClasses, super::lists::Flavors,
+    super::lists::Shares,
 }
 
 /// Object of Kueue that carries the quota.

@@ -158,7 +158,7 @@ async fn claims(api: &Api) -> Option<Check> {
         Ok(claims) if claims.is_empty() => None,
         Ok(claims) => {
             let found = format!("{} ResourceClaims: GPUs that are claimed by them (DRA) are not counted", claims.len());
-            Some(Check::warn(NAME, found, "request GPUs of this cluster as a resource"))
+            Some(Check::warn(NAME, found, "set device_classes to the classes that are GPUs"))
         }
         // What may not be looked at is not nothing.
         Err(why) => Some(Check::warn(

@@ -4,7 +4,7 @@ use super::Check;
 use super::api::Api;
 use super::definitions::Definitions;
 use crate::config::{Config, KueueMode};
-use crate::publish::target::RESOURCE_QUOTA;
+use crate::publish::{AT_WILL_QUOTA, RESOURCE_QUOTA};
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -115,6 +115,9 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
             needs.namespace.clone_from(namespace);
             needs.add("list,watch,create", "", "resourcequotas", "");
             needs.add("get,patch", "", "resourcequotas", RESOURCE_QUOTA);
+            if config.is_apart() {
+                needs.add("get,patch", "", "resourcequotas", AT_WILL_QUOTA);
+            }
         }
     }
     if config.writes() {

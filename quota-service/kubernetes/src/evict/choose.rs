@@ -29,7 +29,7 @@ impl Claim {
     pub fn was_taken_by_hp(&self, view: &View, pod: &PodFacts) -> bool {
         let Some(fleet) = view.pools().get(&self.model).map(|pool| &pool.fleet) else { return false };
         let places = self.plan.places.iter().filter_map(|place| fleet.nodes().get(place.node));
-        let mut full = places.filter(|node| node.idle_mask().count_ones() < pod.gpus_rounded_up());
+        let mut full = places.filter(|node| node.idle_mask().count_ones() < pod.gpus);
         full.any(|node| {
             let mut here = view.pods().values().filter(|other| other.node.as_ref() == Some(&node.id));
             here.any(|other| other.class == TaskClass::Hp && other.life == Life::Runs && other.since() >= self.at)

@@ -7,6 +7,7 @@
 //! `ignorable: true`, goes on without it.
 
 mod answers;
+mod body;
 mod breaker;
 mod burdens;
 mod counters;
@@ -32,6 +33,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Request, Response, header};
 use axum::routing::post;
+use body::Buffers;
 use breaker::{Breaker, Turn};
 use burdens::Burdens;
 use counters::{Outcome, Verb};
@@ -80,6 +82,7 @@ pub struct Inner {
     assumed_s: i64,
     permits: Arc<Semaphore>,
     breaker: Mutex<Breaker>,
+    buffers: Buffers,
     /// Before each work, in tests.
     before: Option<Before>,
 }
@@ -103,6 +106,7 @@ impl ExtenderState {
             assumed_s: i64::try_from(config.assumed_s).unwrap_or(i64::MAX),
             permits: Arc::new(Semaphore::new(AT_ONCE)),
             breaker: Mutex::default(),
+            buffers: Buffers::default(),
             before: None,
         }))
     }
@@ -213,9 +217,16 @@ pub fn router(state: ExtenderState) -> Router {
 
 async fn answer(verb: Verb, state: ExtenderState, request: Request<Body>) -> Response<Body> {
     let began = Instant::now();
-    let (outcome, bytes) = match axum::body::to_bytes(request.into_body(), BODY_BYTES_MOST).await {
-        Err(fault) => (Outcome::Malformed, unreadable(verb, &fault.to_string())),
-        Ok(body) => answered(verb, &state, body, began).await,
+    let (outcome, bytes) = match body::read(request, BODY_BYTES_MOST, state.buffers.take()).await {
+        Err(fault) => (Outcome::Malformed, unreadable(verb, &fault)),
+        Ok(body) => {
+            let body = Arc::new(body);
+            let answered = answered(verb, &state, body.clone(), began).await;
+            if let Ok(buffer) = Arc::try_unwrap(body) {
+                state.buffers.put(buffer);
+            }
+            answered
+        }
     };
     counters::answered(verb, outcome, began.elapsed());
     let mut response = Response::new(Body::from(bytes));
@@ -225,7 +236,7 @@ async fn answer(verb: Verb, state: ExtenderState, request: Request<Body>) -> Res
 
 type Answered = (Outcome, Vec<u8>);
 
-async fn answered(verb: Verb, state: &ExtenderState, body: axum::body::Bytes, began: Instant) -> Answered {
+async fn answered(verb: Verb, state: &ExtenderState, body: Arc<Vec<u8>>, began: Instant) -> Answered {
     let by = began + state.deadline;
     let (of, bytes) = (state.clone(), body.clone());
     let worked = within(state, by, move || match verb {
@@ -265,7 +276,7 @@ async fn within<T: Send + 'static>(
 }
 
 /// The neutral answer rests on the body alone: it waits for no lock.
-async fn neutral(verb: Verb, state: &ExtenderState, body: axum::body::Bytes) -> Answered {
+async fn neutral(verb: Verb, state: &ExtenderState, body: Arc<Vec<u8>>) -> Answered {
     let of = state.clone();
     let worked = tokio::task::spawn_blocking(move || match verb {
         Verb::Filter => answers::filter(&body, |pod| quota::neutral(pod, &of.reading)),

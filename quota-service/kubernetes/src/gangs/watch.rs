@@ -1,8 +1,8 @@
 //! Kinds that state gangs, in the versions that the API serves.
 
 use super::{GangKind, GangObject, Stated};
+use crate::cluster::follow::{Counted, Lists, list, watch};
 use crate::cluster::groups::{JobSetSpec, JobSetStatus, LeaderWorkerSetSpec, PodGroupSpec, WorkloadSpec};
-use crate::cluster::optional::{Counted, Lists, list, watch};
 use crate::cluster::served::Wanted;
 use crate::cluster::watch::Shared;
 use crate::cluster::workload::{WorkloadSpec as KueueSpec, WorkloadStatus as KueueStatus};

@@ -1,6 +1,7 @@
 //! Requests to Headroom: quotas ([`offers`]) and reports ([`report`]).
 
 mod client;
+pub mod jobs;
 pub mod offers;
 pub mod report;
 

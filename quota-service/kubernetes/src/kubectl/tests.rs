@@ -39,6 +39,7 @@ fn pod(gpus: u32, hours: u64) -> PodFacts {
         disruption: None,
         is_announced: false,
         ready_for: None,
+        is_at_will: false,
         workload: None,
         gangs: Vec::new(),
     }

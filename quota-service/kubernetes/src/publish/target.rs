@@ -1,6 +1,6 @@
 //! Objects that carry quotas: path, content and form. Pure: JSON in, JSON out.
 
-use super::plan::Gpus;
+use super::plan::{Gpus, Part};
 use super::provider::Form;
 use crate::config::Config;
 use crate::lead::{epoch_of, stamp};
@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 
 /// Name of each `ResourceQuota`.
 pub const RESOURCE_QUOTA: &str = "headroom-spot";
+/// Name of each `ResourceQuota` of spot at will, where that is apart.
+pub const AT_WILL_QUOTA: &str = "headroom-spot-at-will";
 /// Under which the whole of a namespace is published.
 pub const ALL: &str = "all";
 
@@ -67,10 +69,13 @@ impl Target {
 
     /// The `ResourceQuota` of a namespace.
     #[must_use]
-    pub fn quota(config: &Config, namespace: &str) -> Self {
-        let kind =
-            Kind::Quota { namespace: namespace.to_owned(), classes: config.spot_priority_classes.names().clone() };
-        Self { kind, name: RESOURCE_QUOTA.to_owned(), gpu_resource: config.gpu_resource.to_string() }
+    pub fn quota(config: &Config, namespace: &str, part: Part) -> Self {
+        let (name, classes) = match part {
+            Part::Main => (RESOURCE_QUOTA, config.spot_priority_classes.names()),
+            Part::AtWill => (AT_WILL_QUOTA, &config.at_will_priority_classes.0),
+        };
+        let kind = Kind::Quota { namespace: namespace.to_owned(), classes: classes.clone() };
+        Self { kind, name: name.to_owned(), gpu_resource: config.gpu_resource.to_string() }
     }
 
     /// Name in metrics and the log.
@@ -79,7 +84,8 @@ impl Target {
         match &self.kind {
             Kind::Provider(_) => "capacity-provider".to_owned(),
             Kind::Queue => "cluster-queue".to_owned(),
-            Kind::Quota { namespace, .. } => format!("resource-quota/{namespace}"),
+            Kind::Quota { namespace, .. } if self.name == RESOURCE_QUOTA => format!("resource-quota/{namespace}"),
+            Kind::Quota { namespace, .. } => format!("resource-quota-at-will/{namespace}"),
         }
     }
 
@@ -359,6 +365,6 @@ mod tests {
         live["status"]["flavorsUsage"] =
             json!([{ "name": "a", "resources": [{ "name": "nvidia.com/gpu", "total": "7", "borrowed": "0" }] }]);
         assert_eq!(queue.used(&live)["a"], 7);
-        assert_eq!(Target::quota(&Config::default(), "team-a").used(&json!({}))[ALL], 0);
+        assert_eq!(Target::quota(&Config::default(), "team-a", Part::Main).used(&json!({}))[ALL], 0);
     }
 }

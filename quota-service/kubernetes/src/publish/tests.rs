@@ -37,7 +37,8 @@ fn settings(kueue: &str) -> Config {
 }
 
 fn amounts(a100: u64, h800: u64) -> Arc<Wanted> {
-    let of = |quota_gpus| Amounts { quota_gpus, held_gpus: quota_gpus / 4, allocatable_gpus: 1_000 };
+    let of =
+        |quota_gpus| Amounts { quota_gpus, held_gpus: quota_gpus / 4, allocatable_gpus: 1_000, ..Amounts::default() };
     let model = |name| GpuModel::parse(name).unwrap();
     let by_model = [(model("A100"), of(a100)), (model("H800"), of(h800))].into();
     Arc::new(Wanted { is_known: true, by_model, lowered_because: String::new() })

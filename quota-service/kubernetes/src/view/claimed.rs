@@ -80,10 +80,10 @@ impl View {
         }
     }
 
-    /// A pod is gone; `last` is its last state in the API, if known. Answers its facts, where it asked for GPUs.
-    pub fn see_no_pod(&mut self, uid: Uid, last: Option<&Pod>, now: UnixSeconds) -> Option<PodFacts> {
+    /// A pod is gone; `last` is its last state in the API. Answers its facts, where it asked for GPUs.
+    pub fn see_no_pod(&mut self, uid: Uid, last: &Pod, now: UnixSeconds) -> Option<PodFacts> {
         let has_claims = self.claims.knows(uid);
-        let read = last.and_then(|last| PodFacts::read_claiming(last, &self.reading, has_claims).ok().flatten());
+        let read = PodFacts::read_claiming(last, &self.reading, has_claims).ok().flatten();
         let facts = read.map(|(facts, _)| facts);
         self.claims.remove_pod(uid);
         self.remove_pod(uid, facts.as_ref(), now);

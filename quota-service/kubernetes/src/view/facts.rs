@@ -1,7 +1,9 @@
 //! Facts of pods and nodes that concern Headroom.
 
-pub use super::node::NodeFacts;
+mod node;
+
 pub use super::uid::Uid;
+pub use node::NodeFacts;
 
 use crate::cluster::slim::{Container, Pod, unix_s};
 use crate::config::{Config, QualifiedName};
@@ -20,8 +22,10 @@ pub struct Reading {
     pub gpu_model_label: String,
     /// GPU model without a label or selector.
     pub default_gpu_model: Option<GpuModel>,
-    /// Priority classes of spot pods.
+    /// Priority classes of spot pods, those at will included.
     pub spot_classes: BTreeSet<String>,
+    /// Priority classes of spot pods that are promised nothing and are counted apart; none where all of spot is counted together.
+    pub at_will_classes: BTreeSet<String>,
     /// None: the namespace.
     pub organization_label: Option<String>,
     /// Guarantee of spot pods that name none.
@@ -39,7 +43,8 @@ impl Reading {
             gpu_resource: config.gpu_resource.to_string(),
             gpu_model_label: config.gpu_model_label.to_string(),
             default_gpu_model: config.default_gpu_model.get().cloned(),
-            spot_classes: config.spot_priority_classes.names().clone(),
+            spot_classes: config.spot_classes(),
+            at_will_classes: config.at_will_priority_classes.0.clone(),
             organization_label: config.organization_label.get().map(QualifiedName::to_string),
             default_guarantee: config.default_guarantee_hours.0,
             device_classes: config.device_classes.0.clone(),
@@ -72,6 +77,8 @@ pub struct PodFacts {
     /// Thousandths of one more GPU: parts of GPUs, of claims alone.
     pub share_milli: u16,
     pub class: TaskClass,
+    /// Whether it is of a spot class whose pods are promised nothing and counted apart.
+    pub is_at_will: bool,
     /// Asked for; none at will, and none for HP.
     pub guarantee: Option<HorizonHours>,
     /// Organization.
@@ -113,10 +120,10 @@ pub enum FactFault {
     Name { what: &'static str, name: String, fault: NameError },
     #[error("{what} {name}: {key}: {value:?}: {detail}")]
     Annotation { what: &'static str, name: String, key: &'static str, value: String, detail: String },
-    #[error("{0}")]
-    Devices(String),
     #[error("pod {name}: label {label}: {fault}: it counts for its namespace")]
     Organization { name: String, label: String, fault: NameError },
+    #[error("{0}")]
+    Other(String),
 }
 
 impl FactFault {
@@ -159,7 +166,11 @@ impl PodFacts {
         let named = |fault| FactFault::Name { what: "pod", name: name.clone(), fault };
         let class = if is_spot(pod, reading) { TaskClass::Spot } else { TaskClass::Hp };
         let mut faults = Vec::new();
-        let guarantee = (class == TaskClass::Spot).then(|| guarantee(pod, &name, reading, &mut faults)).flatten();
+        let is_at_will =
+            pod.spec.priority_class_name.as_ref().is_some_and(|name| reading.at_will_classes.contains(name));
+        // What such a pod writes of hours is not read: its class promises none.
+        let may_ask = class == TaskClass::Spot && !is_at_will;
+        let guarantee = may_ask.then(|| guarantee(pod, &name, reading, &mut faults)).flatten();
         let facts = Self {
             uid,
             namespace: text(pod.metadata.namespace.as_ref()).to_owned(),
@@ -167,6 +178,7 @@ impl PodFacts {
             gpus,
             share_milli: 0,
             class,
+            is_at_will,
             guarantee,
             organization: organization(pod, &name, reading, &mut faults).map_err(named)?,
             priority: pod.spec.priority.unwrap_or(0),
@@ -191,12 +203,6 @@ impl PodFacts {
     pub fn amount(&self) -> MilliGpus {
         let share = MilliGpus::from_milli(u64::from(self.share_milli)).unwrap_or(MilliGpus::ZERO);
         MilliGpus::from_gpus(self.gpus).saturating_add(share)
-    }
-
-    /// GPUs that it asks for, a part of one as a whole one.
-    #[must_use]
-    pub fn gpus_rounded_up(&self) -> u32 {
-        self.gpus.saturating_add(u32::from(self.share_milli > 0))
     }
 
     /// From when a promise to it counts: when it got its node, or, if that is unknown, when it was created.

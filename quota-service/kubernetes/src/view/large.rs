@@ -10,14 +10,14 @@ use vocab::{HorizonHours, MilliGpus, NodeId, TaskClass, TaskId, UnixSeconds};
 /// A pod on such a node.
 #[derive(Debug, Clone)]
 struct Held {
-    gpus: u64,
+    gpus_milli: u64,
     class: TaskClass,
     guarantee: Option<Guarantee>,
 }
 
 #[derive(Debug, Clone)]
 struct LargeNode {
-    gpus: u64,
+    gpus_milli: u64,
     is_open: bool,
     is_ready: bool,
     pods: BTreeMap<Uid, Held>,
@@ -25,11 +25,11 @@ struct LargeNode {
 
 impl LargeNode {
     fn used(&self) -> u64 {
-        self.pods.values().map(|held| held.gpus).sum()
+        self.pods.values().map(|held| held.gpus_milli).sum()
     }
 
     fn idle(&self) -> u64 {
-        self.gpus.saturating_sub(self.used())
+        self.gpus_milli.saturating_sub(self.used())
     }
 }
 
@@ -53,9 +53,10 @@ impl LargeNodes {
     }
 
     pub fn set(&mut self, facts: &NodeFacts) {
-        let (gpus, is_open, is_ready) = (u64::from(facts.gpus), facts.is_open, facts.is_ready);
+        let (gpus_milli, is_open, is_ready) =
+            (u64::from(facts.gpus) * MilliGpus::PER_GPU, facts.is_open, facts.is_ready);
         let pods = self.0.remove(&facts.node).map(|node| node.pods).unwrap_or_default();
-        self.0.insert(facts.node.clone(), LargeNode { gpus, is_open, is_ready, pods });
+        self.0.insert(facts.node.clone(), LargeNode { gpus_milli, is_open, is_ready, pods });
     }
 
     pub fn has(&self, node: &NodeId) -> bool {
@@ -69,11 +70,11 @@ impl LargeNodes {
     /// Counts a pod on its node. Answers whether there was room: a start may be reported before an end.
     pub fn place(&mut self, pod: &PodFacts, node: &NodeId, guarantee: Option<Guarantee>) -> bool {
         let Some(here) = self.0.get_mut(node) else { return false };
-        let gpus = u64::from(pod.gpus_rounded_up());
-        if here.idle() < gpus {
+        let gpus_milli = pod.amount().milli();
+        if here.idle() < gpus_milli {
             return false;
         }
-        here.pods.insert(pod.uid, Held { gpus, class: pod.class, guarantee });
+        here.pods.insert(pod.uid, Held { gpus_milli, class: pod.class, guarantee });
         true
     }
 
@@ -91,36 +92,36 @@ impl LargeNodes {
         self.0.get(node)?.pods.get(&uid)?.guarantee
     }
 
-    /// GPUs of spot pods, at will or promised.
-    pub fn spot_gpus(&self) -> u64 {
-        self.pods().filter(|held| held.class == TaskClass::Spot).map(|held| held.gpus).sum()
+    /// Thousandths of a GPU of spot pods, at will or promised.
+    pub fn spot_milli(&self) -> u64 {
+        self.pods().filter(|held| held.class == TaskClass::Spot).map(|held| held.gpus_milli).sum()
     }
 
     /// GPUs that could be used: all of open nodes, and what runs on others that are ready.
     pub fn allocatable_gpus(&self) -> u64 {
         let of = |node: &LargeNode| match (node.is_open, node.is_ready) {
-            (true, _) => node.gpus,
+            (true, _) => node.gpus_milli,
             (false, true) => node.used(),
             (false, false) => 0,
         };
-        self.0.values().map(of).sum()
+        self.0.values().map(of).sum::<u64>() / MilliGpus::PER_GPU
     }
 
     pub fn idle_gpus(&self) -> u64 {
-        self.0.values().filter(|node| node.is_open).map(LargeNode::idle).sum()
+        self.0.values().filter(|node| node.is_open).map(|node| node.idle() / MilliGpus::PER_GPU).sum()
     }
 
-    /// Whether one of them has room for so many GPUs.
-    pub fn has_room(&self, gpus: u32) -> bool {
-        self.0.values().any(|node| node.is_open && node.idle() >= u64::from(gpus))
+    /// Whether one of them has room for a pod.
+    pub fn has_room(&self, pod: &PodFacts) -> bool {
+        self.0.values().any(|node| node.is_open && node.idle() >= pod.amount().milli())
     }
 
-    /// GPUs inside a guarantee, by its hours.
+    /// Thousandths of a GPU inside a guarantee, by its hours.
     pub fn promises(&self) -> BTreeMap<HorizonHours, u64> {
         let mut by_hours = BTreeMap::new();
         for held in self.pods() {
             if let Some(guarantee) = held.guarantee {
-                *by_hours.entry(guarantee.hours).or_default() += held.gpus;
+                *by_hours.entry(guarantee.hours).or_default() += held.gpus_milli;
             }
         }
         by_hours
@@ -132,7 +133,7 @@ impl LargeNodes {
         for (node, here) in &mut self.0 {
             for (uid, held) in &mut here.pods {
                 if let Some(guarantee) = held.guarantee.take_if(|guarantee| guarantee.until <= now) {
-                    let place = Some((node.clone(), amount(held.gpus)));
+                    let place = Some((node.clone(), amount(held.gpus_milli)));
                     ended.push(KeptPromise { task: task_of(*uid), guarantee, place });
                 }
             }

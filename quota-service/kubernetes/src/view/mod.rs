@@ -7,7 +7,6 @@ mod claimed;
 pub mod facts;
 mod ganged;
 mod large;
-mod node;
 mod outcomes;
 mod peaks;
 mod pool;

@@ -34,7 +34,7 @@ pub fn task_of(uid: Uid) -> TaskId {
 /// Whether a fleet has nodes for so many GPUs: one that does not is left to the scheduler.
 #[must_use]
 pub fn fits_a_fleet(pod: &PodFacts) -> bool {
-    !LargeNodes::is_large(pod.gpus_rounded_up())
+    !LargeNodes::is_large(pod.gpus.saturating_add(u32::from(pod.share_milli > 0)))
 }
 
 /// Request of a pod to placement.
@@ -45,10 +45,6 @@ pub fn gang_of(pod: &PodFacts) -> Gang {
     Gang { task: task_of(pod.uid), class: pod.class, pod: request, pods: 1 }
 }
 
-pub(super) fn amount(gpus: u64) -> MilliGpus {
-    MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX))
-}
-
 /// GPUs of a pod. A part of a GPU beside whole ones takes one of its own: placement knows no request of both.
 fn request_of(pod: &PodFacts) -> GpuRequest {
     let whole = u16::try_from(pod.gpus).unwrap_or(u16::MAX - 1);
@@ -57,6 +53,14 @@ fn request_of(pod: &PodFacts) -> GpuRequest {
         (0, share) => GpuRequest::Share(share),
         (whole, _) => GpuRequest::Whole(whole.saturating_add(1)),
     }
+}
+
+fn whole(gpus: u64) -> MilliGpus {
+    amount(gpus.saturating_mul(MilliGpus::PER_GPU))
+}
+
+pub(super) fn amount(gpus_milli: u64) -> MilliGpus {
+    MilliGpus::from_milli(gpus_milli).unwrap_or(MilliGpus::MAX)
 }
 
 impl PoolView {
@@ -134,7 +138,7 @@ impl PoolView {
 
     /// Whether a pod fits idle GPUs.
     pub fn fits(&mut self, pod: &PodFacts) -> bool {
-        self.large.has_room(pod.gpus_rounded_up()) || fits_a_fleet(pod) && self.fleet.plan(&gang_of(pod)).is_some()
+        self.large.has_room(pod) || fits_a_fleet(pod) && self.fleet.plan(&gang_of(pod)).is_some()
     }
 
     /// The promise to a pod, while it lasts.
@@ -218,8 +222,8 @@ impl PoolView {
     #[must_use]
     pub fn spot_gpus(&self) -> u64 {
         let spot = self.fleet.tasks().values().filter(|running| running.class == TaskClass::Spot);
-        let of_fleet: u64 = spot.map(placement::fleet::Running::gpus_milli).sum();
-        of_fleet.div_ceil(MilliGpus::PER_GPU) + self.large.spot_gpus()
+        let in_fleet: u64 = spot.map(placement::fleet::Running::gpus_milli).sum();
+        (in_fleet + self.large.spot_milli()).div_ceil(MilliGpus::PER_GPU)
     }
 
     /// GPUs that could be used: all of nodes that are open, and what runs on others that are ready.
@@ -247,7 +251,7 @@ impl PoolView {
     }
 
     pub(super) fn state(&self, pool: PoolId, waits_s: u64, now: UnixSeconds) -> PoolState {
-        let (capacity, idle) = (amount(self.allocatable_gpus()), amount(self.idle_gpus()));
+        let (capacity, idle) = (whole(self.allocatable_gpus()), whole(self.idle_gpus()));
         // Pods on nodes that are not ready keep their promises, and are in no capacity: reported GPUs stay within it.
         let mut left = capacity.left_after(idle);
         let mut within = |gpus: MilliGpus| {

@@ -12,7 +12,7 @@ mod tests;
 use crate::calls::{Calls, Fault};
 use crate::config::{Config, KueueMode};
 use crate::lead::{epoch_of, stopped};
-use crate::publish::{Content, Gpus, NoTarget, Target, heartbeat_of, held_of, kueue_target, write};
+use crate::publish::{Content, Gpus, NoTarget, Part, Target, heartbeat_of, held_of, kueue_target, write};
 use kube::Client;
 use metrics::{counter, gauge};
 use serde_json::Value;
@@ -155,7 +155,10 @@ impl Watchdog<'_> {
         }
         if self.config.resource_quota {
             let shares = &self.config.resource_quota_shares.0;
-            targets.extend(shares.keys().map(|namespace| Target::quota(self.config, namespace)));
+            let parts: &[Part] = if self.config.is_apart() { &[Part::Main, Part::AtWill] } else { &[Part::Main] };
+            for namespace in shares.keys() {
+                targets.extend(parts.iter().map(|part| Target::quota(self.config, namespace, *part)));
+            }
         }
         (targets, went)
     }

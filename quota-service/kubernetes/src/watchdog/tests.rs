@@ -46,7 +46,7 @@ impl Publishes {
 async fn publisher(fake: &FakeKubernetes, settings: &Config) -> Publishes {
     // It is killed, without a stop signal.
     let (never, stop) = watch::channel(false);
-    let amounts = Amounts { quota_gpus: 40, held_gpus: 12, allocatable_gpus: 100 };
+    let amounts = Amounts { quota_gpus: 40, held_gpus: 12, allocatable_gpus: 100, ..Amounts::default() };
     let by_model = [(GpuModel::parse("A100").unwrap(), amounts)].into();
     let wanted = watch::channel(Arc::new(Wanted { is_known: true, by_model, ..Wanted::default() })).1;
     let (lead, elects) = run_lead(client(fake).await, settings, stop.clone());

@@ -1,7 +1,7 @@
 //! Current Workloads, by a watch.
 
 use super::WorkloadFacts;
-use crate::cluster::follow::{Event, follow};
+use crate::cluster::objects::{Event, follow};
 use crate::cluster::workload::Workload;
 use crate::view::facts::Reading;
 use kube::{Api, Client};

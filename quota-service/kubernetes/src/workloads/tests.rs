@@ -2,7 +2,7 @@
 
 use super::Store;
 use crate::clock;
-use crate::cluster::follow::Event;
+use crate::cluster::objects::Event;
 use crate::cluster::slim::{Node, Pod};
 use crate::cluster::watch::Shared;
 use crate::config::Config;

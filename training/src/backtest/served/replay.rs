@@ -167,6 +167,8 @@ impl Service<'_> {
             known: &known,
             settings: self.settings,
             forecast: Some(forecast),
+            // Nothing is sold, so that no promise can teach.
+            is_placed_here: false,
             hp_demand,
             hp_jobs: None,
             measured_until: issue.instant(),

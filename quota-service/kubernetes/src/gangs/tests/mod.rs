@@ -165,7 +165,7 @@ fn end(view: &mut View, number: usize, job: &Job, dice: &mut Dice) -> Vec<Outcom
             kinds[at_pod] = if how == 2 { OutcomeKind::Broken } else { OutcomeKind::NodeFailure };
         }
         let uid = Uid::of(last["metadata"]["uid"].as_str().unwrap());
-        view.see_no_pod(uid, Some(&serde_json::from_value(last).unwrap()), at(600));
+        view.see_no_pod(uid, &serde_json::from_value(last).unwrap(), at(600));
     }
     let rank = |kind: &OutcomeKind| match kind {
         OutcomeKind::Kept => 0,
@@ -222,7 +222,7 @@ fn a_gang_that_runs_again_has_a_new_promise_under_another_id() {
     for (name, from) in [("a", 0), ("b", 1_000)] {
         let pod = spot_pod(name, from, from);
         tell(&mut view, "Pod", &pod, at(from));
-        view.see_no_pod(Uid::of(name), Some(&serde_json::from_value(pod).unwrap()), at(from + 100));
+        view.see_no_pod(Uid::of(name), &serde_json::from_value(pod).unwrap(), at(from + 100));
         let outcomes = view.take_outcomes();
         assert_eq!(outcomes.len(), 1);
         ids.push(outcomes[0].event_id.clone());

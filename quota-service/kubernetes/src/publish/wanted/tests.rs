@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::calls::Calls;
-use crate::publish::{ALL, Content, Gpus, RESOURCE_QUOTA, Target, write};
+use crate::publish::{ALL, Content, Gpus, Part, RESOURCE_QUOTA, Target, write};
 use crate::tests::{client, config};
 use crate::view::facts::{NodeFacts, PodFacts, Reading, Uid};
 use fake_kubernetes::FakeKubernetes;
@@ -77,14 +77,12 @@ impl Site {
     async fn publish(&mut self) -> u64 {
         let mut seen = BTreeSet::new();
         for pod in self.fake.list("pods") {
-            let read = serde_json::from_value(pod).unwrap();
-            let (facts, _) = PodFacts::read(&read, self.view.reading()).unwrap().unwrap();
-            seen.insert(facts.uid);
-            self.view.set_pod(facts, NOW);
+            let told = self.view.see_pod(&serde_json::from_value(pod).unwrap(), NOW).unwrap();
+            seen.insert(told.expect("it asks for GPUs").uid);
         }
         self.view.see_all_pods(&seen, NOW);
-        let in_all = wanted(&self.offers, &self.view, HorizonHours::ONE).in_all();
-        let target = Target::quota(&config("a"), "team-a");
+        let in_all = wanted(&self.offers, &self.view, HorizonHours::ONE).in_all(Part::Main);
+        let target = Target::quota(&config("a"), "team-a", Part::Main);
         let live = self.calls.find(&target.path()).await.unwrap();
         let content = Content { gpus: Gpus::from([(ALL.to_owned(), in_all)]), ..Content::default() };
         write(&self.calls, &target, live.as_ref(), &content).await.unwrap();
@@ -132,13 +130,44 @@ fn what_is_held_stays_and_nothing_is_added_once_the_offer_is_conservative_or_a_n
         PodFacts::read(&named(read), view.reading()).unwrap().unwrap().0
     };
     view.set_pod(PodFacts { gpus: 6, uid: Uid(1), ..held }, NOW);
-    let in_all = |view: &View, stage| wanted(&offers(&[("A100", 16)], stage), view, HorizonHours::ONE).in_all();
+    let in_all =
+        |view: &View, stage| wanted(&offers(&[("A100", 16)], stage), view, HorizonHours::ONE).in_all(Part::Main);
     assert_eq!([Stage::Fresh, Stage::Stale, Stage::Conservative].map(|stage| in_all(&view, stage)), [16, 16, 6]);
     assert_eq!(
-        wanted(&Offers::default(), &view, HorizonHours::ONE).in_all(),
+        wanted(&Offers::default(), &view, HorizonHours::ONE).in_all(Part::Main),
         0,
         "without an offer nothing is promised"
     );
     view.set_node(NodeFacts { gpus: 8, ..view.nodes().values().next().unwrap().clone() }, NOW);
     assert_eq!(in_all(&view, Stage::Fresh), 8, "the offer counts with a node that is smaller now");
+}
+
+#[test]
+fn spot_at_will_that_is_counted_apart_takes_nothing_from_promised_spot() {
+    let config = crate::config::Config { at_will_priority_classes: "free".parse().unwrap(), ..config("a") };
+    let mut view = View::new(ClusterName::parse("earth").unwrap(), Reading::of(&config), Policy::GFS);
+    let node = NodeId::parse("a100").unwrap();
+    let facts =
+        NodeFacts { node, gpu_model: Some(model("A100")), gpus: 40, is_open: true, is_ready: true, topology: None };
+    view.set_node(facts, NOW);
+    for (number, class, gpus) in [(1, "spot", 4_u32), (2, "free", 20)] {
+        let mut made = pod(number, "a100");
+        made["metadata"]["uid"] = number.to_string().into();
+        made["metadata"]["annotations"] = json!({ "headroom.dev/guarantee-hours": "1" });
+        made["spec"]["priorityClassName"] = class.into();
+        made["spec"]["containers"][0]["resources"] = json!({ "limits": { "nvidia.com/gpu": gpus.to_string() } });
+        let (facts, faults) = PodFacts::read(&serde_json::from_value(made).unwrap(), view.reading()).unwrap().unwrap();
+        assert!(faults.is_empty() && facts.guarantee.is_some() == (class == "spot"), "{class}");
+        view.set_pod(PodFacts { bound: Some(NOW), ..facts }, NOW);
+    }
+    // HP may take 10 of 40: 30 are left. 16 are idle.
+    let mut offers = offers(&[("A100", 40)], Stage::Fresh);
+    offers.pools.values_mut().for_each(|offer| offer.bounds[0].bound = gpus(10));
+    let of = |offers: &Offers| {
+        let amounts = wanted(offers, &view, HorizonHours::ONE).by_model[&model("A100")];
+        [(amounts.quota_gpus, amounts.held_gpus), (amounts.at_will.quota_gpus, amounts.at_will.held_gpus)]
+    };
+    assert_eq!(of(&offers), [(20, 4), (26, 20)], "16 more with a promise, as many as are idle; 6 more at will");
+    offers.pools.values_mut().for_each(|offer| offer.stage = Stage::Conservative);
+    assert_eq!(of(&offers), [(4, 4), (20, 20)]);
 }

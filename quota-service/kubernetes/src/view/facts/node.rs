@@ -1,6 +1,6 @@
-//! Facts of nodes that concern Headroom.
+//! Facts of nodes.
 
-use super::facts::{FactFault, Reading, gpus, text};
+use super::{FactFault, Reading, gpus, text};
 use crate::cluster::slim::Node;
 use crate::names;
 use std::collections::BTreeMap;
