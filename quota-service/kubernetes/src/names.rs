@@ -8,6 +8,8 @@ pub const GUARANTEE_MANAGER: &str = "headroom-guarantee";
 pub const BOOST_MANAGER: &str = "headroom-boost";
 /// Field manager that announces evictions.
 pub const EVICT_MANAGER: &str = "headroom-evict";
+/// Field manager of events.
+pub const EVENT_MANAGER: &str = "headroom-events";
 /// The controller of the capacity provider.
 pub const QUOTA_CONTROLLER: &str = "headroom.dev/spot-quota";
 /// The controller of the admission check.

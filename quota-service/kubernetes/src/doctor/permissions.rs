@@ -117,6 +117,11 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
             }
         }
     }
+    if config.writes() && config.events {
+        needs.wanted_by = "events";
+        needs.namespace = String::new();
+        needs.add("create", "events.k8s.io", "events", "");
+    }
     if config.writes() {
         needs.wanted_by = "the lease";
         needs.namespace = config.lease_namespace.to_string();
