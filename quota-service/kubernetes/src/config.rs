@@ -82,6 +82,8 @@ pub struct Config {
     pub priority_boost: bool,
     /// Write a `ResourceQuota` in each namespace of `resource_quota_shares`.
     pub resource_quota: bool,
+    /// Write events of what is done to objects, where a mode writes anything.
+    pub events: bool,
     /// Evict spot pods, through the eviction API, if HP pods wait for their GPUs.
     pub evict: bool,
     /// GPU models of flavors: `FLAVOR=GPU_MODEL`, comma between them.
@@ -177,6 +179,7 @@ impl Default for Config {
             admission_check: false,
             priority_boost: false,
             resource_quota: false,
+            events: true,
             evict: false,
             flavors: Flavors::default(),
             at_will_flavors: Flavors::default(),

@@ -31,6 +31,7 @@ pub fn install() -> Arc<PrometheusHandle> {
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
     let _ = metrics::set_global_recorder(recorder);
+    crate::help::describe();
     metrics::gauge!("headroom_kubernetes_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     Arc::new(handle)
 }

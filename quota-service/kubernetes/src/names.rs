@@ -8,6 +8,8 @@ pub const GUARANTEE_MANAGER: &str = "headroom-guarantee";
 pub const BOOST_MANAGER: &str = "headroom-boost";
 /// Field manager that announces evictions.
 pub const EVICT_MANAGER: &str = "headroom-evict";
+/// Field manager of events.
+pub const EVENT_MANAGER: &str = "headroom-events";
 /// The controller of the capacity provider.
 pub const QUOTA_CONTROLLER: &str = "headroom.dev/spot-quota";
 /// The controller of the admission check.
@@ -32,7 +34,7 @@ pub const EVICT_AT: &str = "headroom.dev/evict-at";
 pub const EVICT_READY: &str = "headroom.dev/evict-ready";
 /// Condition of a victim.
 pub const EVICTION_NOTICE: &str = "headroom.dev/EvictionNotice";
-/// Requester of evictions, and reporter of their events.
+/// Requester of evictions.
 pub const EVICTOR: &str = "headroom.dev/evict";
 /// Annotation of a pod: port of its checkpoint hook.
 pub const CHECKPOINT_PORT: &str = "headroom.dev/checkpoint-port";

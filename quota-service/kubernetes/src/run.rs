@@ -3,6 +3,7 @@
 use crate::cluster::watch::{self as watches, Shared};
 use crate::cluster::{ConnectError, connect};
 use crate::config::{Config, LogFormat, NoCluster};
+use crate::events::Events;
 use crate::extender::{ExtenderError, ExtenderState, Listening};
 use crate::headroom::{Headroom, HeadroomError, Offers, offers, report};
 use crate::notice::NoticeError;
@@ -182,6 +183,8 @@ impl Parts {
         if !self.config.writes() {
             return Vec::new();
         }
+        let events = Events::start(self.client.clone(), &self.config, self.stop.clone());
+        self.shared.set_events(events.clone());
         let (lead, leading) = lead::run(self.client.clone(), &self.config, self.stop.clone());
         let mut tasks = vec![leading];
         if self.config.publishes() {
@@ -194,7 +197,7 @@ impl Parts {
                 self.stop.clone(),
             )));
             let (client, config, stop) = (self.client.clone(), self.config.clone(), self.stop.clone());
-            tasks.push(tokio::spawn(publish::run(client, config, wanted, lead.clone(), stop)));
+            tasks.push(tokio::spawn(publish::run(client, config, wanted, lead.clone(), events, stop)));
         }
         macro_rules! begin {
             ($is_on:ident, $run:path) => {

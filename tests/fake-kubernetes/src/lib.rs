@@ -53,3 +53,9 @@ pub use bulk::{Size, node, pod};
 pub use fake::FakeKubernetes;
 pub use faults::{Fault, What};
 pub use status::Refusal;
+
+/// A document of YAML as JSON; `None` where it is none.
+#[must_use]
+pub fn yaml(text: &str) -> Option<serde_json::Value> {
+    serde_saphyr::from_str(text).ok()
+}

@@ -55,6 +55,7 @@ pub fn check(state: &State, kind: &Kind, before: Option<&Value>, after: &mut Val
         ("pods", Some(before)) => changed_pod(before, after),
         ("nodes", _) => quota::allocatable(after),
         ("leases.coordination.k8s.io", _) => lease(after),
+        ("events.events.k8s.io", None) => event(after),
         _ => Ok(()),
     }
 }
@@ -122,6 +123,37 @@ fn lease(lease: &Value) -> Result<(), Refusal> {
     }
     let name = lease["metadata"]["name"].as_str().unwrap_or_default();
     if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("Lease", name, &causes)) }
+}
+
+/// What the API holds events to.
+fn event(event: &Value) -> Result<(), Refusal> {
+    let mut causes = Vec::new();
+    let mut wrong = |field: &str, why: &str| causes.push((field.to_owned(), why.to_owned()));
+    for (field, most) in [("reportingController", 256), ("reportingInstance", 128), ("action", 128), ("reason", 128)] {
+        match event[field].as_str().unwrap_or_default().len() {
+            0 => wrong(field, "Required value"),
+            length if length > most => wrong(field, "Too long"),
+            _ => {}
+        }
+    }
+    if event["note"].as_str().is_some_and(|note| note.len() > 1_024) {
+        wrong("note", "Too long: may not be more than 1024 bytes");
+    }
+    if !matches!(event["type"].as_str(), Some("Normal" | "Warning")) {
+        wrong("type", "Unsupported value");
+    }
+    let time = event["eventTime"].as_str().unwrap_or_default();
+    if chrono::DateTime::parse_from_rfc3339(time).is_err() {
+        wrong("eventTime", "Required value");
+    }
+    let (of, namespace) =
+        (event["regarding"]["namespace"].as_str().unwrap_or_default(), &event["metadata"]["namespace"]);
+    let expected = if of.is_empty() { "default" } else { of };
+    if namespace != expected {
+        wrong("regarding.namespace", "Invalid value: does not match event.namespace");
+    }
+    let name = event["metadata"]["name"].as_str().unwrap_or_default();
+    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("Event", name, &causes)) }
 }
 
 /// Metadata that the server sets: identity at first, the generation whenever something but metadata and status changes.

@@ -36,7 +36,8 @@ fn reads(resource: &str) -> Vec<String> {
 }
 
 const READS: [&str; 3] = ["get", "list", "watch"];
-const LEASE: [&str; 3] = [
+const LEASE: [&str; 4] = [
+    "events create",
     "leases create in gpu",
     "leases get headroom-connector headroom-connector-heartbeat in gpu",
     "leases update headroom-connector headroom-connector-heartbeat in gpu",
@@ -53,14 +54,8 @@ const QUOTAS: [&str; 5] = [
     "resourcequotas patch headroom-spot in team-a",
     "resourcequotas watch in team-a",
 ];
-const EVICTS: [&str; 6] = [
-    "pods patch",
-    "pods/status patch",
-    "pods/eviction create",
-    "events create",
-    "evictionrequests create",
-    "evictionrequests patch",
-];
+const EVICTS: [&str; 5] =
+    ["pods patch", "pods/status patch", "pods/eviction create", "evictionrequests create", "evictionrequests patch"];
 const NO_OBJECTS: [&str; 2] = ["kueue.createObjects=false", "kueue.printClusterQueue=false"];
 
 /// The rights that a mode adds for the connector to reading nodes, pods and priority classes: values, the mode, resources that are read,
@@ -128,16 +123,21 @@ fn the_watchdog_sees_one_lease_and_writes_quotas_alone() {
     let provider = [
         "capacityproviders get headroom-spot",
         "customresourcedefinitions get capacityproviders.kueue.x-k8s.io",
+        "events create",
         PROVIDER[0],
         PROVIDER[1],
     ];
-    let quota = ["resourcequotas get headroom-spot in team-a", "resourcequotas patch headroom-spot in team-a"];
+    let quota = [
+        "events create in team-a",
+        "resourcequotas get headroom-spot in team-a",
+        "resourcequotas patch headroom-spot in team-a",
+    ];
     for (values, mode, expected) in [
         ("kueue", "modes.kueue=capacity-provider", provider.to_vec()),
         (
             "kueue",
             "modes.kueue=cluster-queue",
-            ["clusterqueues get headroom-spot", "clusterqueues patch headroom-spot"].to_vec(),
+            ["clusterqueues get headroom-spot", "clusterqueues patch headroom-spot", "events create"].to_vec(),
         ),
         ("plain", "modes.resourceQuota=true", quota.to_vec()),
     ] {

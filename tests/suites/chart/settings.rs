@@ -12,7 +12,7 @@ const PYTHON: &str = "HEADROOM_CHART_PYTHON";
 const KUBERNETES_SETTINGS: &str = "cluster headroom_url headroom_token_file headroom_ca_file listen lease_namespace lease_name \
     extender kueue admission_check priority_boost resource_quota evict extender_listen tls_certificate_file tls_key_file \
     tls_client_ca_file flavors capacity_provider cluster_queue admission_check_name resource_quota_shares publish_s \
-    least_change_ratio at_will_priority_classes at_will_flavors device_classes gangs notice_webhook_url \
+    least_change_ratio at_will_priority_classes at_will_flavors device_classes gangs events notice_webhook_url \
     notice_secret_file notice_ca_file notice_checkpoint_hooks notice_ray_url";
 
 /// The settings of a ConfigMap in a file of their own.

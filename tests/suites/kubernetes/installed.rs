@@ -11,7 +11,7 @@ const TOKEN: &str = "connector-token";
 const ACCOUNT: &str = "headroom-connector";
 
 /// The path under which objects of this kind are, as a manifest names them.
-fn path(manifest: &Value) -> String {
+pub fn path(manifest: &Value) -> String {
     let (version, kind) = (manifest["apiVersion"].as_str().unwrap(), manifest["kind"].as_str().unwrap().to_lowercase());
     let plural = match kind.as_str() {
         kind if kind.ends_with("policy") => format!("{}ies", kind.trim_end_matches('y')),
@@ -60,7 +60,7 @@ fn settings(manifests: &[Value]) -> String {
     map["data"]["headroom.toml"].as_str().unwrap().to_owned()
 }
 
-async fn installed(sets: &[&str]) -> Option<(Site, Vec<Value>)> {
+pub async fn installed(sets: &[&str]) -> Option<(Site, Vec<Value>)> {
     installed_in("orchestratedFlavors", sets).await
 }
 
@@ -88,7 +88,7 @@ async fn installed_in(form: &str, sets: &[&str]) -> Option<(Site, Vec<Value>)> {
 }
 
 /// The connector with the chart's settings; the places of things on this machine are given beside.
-fn connector(site: &Site, service: &Listening) -> Listening {
+pub fn connector(site: &Site, service: &Listening) -> Listening {
     let (config, kubeconfig) = (site.path("headroom.toml"), site.path("kubeconfig"));
     let url = format!("http://{}", service.address);
     let listen = ["--listen", "127.0.0.1:0", "--extender-listen", "127.0.0.1:0", "--json", "--headroom-url", &url];

@@ -1,5 +1,6 @@
 //! `headroom-kubernetes` as an operator runs it, between a Kubernetes API server in memory and a service that answers quotas.
 
+mod gitops;
 mod installed;
 mod joined;
 mod kubectl;

@@ -11,6 +11,8 @@ use vocab::{GpuModel, HorizonHours, MilliGpus, UnixSeconds};
 /// GPUs of a Workload that is `Ready` count for so long without its pods: gangs start slowly, since images are
 /// pulled and pods are made by the controllers of jobs.
 pub const ASSUMED_S: i64 = 600;
+/// An eviction gives the reservation back within seconds; after so long it is held.
+pub const HELD_AFTER_S: i64 = 120;
 /// The first wait of a Workload that does not fit; it doubles with each time. Each try costs Kueue a reservation and an eviction.
 pub const RETRY_LEAST_S: u64 = 30;
 /// Quotas are renewed every 300 s: a longer wait misses one.
@@ -159,6 +161,17 @@ pub fn plan(workloads: &[WorkloadFacts], world: &World<'_>) -> Planned {
     planned
 }
 
+/// Workloads whose reservation stands though Kueue evicts them: some of its versions keep it after a check was set to Retry or
+/// Rejected (its #6035), and their GPUs are nobody's.
+#[must_use]
+pub fn held(workloads: &[WorkloadFacts], now: UnixSeconds) -> Vec<&WorkloadFacts> {
+    let is_held = |one: &&WorkloadFacts| {
+        let is_old = one.evicted.is_some_and(|since| now.since_s(since) >= HELD_AFTER_S);
+        is_old && one.has_quota && one.is_active && !one.is_finished && one.check.is_some()
+    };
+    workloads.iter().filter(is_held).collect()
+}
+
 /// Never nothing: Kueue would try again at once, and again.
 #[must_use]
 pub fn retry_after_s(tries: u32) -> u64 {
@@ -183,7 +196,7 @@ fn is_open(workload: &WorkloadFacts, check: &CheckFacts) -> bool {
 fn is_asked(workload: &WorkloadFacts, check: &CheckFacts, now: UnixSeconds) -> bool {
     let after_s = i64::try_from(check.requeue_after_s).unwrap_or(i64::MAX);
     let is_due = check.state == CheckState::Pending || check.since.plus_s(after_s) <= now;
-    workload.has_quota && !workload.is_evicted && is_due
+    workload.has_quota && workload.evicted.is_none() && is_due
 }
 
 fn assumed(workloads: &[WorkloadFacts], world: &World<'_>) -> Assumed {
@@ -198,7 +211,7 @@ fn assumed(workloads: &[WorkloadFacts], world: &World<'_>) -> Assumed {
     let mut assumed = Assumed::default();
     let is_young = |check: &CheckFacts| check.state == CheckState::Ready && world.now.since_s(check.since) < ASSUMED_S;
     for workload in workloads {
-        if workload.is_finished || workload.is_evicted || !workload.check.as_ref().is_some_and(is_young) {
+        if workload.is_finished || workload.evicted.is_some() || !workload.check.as_ref().is_some_and(is_young) {
             continue;
         }
         if let Ok(by_model) = workload.gpus_by_model(world.flavors, other_model(world.view).as_ref()) {

@@ -1,5 +1,6 @@
 //! What watches write and all others read.
 
+use crate::events::Events;
 use crate::view::View;
 use crate::view::facts::{FactFault, PodFacts, Uid};
 use serving::standing::Standing;
@@ -50,6 +51,7 @@ pub struct Shared {
     now: fn() -> UnixSeconds,
     /// Observer of pods.
     seen: std::sync::OnceLock<PodObserver>,
+    events: std::sync::OnceLock<Events>,
     /// The longest that a Workload waits for quota, s, by pool.
     workload_waits: Mutex<BTreeMap<GpuModel, u64>>,
 }
@@ -66,6 +68,7 @@ impl Shared {
             standing: Standing::new(),
             now,
             seen: std::sync::OnceLock::new(),
+            events: std::sync::OnceLock::new(),
             workload_waits: Mutex::default(),
         })
     }
@@ -74,6 +77,17 @@ impl Shared {
     /// up to date by then, and not locked.
     pub fn tell(&self, seen: impl Fn(Uid, Option<&PodFacts>) + Send + Sync + 'static) {
         let _ = self.seen.set(Box::new(seen));
+    }
+
+    /// Sets, once, where events go.
+    pub fn set_events(&self, events: Events) {
+        let _ = self.events.set(events);
+    }
+
+    /// Where events go; nowhere before they are set.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.events.get().cloned().unwrap_or_default()
     }
 
     pub fn read(&self) -> RwLockReadGuard<'_, View> {

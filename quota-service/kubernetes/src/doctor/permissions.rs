@@ -106,7 +106,6 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
         needs.add("patch", "", "pods", "");
         needs.add("create", "", "pods/eviction", "");
         needs.add("patch", "", "pods/status", "");
-        needs.add("create", "", "events", "");
         needs.add("create,patch", "lifecycle.k8s.io", "evictionrequests", "");
     }
     if config.resource_quota {
@@ -119,6 +118,11 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
                 needs.add("get,patch", "", "resourcequotas", AT_WILL_QUOTA);
             }
         }
+    }
+    if config.writes() && config.events {
+        needs.wanted_by = "events";
+        needs.namespace = String::new();
+        needs.add("create", "events.k8s.io", "events", "");
     }
     if config.writes() {
         needs.wanted_by = "the lease";

@@ -12,6 +12,7 @@ mod tests;
 use crate::calls::{Calls, Fault};
 use crate::cluster::watch::Shared;
 use crate::config::Config;
+use crate::events::{Events, Note, Regarding};
 use crate::headroom::Offers;
 use crate::lead::{Epoch, Fence};
 use crate::notice::{Notice, Notices};
@@ -86,7 +87,12 @@ struct Evictor {
     /// HP pods that could not use what was freed, until when nothing is freed for them.
     in_vain: BTreeMap<Uid, UnixSeconds>,
     cycles: Cycles,
+    events: Events,
     standing: Standing,
+}
+
+fn regarding(pod: &PodFacts) -> Regarding {
+    Regarding::pod(&pod.namespace, &pod.name, &pod.uid.to_string())
 }
 
 fn count(outcome: &'static str) {
@@ -98,6 +104,7 @@ impl Evictor {
         Self {
             pods: Pods::new(Calls::new(client, ANSWERS_WITHIN)),
             notices,
+            events: shared.events(),
             shared,
             fence,
             grace_s: i64::try_from(config.evict_grace_s).unwrap_or(i64::MAX),
@@ -180,6 +187,8 @@ impl Evictor {
                 tracing::info!(namespace, name, "GPUs that were freed for an HP pod went to another HP pod");
                 continue;
             }
+            let text = "GPUs were freed for it, and it still waits: nothing is freed for it for an hour".to_owned();
+            self.events.tell(regarding(facts), Note::warning("RoomInVain", "Evict", text));
             self.in_vain.insert(pod, now.plus_s(IN_VAIN_S));
             count("in_vain");
             tracing::warn!(
@@ -203,6 +212,8 @@ impl Evictor {
                 return Ok(());
             }
             if let Some(found) = self.pods.take_back(&pod).await? {
+                let text = "its GPUs are not needed any more".to_owned();
+                self.events.tell(regarding(&pod), Note::normal("EvictionTakenBack", "Announce", text));
                 count("taken_back");
                 self.notices.take_back(&pod, &found).await;
             }
@@ -236,6 +247,8 @@ impl Evictor {
             }
             match self.pods.evict(&facts).await {
                 Ok(owner) => {
+                    let text = "its GPUs are needed by an HP pod".to_owned();
+                    self.events.tell(regarding(&facts), Note::normal("Evicted", "Evict", text));
                     count("evicted");
                     self.notices.evicted(&facts, now);
                     self.evicted(pod, *victim);
@@ -318,6 +331,8 @@ impl Evictor {
                 }
                 match self.pods.announce(&victim, at).await {
                     Ok(found) => {
+                        let text = format!("it is evicted at {at}: save its work by then");
+                        self.events.tell(regarding(&victim), Note::warning("EvictionAnnounced", "Announce", text));
                         count("announced");
                         self.notices.announce(Notice::of(&victim, &found, at, now)).await;
                     }

@@ -1,6 +1,6 @@
 //! Metrics of the extender.
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{counter, gauge, histogram};
 use std::time::Duration;
 
 /// Verb of a request.
@@ -40,20 +40,6 @@ impl Outcome {
             Self::Malformed => "malformed",
         }
     }
-}
-
-/// Registers the help of the metrics.
-pub fn describe() {
-    describe_counter!(
-        "headroom_extender_requests_total",
-        "Requests of the scheduler by verb and outcome: answered, neutral or malformed"
-    );
-    describe_histogram!("headroom_extender_request_seconds", Unit::Seconds, "Seconds from a request to its answer");
-    describe_gauge!(
-        "headroom_extender_breaker_open",
-        "1 while neutral answers go out at once, since those before were late"
-    );
-    describe_gauge!("headroom_extender_assumed", "Spot pods that passed the filter and are not bound to a node yet");
 }
 
 /// Counts an answer.

@@ -91,7 +91,6 @@ impl ExtenderState {
     /// Reads the view once; [`seen`](Self::seen) keeps it up to date from then on.
     #[must_use]
     pub fn new(config: &Config, shared: Arc<Shared>, offers: watch::Receiver<Arc<Offers>>, clock: Clock) -> Self {
-        counters::describe();
         let burdens = Burdens::of(&shared.read(), clock());
         Self(Arc::new(Inner {
             shared,

@@ -1,7 +1,7 @@
 //! Settings of the plugin. What they leave open, an extension of the kubeconfig's context may state.
 
 use crate::config::{
-    Config, DeviceClasses, FilePath, GuaranteeHours, HeadroomUrl, Optional, QualifiedName, SpotClasses,
+    AtWillClasses, Config, DeviceClasses, FilePath, GuaranteeHours, HeadroomUrl, Optional, QualifiedName, SpotClasses,
 };
 use command_line::BadValue;
 use kube::config::Kubeconfig;
@@ -39,6 +39,8 @@ pub struct PluginConfig {
     pub device_classes: DeviceClasses,
     /// Priority classes of spot pods.
     pub spot_priority_classes: SpotClasses,
+    /// Priority classes of pods at will.
+    pub at_will_priority_classes: AtWillClasses,
     /// Guarantee of spot pods that name none, in hours; 0 for none.
     pub default_guarantee_hours: GuaranteeHours,
 }
@@ -59,6 +61,7 @@ impl Default for PluginConfig {
             default_gpu_model: connector.default_gpu_model,
             device_classes: connector.device_classes,
             spot_priority_classes: connector.spot_priority_classes,
+            at_will_priority_classes: connector.at_will_priority_classes,
             default_guarantee_hours: connector.default_guarantee_hours,
         }
     }
@@ -125,6 +128,7 @@ impl PluginConfig {
             default_gpu_model: self.default_gpu_model.clone(),
             device_classes: self.device_classes.clone(),
             spot_priority_classes: self.spot_priority_classes.clone(),
+            at_will_priority_classes: self.at_will_priority_classes.clone(),
             default_guarantee_hours: self.default_guarantee_hours,
             ..Config::default()
         }

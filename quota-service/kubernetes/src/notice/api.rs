@@ -1,17 +1,13 @@
-//! Notices in the Kubernetes API: a condition and an event of the pod.
+//! Notices in the Kubernetes API: a condition of the pod.
 
 use super::Notice;
 use crate::calls::{Calls, Fault};
 use crate::clock;
-use crate::names::{EVICT_MANAGER, EVICTION_NOTICE, EVICTOR};
-use crate::view::facts::Uid;
+use crate::names::{EVICT_MANAGER, EVICTION_NOTICE};
 use serde_json::json;
 
-/// Writes conditions and events.
-pub struct Marks {
-    calls: Calls,
-    identity: String,
-}
+/// Writes conditions.
+pub struct Marks(Calls);
 
 /// A pod that has gone needs no notice.
 fn unless_gone(went: Result<serde_json::Value, Fault>) -> Result<(), String> {
@@ -22,8 +18,8 @@ fn unless_gone(went: Result<serde_json::Value, Fault>) -> Result<(), String> {
 }
 
 impl Marks {
-    pub const fn new(calls: Calls, identity: String) -> Self {
-        Self { calls, identity }
+    pub const fn new(calls: Calls) -> Self {
+        Self(calls)
     }
 
     /// Sets the condition of a victim, or sets it to false.
@@ -40,31 +36,6 @@ impl Marks {
         });
         let patch = json!({ "metadata": { "uid": pod.uid.to_string() }, "status": { "conditions": [condition] } });
         let path = format!("/api/v1/namespaces/{}/pods/{}/status", pod.namespace, pod.name);
-        unless_gone(self.calls.strategic(&path, EVICT_MANAGER, &patch).await)
-    }
-
-    /// Writes an event of a victim, once: its name is that of what it tells.
-    pub async fn event(&self, notice: &Notice, reason: &str) -> Result<(), String> {
-        let pod = &notice.pod;
-        let Uid(number) = Uid::of(&format!("{} {} {reason}", pod.uid, notice.at));
-        // Names have at most 253 characters.
-        let start: String = pod.name.chars().take(200).collect();
-        let now = clock::now().to_string();
-        let message = if reason == "EvictionNotice" {
-            format!("Headroom evicts this pod at {} to make room for high-priority pods", notice.at)
-        } else {
-            "Headroom does not evict this pod: no high-priority pod waits for its GPUs any more".to_owned()
-        };
-        let event = json!({
-            "apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": reason, "message": message,
-            "metadata": { "name": format!("{start}.{number:032x}"), "namespace": pod.namespace },
-            "involvedObject": {
-                "apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid.to_string(),
-            },
-            "firstTimestamp": now, "lastTimestamp": now, "count": 1, "source": { "component": "headroom-kubernetes" },
-            "reportingComponent": EVICTOR, "reportingInstance": self.identity, "action": "Evict",
-        });
-        let path = format!("/api/v1/namespaces/{}/events", pod.namespace);
-        unless_gone(self.calls.create(&path, EVICT_MANAGER, &event).await)
+        unless_gone(self.0.strategic(&path, EVICT_MANAGER, &patch).await)
     }
 }

@@ -1,4 +1,4 @@
-//! Notice before an eviction, beside the annotation: a condition and an event of the pod, an EvictionRequest where pods have responders,
+//! Notice before an eviction, beside the annotation and the event: a condition of the pod, an EvictionRequest where pods have responders,
 //! a signed webhook, a checkpoint hook in the pod, and a drain of Ray nodes. A victim that says that it is ready goes at once.
 //!
 //! Notices never hold an eviction back: one that fails is logged and tried again until the eviction is due.
@@ -19,7 +19,6 @@ use crate::view::facts::{PodFacts, Uid};
 use api::Marks;
 use hooks::Hooks;
 use kube::Client;
-use metrics::{Unit, describe_histogram};
 use ray::Ray;
 use request::EvictionRequests;
 use serde_json::{Value, json};
@@ -136,15 +135,10 @@ impl Notices {
     /// # Errors
     /// A file of the settings cannot be read.
     pub fn new(client: &Client, config: &Config) -> Result<Self, NoticeError> {
-        describe_histogram!(
-            "headroom_kubernetes_notice_to_eviction_seconds",
-            Unit::Seconds,
-            "Seconds from the notice of an eviction to the eviction"
-        );
         let calls = Calls::new(client.clone(), ANSWERS_WITHIN);
         let ready = Ready::default();
         Ok(Self {
-            marks: Marks::new(calls.clone(), config.identity()),
+            marks: Marks::new(calls.clone()),
             requests: EvictionRequests::new(calls),
             hooks: Hooks::new(config)?,
             ray: Ray::new(config.notice_ray_url.get().map(RayUrl::as_str)),
@@ -159,7 +153,6 @@ impl Notices {
     pub async fn announce(&mut self, notice: Notice) {
         let uid = notice.pod.uid;
         self.note("condition", &self.marks.condition(&notice, true).await);
-        self.note("event", &self.marks.event(&notice, "EvictionNotice").await);
         let asked = self.requests.ask(&notice).await;
         self.note("eviction request", &asked);
         let mut sending = JoinSet::new();
@@ -184,7 +177,6 @@ impl Notices {
         };
         let notice = self.close(pod.uid).unwrap_or_else(told);
         self.note("condition", &self.marks.condition(&notice, false).await);
-        self.note("event", &self.marks.event(&notice, "EvictionNoticeTakenBack").await);
         let withdrawn = self.requests.withdraw(&notice).await;
         self.note("eviction request", &withdrawn);
         if let Some(hooks) = &self.hooks {

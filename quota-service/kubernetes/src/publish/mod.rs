@@ -27,6 +27,7 @@ pub use write::write;
 
 use crate::calls::{Calls, Fault};
 use crate::config::{Config, Shares};
+use crate::events::Events;
 use crate::lead::{Epoch, Fence, stopped};
 use heartbeat::Heartbeat;
 use kube::Client;
@@ -41,6 +42,8 @@ use vocab::GpuModel;
 use write::{Kept, Means, Stands, Wish};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// How the message of a quota begins that is lower than the last one of Headroom.
+const LOWERED: &str = "lowered";
 /// Least pause between two rounds.
 const REST: Duration = Duration::from_secs(1);
 /// A missing Kueue is searched for again after this.
@@ -54,9 +57,10 @@ pub async fn run(
     config: Arc<Config>,
     mut wanted: watch::Receiver<Arc<Wanted>>,
     mut lead: watch::Receiver<Option<Epoch>>,
+    events: Events,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut publisher = Publisher::new(client, &config, Fence::new(lead.clone()));
+    let mut publisher = Publisher::new(client, &config, Fence::new(lead.clone()), events);
     loop {
         let wish = Arc::clone(&wanted.borrow_and_update());
         let mut leads = lead.clone();
@@ -117,11 +121,12 @@ struct Publisher {
     quotas: BTreeMap<(String, Part), Kept>,
     pace: Pace,
     heartbeat: Heartbeat,
+    events: Events,
     faults: Standing,
 }
 
 impl Publisher {
-    fn new(client: Client, config: &Arc<Config>, fence: Fence) -> Self {
+    fn new(client: Client, config: &Arc<Config>, fence: Fence, events: Events) -> Self {
         let rules = Rules::of(config);
         let shares = if config.resource_quota { config.resource_quota_shares.clone() } else { Shares::default() };
         let parts: &[Part] = if config.is_apart() { &[Part::Main, Part::AtWill] } else { &[Part::Main] };
@@ -141,6 +146,7 @@ impl Publisher {
             looks_for_kueue_at: None,
             pace: Pace::default(),
             heartbeat: Heartbeat::new(config),
+            events,
             faults: Standing::new(),
         }
     }
@@ -174,6 +180,7 @@ impl Publisher {
         let means = Means {
             calls: &self.calls,
             fence: &self.fence,
+            events: &self.events,
             rules: self.rules,
             set_aside_for: self.config.publish_every() * SET_ASIDE_ROUNDS,
         };
@@ -262,5 +269,5 @@ fn message(config: &Config, wanted: &Wanted) -> String {
         return format!("spot quota of Headroom, guaranteed for {hours} h");
     }
     // The condition stays true: see `Target::status`.
-    format!("lowered, and to be held to: {}", wanted.lowered_because)
+    format!("{LOWERED}, and to be held to: {}", wanted.lowered_because)
 }

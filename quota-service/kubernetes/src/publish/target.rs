@@ -3,6 +3,7 @@
 use super::plan::{Gpus, Part};
 use super::provider::Form;
 use crate::config::Config;
+use crate::events::Regarding;
 use crate::lead::{epoch_of, stamp};
 use crate::names::{HEADROOM, HELD_GPUS, MANAGED_BY, QUOTA_CONTROLLER, QUOTA_MANAGER};
 use crate::quantity::Quantity;
@@ -87,6 +88,18 @@ impl Target {
             Kind::Quota { namespace, .. } if self.name == RESOURCE_QUOTA => format!("resource-quota/{namespace}"),
             Kind::Quota { namespace, .. } => format!("resource-quota-at-will/{namespace}"),
         }
+    }
+
+    /// The object, for events of it.
+    #[must_use]
+    pub fn regarding(&self) -> Regarding {
+        let (api_version, kind) = match &self.kind {
+            Kind::Provider(form) => (format!("kueue.x-k8s.io/{}", form.version), "CapacityProvider"),
+            Kind::Queue => ("kueue.x-k8s.io/v1beta2".to_owned(), "ClusterQueue"),
+            Kind::Quota { .. } => ("v1".to_owned(), "ResourceQuota"),
+        };
+        let namespace = if let Kind::Quota { namespace, .. } = &self.kind { namespace.clone() } else { String::new() };
+        Regarding { api_version, kind, namespace, name: self.name.clone(), uid: String::new() }
     }
 
     /// Path of the object.
@@ -221,11 +234,8 @@ impl Target {
     }
 
     fn api(&self) -> (Value, Value) {
-        match &self.kind {
-            Kind::Provider(form) => (format!("kueue.x-k8s.io/{}", form.version).into(), "CapacityProvider".into()),
-            Kind::Queue => ("kueue.x-k8s.io/v1beta2".into(), "ClusterQueue".into()),
-            Kind::Quota { .. } => ("v1".into(), "ResourceQuota".into()),
-        }
+        let Regarding { api_version, kind, .. } = self.regarding();
+        (api_version.into(), kind.into())
     }
 
     fn spec(&self, live: Option<&Value>, content: &Content) -> Value {

@@ -50,7 +50,7 @@ async fn stage(fake: FakeKubernetes, config: Config) -> Stage {
     let (lead, led) = watch::channel(None);
     let (stop, stopped) = watch::channel(false);
     let outpaced = Arc::new(watch::channel(0).0);
-    let task = tokio::spawn(run(client(&fake).await, Arc::new(config.clone()), wants, led, stopped));
+    let task = tokio::spawn(run(client(&fake).await, Arc::new(config.clone()), wants, led, Events::none(), stopped));
     let stage = Stage { fake, config, wanted, lead, outpaced, _stop: stop, task };
     stage.leads(3);
     stage
@@ -224,6 +224,7 @@ async fn a_conflict_stays_one_while_another_owns_the_quota_also_where_nothing_is
         let means = Means {
             calls: &calls,
             fence: &Fence::new(led.clone()),
+            events: &Events::none(),
             rules: Rules::of(&config),
             set_aside_for: Duration::ZERO,
         };
@@ -343,8 +344,14 @@ async fn the_replica_that_takes_over_stamps_its_epoch_and_the_killed_one_writes_
     for name in ["a", "b"] {
         let settings = Config { identity: name.to_owned(), ..settings("capacity-provider") };
         let (lead, elects) = run_lead(client(&fake).await, &settings, stopped.clone());
-        let publishes =
-            tokio::spawn(run(client(&fake).await, Arc::new(settings), wants.clone(), lead.clone(), stopped.clone()));
+        let publishes = tokio::spawn(run(
+            client(&fake).await,
+            Arc::new(settings),
+            wants.clone(),
+            lead.clone(),
+            Events::none(),
+            stopped.clone(),
+        ));
         runs.push((lead, elects, publishes));
     }
     let epoch = || fake.get("capacityproviders", "", "headroom-spot").map_or(0, |live| epoch_of(&live));

@@ -1,8 +1,10 @@
 //! One object: read, decide, write if a change is due.
 
+use super::LOWERED;
 use super::plan::{Gpus, Plan, Planner, Rules};
 use super::target::{Content, Target};
 use crate::calls::{Calls, Fault};
+use crate::events::{Events, Note};
 use crate::lead::{Fence, Fenced};
 use crate::names::QUOTA_MANAGER;
 use metrics::{counter, gauge};
@@ -53,6 +55,7 @@ pub struct Wish<'a> {
 pub struct Means<'a> {
     pub calls: &'a Calls,
     pub fence: &'a Fence,
+    pub events: &'a Events,
     pub rules: Rules,
     /// Objects of others are read again after this.
     pub set_aside_for: Duration,
@@ -107,6 +110,10 @@ impl Kept {
         }
         self.is_contested = matches!(went, Err(Trouble::Call(Fault::Owned { .. })));
         self.tell(&went);
+        if let Err(trouble @ (Trouble::Another(_) | Trouble::Call(Fault::Owned { .. }))) = &went {
+            let text = format!("the spot quota is not written, nor forced: {trouble}");
+            means.events.tell(self.target.regarding(), Note::warning("QuotaConflict", "Publish", text));
+        }
         match went {
             Ok(()) => (Stands::InOrder, None),
             Err(Trouble::Another(_) | Trouble::Call(Fault::Owned { .. })) => {
@@ -148,6 +155,11 @@ impl Kept {
         if is_due {
             write(means.calls, &self.target, live.as_ref(), &content).await?;
             self.wrote(&plan);
+            // Why it is low; an ordinary change is in the metrics.
+            if wish.message.starts_with(LOWERED) {
+                let note = Note::warning("QuotaLowered", "Publish", wish.message.to_owned());
+                means.events.tell(self.target.regarding(), note);
+            }
         }
         for (flavor, gpus) in &plan.gpus {
             gauge!("headroom_published_gpus", "target" => self.target.label(), "flavor" => flavor.clone())

@@ -1,4 +1,5 @@
 use super::*;
+use crate::events::Events;
 use crate::lead::run as run_lead;
 use crate::publish::{Amounts, RESOURCE_QUOTA, Wanted, run as publish};
 use crate::tests::{client, config, eventually};
@@ -50,7 +51,7 @@ async fn publisher(fake: &FakeKubernetes, settings: &Config) -> Publishes {
     let by_model = [(GpuModel::parse("A100").unwrap(), amounts)].into();
     let wanted = watch::channel(Arc::new(Wanted { is_known: true, by_model, ..Wanted::default() })).1;
     let (lead, elects) = run_lead(client(fake).await, settings, stop.clone());
-    let publishes = publish(client(fake).await, Arc::new(settings.clone()), wanted, lead, stop);
+    let publishes = publish(client(fake).await, Arc::new(settings.clone()), wanted, lead, Events::none(), stop);
     Publishes { tasks: vec![elects, tokio::spawn(publishes)], _never: never }
 }
 

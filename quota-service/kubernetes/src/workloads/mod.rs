@@ -99,8 +99,8 @@ pub struct WorkloadFacts {
     pub is_active: bool,
     /// Whether quota is reserved.
     pub has_quota: bool,
-    /// Whether Kueue evicts it.
-    pub is_evicted: bool,
+    /// Since when Kueue evicts it.
+    pub evicted: Option<UnixSeconds>,
     /// Whether it has finished.
     pub is_finished: bool,
     /// Since when.
@@ -141,7 +141,7 @@ impl WorkloadFacts {
             cluster_queue: status.admission.cluster_queue.clone(),
             is_active: spec.active != Some(false),
             has_quota: is("QuotaReserved"),
-            is_evicted: is("Evicted"),
+            evicted: condition(&status.conditions, "Evicted").map(since),
             is_finished: is("Finished"),
             admitted: condition(&status.conditions, "Admitted").map(since),
             check: status.admission_checks.iter().find(|one| one.name == check).and_then(check_facts),
