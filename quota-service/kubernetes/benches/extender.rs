@@ -83,6 +83,7 @@ fn pod(node: u32, place: u32, on: &NodeId) -> PodFacts {
         is_going: false,
         disruption: None,
         is_announced: false,
+        ready_for: None,
         is_at_will: false,
         workload: None,
         share_milli: 0,

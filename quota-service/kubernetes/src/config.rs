@@ -4,9 +4,11 @@ mod check;
 mod lists;
 #[cfg(test)]
 mod tests;
+mod urls;
 mod values;
 
 pub use lists::{AtWillClasses, DeviceClasses, Flavors, Shares, SpotClasses};
+pub use urls::RayUrl;
 pub use values::{
     FilePath, GuaranteeHours, HeadroomUrl, KueueMode, LogFilter, LogFormat, ObjectName, Optional, QualifiedName,
     QuotaHours,
@@ -112,6 +114,16 @@ pub struct Config {
     pub assumed_s: u64,
     /// Between the announcement of an eviction and the eviction.
     pub evict_grace_s: u64,
+    /// URL that gets notices of evictions, signed; empty for none.
+    pub notice_webhook_url: Optional<HeadroomUrl>,
+    /// File with the secret that signs notices, of at least 16 bytes.
+    pub notice_secret_file: FilePath,
+    /// Authority (PEM) of the webhook's certificate; empty for the authorities that the machine trusts.
+    pub notice_ca_file: FilePath,
+    /// Send notices to pods that name a port for them by annotation.
+    pub notice_checkpoint_hooks: bool,
+    /// URL of Ray dashboards, with `{cluster}` and `{namespace}`: workers that are victims are drained; empty to drain none.
+    pub notice_ray_url: Optional<RayUrl>,
     /// Namespace of the Lease.
     pub lease_namespace: ObjectName,
     /// Name of the Lease.
@@ -183,6 +195,11 @@ impl Default for Config {
             extender_deadline_ms: 100,
             assumed_s: 30,
             evict_grace_s: 30,
+            notice_webhook_url: Optional::default(),
+            notice_secret_file: FilePath::default(),
+            notice_ca_file: FilePath::default(),
+            notice_checkpoint_hooks: false,
+            notice_ray_url: Optional::default(),
             lease_namespace: name("headroom-system"),
             lease_name: name("headroom-kubernetes"),
             lease_s: 15,

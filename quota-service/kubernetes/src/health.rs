@@ -5,12 +5,15 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Buckets of what takes seconds.
 const SECONDS: [f64; 12] = [0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+
+/// Buckets of the time from the notice of an eviction to the eviction.
+const NOTICE_SECONDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0];
 
 /// State of the routes.
 #[derive(Clone)]
@@ -22,7 +25,9 @@ pub struct Health {
 /// Installs the recorder of metrics. Once in a process: a second recorder would get nothing.
 #[must_use]
 pub fn install() -> Arc<PrometheusHandle> {
+    let of_notices = Matcher::Full("headroom_kubernetes_notice_to_eviction_seconds".to_owned());
     let builder = PrometheusBuilder::new().set_buckets(&SECONDS).expect("there are buckets");
+    let builder = builder.set_buckets_for_metric(of_notices, &NOTICE_SECONDS).expect("there are buckets");
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
     let _ = metrics::set_global_recorder(recorder);

@@ -26,7 +26,7 @@ const GAUGES: [(&str, &str); 18] = [
     ("headroom_extender_breaker_open", "1 while neutral answers go out at once, since those before were late"),
 ];
 
-const COUNTERS: [(&str, &str); 11] = [
+const COUNTERS: [(&str, &str); 12] = [
     ("headroom_kubernetes_watch_faults_total", "Faults of watches by resource"),
     ("headroom_kubernetes_unread_total", "Objects that could not be read, whole or in part, by resource"),
     ("headroom_kubernetes_lost_total", "Reports that were dropped"),
@@ -36,6 +36,7 @@ const COUNTERS: [(&str, &str); 11] = [
     ("headroom_admission_checks_total", "Answers to admission checks by state"),
     ("headroom_priority_boosts_total", "Priority boosts that were written"),
     ("headroom_kubernetes_evictions_total", "Steps of evictions by outcome"),
+    ("headroom_kubernetes_notice_faults_total", "Notices of evictions that could not be given, by way"),
     ("headroom_kubernetes_eviction_cycles_total", "Evictions of pods whose owner had three within the hour"),
     (
         "headroom_extender_requests_total",
@@ -43,8 +44,10 @@ const COUNTERS: [(&str, &str); 11] = [
     ),
 ];
 
-const SECONDS: [(&str, &str); 1] =
-    [("headroom_extender_request_seconds", "Time from a request of the scheduler to its answer, by verb")];
+const SECONDS: [(&str, &str); 2] = [
+    ("headroom_extender_request_seconds", "Time from a request of the scheduler to its answer, by verb"),
+    ("headroom_kubernetes_notice_to_eviction_seconds", "Time from the notice of an eviction to the eviction"),
+];
 
 /// Registers the help of all metrics.
 pub fn describe() {

@@ -36,6 +36,19 @@ impl Quantity {
     /// # Errors
     /// It has another form, or is negative.
     pub fn parse(text: &str) -> Result<Self, QuantityFault> {
+        Self::parse_times(text, 0)
+    }
+
+    /// Thousandths of a quantity, rounded up.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn thousandths(text: &str) -> Result<u64, QuantityFault> {
+        Self::parse_times(text, 3).map(Self::ceil)
+    }
+
+    /// The quantity times a power of ten.
+    fn parse_times(text: &str, tens: usize) -> Result<Self, QuantityFault> {
         if text.len() > MOST_BYTES || !text.is_ascii() {
             return Err(QuantityFault::Form);
         }
@@ -50,9 +63,11 @@ impl Quantity {
         if before.len() + after.len() == 0 || after.contains('.') {
             return Err(QuantityFault::Form);
         }
-        let digits: Vec<u8> = before.bytes().chain(after.bytes()).map(|digit| digit - b'0').collect();
+        let point = before.len() + tens;
+        let mut digits: Vec<u8> = before.bytes().chain(after.bytes()).map(|digit| digit - b'0').collect();
+        digits.resize(digits.len().max(point), 0);
         let scale = Scale::parse(suffix).ok_or(QuantityFault::Form)?;
-        let quantity = scale.of(&digits, before.len());
+        let quantity = scale.of(&digits, point);
         if is_negative && quantity != (Self { whole: 0, has_rest: false }) {
             return Err(QuantityFault::Negative);
         }
@@ -203,6 +218,29 @@ mod tests {
         assert_eq!(Quantity::parse("-1"), Err(QuantityFault::Negative));
         assert_eq!(Quantity::parse("-1n"), Err(QuantityFault::Negative));
         assert_eq!(Quantity::parse(&"1".repeat(10_000)), Err(QuantityFault::Form));
+    }
+
+    #[test]
+    fn thousandths_are_those_of_every_form() {
+        let gib = 1_024 * 1_024 * 1_024;
+        for (text, expected) in [
+            ("0", 0),
+            ("7", 7_000),
+            ("1.5", 1_500),
+            (".5", 500),
+            ("250m", 250),
+            ("2E3", 2_000_000),
+            ("5e-1", 500),
+            ("0.0001k", 100),
+            ("40Gi", 40 * gib * 1_000),
+            ("0.0005Ki", 512),
+            ("1n", 1),
+            ("1E", u64::MAX),
+        ] {
+            assert_eq!(Quantity::thousandths(text), Ok(expected), "{text}");
+        }
+        assert_eq!(Quantity::thousandths("-1"), Err(QuantityFault::Negative));
+        assert_eq!(Quantity::thousandths("1 Gi"), Err(QuantityFault::Form));
     }
 
     /// `mantissa` · 10^`power`, by integers alone.

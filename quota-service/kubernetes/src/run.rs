@@ -6,10 +6,11 @@ use crate::config::{Config, LogFormat, NoCluster};
 use crate::events::Events;
 use crate::extender::{ExtenderError, ExtenderState, Listening};
 use crate::headroom::{Headroom, HeadroomError, Offers, offers, report};
+use crate::notice::NoticeError;
 use crate::publish::Wanted;
 use crate::view::View;
 use crate::view::facts::Reading;
-use crate::{admission, boost, clock, evict, health, lead, publish};
+use crate::{admission, boost, clock, evict, health, lead, notice, publish};
 use command_line::{Exit, Failure, colours, say};
 use kube::Client;
 use placement::Policy;
@@ -45,6 +46,9 @@ pub enum RunError {
     /// No name of the cluster.
     #[error(transparent)]
     Cluster(#[from] NoCluster),
+    /// Notices of evictions cannot be given.
+    #[error(transparent)]
+    Notice(#[from] NoticeError),
     /// The address of health and metrics cannot be used.
     #[error("{0}")]
     Listen(String),
@@ -69,7 +73,7 @@ impl From<RunError> for Failure {
             | RunError::Listen(_)
             | RunError::Extender(ExtenderError::Bind { .. }) => Exit::Unavailable,
             RunError::BrokeOff(_) | RunError::Signals(_) => Exit::Failure,
-            RunError::Extender(_) => Exit::ConfigInvalid,
+            RunError::Extender(_) | RunError::Notice(_) => Exit::ConfigInvalid,
             RunError::Connect(_) | RunError::Headroom(_) | RunError::Cluster(_) | RunError::Log(_) => {
                 Exit::ConfigInvalid
             }
@@ -86,6 +90,9 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     start_log(&config)?;
     let metrics = health::install();
     let mut signalled = stop_within(ENDS_WITHIN).map_err(RunError::Signals)?;
+    if config.evict {
+        notice::check(&config)?;
+    }
     // 1. Clients.
     let cluster = config.cluster()?.clone();
     let client = connect(&config).await?;

@@ -25,6 +25,46 @@ pub fn definition(kind: &str, plural: &str, version: &str, scope: &str, spec: &V
     })
 }
 
+/// A definition of any kind, served in these versions; what its spec holds is said by a schema, and its status takes anything.
+#[must_use]
+pub fn served_definition(
+    group: &str,
+    kind: &str,
+    plural: &str,
+    versions: &[&str],
+    is_namespaced: bool,
+    spec: &Value,
+) -> Value {
+    let mut made =
+        definition(kind, plural, versions[0], if is_namespaced { "Namespaced" } else { "Cluster" }, spec, &anything());
+    made["metadata"]["name"] = format!("{plural}.{group}").into();
+    made["spec"]["group"] = group.into();
+    let one = made["spec"]["versions"][0].clone();
+    let of = |version: &&str| {
+        let mut of = one.clone();
+        of["name"] = (*version).into();
+        of
+    };
+    made["spec"]["versions"] = versions.iter().map(of).collect();
+    made
+}
+
+/// Kinds of dynamic resources (`resource.k8s.io`) in these versions.
+#[must_use]
+pub fn dynamic_resources(versions: &[&str]) -> Vec<Value> {
+    let kinds = [
+        ("DeviceClass", "deviceclasses", false),
+        ("DeviceTaintRule", "devicetaintrules", false),
+        ("ResourceClaim", "resourceclaims", true),
+        ("ResourceClaimTemplate", "resourceclaimtemplates", true),
+        ("ResourceSlice", "resourceslices", false),
+    ];
+    let one = |(kind, plural, is_namespaced)| {
+        served_definition("resource.k8s.io", kind, plural, versions, is_namespaced, &anything())
+    };
+    kinds.map(one).to_vec()
+}
+
 fn anything() -> Value {
     json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }

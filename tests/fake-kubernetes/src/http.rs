@@ -201,6 +201,10 @@ fn discovered(server: &Server, path: &str) -> Result<Answer, Refusal> {
     if matches!(path, "/livez" | "/readyz" | "/healthz") {
         return Ok(Answer::Json(200, "ok".to_owned()));
     }
+    if let Some(version) = path.strip_prefix("/openapi/v3/apis/") {
+        let found = discovery::schemas(&server.state(), version);
+        return found.map(|answer| Answer::Json(200, answer.to_string())).ok_or_else(Refusal::no_such_path);
+    }
     let found = discovery::answer(server.state().kinds(), path);
     found.map(|answer| Answer::Json(200, answer.to_string())).ok_or_else(Refusal::no_such_path)
 }

@@ -54,6 +54,8 @@ const QUOTAS: [&str; 5] = [
     "resourcequotas patch headroom-spot in team-a",
     "resourcequotas watch in team-a",
 ];
+const EVICTS: [&str; 5] =
+    ["pods patch", "pods/status patch", "pods/eviction create", "evictionrequests create", "evictionrequests patch"];
 const NO_OBJECTS: [&str; 2] = ["kueue.createObjects=false", "kueue.printClusterQueue=false"];
 
 /// The rights that a mode adds for the connector to reading nodes, pods and priority classes: values, the mode, resources that are read,
@@ -86,7 +88,7 @@ fn added() -> Vec<(&'static str, &'static str, Vec<&'static str>, Vec<&'static s
         ("least", "modes.admissionCheck=true", vec!["workloads", "admissionchecks"], with_lease(&CHECKS)),
         ("least", "modes.priorityBoost=true", vec!["workloads"], with_lease(&["workloads patch"])),
         ("plain", "modes.resourceQuota=true", vec![], with_lease(&QUOTAS)),
-        ("least", "modes.evict=true", vec![], with_lease(&["pods patch", "pods/eviction create"])),
+        ("least", "modes.evict=true", vec![], with_lease(&EVICTS)),
     ]
 }
 

@@ -3,6 +3,7 @@
 mod gitops;
 mod installed;
 mod joined;
+mod kubectl;
 mod outage;
 mod quotas;
 

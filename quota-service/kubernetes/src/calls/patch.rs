@@ -27,6 +27,16 @@ impl Calls {
         self.send(Ask { method: Method::PATCH, path, kind: "application/merge-patch+json", body: Some(patch) }).await
     }
 
+    /// Strategic merge patch, which merges lists of built-in kinds by their keys; `metadata.uid`, where it stands, is a precondition.
+    ///
+    /// # Errors
+    /// As [`merge`](Self::merge).
+    pub async fn strategic(&self, path: &str, manager: &str, patch: &Value) -> Result<Value, Fault> {
+        let path = format!("{path}?fieldManager={manager}");
+        let kind = "application/strategic-merge-patch+json";
+        self.send(Ask { method: Method::PATCH, path, kind, body: Some(patch) }).await
+    }
+
     /// Evicts the pod of this UID, heeding disruption budgets. Not through `Api::evict`: kube 5 writes its preconditions under
     /// `delete_options`, which a server does not know and drops, and another pod of the same name would go.
     ///

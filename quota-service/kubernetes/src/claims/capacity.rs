@@ -1,7 +1,7 @@
 //! Consumable capacity: the share of a device that a claim takes, by what it asks for and by the device's rules.
 
 use super::devices::WHOLE_MILLI;
-use super::quantity::milli;
+use super::milli;
 use crate::cluster::dra::{DeviceBody, Policy};
 use std::collections::BTreeMap;
 

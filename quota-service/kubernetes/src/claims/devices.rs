@@ -3,7 +3,7 @@
 //! A device that draws from shared counters is a part of the GPU that each set of counters stands for: as much of it as its largest
 //! share of one counter. A device without counters is a GPU.
 
-use super::quantity::milli;
+use super::milli;
 use super::selectors::{Described, Selector};
 use crate::claims::capacity::Capacities;
 use crate::cluster::dra::{ClassSpec, Device as SlimDevice, SliceSpec, TaintRuleSpec, TaintSelector};
@@ -60,6 +60,8 @@ struct Class {
     model: Option<GpuModel>,
     /// None until the cluster has the class; of a class that is not understood, the reason.
     selectors: Option<Result<Vec<Selector>, String>>,
+    /// As the class states them.
+    expressions: Vec<String>,
     /// Extended resource.
     resource: Option<String>,
 }
@@ -99,7 +101,12 @@ impl Inventory {
     /// Empty, with the classes of the settings and the GPU models of their devices.
     #[must_use]
     pub fn new(classes: &BTreeMap<String, Option<GpuModel>>) -> Self {
-        let class = |model: &Option<GpuModel>| Class { model: model.clone(), selectors: None, resource: None };
+        let class = |model: &Option<GpuModel>| Class {
+            model: model.clone(),
+            selectors: None,
+            expressions: Vec::new(),
+            resource: None,
+        };
         let classes = classes.iter().map(|(name, model)| (name.clone(), class(model))).collect();
         Self { classes, ..Self::default() }
     }
@@ -136,15 +143,21 @@ impl Inventory {
     /// Its selectors are not understood: it has no devices then.
     pub fn set_class(&mut self, name: &str, spec: Option<&ClassSpec>) -> Result<BTreeSet<NodeId>, String> {
         let Some(class) = self.classes.get_mut(name) else { return Ok(BTreeSet::new()) };
-        class.resource = spec.and_then(|spec| spec.extended_resource_name.clone());
-        let parsed = spec.map(|spec| Selector::parse_all(&spec.selectors));
-        let fault = parsed.as_ref().and_then(|parsed| parsed.as_ref().err().cloned());
-        class.selectors = parsed;
-        let names: Vec<DeviceName> = self.names().collect();
-        for device in &names {
-            self.classify(device);
+        let resource = spec.and_then(|spec| spec.extended_resource_name.clone());
+        let stated = spec.map(|spec| spec.selectors.iter().map(|one| one.cel.expression.clone()).collect::<Vec<_>>());
+        let expressions = stated.clone().unwrap_or_default();
+        self.version += u64::from(class.resource != resource);
+        class.resource = resource;
+        if class.selectors.is_some() != stated.is_some() || class.expressions != expressions {
+            class.selectors = spec.map(|spec| Selector::parse_all(&spec.selectors));
+            class.expressions = expressions;
+            self.version += 1;
+            let names: Vec<DeviceName> = self.names().collect();
+            for device in names {
+                self.classify(device, &[name.to_owned()]);
+            }
         }
-        self.version += 1;
+        let fault = self.classes.get(name).and_then(|class| class.selectors.as_ref()?.as_ref().err().cloned());
         fault.map_or_else(|| Ok(self.nodes()), Err)
     }
 
@@ -160,18 +173,19 @@ impl Inventory {
         })
     }
 
-    fn classify(&mut self, name: &DeviceName) {
-        let Some(device) = self.device(name) else { return };
-        let is_in = |class: &Class| match &class.selectors {
+    /// Finds out which of these classes a device has.
+    fn classify(&mut self, name: DeviceName, classes: &[String]) {
+        let Some(device) = self.device(&name) else { return };
+        let is_in = |class: &&String| match self.classes.get(*class).and_then(|class| class.selectors.as_ref()) {
             Some(Ok(selectors)) => selectors.iter().all(|selector| selector.matches(&device.described)),
             _ => false,
         };
-        let found: BTreeSet<String> =
-            self.classes.iter().filter(|(_, class)| is_in(class)).map(|(class, _)| class.clone()).collect();
-        if found.is_empty() {
-            self.members.remove(name);
-        } else {
-            self.members.insert(name.clone(), found);
+        let found: BTreeSet<String> = classes.iter().filter(is_in).cloned().collect();
+        let mut all = self.members.remove(&name).unwrap_or_default();
+        all.retain(|class| !classes.contains(class));
+        all.extend(found);
+        if !all.is_empty() {
+            self.members.insert(name, all);
         }
     }
 
@@ -281,12 +295,13 @@ impl Inventory {
         if !devices.is_empty() {
             self.pools.insert(pool.clone(), devices);
         }
+        let classes: Vec<String> = self.classes.keys().cloned().collect();
         for name in names {
             if let Some(node) = self.device(&name).and_then(|device| device.node.clone()) {
                 nodes.insert(node.clone());
                 self.by_node.entry(node).or_default().insert(name.clone());
             }
-            self.classify(&name);
+            self.classify(name, &classes);
         }
         nodes
     }

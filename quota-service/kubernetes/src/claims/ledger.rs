@@ -255,7 +255,7 @@ impl Ledger {
         let gpus = base.facts.gpus.max(devices);
         let stated = if base.has_model { None } else { self.inventory.model_of(node) };
         let gpu_model = stated.or_else(|| base.facts.gpu_model.clone());
-        (gpus > 0).then(|| NodeFacts { gpus, gpu_model, ..base.facts.clone() })
+        (gpus > 0).then(|| NodeFacts { gpu_model, gpus, ..base.facts.clone() })
     }
 
     /// Nodes that may have changed since the last call.
@@ -307,7 +307,7 @@ impl Ledger {
         }
         let (gpus, share_milli) = (sum.milli / 1_000, (sum.milli % 1_000) as u16);
         let gpus = u32::try_from(gpus).unwrap_or(u32::MAX);
-        (sum.milli > 0).then(|| PodFacts { gpus, share_milli, gpu_model: sum.model, ..claimant.facts })
+        (sum.milli > 0).then_some(PodFacts { gpus, share_milli, gpu_model: sum.model, ..claimant.facts })
     }
 
     fn ask(&mut self, sum: &mut Sum, request: &Request) {

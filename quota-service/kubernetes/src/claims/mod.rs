@@ -5,7 +5,6 @@ pub mod devices;
 #[cfg(test)]
 pub(crate) mod dice;
 mod ledger;
-mod quantity;
 mod requests;
 mod selectors;
 #[cfg(test)]
@@ -13,3 +12,8 @@ mod tests;
 pub mod watch;
 
 pub use ledger::{Key, Ledger};
+
+/// Thousandths of a quantity; `None` of a text that is none.
+fn milli(text: &str) -> Option<u128> {
+    crate::quantity::Quantity::thousandths(text).ok().map(u128::from)
+}

@@ -1,7 +1,7 @@
 //! What a claim asks for, in GPUs.
 
 use super::devices::{Gpu, Inventory, PoolName, WHOLE_MILLI, one};
-use super::quantity::milli;
+use super::milli;
 use super::selectors::Selector;
 use crate::cluster::dra::{ClaimSpec, ExactRequest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,6 +66,13 @@ pub struct Estimate {
     pub model: Option<GpuModel>,
 }
 
+/// Devices of one node that match.
+#[derive(Default)]
+struct OnNode<'a> {
+    gpus_milli: u64,
+    gpus: BTreeSet<(&'a PoolName, &'a Gpu)>,
+}
+
 /// What a request gets. Where devices of several sizes match it, the largest: demand that is too low breaks promises.
 pub fn estimate(inventory: &Inventory, request: &Request, model_of: impl Fn(&NodeId) -> Option<GpuModel>) -> Estimate {
     if request.looks_only || !inventory.has_class(&request.class) {
@@ -74,7 +81,7 @@ pub fn estimate(inventory: &Inventory, request: &Request, model_of: impl Fn(&Nod
     // A selector that is not understood leaves all devices of the class.
     let selectors: Vec<Selector> = request.selectors.iter().filter_map(|text| Selector::parse(text).ok()).collect();
     let (mut largest, mut models) = (None, BTreeSet::new());
-    let mut by_node: BTreeMap<&NodeId, (u64, BTreeSet<(&PoolName, &Gpu)>)> = BTreeMap::new();
+    let mut by_node: BTreeMap<&NodeId, OnNode<'_>> = BTreeMap::new();
     for (name, device) in inventory.matching(&request.class, &selectors) {
         let Some(share) = device.capacities.asked_milli(&request.capacity) else { continue };
         let gpus = (device.gpus_milli() * share).div_ceil(WHOLE_MILLI);
@@ -82,16 +89,16 @@ pub fn estimate(inventory: &Inventory, request: &Request, model_of: impl Fn(&Nod
         if let Some(node) = &device.node {
             models.insert(model_of(node));
             let here = by_node.entry(node).or_default();
-            here.0 += gpus;
-            here.1.extend(device.draws.iter().map(|(gpu, _)| (&name.pool, gpu)));
+            here.gpus_milli += gpus;
+            here.gpus.extend(device.draws.iter().map(|(gpu, _)| (&name.pool, gpu)));
         }
     }
-    let gpus_milli = match request.count {
-        Some(count) => count.saturating_mul(largest.unwrap_or(WHOLE_MILLI)),
+    let gpus_milli = if let Some(count) = request.count {
+        count.saturating_mul(largest.unwrap_or(WHOLE_MILLI))
+    } else {
         // Parts of one GPU exclude each other: no more than the GPUs of the node.
-        None => {
-            by_node.values().map(|(sum, gpus)| (*sum).min(WHOLE_MILLI * gpus.len() as u64)).max().unwrap_or(WHOLE_MILLI)
-        }
+        let most = |here: &OnNode<'_>| here.gpus_milli.min(WHOLE_MILLI * here.gpus.len() as u64);
+        by_node.values().map(most).max().unwrap_or(WHOLE_MILLI)
     };
     let stated = inventory.model_of_class(&request.class).cloned();
     Estimate { gpus_milli, model: stated.or_else(|| one(models.iter()).flatten()) }

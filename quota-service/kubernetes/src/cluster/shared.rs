@@ -15,6 +15,7 @@ use vocab::{GpuModel, UnixSeconds};
 const STALE_AFTER: Duration = Duration::from_secs(30);
 
 /// Watches whose first list is complete.
+#[expect(clippy::struct_excessive_bools, reason = "each is a watch of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Synced {
     /// Nodes.
@@ -30,7 +31,7 @@ pub struct Synced {
 }
 
 impl Synced {
-    /// Whether all nodes and pods are known.
+    /// Whether all nodes and pods are known, and what is counted with them.
     #[must_use]
     pub const fn is_whole(self) -> bool {
         self.nodes && self.pods && self.claims && self.gangs

@@ -52,6 +52,8 @@ fn a_wrong_setting_is_refused_and_never_replaced_by_a_default() {
         ("device_classes", "gpu.nvidia.com=", "write CLASS or CLASS=GPU_MODEL"),
         ("device_classes", "GPU", "write lower-case letters"),
         ("device_classes", "a=A100,a", "the class is listed twice"),
+        ("notice_ray_url", "{cluster}:8265", "such as http://{cluster}-head-svc.{namespace}.svc:8265"),
+        ("notice_webhook_url", "hooks.example", "write http://HOST:PORT"),
         ("flavors", "a100", "write FLAVOR=GPU_MODEL"),
         ("flavors", "a=A100,b=A100", "another flavor has this GPU model"),
         ("flavors", "=A100", "write lower-case letters"),

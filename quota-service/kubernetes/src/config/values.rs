@@ -1,5 +1,6 @@
 //! Types of settings that are written as text or as a number. Each is parsed once, when the settings are read.
 
+use super::urls::RayUrl;
 use axum::http::Uri;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::convert::Infallible;
@@ -28,7 +29,7 @@ macro_rules! text {
 
 text! {
     KueueMode, HeadroomUrl, FilePath, LogFormat, LogFilter, ObjectName, QualifiedName,
-    Optional<ClusterName>, Optional<GpuModel>, Optional<QualifiedName>,
+    RayUrl, Optional<HeadroomUrl>, Optional<RayUrl>, Optional<ClusterName>, Optional<GpuModel>, Optional<QualifiedName>,
     super::lists::SpotClasses, super::lists::AtWillClasses, super::lists::DeviceClasses, super::lists::Flavors,
     super::lists::Shares,
 }
@@ -341,7 +342,10 @@ macro_rules! optional {
     };
 }
 
-optional! { ClusterName: ClusterName::parse, GpuModel: GpuModel::parse, QualifiedName: QualifiedName::from_str }
+optional! {
+    ClusterName: ClusterName::parse, GpuModel: GpuModel::parse, QualifiedName: QualifiedName::from_str,
+    HeadroomUrl: HeadroomUrl::from_str, RayUrl: RayUrl::from_str,
+}
 
 /// Hours of the quota that is published: 1 to 168.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -105,6 +105,8 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
         needs.wanted_by = "evict";
         needs.add("patch", "", "pods", "");
         needs.add("create", "", "pods/eviction", "");
+        needs.add("patch", "", "pods/status", "");
+        needs.add("create,patch", "lifecycle.k8s.io", "evictionrequests", "");
     }
     if config.resource_quota {
         needs.wanted_by = "resource_quota";

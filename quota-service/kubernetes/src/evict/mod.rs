@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::events::{Events, Note, Regarding};
 use crate::headroom::Offers;
 use crate::lead::{Epoch, Fence};
+use crate::notice::{Notice, Notices};
 use crate::view::facts::{Life, PodFacts, Uid};
 use choose::{Claim, Held, choose};
 use kube::Client;
@@ -51,7 +52,11 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     let every = Duration::from_secs(config.poll_s);
-    let mut evictor = Evictor::new(client, &config, Arc::clone(&shared), Fence::new(lead));
+    let notices = match Notices::new(&client, &config) {
+        Ok(notices) => notices,
+        Err(fault) => return tracing::error!(%fault, "no notice of evictions can be given: none is made"),
+    };
+    let mut evictor = Evictor::new(client, &config, Arc::clone(&shared), Fence::new(lead), notices);
     let looking = async {
         loop {
             // Half a cluster, or an old one, has less room than there is.
@@ -70,6 +75,7 @@ pub async fn run(
 
 struct Evictor {
     pods: Pods,
+    notices: Notices,
     shared: Arc<Shared>,
     fence: Fence,
     grace_s: i64,
@@ -94,9 +100,10 @@ fn count(outcome: &'static str) {
 }
 
 impl Evictor {
-    fn new(client: Client, config: &Config, shared: Arc<Shared>, fence: Fence) -> Self {
+    fn new(client: Client, config: &Config, shared: Arc<Shared>, fence: Fence, notices: Notices) -> Self {
         Self {
             pods: Pods::new(Calls::new(client, ANSWERS_WITHIN)),
+            notices,
             events: shared.events(),
             shared,
             fence,
@@ -147,11 +154,19 @@ impl Evictor {
     async fn act(&mut self, now: UnixSeconds) -> Result<(), Fault> {
         self.release(now);
         self.take_back().await?;
-        let due: Vec<Uid> = self.claims.iter().filter(|(_, claim)| claim.at <= now).map(|(uid, _)| *uid).collect();
+        let is_due = |claim: &Claim| claim.at <= now || self.are_ready(claim);
+        let due: Vec<Uid> = self.claims.iter().filter(|(_, claim)| is_due(claim)).map(|(uid, _)| *uid).collect();
         for pod in due {
             self.evict(pod, now).await?;
         }
         self.claim(now).await
+    }
+
+    /// Whether all victims that are still there have said that their work is saved: they need no more time.
+    fn are_ready(&self, claim: &Claim) -> bool {
+        let view = self.shared.read();
+        let is_ready = |uid: &Uid| view.pod(uid).is_some_and(|pod| self.notices.is_ready(pod, claim.at));
+        !claim.victims.is_empty() && claim.victims.iter().all(is_ready)
     }
 
     /// Claims that have come to their end: the pod has its place or has gone, or could not use what was freed.
@@ -196,10 +211,11 @@ impl Evictor {
             if self.fence.epoch().is_none() {
                 return Ok(());
             }
-            if self.pods.take_back(&pod).await? {
+            if let Some(found) = self.pods.take_back(&pod).await? {
                 let text = "its GPUs are not needed any more".to_owned();
                 self.events.tell(regarding(&pod), Note::normal("EvictionTakenBack", "Announce", text));
                 count("taken_back");
+                self.notices.take_back(&pod, &found).await;
             }
         }
         Ok(())
@@ -234,6 +250,7 @@ impl Evictor {
                     let text = "its GPUs are needed by an HP pod".to_owned();
                     self.events.tell(regarding(&facts), Note::normal("Evicted", "Evict", text));
                     count("evicted");
+                    self.notices.evicted(&facts, now);
                     self.evicted(pod, *victim);
                     if self.cycles.evicted(&owner, now) {
                         metrics::counter!("headroom_kubernetes_eviction_cycles_total").increment(1);
@@ -313,10 +330,11 @@ impl Evictor {
                     return Ok(());
                 }
                 match self.pods.announce(&victim, at).await {
-                    Ok(()) => {
+                    Ok(found) => {
                         let text = format!("it is evicted at {at}: save its work by then");
                         self.events.tell(regarding(&victim), Note::warning("EvictionAnnounced", "Announce", text));
                         count("announced");
+                        self.notices.announce(Notice::of(&victim, &found, at, now)).await;
                     }
                     // It changed or has gone: the next round chooses again, and takes the announcement back.
                     Err(Fault::Absent { .. } | Fault::Stale { .. }) => is_whole = false,

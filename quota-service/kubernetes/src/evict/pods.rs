@@ -47,21 +47,21 @@ impl Pods {
         Ok(has_no_room && !has_node && !is_going(&found) && found["spec"]["preemptionPolicy"] != "Never")
     }
 
-    /// Writes the eviction notice on a pod.
-    pub async fn announce(&self, pod: &PodFacts, at: UnixSeconds) -> Result<(), Fault> {
+    /// Writes the eviction notice on a pod. Answers the pod as it was read.
+    pub async fn announce(&self, pod: &PodFacts, at: UnixSeconds) -> Result<Value, Fault> {
         let found = self.find(pod).await?.filter(|found| !is_going(found)).ok_or_else(|| gone(pod))?;
-        self.annotate(pod, &found, &json!(at.to_string())).await
+        self.annotate(pod, &found, &json!(at.to_string())).await.map(|()| found)
     }
 
-    /// Takes an announcement back. Answers whether there was one.
-    pub async fn take_back(&self, pod: &PodFacts) -> Result<bool, Fault> {
-        let Some(found) = self.find(pod).await? else { return Ok(false) };
+    /// Takes an announcement back. Answers the pod as it was read, if there was one.
+    pub async fn take_back(&self, pod: &PodFacts) -> Result<Option<Value>, Fault> {
+        let Some(found) = self.find(pod).await? else { return Ok(None) };
         if found["metadata"]["annotations"].get(EVICT_AT).is_none() {
-            return Ok(false);
+            return Ok(None);
         }
         match self.annotate(pod, &found, &Value::Null).await {
-            Ok(()) => Ok(true),
-            Err(Fault::Absent { .. } | Fault::Stale { .. }) => Ok(false),
+            Ok(()) => Ok(Some(found)),
+            Err(Fault::Absent { .. } | Fault::Stale { .. }) => Ok(None),
             Err(fault) => Err(fault),
         }
     }

@@ -37,6 +37,12 @@ fn pod(name: &str, class: &str, node: Option<&str>) -> Value {
     pod
 }
 
+async fn evictor(fake: &FakeKubernetes, lead: watch::Receiver<Option<Epoch>>) -> Evictor {
+    let client = client(fake).await;
+    let notices = Notices::new(&client, &config()).unwrap();
+    Evictor::new(client, &config(), shared(fake), Fence::new(lead), notices)
+}
+
 /// Two nodes, full of spot; the second one has more to lose.
 async fn bench(leads: bool) -> Bench {
     let fake = cluster().await;
@@ -49,7 +55,7 @@ async fn bench(leads: bool) -> Bench {
     saved("dear", "n2", -6_000);
     fake.grace(None);
     let (sender, receiver) = lead(leads);
-    let evictor = Evictor::new(client(&fake).await, &config(), shared(&fake), Fence::new(receiver));
+    let evictor = evictor(&fake, receiver).await;
     Bench { fake, evictor, lead: sender }
 }
 
@@ -93,9 +99,11 @@ async fn the_cheapest_victim_gets_a_notice_then_is_evicted_and_no_other_pod_mean
     bench.fake.finish_deletions();
     bench.looks([55, 60, 65, 70]).await;
     assert_eq!((bench.announced("dear"), bench.of("cheap")), (Value::Null, None), "what was freed is held");
-    let expected = ["create pods/eviction headroom-evict", "patch pods headroom-evict"].map(str::to_owned);
-    assert_eq!((written(&bench.fake), bench.fake.writes().len()), (BTreeSet::from(expected), 2));
-    assert!(bench.fake.writes()[1].body.contains("deleteOptions"), "with the UID as a precondition");
+    let expected = ["create events", "create pods/eviction", "patch pods", "patch pods/status"];
+    let expected = expected.map(|what| format!("{what} headroom-evict"));
+    let writes: Vec<_> = bench.fake.writes().into_iter().filter(|one| !one.dry_run).collect();
+    assert_eq!((written(&bench.fake), writes.len()), (BTreeSet::from(expected), 4));
+    assert!(writes[3].body.contains("deleteOptions"), "with the UID as a precondition");
 }
 
 #[tokio::test]
@@ -224,7 +232,7 @@ async fn all_victims_of_a_pod_go_or_none() {
     }));
     fake.grace(None);
     let (sender, receiver) = lead(true);
-    let evictor = Evictor::new(client(&fake).await, &config(), shared(&fake), Fence::new(receiver));
+    let evictor = evictor(&fake, receiver).await;
     let mut bench = Bench { fake, evictor, lead: sender };
     bench.fake.put(pod("hp", "high", None));
     bench.looks([0, 5, 10]).await;
@@ -284,4 +292,20 @@ async fn it_evicts_by_what_the_watches_tell_until_it_is_stopped() {
     stopper.send_replace(true);
     running.await.unwrap();
     watching.abort();
+}
+
+#[tokio::test]
+async fn a_victim_that_says_that_its_work_is_saved_is_evicted_at_once() {
+    let mut bench = bench(true).await;
+    bench.fake.put(pod("hp", "high", None));
+    bench.looks([0, 5, 10, 15]).await;
+    assert_eq!(bench.announced("cheap"), at(40).to_string());
+    let say =
+        |time: i64| json!({ "metadata": { "annotations": { "headroom.dev/evict-ready": at(time).to_string() } } });
+    bench.fake.patch("pods", "team-a", "cheap", &say(20));
+    bench.look(20).await;
+    assert!(!bench.is_going("cheap"), "that was for another eviction");
+    bench.fake.patch("pods", "team-a", "cheap", &say(40));
+    bench.look(25).await;
+    assert!(bench.is_going("cheap"), "15 s before its time");
 }

@@ -5,5 +5,6 @@ pub mod jobs;
 pub mod offers;
 pub mod report;
 
-pub use client::{Headroom, HeadroomError};
+pub use client::{Headroom, HeadroomError, trusting};
 pub use offers::{Offer, Offers};
+pub use report::encoded;

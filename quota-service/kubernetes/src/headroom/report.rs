@@ -212,7 +212,8 @@ fn query(pool: &PoolId) -> String {
 }
 
 /// For a path or a query: all but letters, digits and a few others as `%XX`.
-fn encoded(text: &str) -> String {
+#[must_use]
+pub fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(one).collect()

@@ -101,6 +101,8 @@ pub struct PodFacts {
     pub disruption: Option<String>,
     /// Whether its eviction was announced by us.
     pub is_announced: bool,
+    /// The announced eviction for which it has saved its work, as it says.
+    pub ready_for: Option<UnixSeconds>,
     /// Kueue's Workload that it belongs to, where it says so. Of its namespace.
     pub workload: Option<String>,
     /// Gangs that it belongs to, where gangs are counted.
@@ -185,10 +187,11 @@ impl PodFacts {
             life: life(pod),
             created: UnixSeconds::new(pod.metadata.creation_timestamp.as_ref().map_or(0, unix_s)),
             bound: bound(pod),
-            saved: saved(pod, &name, &mut faults),
+            saved: time(pod, &name, names::CHECKPOINTED_AT, &mut faults),
             is_going: pod.metadata.deletion_timestamp.is_some(),
             disruption: disruption(pod),
             is_announced: annotation_or_label(pod, names::EVICT_AT).is_some(),
+            ready_for: time(pod, &name, names::EVICT_READY, &mut faults),
             workload: annotation_or_label(pod, names::WORKLOAD).map(str::to_owned),
             gangs: if reading.gangs { gangs_of(pod) } else { Vec::new() },
         };
@@ -209,7 +212,7 @@ impl PodFacts {
     }
 }
 
-fn text(value: Option<&String>) -> &str {
+pub(super) fn text(value: Option<&String>) -> &str {
     value.map_or("", String::as_str)
 }
 
@@ -283,12 +286,12 @@ fn guarantee(pod: &Pod, name: &str, reading: &Reading, faults: &mut Vec<FactFaul
     }
 }
 
-fn saved(pod: &Pod, name: &str, faults: &mut Vec<FactFault>) -> Option<UnixSeconds> {
-    let value = annotation_or_label(pod, names::CHECKPOINTED_AT)?;
+fn time(pod: &Pod, name: &str, key: &'static str, faults: &mut Vec<FactFault>) -> Option<UnixSeconds> {
+    let value = annotation_or_label(pod, key)?;
     match command_line::instant(value) {
         Ok(at) => Some(at),
         Err(fault) => {
-            faults.push(annotation(name, names::CHECKPOINTED_AT, value, fault));
+            faults.push(annotation(name, key, value, fault));
             None
         }
     }
@@ -332,7 +335,7 @@ fn too_many(what: &'static str, name: &str, resource: &str, amount: &str) -> Fac
 }
 
 /// A quantity that counts, rounded up as the scheduler does.
-fn gpus(what: &'static str, name: &str, resource: &str, amount: &str) -> Result<u32, FactFault> {
+pub(super) fn gpus(what: &'static str, name: &str, resource: &str, amount: &str) -> Result<u32, FactFault> {
     let count = Quantity::parse(amount).map_err(|fault| FactFault::Gpus {
         what,
         name: name.to_owned(),

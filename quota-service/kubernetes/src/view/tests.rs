@@ -50,6 +50,7 @@ fn pod(number: u128, gpus: u32, class: TaskClass, on: Option<&str>) -> PodFacts 
         is_going: false,
         disruption: None,
         is_announced: false,
+        ready_for: None,
         is_at_will: false,
         workload: None,
         share_milli: 0,

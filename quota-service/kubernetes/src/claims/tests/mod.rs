@@ -2,16 +2,17 @@
 
 mod objects;
 mod reference;
+mod serving;
 mod world;
 
 use crate::config::Config;
 use crate::view::facts::Reading;
-use crate::view::{ClaimChange, View};
+use crate::view::{ClaimChange, PoolView, View};
 use placement::Policy;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vocab::{ClusterName, TaskClass, UnixSeconds};
+use vocab::{ClusterName, GpuModel, TaskClass, UnixSeconds};
 use world::{Dice, START, World};
 
 fn at(seconds: i64) -> UnixSeconds {
@@ -99,10 +100,10 @@ proptest! {
         // A pool that has lost its GPUs, as to a rule that was seen after its devices, stays known.
         let counted: BTreeMap<String, u64> = counted.filter(|(_, gpus)| *gpus > 0).collect();
         prop_assert_eq!(counted, capacity, "{:?}", world);
-        let pools = view.pools().keys().map(|model| model.as_str()).collect();
+        let pools = view.pools().keys().map(GpuModel::as_str).collect();
         let expected = reference::demand(&world, &pools);
         prop_assert_eq!(demand(&view), expected.clone(), "{:?}", world);
-        for (model, _) in view.pools() {
+        for model in view.pools().keys() {
             let hp: u64 = view.demand(model).values().map(|gpus| gpus.milli()).sum();
             prop_assert_eq!(hp, expected.get(&(model.to_string(), true)).copied().unwrap_or(0));
         }
@@ -137,7 +138,7 @@ proptest! {
         }
         view.settle_claims(true, at(400));
         let plugins: u64 = world.nodes.iter().filter(|node| node.has_label).map(|node| node.plugin_gpus).sum();
-        prop_assert_eq!(view.pools().values().map(|pool| pool.allocatable_gpus()).sum::<u64>(), plugins);
+        prop_assert_eq!(view.pools().values().map(PoolView::allocatable_gpus).sum::<u64>(), plugins);
     }
 }
 
@@ -158,7 +159,7 @@ fn one_node(view: &mut View) {
 }
 
 fn capacity(view: &View) -> u64 {
-    view.pools().values().map(|pool| pool.allocatable_gpus()).sum()
+    view.pools().values().map(PoolView::allocatable_gpus).sum()
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn a_spot_pod_whose_claim_goes_before_it_keeps_its_gpus_and_its_promise() {
         "status": { "phase": "Running" },
     });
     tell(&mut view, "pods", &pod, at(10));
-    assert_eq!(view.pools().values().map(|pool| pool.spot_gpus()).sum::<u64>(), 2);
+    assert_eq!(view.pools().values().map(PoolView::spot_gpus).sum::<u64>(), 2);
     view.see_claims(ClaimChange::Claim(("team-a".into(), "c".into()), None)).unwrap();
     view.settle_claims(true, at(20));
     assert_eq!((view.take_outcomes().len(), view.pods().len()), (0, 1), "it still runs");

@@ -95,11 +95,11 @@ impl World {
             pods: Vec::new(),
             is_beta: dice.one_in(3),
         };
-        for node in 0..1 + dice.below(4) as usize {
+        for node in 0..=dice.below(4) as usize {
             world.draw_node(node, dice);
         }
-        for _ in 0..1 + dice.below(3) {
-            let requests = (0..1 + dice.below(2)).map(|_| request(dice)).collect();
+        for _ in 0..=dice.below(3) {
+            let requests = (0..=dice.below(2)).map(|_| request(dice)).collect();
             world.templates.push(requests);
         }
         for _ in 0..dice.below(10) {
@@ -144,7 +144,7 @@ impl World {
                 _ if here.is_empty() => (1_000, 0),
                 _ => (here[dice.below(here.len() as u64) as usize], 10 * (1 + dice.below(8))),
             };
-            (0..1 + dice.below(2)).map(|_| has(dice)).collect()
+            (0..=dice.below(2)).map(|_| has(dice)).collect()
         });
         self.claims.push(Claim { requests, devices });
         self.claims.len() - 1

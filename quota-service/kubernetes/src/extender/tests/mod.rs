@@ -51,6 +51,7 @@ fn pod(uid: Uid, gpus: u32, class: TaskClass, on: Option<&str>, since: i64) -> P
         is_going: false,
         disruption: None,
         is_announced: false,
+        ready_for: None,
         is_at_will: false,
         workload: None,
         share_milli: 0,

@@ -99,7 +99,7 @@ proptest! {
     #[test]
     fn missing_pods_of_gangs_are_demand_as_an_independent_computation_says(seed in any::<u64>()) {
         let mut dice = Dice(seed);
-        let jobs: Vec<Job> = (0..1 + dice.below(4)).map(|_| Job::drawn(&mut dice)).collect();
+        let jobs: Vec<Job> = (0..=dice.below(4)).map(|_| Job::drawn(&mut dice)).collect();
         let mut view = view();
         told(&mut view, &jobs, &mut dice);
         let expected = reference(&jobs);
@@ -115,7 +115,7 @@ proptest! {
     #[test]
     fn a_run_of_a_gang_has_one_outcome_with_all_its_gpus(seed in any::<u64>()) {
         let mut dice = Dice(seed);
-        let mut jobs: Vec<Job> = (0..1 + dice.below(4)).map(|_| Job::drawn(&mut dice)).collect();
+        let mut jobs: Vec<Job> = (0..=dice.below(4)).map(|_| Job::drawn(&mut dice)).collect();
         for job in &mut jobs {
             job.is_hp = false;
             job.is_over = false;
@@ -132,10 +132,10 @@ proptest! {
             let end = end(&mut view, number, job, &mut dice);
             let of = |set: &world::Set| vec![set.gpus; set.pods.len()];
             let pods: Vec<u64> = job.sets.iter().flat_map(of).filter(|gpus| *gpus > 0).collect();
-            if job.shape != Shape::Loose {
-                expected.push((end.last().copied().unwrap(), pods.iter().sum::<u64>()));
-            } else {
+            if job.shape == Shape::Loose {
                 expected.extend(end.into_iter().zip(pods));
+            } else {
+                expected.push((end.last().copied().unwrap(), pods.iter().sum::<u64>()));
             }
         }
         let mut found = view.take_outcomes();
