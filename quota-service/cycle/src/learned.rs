@@ -26,6 +26,15 @@ pub struct Learned {
     watched: Watched,
 }
 
+/// HP jobs of a pool, where they are known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Jobs<'a> {
+    /// Those that run and wait now.
+    pub now: &'a [HpJob],
+    /// Those of a list, where there is one.
+    pub past: Option<&'a PastJobs>,
+}
+
 /// How the bounds moved with what demand does from moment to moment.
 #[derive(Debug, Clone)]
 pub struct Moving {
@@ -124,7 +133,7 @@ impl Learned {
     pub(crate) fn mix(
         &mut self,
         now: UnixSeconds,
-        (hp_demand, jobs): (MilliGpus, Option<(&[HpJob], Option<&PastJobs>)>),
+        (hp_demand, jobs): (MilliGpus, Option<Jobs<'_>>),
         forecast: Option<&[Bound]>,
     ) -> Moving {
         let gpus: Option<Vec<f64>> = forecast.map(|all| all.iter().map(|one| one.bound.as_gpus()).collect());
@@ -136,7 +145,7 @@ impl Learned {
         };
         let others: Vec<f64> = mixed.iter().map(|one| one.bound_gpus).collect();
         let seed = now.get().unsigned_abs();
-        let shared = |(jobs, past): (&[HpJob], _)| self.jobs.mix(now, (hp_demand.milli(), jobs), past, &others, seed);
+        let shared = |Jobs { now: jobs, past }| self.jobs.mix(now, (hp_demand.milli(), jobs), past, &others, seed);
         let shared = jobs.map(shared);
         let jobs = shared.is_some().then(|| self.jobs.history().seen());
         Moving { hp_demand, shared: shared.unwrap_or_default(), jobs, mixed }

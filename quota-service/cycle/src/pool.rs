@@ -1,6 +1,6 @@
 //! One pool, one renewal.
 
-use crate::learned::{Learned, Moving};
+use crate::learned::{Jobs, Learned, Moving};
 use forecaster::jobs::PastJobs;
 use forecaster::risk::{Controlled, Moment, supported_rate};
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback, HoldReason};
@@ -91,7 +91,7 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
     let needed = inputs.hp_demand.unwrap_or(supply.latest_demand);
     let moving = match (&mut inputs.learned, inputs.hp_demand) {
         (Some(learned), Some(hp_demand)) => {
-            let jobs = inputs.hp_jobs.map(|jobs| (jobs, inputs.past_jobs));
+            let jobs = inputs.hp_jobs.map(|now| Jobs { now, past: inputs.past_jobs });
             Some(learned.mix(inputs.now, (hp_demand, jobs), inputs.forecast))
         }
         _ => None,
