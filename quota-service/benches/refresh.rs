@@ -68,7 +68,7 @@ fn trained(series: &[SeriesId], panel: &Panel, kind: ModelKind, hours: u64) -> T
     let spec = ModelSpec { kind, horizon, lookback_hours: LOOKBACK_HOURS, seed: 1 };
     let data = HourRange { from: panel.start(), to: panel.end() };
     let calibrations = (0..POOLS).map(|number| calibration(pool(number), series)).collect();
-    Trained { spec, data, model, calibrations, calibrator: Calibrator::new(horizon, true) }
+    Trained { spec, data, model, calibrations, calibrator: Calibrator::new(horizon, true), jobs: BTreeMap::new() }
 }
 
 /// A blend of the size that 140 days of six series make, with synthetic splits into fifteen leaves and synthetic weights: a
