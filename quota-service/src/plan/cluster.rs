@@ -140,7 +140,7 @@ pub struct Corrected {
     all_raw: Arc<Vec<DemandForecast>>,
     /// Those of the pool.
     places: Range<usize>,
-    /// What the pool did before them.
+    /// Demand of the pool before them.
     recent: Recent,
     calibrator: Option<Arc<Calibrator>>,
     run: Run,
@@ -213,7 +213,7 @@ impl Forecasts {
         let (hours_late, _) = more_steps(issue, inputs.now);
         match forecast(inputs.run.trained.as_ref(), &inputs.panel, issue) {
             Ok(raw) => {
-                let issued = inputs.calibrator().apply(&raw);
+                let issued = inputs.calibrator().apply(&inputs.panel, &raw);
                 let predictions = Predictions { issue, raw: Arc::new(raw), issued };
                 Self::Ready { predictions, hours_late }
             }
