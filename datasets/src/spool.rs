@@ -145,13 +145,7 @@ impl Spool {
     ///
     /// # Errors
     /// The disk is full.
-    pub fn add(
-        &mut self,
-        series: u32,
-        hour: HourStart,
-        demand: MilliGpus,
-        place: RowPlace,
-    ) -> Result<(), SpoolError> {
+    pub fn add(&mut self, series: u32, hour: HourStart, demand: MilliGpus, place: RowPlace) -> Result<(), SpoolError> {
         let hour = (hour.unix_s() / HOUR_S) as u32;
         self.waiting.push(Waiting { series, hour, milli: demand.milli(), place: place.packed() });
         if self.waiting.len() >= self.waiting_most { self.settle() } else { Ok(()) }
@@ -201,7 +195,9 @@ impl Spool {
         if known == row.milli + 1 {
             self.equal_duplicates += 1;
         } else if known > 0 {
-            let at = |place: u64, milli: u64| Ok::<_, SpoolError>((RowPlace::unpacked(place), MilliGpus::from_milli(milli)?));
+            let at = |place: u64, milli: u64| {
+                Ok::<_, SpoolError>((RowPlace::unpacked(place), MilliGpus::from_milli(milli)?))
+            };
             let (one, other) = (at(u64::from_le_bytes(cells[cell + 1]), known - 1)?, at(row.place, row.milli)?);
             let (series, hour) = (self.ids[row.series as usize].clone(), hour_of(row.hour));
             self.conflicts.push(Conflict { series, hour, first: one, second: other });

@@ -36,7 +36,9 @@ mod tests {
     #[test]
     fn jobs_run_on_threads_of_their_own_or_on_those_of_the_caller() {
         let seen = Mutex::new(BTreeSet::new());
-        let note = |_| drop(seen.lock().unwrap().insert(rayon::current_num_threads()));
+        let note = |_| {
+            seen.lock().unwrap().insert(rayon::current_num_threads());
+        };
         side_by_side(4, note);
         ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(|| side_by_side(4, note));
         let cores = std::thread::available_parallelism().unwrap().get();

@@ -8,7 +8,6 @@
 
 pub mod access;
 pub mod args;
-mod client;
 pub mod clock;
 pub mod config;
 pub mod core;

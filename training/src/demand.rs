@@ -183,13 +183,19 @@ mod tests {
             let store = store::connect(&format!("sqlite://{}", folder.path().join("h.db").display())).await.unwrap();
             store.put_cluster(&cluster()).await.unwrap();
             store.append(&rows(), &[]).await.unwrap();
-            let whole = Demand::open(Usage::Stored(store.as_ref()), store.as_ref(), &cluster(), None, DEFAULT_MEMORY_BYTES).await.unwrap();
+            let whole =
+                Demand::open(Usage::Stored(store.as_ref()), store.as_ref(), &cluster(), None, DEFAULT_MEMORY_BYTES)
+                    .await
+                    .unwrap();
             let spec =
                 ModelSpec { kind: ModelKind::OrgLinear, horizon: HorizonHours::ONE, lookback_hours: 168, seed: 1 };
             let split = TimeSplit::new(whole.start(), whole.end(), spec.lookback_hours, spec.horizon).unwrap();
             let Lessons { panel, sha256, .. } = whole.lessons(&cluster(), split, &spec).unwrap();
             for memory_bytes in [1, 1 << 20] {
-                let spooled = Demand::open(Usage::Stored(store.as_ref()), store.as_ref(), &cluster(), None, memory_bytes).await.unwrap();
+                let spooled =
+                    Demand::open(Usage::Stored(store.as_ref()), store.as_ref(), &cluster(), None, memory_bytes)
+                        .await
+                        .unwrap();
                 let mut parts = 0;
                 spooled.history().each(&mut |_| parts += 1).unwrap();
                 assert_eq!(parts, if memory_bytes == 1 { 6 } else { 1 });

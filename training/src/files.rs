@@ -27,10 +27,10 @@ pub fn read(location: &str, _: &[Cluster]) -> Result<Spooled, TrainingError> {
 #[cfg(feature = "parquet")]
 mod parquet {
     use super::{Cluster, Spooled, TrainingError};
+    use datasets::Calendar;
     use datasets::ReadOptions;
     use datasets::read::RowFault;
     use datasets::spool::{RowPlace, Spool};
-    use datasets::Calendar;
     use parquet_source::{Files, SourceError, Wanted};
     use vocab::{GpuModel, UsageRow};
 

@@ -11,6 +11,7 @@ pub mod explain;
 pub mod files;
 pub mod gate;
 pub mod history;
+pub mod jobs;
 pub mod learn;
 pub mod losses;
 mod offered;

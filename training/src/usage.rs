@@ -23,7 +23,8 @@ impl Usage<'_> {
         match self {
             Self::Stored(store) => Ok(store.usage_range(cluster).await?),
             Self::Files(files) => {
-                let spans = files.series().filter(|series| series.id.pool.cluster == *cluster && !series.id.is_pool_peak());
+                let spans =
+                    files.series().filter(|series| series.id.pool.cluster == *cluster && !series.id.is_pool_peak());
                 Ok(spans.map(|series| series.span).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
             }
         }

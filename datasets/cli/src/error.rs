@@ -5,6 +5,9 @@ use datasets::spool::SpoolError;
 use datasets::sweep::SweepError;
 use datasets::{CalendarError, PanelError, ReadError};
 use prometheus::{BadSource, Kind, SourceError};
+use slurm_records::RecordsError;
+use slurm_records::demand::DemandFault;
+use slurm_records::nodes::NodesFault;
 use std::path::PathBuf;
 use store::StoreError;
 use vocab::{AmountError, ClusterName, HourError, HourStart, NameError};
@@ -77,6 +80,14 @@ pub enum CliError {
     NoHours { from: HourStart, until: HourStart },
     #[error("the clock of this machine is wrong: {0}")]
     Clock(HourError),
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    #[error("{place}: {fault}")]
+    Demand { place: String, fault: Box<DemandFault> },
+    #[error(transparent)]
+    SlurmNodes(#[from] NodesFault),
+    #[error("{}, {fault}", file.display())]
+    Accounts { file: PathBuf, fault: slurm_records::AccountsFault },
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
 }
@@ -114,14 +125,24 @@ impl From<CliError> for Failure {
             CliError::Parquet(_) => Exit::DataInvalid,
             #[cfg(not(feature = "parquet"))]
             CliError::BuiltWithoutParquet { .. } => Exit::Usage,
+            CliError::Records(RecordsError::Command { may_pass: true, .. }) => Exit::Unavailable,
             CliError::BadSource(_) | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            CliError::Clock(_) | CliError::Spool(_) | Store(_) | Write { .. } | NothingThere | CliError::Check { .. } => Exit::Failure,
+            CliError::Clock(_)
+            | CliError::Spool(_)
+            | Store(_)
+            | Write { .. }
+            | NothingThere
+            | CliError::Check { .. } => Exit::Failure,
             NodesOfOtherModels { .. }
             | CliError::NoGoodRow { .. }
             | CliError::Read(_)
             | CliError::Panel(_)
             | CliError::Nodes(_)
+            | CliError::Records(_)
+            | CliError::Demand { .. }
+            | CliError::SlurmNodes(_)
+            | CliError::Accounts { .. }
             | CliError::ClusterCalendar { .. } => Exit::DataInvalid,
         };
         Self::new(exit, fault)

@@ -180,7 +180,8 @@ impl Iterator for Batches<'_> {
                 None => break,
                 Some(Err(fault)) => return Some(Err(fault.to_string())),
                 Some(Ok((hour, rows))) => {
-                    let row = |(series, demand): (&vocab::SeriesId, _)| UsageRow { series: series.clone(), hour, demand };
+                    let row =
+                        |(series, demand): (&vocab::SeriesId, _)| UsageRow { series: series.clone(), hour, demand };
                     batch.extend(rows.into_iter().map(row));
                 }
             }

@@ -4,6 +4,7 @@ use crate::args::{Ingest, InputFormat, ZeroHours};
 use crate::calendar::{self, Named, StoredDays};
 use crate::error::CliError;
 use crate::gathered::Gathered;
+use crate::slurm::{self, SlurmSummary};
 use crate::source::{self, SourceSummary};
 use command_line::{print_json, print_notice, say};
 use datasets::read::{self, ALIBABA_EPOCH, SkippedRow};
@@ -26,16 +27,25 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     // 1. Read: every fault stops here, before anything is written.
     let default = default_cluster(what, named.as_ref(), store.as_ref()).await?;
     let of_default = calendar_of(store.as_ref(), &default, named.as_ref()).await?;
-    let (read, source) = if what.format == InputFormat::Prometheus {
-        let (report, source) = source::read(what, &default, store.as_ref()).await?;
-        (Gathered::of_report(report)?, Some(source))
-    } else {
-        (read(what, &default, of_default)?, None)
+    let (mut source, mut records) = (None, None);
+    let read = match what.format {
+        InputFormat::Prometheus => {
+            let (report, summary) = source::read(what, &default, store.as_ref()).await?;
+            source = Some(summary);
+            Gathered::of_report(report)?
+        }
+        InputFormat::Slurm => {
+            let (report, summary) = slurm::read(what, store.as_ref()).await?;
+            records = Some(summary);
+            Gathered::of_report(report)?
+        }
+        _ => read(what, &default, of_default)?,
     };
     let is_gap = what.zero_hours.unwrap_or(what.format.zero_hours()) == ZeroHours::Gap;
     let (mut read, zero_hours) = if is_gap { read.without_zero_hours()? } else { (read, 0) };
     if read.usage.series().next().is_none() {
-        return Err(CliError::NoGoodRow { file: what.path.clone(), bad: read.skipped.len() });
+        let bad = read.skipped.len() + records.as_ref().map_or(0, SlurmSummary::skipped);
+        return Err(CliError::NoGoodRow { file: what.path.clone(), bad });
     }
     read.capacity.extend(capacity(what, &read)?);
     let clusters = clusters(what, &read, &default, store.as_ref()).await?;
@@ -56,7 +66,7 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     let appended = store.append_batches(&names, &mut read.batches(), &read.capacity).await?;
     store.close().await;
     // 3. Report.
-    let summary = Summary { zero_hours, source, ..Summary::of(&read, &appended, summaries, own_calendar) };
+    let summary = Summary { zero_hours, source, records, ..Summary::of(&read, &appended, summaries, own_calendar) };
     tell(&summary, &read.skipped, json);
     Ok(())
 }
@@ -75,7 +85,7 @@ fn check_flags(what: &Ingest) -> Result<(), CliError> {
     let given = [
         ("--cluster", what.cluster.is_some(), !format.names_clusters()),
         ("--epoch", what.epoch.is_some(), format.is_job_list() || format == InputFormat::AlibabaHourly),
-        ("--nodes", what.nodes.is_some(), format.is_job_list()),
+        ("--nodes", what.nodes.is_some(), format.is_job_list() || format == InputFormat::Slurm),
         ("--gpu-model", what.gpu_model.is_some(), format.names_no_gpu_model()),
         ("--skip-bad-rows", what.skip_bad_rows, format != InputFormat::Prometheus),
         ("--zero-hours", what.zero_hours.is_some(), format != InputFormat::Prometheus),
@@ -83,9 +93,12 @@ fn check_flags(what: &Ingest) -> Result<(), CliError> {
     if let Some((flag, ..)) = given.into_iter().find(|(_, is_given, has_meaning)| *is_given && !has_meaning) {
         return Err(CliError::FlagWithoutMeaning { flag, format: format.as_str() });
     }
-    if format != InputFormat::Prometheus
-        && let Some(flag) = what.source.given().first()
-    {
+    let of_sources = match format {
+        InputFormat::Prometheus => what.slurm.given(),
+        InputFormat::Slurm => what.source.given_without_slurm(),
+        _ => [what.source.given(), what.slurm.given()].concat(),
+    };
+    if let Some(flag) = of_sources.first() {
         return Err(CliError::FlagWithoutMeaning { flag, format: format.as_str() });
     }
     if format == InputFormat::Prometheus && what.cluster.is_none() {
@@ -105,11 +118,7 @@ async fn default_cluster(what: &Ingest, named: Option<&Named>, store: &dyn Store
     let stored = store.cluster(&name).await?;
     let usual = match what.format {
         InputFormat::Helios | InputFormat::AlibabaHourly => TRACE_ZONE,
-        InputFormat::Usage
-        | InputFormat::GfsJobs
-        | InputFormat::Philly
-        | InputFormat::Parquet
-        | InputFormat::Prometheus => "UTC",
+        _ => "UTC",
     };
     let (stored_zone, stored_calendar) =
         stored.map_or((usual.to_owned(), Calendar::WEEKDAYS.to_owned()), |known| (known.time_zone, known.calendar));
@@ -139,8 +148,8 @@ fn read(what: &Ingest, cluster: &Cluster, calendar: Calendar) -> Result<Gathered
         }
         InputFormat::GfsJobs => read::gfs_jobs(&what.path, epoch_of_jobs(what)?, &options)?.report,
         InputFormat::Philly => read::philly(&what.path, epoch_of_jobs(what)?, &options)?.report,
-        // It is no file.
-        InputFormat::Prometheus => ReadReport::default(),
+        // They have readers of their own.
+        InputFormat::Prometheus | InputFormat::Slurm => ReadReport::default(),
     };
     let mut read = Gathered::of_report(report)?;
     if let Some(file) = &what.nodes {
@@ -230,6 +239,9 @@ struct Summary {
     pools_of_peaks_only: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<SourceSummary>,
+    /// Records of Slurm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records: Option<SlurmSummary>,
 }
 
 #[derive(Serialize)]
@@ -290,6 +302,7 @@ impl Summary {
             skipped: read.skipped.iter().map(skipped_line).collect(),
             pools_of_peaks_only: pools_of_peaks_only.map(ToString::to_string).collect(),
             source: None,
+            records: None,
         }
     }
 }
@@ -313,6 +326,9 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     if let Some(source) = &summary.source {
         source.note();
     }
+    if let Some(records) = &summary.records {
+        records.note();
+    }
     for cluster in &summary.clusters {
         calendar::warn(&cluster.name, cluster.calendar_warning.as_deref());
     }
@@ -324,9 +340,10 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     let (from, to) = (summary.from.as_deref().unwrap_or("-"), summary.to.as_deref().unwrap_or("-"));
     say(format_args!("{series} series from {from} to {to}"));
     say(format_args!("rows: {inserted} inserted, {changed} changed, {unchanged} unchanged"));
-    match &summary.source {
-        Some(source) => source.tell(),
-        None => say(format_args!(
+    match (&summary.source, &summary.records) {
+        (Some(source), _) => source.tell(),
+        (None, Some(records)) => records.tell(),
+        (None, None) => say(format_args!(
             "in the file: {equal_duplicates} equal duplicates, {} bad rows skipped",
             summary.skipped.len()
         )),

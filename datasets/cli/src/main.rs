@@ -10,6 +10,7 @@ mod gathered;
 mod generate;
 mod ingest;
 mod panel;
+mod slurm;
 mod source;
 mod source_flags;
 

@@ -75,14 +75,19 @@ impl ChunkReader for Chunks {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let end = start.checked_add(length as u64).filter(|end| *end <= self.0.size);
-        let end = end.ok_or_else(|| ParquetError::EOF(format!("{length} bytes from {start} on lie beyond the file")))?;
+        let end =
+            end.ok_or_else(|| ParquetError::EOF(format!("{length} bytes from {start} on lie beyond the file")))?;
         let of_block = |number: u64| {
             let (block, first) = (self.block(number)?, number * BLOCK_BYTES);
             let from = start.saturating_sub(first) as usize;
             let to = (end - first).min(BLOCK_BYTES) as usize;
             // The storage may give fewer bytes than the file has now.
             let is_there = to <= block.len();
-            if is_there { Ok(block.slice(from..to)) } else { Err(ParquetError::EOF("the file has become shorter".to_owned())) }
+            if is_there {
+                Ok(block.slice(from..to))
+            } else {
+                Err(ParquetError::EOF("the file has become shorter".to_owned()))
+            }
         };
         let (first, last) = (start / BLOCK_BYTES, end.saturating_sub(1).max(start) / BLOCK_BYTES);
         if first == last {

@@ -41,7 +41,8 @@ impl HttpConnector for Connector {
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(CONNECT_WITHIN));
         // Whether http may be used is up to the store (AWS_ALLOW_HTTP).
-        let https = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().wrap_connector(tcp);
+        let https =
+            HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().wrap_connector(tcp);
         Ok(HttpClient::new(Service(Client::builder(TokioExecutor::new()).build(https))))
     }
 }

@@ -11,7 +11,9 @@ use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, NameError, Organization, PoolId, SeriesId, UsageRow, visible};
+use vocab::{
+    ClusterName, GpuModel, HourStart, MilliGpus, NameError, Organization, PoolId, SeriesId, UsageRow, visible,
+};
 
 /// Rows that are decoded at once.
 const ROWS_AT_ONCE: usize = 8_192;
@@ -109,7 +111,8 @@ impl OfFile<'_> {
         };
         let open = |column: &columns::Column| {
             let reader = group.get_column_reader(column.place).map_err(|fault| damaged(column, fault))?;
-            Batches::new(*column, reader).ok_or_else(|| damaged(column, ParquetError::General("another type".to_owned())))
+            Batches::new(*column, reader)
+                .ok_or_else(|| damaged(column, ParquetError::General("another type".to_owned())))
         };
         let mut all = columns.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
@@ -129,7 +132,9 @@ impl OfFile<'_> {
                 match self.row(&mut all) {
                     Ok(Some(row)) => take(&row, place).map_err(SourceError::Receiver)?,
                     Ok(None) => {}
-                    Err(fault) => self.skip(place.row, RowFault::InGroup { row_group: number, fault: Box::new(fault) })?,
+                    Err(fault) => {
+                        self.skip(place.row, RowFault::InGroup { row_group: number, fault: Box::new(fault) })?
+                    }
                 }
             }
             done += most;
@@ -201,8 +206,11 @@ impl Known {
                 }
                 // A part of a second after the hour is no hour either.
                 let seconds = stamp.div_euclid(per_s) + i64::from(stamp.rem_euclid(per_s) > 0);
-                let unix_s =
-                    if is_utc { seconds } else { time::local(seconds, options.calendar.zone()).map_err(of_time)?.get() };
+                let unix_s = if is_utc {
+                    seconds
+                } else {
+                    time::local(seconds, options.calendar.zone()).map_err(of_time)?.get()
+                };
                 let hour = HourStart::from_unix_s(unix_s).map_err(of_hour)?;
                 if self.stamps.len() < HOURS_KNOWN {
                     self.stamps.insert(stamp, hour);
@@ -236,7 +244,8 @@ impl Known {
             return Ok(known.clone());
         }
         let [cluster, gpu_model, organization] = texts;
-        let pool = PoolId { cluster: name(1, cluster, ClusterName::parse)?, gpu_model: name(2, gpu_model, GpuModel::parse)? };
+        let pool =
+            PoolId { cluster: name(1, cluster, ClusterName::parse)?, gpu_model: name(2, gpu_model, GpuModel::parse)? };
         let series = SeriesId { pool, organization: name(3, organization, Organization::parse)? };
         self.series.insert(self.key.clone(), series.clone());
         Ok(series)

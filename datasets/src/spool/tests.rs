@@ -59,7 +59,8 @@ fn rows_in_any_order_come_back_by_series_and_by_hour() {
 
 #[test]
 fn repeated_rows_are_counted_and_contradictions_are_named_with_both_places() {
-    let rows = [("a:V100:x", 1, 500), ("a:V100:y", 1, 500), ("a:V100:x", 1, 500), ("a:V100:x", 1, 700), ("a:V100:y", 900, 1)];
+    let rows =
+        [("a:V100:x", 1, 500), ("a:V100:y", 1, 500), ("a:V100:x", 1, 500), ("a:V100:x", 1, 700), ("a:V100:y", 900, 1)];
     for waiting in [1, 2, 100] {
         let spooled = spooled(&rows, waiting);
         assert_eq!(spooled.equal_duplicates(), 1);

@@ -31,12 +31,7 @@ impl Payload {
     }
 
     /// Forests of so many steps, or groups of them, over rows with these columns.
-    pub fn forests(
-        &self,
-        steps: usize,
-        columns: TargetColumns,
-        is_grouped: bool,
-    ) -> Result<Forests, CheckpointError> {
+    pub fn forests(&self, steps: usize, columns: TargetColumns, is_grouped: bool) -> Result<Forests, CheckpointError> {
         let features = columns.features;
         let bases = self.f64s(BASE, &[steps, OUTPUTS])?;
         let forest = |step: usize, number: usize| {

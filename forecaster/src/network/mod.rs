@@ -89,7 +89,8 @@ impl Network {
 
 /// Sine and cosine of the waves of hour and weekday.
 fn waves(hour: f32, weekday: f32) -> [f32; CALENDAR_INPUTS - 1] {
-    let waves = |number: usize, turn: f32| (1..=number).flat_map(move |k| <[f32; 2]>::from((turn * k as f32).sin_cos()));
+    let waves =
+        |number: usize, turn: f32| (1..=number).flat_map(move |k| <[f32; 2]>::from((turn * k as f32).sin_cos()));
     let mut all = waves(DAY_WAVES, TAU * hour / 24.0).chain(waves(WEEK_WAVES, TAU * weekday / 7.0));
     std::array::from_fn(|_| all.next().unwrap_or(0.0))
 }

@@ -145,21 +145,11 @@ fn store<const WIDTH: usize>(tile: &[[f32; WIDTH]; ROWS], start: usize, rows: us
 
 /// Adds the products of the inputs of a tile with weights, `[input][WIDTH]`.
 #[inline(always)]
-fn add<S: Simd, const WIDTH: usize>(
-    simd: S,
-    inputs: [&[f32]; ROWS],
-    weights: &[f32],
-    tile: &mut [[f32; WIDTH]; ROWS],
-) {
+fn add<S: Simd, const WIDTH: usize>(simd: S, inputs: [&[f32]; ROWS], weights: &[f32], tile: &mut [[f32; WIDTH]; ROWS]) {
     let registers = WIDTH / S::F32_LANES;
     let weights = S::as_simd_f32s(weights).0;
     let [a, b, c, d] = tile;
-    let sums = [
-        S::as_mut_simd_f32s(a).0,
-        S::as_mut_simd_f32s(b).0,
-        S::as_mut_simd_f32s(c).0,
-        S::as_mut_simd_f32s(d).0,
-    ];
+    let sums = [S::as_mut_simd_f32s(a).0, S::as_mut_simd_f32s(b).0, S::as_mut_simd_f32s(c).0, S::as_mut_simd_f32s(d).0];
     if registers.is_multiple_of(2) {
         add_columns::<S, 2>(simd, inputs, weights, registers, sums);
     } else {

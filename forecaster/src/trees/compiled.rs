@@ -87,7 +87,8 @@ impl Compiled {
     pub fn new<'a>(forests: impl Iterator<Item = &'a Forest> + Clone, columns: TargetColumns) -> Self {
         let all: Vec<&Forest> = forests.collect();
         let bases = all.iter().map(|forest| forest.base).collect();
-        let trees = all.iter().enumerate().flat_map(|(place, forest)| forest.trees.iter().map(move |tree| (place, tree)));
+        let trees =
+            all.iter().enumerate().flat_map(|(place, forest)| forest.trees.iter().map(move |tree| (place, tree)));
         let trees: Vec<(usize, &Vec<Node>)> = trees.collect();
         let mut parts = Vec::new();
         let mut rest = &trees[..];
@@ -144,7 +145,11 @@ impl Part {
             }
             ranks
         };
-        Columns { groups, of_window: ranked(false, 0), of_targets: targets.map(|target| ranked(true, target)).collect() }
+        Columns {
+            groups,
+            of_window: ranked(false, 0),
+            of_targets: targets.map(|target| ranked(true, target)).collect(),
+        }
     }
 }
 
@@ -267,7 +272,8 @@ mod tests {
     }
 
     fn forests(rng: &mut ChaCha8Rng, trees: usize, grid: i32) -> Vec<Forest> {
-        let forest = |number: i32| Forest { base: f64::from(number), trees: (0..trees).map(|_| tree(rng, grid)).collect() };
+        let forest =
+            |number: i32| Forest { base: f64::from(number), trees: (0..trees).map(|_| tree(rng, grid)).collect() };
         (0..6).map(forest).collect()
     }
 

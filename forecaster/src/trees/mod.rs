@@ -13,8 +13,8 @@ pub use booster::Growth;
 pub use forest::{Forest, Node};
 
 use crate::rows::{OUTPUTS, SPREAD};
-use compiled::{Compiled, LEAVES_MOST};
 pub use compiled::TargetColumns;
+use compiled::{Compiled, LEAVES_MOST};
 use std::ops::Range;
 
 /// The forests of a model.

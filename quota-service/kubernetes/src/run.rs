@@ -3,15 +3,17 @@
 use crate::cluster::watch::{self as watches, Shared};
 use crate::cluster::{ConnectError, connect};
 use crate::config::{Config, LogFormat, NoCluster};
+use crate::events::Events;
 use crate::extender::{ExtenderError, ExtenderState, Listening};
 use crate::headroom::{Headroom, HeadroomError, Offers, offers, report};
-use crate::publish::{Amounts, Wanted};
+use crate::notice::NoticeError;
+use crate::publish::Wanted;
 use crate::view::View;
 use crate::view::facts::Reading;
-use crate::{admission, boost, clock, evict, health, lead, publish};
+use crate::{admission, boost, clock, evict, health, lead, notice, publish};
 use command_line::{Exit, Failure, colours, say};
 use kube::Client;
-use placement::{Policy, Stage};
+use placement::Policy;
 use serving::listen::{self, ConnectionLimits};
 use serving::signals::{reloads, stop_within};
 use std::net::SocketAddr;
@@ -22,7 +24,7 @@ use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
-use vocab::{GpuModel, HorizonHours};
+use vocab::MilliGpus;
 
 /// Limits of health and metrics: probes and a Prometheus.
 const LIMITS: ConnectionLimits =
@@ -44,6 +46,9 @@ pub enum RunError {
     /// No name of the cluster.
     #[error(transparent)]
     Cluster(#[from] NoCluster),
+    /// Notices of evictions cannot be given.
+    #[error(transparent)]
+    Notice(#[from] NoticeError),
     /// The address of health and metrics cannot be used.
     #[error("{0}")]
     Listen(String),
@@ -68,7 +73,7 @@ impl From<RunError> for Failure {
             | RunError::Listen(_)
             | RunError::Extender(ExtenderError::Bind { .. }) => Exit::Unavailable,
             RunError::BrokeOff(_) | RunError::Signals(_) => Exit::Failure,
-            RunError::Extender(_) => Exit::ConfigInvalid,
+            RunError::Extender(_) | RunError::Notice(_) => Exit::ConfigInvalid,
             RunError::Connect(_) | RunError::Headroom(_) | RunError::Cluster(_) | RunError::Log(_) => {
                 Exit::ConfigInvalid
             }
@@ -85,6 +90,9 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     start_log(&config)?;
     let metrics = health::install();
     let mut signalled = stop_within(ENDS_WITHIN).map_err(RunError::Signals)?;
+    if config.evict {
+        notice::check(&config)?;
+    }
     // 1. Clients.
     let cluster = config.cluster()?.clone();
     let client = connect(&config).await?;
@@ -96,7 +104,7 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     let extender = if config.extender { Some(Listening::bind(&config).await?) } else { None };
     let extends = extender.as_ref().and_then(|listening| listening.address().ok());
     let (stopper, stop) = watch::channel(false);
-    let router = health::router(metrics, Some(shared.synced()));
+    let router = health::router(metrics, Some(shared.clone()));
     let serving = tokio::spawn(listen::serve(listener, None, router, LIMITS, stop.clone()));
     announce(address, extends, &config, json);
     // 3. Watch, poll, report, and run the modes.
@@ -175,11 +183,13 @@ impl Parts {
         if !self.config.writes() {
             return Vec::new();
         }
+        let events = Events::start(self.client.clone(), &self.config, self.stop.clone());
+        self.shared.set_events(events.clone());
         let (lead, leading) = lead::run(self.client.clone(), &self.config, self.stop.clone());
         let mut tasks = vec![leading];
         if self.config.publishes() {
             let (sender, wanted) = watch::channel(Arc::new(Wanted::default()));
-            tasks.push(tokio::spawn(want(
+            tasks.push(tokio::spawn(publish::want(
                 self.config.clone(),
                 self.shared.clone(),
                 offers.clone(),
@@ -187,7 +197,7 @@ impl Parts {
                 self.stop.clone(),
             )));
             let (client, config, stop) = (self.client.clone(), self.config.clone(), self.stop.clone());
-            tasks.push(tokio::spawn(publish::run(client, config, wanted, lead.clone(), stop)));
+            tasks.push(tokio::spawn(publish::run(client, config, wanted, lead.clone(), events, stop)));
         }
         macro_rules! begin {
             ($is_on:ident, $run:path) => {
@@ -237,44 +247,6 @@ async fn let_pass(shared: &Shared, every: Duration) {
     }
 }
 
-/// Turns each answer of Headroom into the quota to publish.
-async fn want(
-    config: Arc<Config>,
-    shared: Arc<Shared>,
-    mut offers: watch::Receiver<Arc<Offers>>,
-    sender: watch::Sender<Arc<Wanted>>,
-    mut stop: watch::Receiver<bool>,
-) {
-    loop {
-        tokio::select! {
-            _ = stop.wait_for(|stops| *stops) => return,
-            changed = offers.changed() => if changed.is_err() { return },
-        }
-        let offers = offers.borrow_and_update().clone();
-        sender.send_replace(Arc::new(wanted(&offers, &shared, config.quota_hours.0)));
-    }
-}
-
-/// GPUs that spot may hold in each pool: the quota of so many hours, in whole GPUs; 0 in a pool without an offer.
-fn wanted(offers: &Offers, shared: &Shared, hours: HorizonHours) -> Wanted {
-    const MILLI: u64 = vocab::MilliGpus::PER_GPU;
-    let view = shared.read();
-    let amounts = |(model, pool): (&GpuModel, &crate::view::PoolView)| {
-        let limits = offers.pools.get(model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
-        let limit = limits.iter().find(|limit| limit.hours == hours);
-        let quota_gpus = limit.map_or(0, |limit| limit.quota.milli() / MILLI);
-        let (held_gpus, allocatable_gpus) = (pool.spot_gpus(), pool.allocatable_gpus());
-        (model.clone(), Amounts { quota_gpus, held_gpus, allocatable_gpus })
-    };
-    let by_model = view.pools().iter().map(amounts).collect();
-    let old = offers.pools.iter().filter(|(_, offer)| offer.stage == Stage::Conservative);
-    let old: Vec<String> =
-        old.map(|(model, offer)| format!("the quota of {model} is of {}", offer.computed_at)).collect();
-    let lowered_because =
-        if old.is_empty() { String::new() } else { format!("Headroom does not renew: {}", old.join(", ")) };
-    Wanted { is_known: offers.asked_at.is_some(), by_model, lowered_because }
-}
-
 fn tell_size(shared: &Shared) {
     let view = shared.read();
     let (nodes, pods, pools) = (view.nodes().len(), view.pods().len(), view.pools().len());
@@ -286,6 +258,8 @@ async fn gauges(shared: &Shared) {
     loop {
         {
             let view = shared.read();
+            let blind_s = shared.blind_for().map_or(0.0, |(_, lasts)| lasts.as_secs_f64());
+            metrics::gauge!("headroom_kubernetes_view_blind_seconds").set(blind_s);
             metrics::gauge!("headroom_kubernetes_nodes").set(view.nodes().len() as f64);
             metrics::gauge!("headroom_kubernetes_pods").set(view.pods().len() as f64);
             metrics::gauge!("headroom_kubernetes_pods_without_model").set(view.without_model.len() as f64);
@@ -296,7 +270,8 @@ async fn gauges(shared: &Shared) {
                 };
                 gauge("headroom_kubernetes_capacity_gpus", pool.allocatable_gpus() as f64);
                 gauge("headroom_kubernetes_spot_gpus", pool.spot_gpus() as f64);
-                gauge("headroom_kubernetes_hp_demand_gpus", view.demand_gpus(model).values().sum::<u64>() as f64);
+                let demand = view.demand(model).into_values().fold(MilliGpus::ZERO, MilliGpus::saturating_add);
+                gauge("headroom_kubernetes_hp_demand_gpus", demand.as_gpus());
             }
         }
         tokio::time::sleep(Duration::from_secs(5)).await;

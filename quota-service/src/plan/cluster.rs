@@ -15,7 +15,9 @@ use placement::overrides::Overridden;
 use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, staleness};
 use std::sync::Arc;
 use store::{OutcomeId, OverrideRecord, RunId};
-use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
+use vocab::{
+    DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, HpJob, MilliGpus, PoolId, UnixSeconds,
+};
 
 /// The promoted run of a cluster.
 #[derive(Clone)]
@@ -36,8 +38,11 @@ pub struct PoolInputs {
     /// Outcomes that may still move eta, newest first.
     pub unspent: Vec<(OutcomeId, Ended)>,
     pub newest_outcome: Option<UnixSeconds>,
-    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here.
+    pub is_placed_here: bool,
+    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here, or its scheduler reports its HP jobs.
     pub hp_demand: Option<MilliGpus>,
+    /// The HP jobs behind it, where they are known.
+    pub hp_jobs: Option<Vec<HpJob>>,
     /// Learned state; none under a virtual clock, where nothing may be learned.
     pub learned: Option<Learned>,
     /// That end after this moment, by number.
@@ -110,7 +115,7 @@ pub struct PoolQuota {
     pub supported: Vec<f64>,
     /// How the bounds that were served before fared, by hours; empty where nothing is learned.
     pub served: Vec<Served>,
-    /// HP GPUs, running and waiting, when it was computed; known where the pool's tasks are placed here.
+    /// HP GPUs, running and waiting, when it was computed, where they were known from moment to moment.
     pub hp_demand: Option<MilliGpus>,
     /// The bounds that the quotas are cut from, with what people asked for.
     pub demand: Vec<Overridden>,
@@ -193,25 +198,7 @@ fn quota(
     let of = BoundsOf { forecasts, corrected: &corrected, set: pool.settings.aggregation, more_steps };
     let AtRate { aggregation, bounds, calibrated_hours } =
         of.at(&id, &settings.offered_hours, settings.guarantee_rate)?;
-    let offered = settings.offered_hours.iter().zip(&bounds);
-    let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
-    let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
-    let decided = decide(Inputs {
-        now,
-        known: &known,
-        settings,
-        forecast: Some(&forecast),
-        hp_demand: pool.hp_demand,
-        hp_jobs: None,
-        measured_until: issue.instant(),
-        calibrated_hours,
-        learned: learned.as_mut(),
-        overrides: &asked(&pool.overrides),
-        eta: pool.eta,
-        unspent: &unspent,
-        newest_outcome: pool.newest_outcome,
-        eta_is_fixed: inputs.eta_frozen,
-    })?;
+    let decided = decided(inputs, pool, &known, (issue, &bounds, calibrated_hours), learned.as_mut())?;
     let moved = eta_moved(pool, &decided);
     let Decided { supply, moving, controlled, supported, demand, quotas, eta_decision, .. } = decided;
     let cold_organizations = forecasts.iter().filter(|one| one.origin() == ForecastOrigin::ColdStart).count();
@@ -242,6 +229,38 @@ fn quota(
     Ok(PoolPlan { id, outcome: Ok(quota), moved, learned })
 }
 
+/// Decision of the cycle on a pool whose forecasts have these bounds.
+fn decided(
+    inputs: &ClusterInputs,
+    pool: &PoolInputs,
+    known: &Known,
+    (issue, bounds, calibrated_hours): (HourStart, &[PoolBound], usize),
+    learned: Option<&mut Learned>,
+) -> Result<Decided, Unknown> {
+    let settings = &pool.settings.pool;
+    let offered = settings.offered_hours.iter().zip(bounds);
+    let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
+    let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
+    decide(Inputs {
+        now: inputs.now,
+        known,
+        settings,
+        forecast: Some(&forecast),
+        is_placed_here: pool.is_placed_here,
+        hp_demand: pool.hp_demand,
+        hp_jobs: pool.hp_jobs.as_deref(),
+        past_jobs: inputs.run.trained.jobs.get(&pool.id),
+        measured_until: issue.instant(),
+        calibrated_hours,
+        learned,
+        overrides: &asked(&pool.overrides),
+        eta: pool.eta,
+        unspent: &unspent,
+        newest_outcome: pool.newest_outcome,
+        eta_is_fixed: inputs.eta_frozen,
+    })
+}
+
 /// A move of eta, to be written.
 fn eta_moved(pool: &PoolInputs, decided: &Decided) -> Option<EtaMoved> {
     let moved = decided.moved?;
@@ -267,7 +286,7 @@ impl BoundsOf<'_> {
     pub fn at(&self, pool: &PoolId, offered: &[HorizonHours], rate: GuaranteeRate) -> Result<AtRate, BoundError> {
         let trained = &self.corrected.run.trained;
         let raw: Vec<_> = self.corrected.raw().iter().collect();
-        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, self.corrected.latest_gpus, rate);
+        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, &self.corrected.recent, rate);
         let of = Forecasted {
             members: self.forecasts,
             conformal: conformal.as_ref(),

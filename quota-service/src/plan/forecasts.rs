@@ -3,8 +3,8 @@
 use super::cluster::{ClusterInputs, Run};
 use cycle::more_steps;
 use datasets::Panel;
-use forecaster::calibration::{Calibrator, latest_gpus};
-use forecaster::{PredictError, forecast};
+use forecaster::calibration::{Calibrator, Recent, recent};
+use forecaster::{Predict, PredictError, forecast};
 use placement::staleness;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -86,7 +86,7 @@ impl Forecasts {
         );
         match raw {
             Ok(raw) => {
-                let issued = Arc::new(inputs.calibrator().apply(&raw));
+                let issued = Arc::new(inputs.calibrator().apply(&inputs.panel, &raw));
                 Self::Ready { predictions: Predictions { issue, raw, issued }, hours_late }
             }
             Err(fault) => Self::Rejected(Arc::new(fault)),
@@ -106,7 +106,7 @@ impl Predictions {
         Corrected {
             all: self.clone(),
             places: inputs.panel.places_of(pool),
-            latest_gpus: latest_gpus(&inputs.panel, pool, self.issue),
+            recent: recent(&inputs.panel, pool, self.issue, inputs.run.trained.horizon()),
             calibrator: inputs.calibrator.clone(),
             run: inputs.run.clone(),
         }
@@ -120,8 +120,8 @@ pub struct Corrected {
     all: Predictions,
     /// Those of the pool.
     places: Range<usize>,
-    /// Its largest demand in the hour before them, where it was measured.
-    pub(super) latest_gpus: Option<f64>,
+    /// Demand of the pool before them.
+    pub(super) recent: Recent,
     calibrator: Option<Arc<Calibrator>>,
     pub(super) run: Run,
 }

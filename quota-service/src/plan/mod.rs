@@ -4,12 +4,11 @@ mod cluster;
 mod explain;
 mod forecasts;
 mod kept;
+mod live;
 mod overrides;
 mod what_if;
 
-pub use cluster::{
-    ClusterInputs, ClusterPlan, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan,
-};
+pub use cluster::{ClusterInputs, ClusterPlan, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan};
 pub use explain::{
     Held, amount, answer, at_stage, calibration, explanation, forecast_answer, lowered_reason, pool_forecast,
 };

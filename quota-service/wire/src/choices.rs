@@ -134,6 +134,16 @@ choice! {
 }
 
 choice! {
+    /// The state of a reported HP job.
+    HpJobStateBody {
+        /// It has its GPUs.
+        Running = "running",
+        /// It waits for them.
+        Waiting = "waiting",
+    }
+}
+
+choice! {
     /// The side that places the tasks of a pool.
     PlacedByBody twin vocab::PlacedBy {
         /// Headroom places them.

@@ -38,6 +38,7 @@ mod explanation;
 mod fact;
 mod fault;
 mod forecast;
+mod hp_jobs;
 mod node;
 mod outcome;
 mod overrides;
@@ -57,8 +58,8 @@ mod what_if;
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use choices::{
     AggregationSourceBody, CapacitySourceBody, CutCodeBody, DomainBody, EndingBody, EventKindBody, ForecastOriginBody,
-    NodeLossBody, OutcomeKindBody, OutcomeResultBody, OverrideKindBody, PlacedByBody, PromiseKindBody, StageBody,
-    StandingBody, StrictnessBody, TaskClassBody, TaskStatusBody,
+    HpJobStateBody, NodeLossBody, OutcomeKindBody, OutcomeResultBody, OverrideKindBody, PlacedByBody, PromiseKindBody,
+    StageBody, StandingBody, StrictnessBody, TaskClassBody, TaskStatusBody,
 };
 pub use correction::{
     AuditEntryBody, AuditList, CorrectedOutcome, CorrectedUsage, Kinds, OutcomeCorrection, OutcomeCorrections,
@@ -69,11 +70,13 @@ pub use elastic::{ElasticBody, ElasticRecord, ResizeRecord, SpeedBody};
 pub use explanation::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
     ConformalExplanation, EtaExplanation, EtaMoveBody, ExpertExplanation, Explanation, ForecastExplanation,
-    KeptExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection, StepTotalBody, SupplyExplanation,
+    JobsExplanation, KeptExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection, StepTotalBody,
+    SupplyExplanation,
 };
 pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord};
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
+pub use hp_jobs::HpJobBody;
 pub use node::{NodeBody, NodeList};
 pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};
 pub use overrides::{OverrideBody, OverrideList, OverrideRequest};

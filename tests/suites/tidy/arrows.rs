@@ -7,13 +7,14 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
     ("command-line", &["vocab"]),
     ("prometheus", &["vocab"]),
-    ("datasets-cli", &["command-line", "datasets", "prometheus", "store", "vocab"]),
+    ("slurm-records", &["datasets", "vocab"]),
+    ("datasets-cli", &["command-line", "datasets", "prometheus", "slurm-records", "store", "vocab"]),
     ("forecaster", &["datasets", "vocab"]),
     ("training", &["command-line", "cycle", "datasets", "forecaster", "placement", "store", "vocab"]),
     ("placement", &["vocab"]),
@@ -36,11 +37,15 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ),
     ("serving", &[]),
     ("kubernetes", &["command-line", "placement", "serving", "vocab", "wire"]),
+    ("connectors", &["command-line", "placement", "serving", "vocab", "wire"]),
     ("fake-kubernetes", &[]),
     ("outside", &[]),
     ("simulator", &["command-line", "cycle", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),
     ("pages", &[]),
-    ("fuzz-targets", &["command-line", "datasets", "forecaster", "placement", "quota-service", "vocab", "wire"]),
+    (
+        "fuzz-targets",
+        &["command-line", "datasets", "forecaster", "placement", "quota-service", "slurm-records", "vocab", "wire"],
+    ),
     ("notebooks-export", &["command-line", "datasets", "forecaster", "pages", "store", "training", "vocab"]),
 ];
 

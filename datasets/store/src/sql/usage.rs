@@ -22,7 +22,8 @@ impl UsageStore for SqlStore {
         batches: UsageBatches<'_>,
         capacity: &[CapacityRow],
     ) -> Result<AppendReport, StoreError> {
-        let (mut transaction, mut report) = (dialect::usage::begin_append(self, clusters).await?, AppendReport::default());
+        let (mut transaction, mut report) =
+            (dialect::usage::begin_append(self, clusters).await?, AppendReport::default());
         for rows in batches {
             let rows = rows.map_err(|reason| StoreError::NoBatch { reason })?;
             let batches = batch::by_cluster(&rows, &[])?;

@@ -106,6 +106,56 @@ pub struct PodSpec {
     /// Overhead of the runtime.
     #[serde(deserialize_with = "or_default")]
     pub overhead: BTreeMap<String, String>,
+    /// Claims to devices.
+    #[serde(deserialize_with = "or_default")]
+    pub resource_claims: Vec<PodClaim>,
+    /// Its PodGroup, of scheduling.k8s.io.
+    #[serde(deserialize_with = "or_default")]
+    pub scheduling_group: SchedulingGroup,
+    /// Its group in a Workload of scheduling.k8s.io/v1alpha1.
+    pub workload_ref: Option<WorkloadRef>,
+}
+
+/// A claim that a pod uses: one by name, or one that is made of a template.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodClaim {
+    /// Name in the pod.
+    pub name: String,
+    /// A claim that others may use, too.
+    pub resource_claim_name: Option<String>,
+    /// Template of its own claim.
+    pub resource_claim_template_name: Option<String>,
+}
+
+/// The claim that was made of a template.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodClaimStatus {
+    /// Name in the pod.
+    pub name: String,
+    /// The claim; none where none is needed.
+    pub resource_claim_name: Option<String>,
+}
+
+/// PodGroup of a pod.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SchedulingGroup {
+    /// PodGroup.
+    pub pod_group_name: Option<String>,
+}
+
+/// Group of a pod in a Workload.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkloadRef {
+    /// Workload.
+    pub name: String,
+    /// Group of pods in it.
+    pub pod_group: String,
+    /// Which of the group's replicas.
+    pub pod_group_replica_key: Option<String>,
 }
 
 /// Affinity of a pod.
@@ -194,6 +244,9 @@ pub struct PodStatus {
     /// Conditions.
     #[serde(deserialize_with = "or_default")]
     pub conditions: Vec<Condition>,
+    /// Claims that were made of templates.
+    #[serde(deserialize_with = "or_default")]
+    pub resource_claim_statuses: Vec<PodClaimStatus>,
 }
 
 /// A condition of a pod or node.

@@ -1,5 +1,6 @@
 //! Types of settings that are written as text or as a number. Each is parsed once, when the settings are read.
 
+use super::urls::RayUrl;
 use axum::http::Uri;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::convert::Infallible;
@@ -28,8 +29,9 @@ macro_rules! text {
 
 text! {
     KueueMode, HeadroomUrl, FilePath, LogFormat, LogFilter, ObjectName, QualifiedName,
-    Optional<ClusterName>, Optional<GpuModel>, Optional<QualifiedName>,
-    super::lists::SpotClasses, super::lists::Flavors, super::lists::Shares,
+    RayUrl, Optional<HeadroomUrl>, Optional<RayUrl>, Optional<ClusterName>, Optional<GpuModel>, Optional<QualifiedName>,
+    super::lists::SpotClasses, super::lists::AtWillClasses, super::lists::DeviceClasses, super::lists::Flavors,
+    super::lists::Shares,
 }
 
 /// Object of Kueue that carries the quota.
@@ -198,7 +200,8 @@ impl LogFilter {
     /// Never: the text was parsed with the settings.
     #[must_use]
     pub fn filter(&self) -> EnvFilter {
-        EnvFilter::try_new(&self.0).expect("the text was parsed with the settings")
+        // The client of the Kubernetes API logs each failed request as an error: in an outage a line a second, beside ours.
+        EnvFilter::try_new(format!("kube_client=off,{}", self.0)).expect("the text was parsed with the settings")
     }
 }
 
@@ -339,7 +342,10 @@ macro_rules! optional {
     };
 }
 
-optional! { ClusterName: ClusterName::parse, GpuModel: GpuModel::parse, QualifiedName: QualifiedName::from_str }
+optional! {
+    ClusterName: ClusterName::parse, GpuModel: GpuModel::parse, QualifiedName: QualifiedName::from_str,
+    HeadroomUrl: HeadroomUrl::from_str, RayUrl: RayUrl::from_str,
+}
 
 /// Hours of the quota that is published: 1 to 168.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

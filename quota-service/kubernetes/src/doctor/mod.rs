@@ -14,6 +14,7 @@ mod lease;
 mod permissions;
 #[cfg(test)]
 mod tests;
+mod unseen;
 
 pub use command_line::{Check, Report, Status};
 
@@ -85,5 +86,6 @@ async fn cluster(api: &Api, config: &Config, checks: &mut Vec<Check>) -> Option<
     checks.extend(lease::of(api, config).await);
     let (found, gpus) = gpus::of(api, config).await;
     checks.extend(found);
+    checks.extend(unseen::of(api, config).await);
     gpus
 }

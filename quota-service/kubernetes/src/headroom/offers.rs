@@ -3,7 +3,7 @@
 use super::client::{Headroom, HeadroomError};
 use crate::cluster::watch::Shared;
 use placement::staleness::{Answered, answered, stage};
-use placement::{Limit, Stage};
+use placement::{Bound, Eta, Limit, Stage};
 use serving::standing::Standing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +17,10 @@ use wire::{PoolList, PoolSummary};
 pub struct Offer {
     /// Q_H, by rising hours; conservative ones held to what spot pods have.
     pub limits: Vec<Limit>,
+    /// B_H, by rising hours.
+    pub bounds: Vec<Bound>,
+    /// η.
+    pub eta: Eta,
     /// Capacity of the pool.
     pub capacity: MilliGpus,
     /// Age of the numbers.
@@ -66,9 +70,16 @@ fn offer(pool: &PoolSummary) -> Option<Offer> {
         limits.push(Limit { hours, quota });
     }
     limits.sort_by_key(|limit| limit.hours);
+    let mut bounds = Vec::new();
+    for (hours, bound) in &pool.demand_bound_gpus_by_hours {
+        let (hours, bound) = (HorizonHours::parse(hours).ok()?, MilliGpus::nearest(*bound).ok()?);
+        bounds.push(Bound { hours, bound });
+    }
+    bounds.sort_by_key(|bound| bound.hours);
+    let eta = Eta::nearest(pool.eta).ok()?;
     let computed_at = command_line::instant(pool.computed_at.as_deref()?).ok()?;
     let capacity = MilliGpus::nearest(pool.capacity_gpus?).ok()?;
-    (!limits.is_empty()).then_some(Offer { limits, capacity, stage: Stage::Fresh, computed_at })
+    (!limits.is_empty()).then_some(Offer { limits, bounds, eta, capacity, stage: Stage::Fresh, computed_at })
 }
 
 /// Asks for quotas again and again, and sends them at their age. Returns when the receiver is dropped.
@@ -94,8 +105,7 @@ pub async fn poll(
         );
         let aged = {
             let view = shared.read();
-            let held =
-                |model: &GpuModel, hours| view.pools().get(model).map_or(MilliGpus::ZERO, |p| p.fleet.promised(hours));
+            let held = |model: &GpuModel, hours| view.pools().get(model).map_or(MilliGpus::ZERO, |p| p.promised(hours));
             last.at(now, held)
         };
         if offers.send(Arc::new(aged)).is_err() {

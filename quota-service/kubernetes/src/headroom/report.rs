@@ -3,6 +3,7 @@
 //! Each replica reports its view: rows replace each other, an outcome counts once under its id, and an older state is not taken.
 
 use super::client::{Headroom, HeadroomError};
+use super::jobs::{HpJobs, hp_jobs};
 use super::offers::Offers;
 use crate::cluster::watch::Shared;
 use axum::http::Method;
@@ -12,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use vocab::{GpuModel, MilliGpus, Organization, Outcome, PoolId, UnixSeconds, UsageRow};
+use vocab::{GpuModel, HpJob, MilliGpus, Organization, Outcome, PoolId, UnixSeconds, UsageRow};
+use wire::bounds::MOST_HP_JOBS;
 use wire::{
     DemandAnswer, OutcomeBatch, OutcomeBody, OutcomeReceipt, PoolStateBody, UsageBatch, UsageReceipt, UsageRowBody,
 };
@@ -57,7 +59,10 @@ impl Reporter {
         metrics::gauge!("headroom_kubernetes_untold", "of" => "usage").set(rows.len() as f64);
         metrics::gauge!("headroom_kubernetes_untold", "of" => "outcomes").set(outcomes.len() as f64);
         self.shared.write().put_back(rows, outcomes);
-        self.tell_states(now).await;
+        // A state as of now would be a wrong one.
+        if !self.shared.is_stale() {
+            self.tell_states(now).await;
+        }
     }
 
     /// Asks once which organizations Headroom knows, so that none falls silent when this program starts again.
@@ -120,12 +125,14 @@ impl Reporter {
         let offers = self.offers.borrow().clone();
         let states: BTreeMap<PoolId, PoolStateBody> = {
             let mut view = self.shared.write();
+            let mut jobs = hp_jobs(&view);
             let models: Vec<GpuModel> = view.pools().keys().cloned().collect();
             let of = |model: GpuModel| {
                 let limits = offers.pools.get(&model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
                 let waits_s = view.longest_quota_wait_s(&model, limits, now).max(self.shared.workload_wait_s(&model));
                 let state = view.state(&model, waits_s, now)?;
-                Some((state.pool.clone(), PoolStateBody::from(&state)))
+                let known = jobs.remove(&model).and_then(|known| self.reportable(&state.pool, known));
+                Some((state.pool.clone(), PoolStateBody::from(&state).with_jobs(known.as_deref())))
             };
             models.into_iter().filter_map(of).collect()
         };
@@ -139,6 +146,17 @@ impl Reporter {
                 |over| tracing::info!(%pool, lasted_s = over.lasted_s, "Headroom accepts the state of the pool again"),
             );
         }
+    }
+
+    /// The HP jobs of a pool, unless they are too many for a report.
+    fn reportable(&self, pool: &PoolId, jobs: HpJobs) -> Option<Vec<HpJob>> {
+        self.standing.note(
+            &format!("jobs/{pool}"),
+            &jobs.as_ref().map(drop),
+            |jobs| tracing::warn!(%pool, jobs, most = MOST_HP_JOBS, "too many HP jobs to report: the bounds of the pool follow its usage alone"),
+            |over| tracing::info!(%pool, lasted_s = over.lasted_s, "the HP jobs of the pool are reported again"),
+        );
+        jobs.ok()
     }
 
     /// Whether the report has to be sent again.
@@ -194,7 +212,8 @@ fn query(pool: &PoolId) -> String {
 }
 
 /// For a path or a query: all but letters, digits and a few others as `%XX`.
-fn encoded(text: &str) -> String {
+#[must_use]
+pub fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(one).collect()

@@ -13,12 +13,51 @@ pub type Gpus = BTreeMap<String, u64>;
 /// GPUs for spot in one pool, whole, rounded down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amounts {
-    /// GPUs that spot may hold in all, held ones included.
+    /// GPUs that spot may hold in all, held ones included; where spot at will is apart, without that.
     pub quota_gpus: u64,
-    /// GPUs that spot pods hold now.
+    /// GPUs that its pods hold now.
     pub held_gpus: u64,
+    /// The same of spot at will, where it is apart.
+    pub at_will: AtWill,
     /// GPUs on nodes that can take pods.
     pub allocatable_gpus: u64,
+}
+
+/// GPUs for spot at will in one pool; none where it is not apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AtWill {
+    /// GPUs that it may hold, held ones included.
+    pub quota_gpus: u64,
+    /// GPUs that its pods hold now.
+    pub held_gpus: u64,
+}
+
+/// Which part of spot an amount is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// All of spot, or what is promised where spot at will is apart.
+    Main,
+    /// Spot at will.
+    AtWill,
+}
+
+impl Amounts {
+    /// GPUs that a part may hold. Never more than nodes have: Kueue would admit what no node can take (its #4782).
+    #[must_use]
+    pub fn quota(&self, part: Part) -> u64 {
+        let quota_gpus = match part {
+            Part::Main => self.quota_gpus,
+            Part::AtWill => self.at_will.quota_gpus,
+        };
+        quota_gpus.min(self.allocatable_gpus)
+    }
+
+    const fn held(&self, part: Part) -> u64 {
+        match part {
+            Part::Main => self.held_gpus,
+            Part::AtWill => self.at_will.held_gpus,
+        }
+    }
 }
 
 /// Quota to publish.
@@ -33,22 +72,22 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// By flavor. One of no pool gets 0. Never more than nodes have: Kueue would admit what no node can take (its #4782).
+    /// By flavor. One of no pool gets 0.
     #[must_use]
-    pub fn by_flavor(&self, flavors: &BTreeMap<String, GpuModel>) -> Gpus {
-        self.of_flavors(flavors, |amounts| amounts.quota_gpus.min(amounts.allocatable_gpus))
+    pub fn by_flavor(&self, part: Part, flavors: &BTreeMap<String, GpuModel>) -> Gpus {
+        self.of_flavors(flavors, |amounts| amounts.quota(part))
     }
 
     /// GPUs that spot holds, by flavor.
     #[must_use]
-    pub fn held(&self, flavors: &BTreeMap<String, GpuModel>) -> Gpus {
-        self.of_flavors(flavors, |amounts| amounts.held_gpus)
+    pub fn held(&self, part: Part, flavors: &BTreeMap<String, GpuModel>) -> Gpus {
+        self.of_flavors(flavors, |amounts| amounts.held(part))
     }
 
     /// All pools together: a `ResourceQuota` counts a resource by its name, for all models together.
     #[must_use]
-    pub fn in_all(&self) -> u64 {
-        self.by_model.values().map(|amounts| amounts.quota_gpus.min(amounts.allocatable_gpus)).sum()
+    pub fn in_all(&self, part: Part) -> u64 {
+        self.by_model.values().map(|amounts| amounts.quota(part)).sum()
     }
 
     fn of_flavors(&self, flavors: &BTreeMap<String, GpuModel>, of: impl Fn(&Amounts) -> u64) -> Gpus {
@@ -273,12 +312,12 @@ mod tests {
     #[test]
     fn flavors_are_set_to_0_and_not_dropped_and_no_more_is_published_than_nodes_have() {
         let model = |name| GpuModel::parse(name).unwrap();
-        let amounts = Amounts { quota_gpus: 90, held_gpus: 8, allocatable_gpus: 64 };
+        let amounts = Amounts { quota_gpus: 90, held_gpus: 8, allocatable_gpus: 64, ..Amounts::default() };
         let wanted = Wanted { is_known: true, by_model: [(model("A100"), amounts)].into(), ..Wanted::default() };
         let flavors = "a=A100,h=H800".parse::<crate::config::Flavors>().unwrap().0;
-        let by_flavor = wanted.by_flavor(&flavors);
+        let by_flavor = wanted.by_flavor(Part::Main, &flavors);
         assert_eq!(by_flavor, [("a".to_owned(), 64), ("h".to_owned(), 0)].into());
-        assert_eq!((wanted.in_all(), wanted.held(&flavors)["a"]), (64, 8));
+        assert_eq!((wanted.in_all(Part::Main), wanted.held(Part::Main, &flavors)["a"]), (64, 8));
         let published = [("a".to_owned(), 64), ("old".to_owned(), 12)].into();
         let plan = Planner::new(RULES).plan(Instant::now(), &by_flavor, &published);
         assert_eq!(plan.gpus["old"], 0);
