@@ -276,7 +276,7 @@ async fn what_may_not_be_looked_at_is_not_called_nothing() {
 }
 
 #[tokio::test]
-async fn objects_that_count_in_part_are_told_from_those_that_do_not_count() {
+async fn objects_that_count_in_part_are_distinguished_from_those_that_do_not_count() {
     let patient = Patient::new().await;
     let noted = json!({ "metadata": { "annotations": { "headroom.dev/checkpointed-at": "yesterday" } } });
     patient.fake.patch("pods", "team-000", "pod-000000", &noted).unwrap();
