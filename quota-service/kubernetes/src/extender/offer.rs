@@ -291,7 +291,9 @@ mod tests {
     fn a_sum_of_uids_is_that_of_their_set() {
         let sum = |uids: &[u128]| {
             let mut sum = UidSum::default();
-            uids.iter().for_each(|uid| sum.add(Uid(*uid)));
+            for uid in uids {
+                sum.add(Uid(*uid));
+            }
             sum
         };
         assert_eq!(sum(&[1, 2, 3]), sum(&[3, 1, 2]));
