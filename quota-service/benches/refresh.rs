@@ -172,7 +172,6 @@ fn learned(settings: &ServedSettings, known: &Known, until: UnixSeconds) -> Lear
             known,
             settings: &settings.pool,
             forecast: Some(&bounds),
-            is_placed_here: true,
             hp_demand: Some(MilliGpus::from_gpus(1_900 + quarter * 37 % 200)),
             is_placed_here: false,
             hp_jobs: None,
