@@ -15,9 +15,9 @@ help:
 	@echo 'make deny   licences, bans and sources of what is built in; needs cargo-deny'
 	@echo 'make doc    documentation of the public items'
 
-# The programs of a first quota; the demo compiles the report once the quota is on the screen.
+# The programs of a first quota, without readers of Parquet; the demo compiles the report once the quota is on the screen.
 demo:
-	$(CARGO) build --package datasets-cli --package training --package quota-service --locked
+	$(CARGO) build --package datasets-cli --package training --package quota-service --no-default-features --locked
 	tests/demo.sh
 
 # The programs first: suites run them as users do.

@@ -64,7 +64,7 @@ pub enum SpoolError {
         /// The fault.
         source: std::io::Error,
     },
-    /// What was read back is no amount.
+    /// The value that was read back is no amount.
     #[error("a temporary file holds what was not written to it: {0}")]
     Amount(#[from] AmountError),
 }

@@ -1,4 +1,4 @@
-//! What an ingest has read, its usage in order on disk: a file may hold more rows than memory does.
+//! Rows that an ingest has read, usage in order on disk: a file may hold more rows than memory does.
 
 use crate::error::CliError;
 use datasets::read::{self, RowFault, SkippedRow, ZeroHours};

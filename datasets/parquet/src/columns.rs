@@ -17,7 +17,7 @@ const HOURS: &str = "timestamps of milli-, micro- or nanoseconds, or text; cast 
 const NAMES: &str = "text; cast it to a string";
 const AMOUNTS: &str = "numbers; cast it to a 64-bit float";
 
-/// What a column holds.
+/// Kind of values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Instants, or times of the cluster's zone, so many a second.
@@ -40,7 +40,7 @@ pub struct Column {
     pub name: &'static str,
     /// Place among all columns of the file.
     pub place: usize,
-    /// What it holds.
+    /// Kind of its values.
     pub kind: Kind,
     /// Whether rows may lack a value.
     is_optional: bool,

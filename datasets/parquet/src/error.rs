@@ -11,7 +11,7 @@ pub enum SourceError {
     Location {
         /// As it was written.
         location: String,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// There is no file.
@@ -87,7 +87,7 @@ pub enum SourceError {
         file: PathBuf,
         /// From 1.
         row: u64,
-        /// What is wrong with it; names row group and column.
+        /// The fault; names row group and column.
         fault: RowFault,
     },
     /// The receiver of the rows failed.

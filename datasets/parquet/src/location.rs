@@ -18,7 +18,7 @@ const S3: &str = "s3://";
 /// Parquet files in the order of their names.
 pub struct Files {
     store: Arc<dyn ObjectStore>,
-    /// Reads block; they run here, whatever the thread.
+    /// Reads block; they run here, from any thread.
     runtime: Arc<Runtime>,
     found: Vec<ObjectMeta>,
     names: Vec<PathBuf>,

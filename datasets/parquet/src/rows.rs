@@ -103,7 +103,10 @@ impl OfFile<'_> {
     ) -> Result<(), SourceError> {
         let file = self.file;
         let damaged = |column: &columns::Column, fault: ParquetError| match fault {
-            fault @ ParquetError::External(_) => broken(file, fault),
+            // Decompressors report damaged pages by the same variant.
+            ParquetError::External(cause) if cause.is::<object_store::Error>() => {
+                broken(file, ParquetError::External(cause))
+            }
             fault => {
                 let why = fault.to_string();
                 SourceError::Damaged { file: file.to_owned(), row_group: number, column: column.name, why }
@@ -157,7 +160,7 @@ impl OfFile<'_> {
         let kind = hour.column().kind;
         let (hour, demand) = (hour.next(), demand.next());
         let names = [cluster.next(), gpu_model.next(), organization.next()];
-        // What is wrong with the rows of another cluster is its own matter.
+        // Faults of the rows of another cluster are not ours.
         let is_other = |wanted: &ClusterName| names[0] != Some(Value::Text(wanted.as_str().as_bytes()));
         if self.wanted.cluster.is_some_and(is_other) {
             return Ok(None);

@@ -74,6 +74,6 @@ fn repeated_rows_are_counted_and_contradictions_are_named_with_both_places() {
 
 #[test]
 fn a_folder_that_takes_no_file_is_named() {
-    let fault = Spool::new(Path::new("/nowhere/at/all")).unwrap_err().to_string();
-    assert!(fault.starts_with("a temporary file in /nowhere/at/all: ") && fault.ends_with("in TMPDIR"), "{fault}");
+    let fault = Spool::new(Path::new("/no/such/folder")).unwrap_err().to_string();
+    assert!(fault.starts_with("a temporary file in /no/such/folder: ") && fault.ends_with("in TMPDIR"), "{fault}");
 }
