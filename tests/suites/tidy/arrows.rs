@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ("slurm-records", &["datasets", "vocab"]),
     ("datasets-cli", &["command-line", "datasets", "prometheus", "slurm-records", "store", "vocab"]),
     ("forecaster", &["datasets", "vocab"]),
-    ("training", &["command-line", "cycle", "datasets", "forecaster", "placement", "store", "vocab"]),
+    ("training", &["command-line", "cycle", "datasets", "forecaster", "placement", "slurm-records", "store", "vocab"]),
     ("placement", &["vocab"]),
     ("cycle", &["datasets", "forecaster", "placement", "vocab"]),
     ("wire", &["placement", "vocab"]),
