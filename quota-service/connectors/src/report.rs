@@ -25,7 +25,7 @@ const KEPT_HOURS: i64 = vocab::HOURS_PER_WEEK;
 /// Organizations that were seen so long ago are known.
 const KNOWN_HOURS: i64 = vocab::HOURS_PER_WEEK;
 
-/// What a connector reports of its cluster.
+/// Facts about the cluster that a connector reports.
 pub trait Reported: Send + Sync {
     /// Now, by the clock of this machine.
     fn now(&self) -> UnixSeconds;
