@@ -6,6 +6,8 @@ use datasets::spool::SpoolError;
 use datasets::{CalendarError, PanelError, ReadError, SplitError};
 use forecaster::checkpoint::CheckpointError;
 use forecaster::{HistoryFault, ModelKind, PredictError, TrainError};
+use slurm_records::RecordsError;
+use slurm_records::demand::DemandFault;
 use std::path::PathBuf;
 use store::{RunId, StoreError};
 use vocab::{ClusterName, HourStart, RateError};
@@ -116,6 +118,14 @@ pub enum TrainingError {
         file.display()
     )]
     JobsOfWhichModel { file: PathBuf, pools: usize },
+    #[error("--jobs: {}: its times count from a zero of their own: give it with --epoch", file.display())]
+    JobsWithoutEpoch { file: PathBuf },
+    #[error("{flags}: for {of}, and --jobs names none: leave it out")]
+    JobFlags { flags: String, of: &'static str },
+    #[error("--jobs: {0}")]
+    Records(#[from] RecordsError),
+    #[error("--jobs: {place}: {fault}")]
+    JobRecords { place: String, fault: Box<DemandFault> },
     #[error("--jobs is for what a service would have answered: add --served")]
     JobsNotServed,
     #[error("--jobs and --minutes both say what demand was: leave one of them out")]
@@ -157,6 +167,8 @@ impl From<TrainingError> for Failure {
             | E::MinutesOfSeveral { .. }
             | E::JobsOfSeveral { .. }
             | E::JobsOfWhichModel { .. }
+            | E::JobsWithoutEpoch { .. }
+            | E::JobFlags { .. }
             | E::JobsNotServed
             | E::JobsAndMinutes
             | E::ServedWithoutHorizon { .. }
@@ -183,6 +195,8 @@ impl From<TrainingError> for Failure {
             | E::NoMinutes { .. }
             | E::Jobs(_)
             | E::NoJobs { .. }
+            | E::Records(_)
+            | E::JobRecords { .. }
             | E::NothingScored
             | E::NothingToExplain { .. }
             | E::EmptyShard { .. }

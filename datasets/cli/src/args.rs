@@ -1,12 +1,12 @@
 //! Command line of `datasets`.
 
-use crate::slurm::SlurmFlags;
 use crate::source_flags::SourceFlags;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use serde::{Deserialize, Serialize};
+use slurm_records::RulesFlags;
 use std::path::PathBuf;
 use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, UnixSeconds};
 
@@ -227,8 +227,8 @@ pub struct Ingest {
     pub skip_bad_rows: bool,
     #[command(flatten)]
     pub source: SourceFlags,
-    #[command(flatten)]
-    pub slurm: SlurmFlags,
+    #[command(flatten, next_help_heading = "With --format slurm")]
+    pub slurm: RulesFlags,
 }
 
 #[derive(Debug, Subcommand)]

@@ -86,8 +86,6 @@ pub enum CliError {
     Demand { place: String, fault: Box<DemandFault> },
     #[error(transparent)]
     SlurmNodes(#[from] NodesFault),
-    #[error("{}, {fault}", file.display())]
-    Accounts { file: PathBuf, fault: slurm_records::AccountsFault },
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
 }
@@ -142,7 +140,6 @@ impl From<CliError> for Failure {
             | CliError::Records(_)
             | CliError::Demand { .. }
             | CliError::SlurmNodes(_)
-            | CliError::Accounts { .. }
             | CliError::ClusterCalendar { .. } => Exit::DataInvalid,
         };
         Self::new(exit, fault)

@@ -19,7 +19,17 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("forecaster", &["datasets", "vocab"]),
     (
         "training",
-        &["command-line", "cycle", "datasets", "forecaster", "parquet-source", "placement", "store", "vocab"],
+        &[
+            "command-line",
+            "cycle",
+            "datasets",
+            "forecaster",
+            "parquet-source",
+            "placement",
+            "slurm-records",
+            "store",
+            "vocab",
+        ],
     ),
     ("placement", &["vocab"]),
     ("cycle", &["datasets", "forecaster", "placement", "vocab"]),
