@@ -2,6 +2,7 @@
 
 mod ablation;
 mod coverage;
+mod experts;
 mod files;
 mod of_runs;
 mod play;
