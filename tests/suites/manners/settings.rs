@@ -19,6 +19,8 @@ fn good<'a>(key: &str, value: &'a str) -> &'a str {
         ("flavors", _) => "a100-spot=A100",
         ("resource_quota_shares", _) => "team-a=0.5",
         ("kueue", _) => "off",
+        ("spot_qos" | "spot_partitions" | "spot_accounts", _) => "spot1h=1",
+        ("hard_qos", _) => "",
         (_, "") => "latest",
         (_, value) => value,
     }

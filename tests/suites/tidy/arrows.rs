@@ -7,7 +7,7 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
@@ -37,6 +37,8 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ),
     ("serving", &[]),
     ("kubernetes", &["command-line", "placement", "serving", "vocab", "wire"]),
+    ("connectors", &["command-line", "placement", "serving", "vocab", "wire"]),
+    ("slurm", &["command-line", "connectors", "placement", "serving", "slurm-records", "vocab", "wire"]),
     ("fake-kubernetes", &[]),
     ("outside", &[]),
     ("simulator", &["command-line", "cycle", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),
