@@ -89,6 +89,12 @@ impl<const K: usize> Mixture<K> {
         Some(weights.iter().zip(statements).filter_map(|(weight, stated)| Some(weight * (*stated)?)).sum())
     }
 
+    /// The usual loss; zero before any outcome.
+    #[must_use]
+    pub fn usual(&self) -> f64 {
+        if self.outcomes > 0.0 { self.lost / self.outcomes } else { 0.0 }
+    }
+
     /// The losses of one outcome in units of the usual one, which is known better afterwards. An expert without a statement has
     /// the mean loss of the others: it neither gains weight nor loses any.
     pub fn in_usual(&mut self, losses: &[Option<f64>; K]) -> Losses<K> {
@@ -96,7 +102,7 @@ impl<const K: usize> Mixture<K> {
         let fades = 0.5_f64.powf(1.0 / HALF_LIFE);
         self.lost = self.lost * fades + mean;
         self.outcomes = self.outcomes * fades + 1.0;
-        let usual = self.lost / self.outcomes;
+        let usual = self.usual();
         losses.map(|loss| if usual > 0.0 { loss.unwrap_or(mean) / usual } else { 0.0 })
     }
 
@@ -144,7 +150,7 @@ mod tests {
     fn step(mixture: &mut Mixture<4>, statements: [f64; 4], came: f64, overlap: f64) -> (f64, f64, [f64; 4]) {
         let mixed = mixture.mix(&statements.map(Some)).unwrap();
         let losses = mixture.in_usual(&statements.map(|stated| Some(pinball(came, stated, P))));
-        let usual = mixture.lost / mixture.outcomes;
+        let usual = mixture.usual();
         (pinball(came, mixed, P), usual, mixture.learn(&losses.map(|loss| loss / overlap), &PRIOR))
     }
 

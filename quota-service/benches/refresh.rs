@@ -1,9 +1,12 @@
 //! A renewal of the quotas of 10,000 series, lookback 672 h, on one core: from windows in memory to published answers,
-//! without SQL (DESIGN §6: at most 250 ms), with the default model and with the OrgLinear of the paper. Beside it, in the
+//! without SQL (DESIGN §6: at most 250 ms), with the default model and with the OrgLinear of the paper. Everything that serves is
+//! on: forecasts corrected by a week of residuals, each pool's bound mixed of its experts, and the live bound after a week of
+//! renewals. Beside it, in the
 //! same run, two bounds: reading every number of the windows once, and nothing but the two products of that OrgLinear. What
 //! the ledger of forecasts does once an hour, after the answers are published, is timed beside it, without SQL, too.
 
 use candle_core::{Device, Tensor};
+use cycle::{Inputs, Learned, decide};
 use datasets::{Calendar, HourRange, Panel, PanelBuilder};
 use forecaster::blend::{Blend, Parts, Settings, StepGroups};
 use forecaster::bound::{Aggregation, PoolCalibration};
@@ -13,8 +16,8 @@ use forecaster::network::{Lesson, Member, Network};
 use forecaster::orglinear::{Config, OrgLinear, Scale, Shape, Weights};
 use forecaster::trees::{Forest, Forests, Node};
 use forecaster::{Model, ModelKind, ModelSpec, Trained, forecast};
-use placement::Known;
 use placement::eta::EtaState;
+use placement::{Bound, Known};
 use quota_service::plan::{ClusterInputs, PoolInputs, Run, plan};
 use quota_service::published::{Published, PublishedPool};
 use quota_service::settings::ServedSettings;
@@ -23,7 +26,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::RunId;
-use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, MilliGpus, Organization, PoolId, SeriesId};
+use vocab::{ClusterName, DemandForecast, ForecastOrigin, GpuModel, HorizonHours, HourStart, MilliGpus, Organization};
+use vocab::{PoolId, SeriesId, StepForecast, UnixSeconds};
 
 const POOLS: usize = 100;
 const ORGANIZATIONS: usize = 100;
@@ -68,7 +72,7 @@ fn trained(series: &[SeriesId], panel: &Panel, kind: ModelKind, hours: u64) -> T
     let spec = ModelSpec { kind, horizon, lookback_hours: LOOKBACK_HOURS, seed: 1 };
     let data = HourRange { from: panel.start(), to: panel.end() };
     let calibrations = (0..POOLS).map(|number| calibration(pool(number), series)).collect();
-    Trained { spec, data, model, calibrations, calibrator: Calibrator::new(horizon, true) }
+    Trained { spec, data, model, calibrations, calibrator: Calibrator::new(horizon, true), jobs: BTreeMap::new() }
 }
 
 /// A blend of the size that 140 days of six series make, with synthetic splits into fifteen leaves and synthetic weights: a
@@ -128,7 +132,55 @@ fn orglinear(series: &[SeriesId], horizon: HorizonHours) -> Model {
     Model::OrgLinear(Box::new(model.expect("weights fit")))
 }
 
-/// `pooled` everywhere, the aggregation that costs most.
+/// A calibrator after a week of forecasts, of a long horizon two days, of a model that says the last value stays.
+fn taught(panel: &Panel, horizon: HorizonHours) -> Calibrator {
+    let mut calibrator = Calibrator::new(horizon, true);
+    let last = panel.end().plus_hours(-i64::from(horizon.get()));
+    let issues = if u64::from(horizon.get()) == LONG_HOURS { 48 } else { Calibrator::WINDOW_HOURS as i64 };
+    for issue in (0..issues).rev().map(|back| last.plus_hours(-back)) {
+        let before = panel.index_of(issue).expect("an hour of the panel") - 1;
+        let forecast = |series: &datasets::Series| {
+            let gpus = series.demand_gpus()[before];
+            let quantiles_gpus = [gpus, gpus + 15.0, gpus + 20.0];
+            let step = StepForecast { mean_gpus: gpus, stddev_gpus: 12.0, quantiles_gpus };
+            DemandForecast::new(series.id().clone(), issue, ForecastOrigin::Model, vec![step; horizon.steps()])
+        };
+        let raw: Result<Vec<_>, _> = panel.series().iter().map(forecast).collect();
+        calibrator.observe(panel, issue, &raw.expect("distributions"));
+    }
+    calibrator
+}
+
+/// State of a pool after a week of renewals, one in a quarter of an hour.
+fn learned(settings: &ServedSettings, known: &Known, until: UnixSeconds) -> Learned {
+    let offered = &settings.pool.offered_hours;
+    let mut learned = Learned::new(settings.pool.guarantee_rate, offered);
+    let bounds: Vec<_> =
+        offered.iter().map(|hours| Bound { hours: *hours, bound: MilliGpus::from_gpus(2_100) }).collect();
+    for quarter in (1..=7 * 96_u32).rev() {
+        let now = until.plus_s(-900 * i64::from(quarter));
+        decide(Inputs {
+            now,
+            known,
+            settings: &settings.pool,
+            forecast: Some(&bounds),
+            hp_demand: Some(MilliGpus::from_gpus(1_900 + quarter * 37 % 200)),
+            hp_jobs: None,
+            measured_until: now,
+            calibrated_hours: Calibrator::WINDOW_HOURS,
+            learned: Some(&mut learned),
+            overrides: &[],
+            eta: EtaState { eta: settings.pool.eta_start, moved_at: now },
+            unspent: &[],
+            newest_outcome: None,
+            eta_is_fixed: false,
+        })
+        .expect("the capacity is known");
+    }
+    learned
+}
+
+/// `mixture` everywhere, the aggregation that serves by default and costs most.
 fn calibration(pool: PoolId, series: &[SeriesId]) -> PoolCalibration {
     let members = series.iter().filter(|id| id.pool == pool);
     let organizations: Vec<_> = members.map(|id| id.organization.clone()).collect();
@@ -140,7 +192,7 @@ fn calibration(pool: PoolId, series: &[SeriesId]) -> PoolCalibration {
         mean_correlation: 0.1,
         step_correlation: 0.6,
         scores: Vec::new(),
-        chosen: Aggregation::Pooled,
+        chosen: Aggregation::Mixture,
     }
 }
 
@@ -150,21 +202,24 @@ fn inputs(kind: ModelKind, hours: u64) -> ClusterInputs {
     let now = panel.end().instant();
     let run = Run { id: RunId::new(1), trained: Arc::new(trained(&series, &panel, kind, hours)) };
     let settings = ServedSettings::default();
+    let known = Known { table_capacity: Some(MilliGpus::from_gpus(5_000)), ..Known::default() };
+    let learned = learned(&settings, &known, now);
     let pool_inputs = |number| PoolInputs {
         id: pool(number),
-        known: Known { table_capacity: Some(MilliGpus::from_gpus(5_000)), ..Known::default() },
+        known: known.clone(),
         settings: settings.clone(),
         eta: EtaState { eta: settings.pool.eta_start, moved_at: now },
         unspent: Vec::new(),
         newest_outcome: None,
         is_placed_here: false,
-        hp_demand: None,
+        hp_demand: Some(MilliGpus::from_gpus(2_000)),
         hp_jobs: None,
-        learned: None,
+        learned: Some(learned.clone()),
         overrides: Vec::new(),
     };
     let pools = (0..POOLS).map(pool_inputs).collect();
-    ClusterInputs { panel: Arc::new(panel), run, calibrator: None, pools, now, eta_frozen: false }
+    let calibrator = Some(Arc::new(taught(&panel, HorizonHours::new(hours).expect("in range"))));
+    ClusterInputs { panel: Arc::new(panel), run, calibrator, pools, now, eta_frozen: false }
 }
 
 fn renew(inputs: &ClusterInputs) -> Published {

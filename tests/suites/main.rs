@@ -12,6 +12,7 @@ mod elastic;
 mod fuzz;
 mod generate;
 mod inflate;
+mod job_lists;
 mod kubernetes;
 mod main_job;
 mod manners;

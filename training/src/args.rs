@@ -1,7 +1,9 @@
 //! The command line.
 
+mod jobs;
 mod served;
 
+pub use jobs::{JobLists, JobsAs};
 pub use served::Replay;
 
 use crate::shard::Shard;
@@ -30,6 +32,7 @@ use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart};
     train --horizon 4h --cluster earth --promote --min-coverage 0.85\n  \
     train --cluster earth --memory 16GiB\n  \
     train --shard 0/16 --borrow 4 --promote\n  \
+    train --cluster gfs --jobs job_info_df.csv --epoch 2024-03-01T00:00:00+08:00\n  \
     train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --out forecasts.csv --pool-out pool_bounds.csv\n  \
     train runs list"
 )]
@@ -197,6 +200,8 @@ pub struct Train {
     /// Learn from hours before this one only
     #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
     pub until: Option<HourStart>,
+    #[command(flatten)]
+    pub jobs: JobLists,
     /// Promote the run if it passes the gate, else end with exit code 7. A cluster's first run needs no asking
     #[arg(long)]
     pub promote: bool,

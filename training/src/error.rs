@@ -96,6 +96,21 @@ pub enum TrainingError {
          cluster, or leave it out for demand by the hour"
     )]
     NoMinutes { cluster: ClusterName, from: HourStart, to: HourStart },
+    #[error(transparent)]
+    Jobs(Box<ReadError>),
+    #[error("--jobs has no HP job of a GPU model of cluster {cluster}: name a list of its jobs")]
+    NoJobs { cluster: ClusterName },
+    #[error("--jobs are those of one cluster, and there are {clusters}: name it with --cluster")]
+    JobsOfSeveral { clusters: usize },
+    #[error(
+        "--jobs: {} names no GPU model, and the cluster has {pools}: give a list with the column gpu_model",
+        file.display()
+    )]
+    JobsOfWhichModel { file: PathBuf, pools: usize },
+    #[error("--jobs is for what a service would have answered: add --served")]
+    JobsNotServed,
+    #[error("--jobs and --minutes both say what demand was: leave one of them out")]
+    JobsAndMinutes,
     #[error(
         "--pool-out has bounds over --horizon, and {horizon} is not offered: add it to --offered, or leave --pool-out out"
     )]
@@ -131,6 +146,10 @@ impl From<TrainingError> for Failure {
             | E::RunsDiffer { .. }
             | E::Offered(_)
             | E::MinutesOfSeveral { .. }
+            | E::JobsOfSeveral { .. }
+            | E::JobsOfWhichModel { .. }
+            | E::JobsNotServed
+            | E::JobsAndMinutes
             | E::ServedWithoutHorizon { .. }
             | E::ServedLate
             | E::JsonAndRows => Exit::Usage,
@@ -147,6 +166,8 @@ impl From<TrainingError> for Failure {
             | E::NotMeasured { .. }
             | E::Minutes(_)
             | E::NoMinutes { .. }
+            | E::Jobs(_)
+            | E::NoJobs { .. }
             | E::NothingScored
             | E::NothingToExplain { .. }
             | E::EmptyShard { .. }

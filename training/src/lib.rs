@@ -10,6 +10,7 @@ pub mod error;
 pub mod explain;
 pub mod gate;
 pub mod history;
+pub mod jobs;
 pub mod learn;
 pub mod losses;
 mod offered;

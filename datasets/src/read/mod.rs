@@ -30,7 +30,7 @@ pub use days::{DayFault, days, days_csv};
 pub use gfs_jobs::{GFS_JOB_COLUMNS, gfs_jobs, gfs_tasks};
 pub use helios::{helios, helios_minutes};
 pub use ical::EventFault;
-pub use jobs::Jobs;
+pub use jobs::{Jobs, job_list, names_gpu_model};
 pub use lines::Lines;
 pub use nodes::{GFS_NODE_COLUMNS, NodeRow, capacity_by_model, gfs_nodes};
 pub use options::ReadOptions;

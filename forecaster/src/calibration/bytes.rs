@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! "HRCAL" 4 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
-//! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8 }
+//! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8
+//! │ weights of the experts on its quantiles f64 │ 2 × steps rises f32 }
 //! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual, total, deviation, rise, above the linear rise f32 }, NaN: none
 //! │ hours × { products, targets f64 } │ hours × rates × { weight of each expert, lost, outcomes f64 } }
 //! ```
 //!
 //! States of older formats are read, and what they lack is learned again: format 2 knew residual and total alone, format 3 no linear
-//! rise, and weighed other experts.
+//! rise, weighed other experts, and had none on quantiles.
 
 use super::Calibrator;
 use super::experts::{EXPERTS, LEARNED_RATES};
 use super::linear::{Linear, STORED_NUMBERS};
 use super::pool::{PoolState, Residual};
+use super::quantiles::{QuantileExperts, STORED_WEIGHTS};
 use super::residual::MISSING;
 use super::series::{LEVELS, SeriesState, recorded_steps};
 use crate::mixture::{Mixture, stored_numbers};
@@ -67,6 +69,8 @@ impl Calibrator {
             }
             bytes.push(u8::from(series.is_whole));
             bytes.extend(series.codes.iter().map(|code| code.cast_unsigned()));
+            bytes.extend(series.quantiles.weights().flat_map(f64::to_le_bytes));
+            bytes.extend(series.quantiles.rises_gpus().iter().copied().flat_map(f32::to_le_bytes));
         }
         bytes.extend((self.pools.len() as u32).to_le_bytes());
         for pool in &self.pools {
@@ -100,7 +104,7 @@ impl Calibrator {
         };
         let steps = recorded_steps(horizon);
         for _ in 0..reader.count()? {
-            let series = reader.series(&steps)?;
+            let series = reader.series(&steps, *format)?;
             if calibrator.series.last().is_some_and(|before| before.id >= series.id) {
                 return Err(reader.damaged("series out of order"));
             }
@@ -194,7 +198,7 @@ impl<'a> Reader<'a> {
         Ok(PoolId { cluster, gpu_model })
     }
 
-    fn series(&mut self, steps: &[usize]) -> Result<SeriesState, CalibratorError> {
+    fn series(&mut self, steps: &[usize], format: u8) -> Result<SeriesState, CalibratorError> {
         let pool = self.pool()?;
         let name = Organization::parse(self.text()?).map_err(|_| self.damaged("no name of an organization"))?;
         let mut state = SeriesState::new(SeriesId { pool, organization: name }, steps);
@@ -207,6 +211,13 @@ impl<'a> Reader<'a> {
         state.codes = self.take(count)?.iter().map(|byte| byte.cast_signed()).collect();
         if state.codes.iter().all(|code| *code == MISSING) {
             return Err(self.damaged("a series without residuals"));
+        }
+        if format == FORMAT {
+            let weights = self.numbers::<STORED_WEIGHTS>()?;
+            let rises = state.quantiles.rises_gpus().iter().map(|_| self.array().map(f32::from_le_bytes));
+            let rises = rises.collect::<Result<Vec<_>, _>>()?;
+            state.quantiles = QuantileExperts::from_numbers(&weights, rises)
+                .ok_or_else(|| self.damaged("weights of quantiles that are no distribution"))?;
         }
         Ok(state)
     }

@@ -1,4 +1,4 @@
-//! What a pool's measured peaks say of its next one.
+//! The evidence of a pool's measured peaks about its next one.
 
 use super::experts::{EXPERTS, Stated};
 

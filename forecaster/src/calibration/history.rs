@@ -1,4 +1,4 @@
-//! What a pool's own history teaches without a forecast: rises above the latest demand.
+//! Rises above the latest demand, learned from a pool's own history without a forecast.
 
 use super::linear::{Inputs, Linear};
 use super::pool::PoolState;

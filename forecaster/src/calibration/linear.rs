@@ -12,7 +12,7 @@ pub const STORED_NUMBERS: usize = TERMS * TERMS + TERMS;
 const LEAST_HOURS: f64 = 24.0;
 /// Issue hours after which an outcome counts half: four weeks. Chosen, as the next, on validation; without fading the loss is 0.1 % higher.
 const HALF_LIFE_HOURS: f64 = 672.0;
-/// What shrinks the coefficients, as a share of the mean square of the inputs: with a fifth or a hundredth in its place the loss differs
+/// Shrinkage of the coefficients, as a share of the mean square of the inputs: with a fifth or a hundredth in its place the loss differs
 /// by less than 1 %.
 const RIDGE: f64 = 0.05;
 

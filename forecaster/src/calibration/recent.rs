@@ -8,10 +8,10 @@ use vocab::{HorizonHours, HourStart, PoolId};
 const DAY_HOURS: usize = 24;
 /// Days before the issue time whose rises are averaged.
 const DAYS: usize = 7;
-/// Hours before an issue time that are looked at.
+/// Hours before an issue time that the inputs need.
 const SEEN_HOURS: usize = DAYS * DAY_HOURS + 1;
 
-/// What a pool did lately.
+/// Recent demand of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recent {
     /// The largest demand in the hour before, in GPUs; `None` where that was not measured.
@@ -20,7 +20,7 @@ pub struct Recent {
     pub(super) inputs: Vec<Inputs>,
 }
 
-/// What a pool did before `issue`, for peaks over 1, 2, … hours. Nothing at or after `issue` is read.
+/// Demand of a pool before `issue`, for peaks over 1, 2, … hours. Nothing at or after `issue` is read.
 #[must_use]
 pub fn recent(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Recent {
     let until = panel.index_of(issue).unwrap_or(0).min(panel.hours());
@@ -52,7 +52,7 @@ pub fn inputs(seen: &[f64], horizon: HorizonHours) -> Vec<Inputs> {
     for back in (1..=DAYS).map(|day| day * DAY_HOURS).filter(|back| *back < now) {
         let before = seen[now - back - 1];
         let mut peak = f64::NEG_INFINITY;
-        // What rose within the hours has to be over by now.
+        // The hours have to be over by now.
         for ((sum, days), gpus) in rises.iter_mut().zip(&seen[now - back..]) {
             peak = peak.max(*gpus);
             *sum += peak - before;

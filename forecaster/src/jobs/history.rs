@@ -28,6 +28,11 @@ pub(super) struct EndedJob {
 }
 
 impl EndedJob {
+    /// The start of its run.
+    pub const fn started(&self) -> UnixSeconds {
+        self.submitted.plus_s(self.waited_s as i64)
+    }
+
     /// For how long it was demand, in seconds.
     pub fn lasted_s(&self) -> i64 {
         i64::from(self.waited_s) + i64::from(self.ran_s)
@@ -66,6 +71,11 @@ pub struct SeenJobs {
     pub ended: usize,
 }
 
+/// Seconds as they are kept: at most 136 years.
+pub(super) fn small_s(seconds: i64) -> u32 {
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}
+
 /// A job from one observation to the next, in place of its name: of 10,000 jobs two have the same key once in 10¹¹ observations.
 fn key(task: &TaskId) -> u64 {
     let digest = Sha256::digest(task.as_str());
@@ -101,7 +111,7 @@ impl JobHistory {
         }
         let mut before = std::mem::take(&mut self.present);
         for job in jobs.iter().take(MOST_PRESENT) {
-            // A report of a job that runs may not say when it was submitted: the earliest time that was said holds.
+            // A report may lack the submission of a job that runs: the earliest reported time holds.
             let known = before.remove(&key(&job.task)).map(|known| known.submitted);
             let present = PresentJob {
                 submitted: known.map_or(job.submitted, |known| known.min(job.submitted)).min(now),
@@ -135,8 +145,7 @@ impl JobHistory {
     fn end<'a>(&mut self, gone: impl Iterator<Item = &'a PresentJob>, at: UnixSeconds) {
         for job in gone {
             let Some(started) = job.started else { continue };
-            let seconds = |seconds: i64| u32::try_from(seconds).unwrap_or(u32::MAX);
-            let (waited_s, ran_s) = (seconds(job.waited_s(started)), seconds(at.since_s(started).max(1)));
+            let (waited_s, ran_s) = (small_s(job.waited_s(started)), small_s(at.since_s(started).max(1)));
             let PresentJob { submitted, gpus_milli, organization, .. } = *job;
             self.ended.push_back(EndedJob { submitted, waited_s, ran_s, gpus_milli, organization });
         }

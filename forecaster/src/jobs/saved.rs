@@ -60,8 +60,9 @@ impl JobHistory {
             let end = job.submitted.get().saturating_add(job.lasted_s());
             to.varint(zigzag(end.wrapping_sub(before)));
             before = end;
-            [job.waited_s, job.ran_s, job.gpus_milli].into_iter().for_each(|number| to.varint(u64::from(number)));
-            to.varint(u64::from(job.organization));
+            for number in [job.waited_s, job.ran_s, job.gpus_milli, u32::from(job.organization)] {
+                to.varint(u64::from(number));
+            }
         }
         to.count(self.present.len());
         let now = self.now();

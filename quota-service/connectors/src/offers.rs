@@ -81,7 +81,7 @@ fn offer(pool: &PoolSummary) -> Option<Offer> {
     (!limits.is_empty()).then_some(Offer { limits, bounds, eta, capacity, stage: Stage::Fresh, computed_at })
 }
 
-/// What a connector knows of the spot tasks of its cluster.
+/// Spot tasks of the cluster, as a connector knows them.
 pub trait Holdings: Send + Sync {
     /// Now, by the clock of this machine.
     fn now(&self) -> UnixSeconds;

@@ -8,11 +8,11 @@ use axum::http::Method;
 use placement::Limit;
 use serde_json::Value;
 use serving::standing::Standing;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use vocab::{HpJob, MilliGpus, Organization, Outcome, PoolId, PoolState, UnixSeconds, UsageRow};
+use vocab::{HpJob, MilliGpus, Organization, Outcome, PoolId, PoolState, TaskId, UnixSeconds, UsageRow};
 use wire::bounds::MOST_HP_JOBS;
 use wire::{
     DemandAnswer, OutcomeBatch, OutcomeBody, OutcomeReceipt, PoolStateBody, UsageBatch, UsageReceipt, UsageRowBody,
@@ -29,7 +29,15 @@ const KNOWN_HOURS: i64 = vocab::HOURS_PER_WEEK;
 /// The HP jobs of a pool, or their number where it is more than a report takes ([`MOST_HP_JOBS`]).
 pub type HpJobs = Result<Vec<HpJob>, usize>;
 
-/// What a connector reports of its cluster.
+/// The HP jobs of a pool as a report takes them.
+///
+/// # Errors
+/// They are more than that: their number.
+pub fn within_a_report(jobs: BTreeMap<TaskId, HpJob>) -> HpJobs {
+    if jobs.len() > MOST_HP_JOBS { Err(jobs.len()) } else { Ok(jobs.into_values().collect()) }
+}
+
+/// Facts about the cluster that a connector reports.
 pub trait Reported: Send + Sync {
     /// Now, by the clock of this machine.
     fn now(&self) -> UnixSeconds;

@@ -1,7 +1,7 @@
 //! State learned of one pool, kept from renewal to renewal.
 
 use forecaster::DamagedBytes;
-use forecaster::jobs::{JobExpert, SeenJobs, SharedBound};
+use forecaster::jobs::{JobExpert, PastJobs, SeenJobs, SharedBound};
 use forecaster::live::{LiveBound, Mixed};
 use forecaster::risk::{Controlled, Moment, Outcome, RiskControl, Stated};
 use forecaster::watched::{Measured, Served, Watched};
@@ -24,6 +24,15 @@ pub struct Learned {
     risk: RiskControl,
     /// The bounds that were served, and what became of them.
     watched: Watched,
+}
+
+/// HP jobs of a pool, where they are known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Jobs<'a> {
+    /// Those that run and wait now.
+    pub now: &'a [HpJob],
+    /// Those of a list, where there is one.
+    pub past: Option<&'a PastJobs>,
 }
 
 /// How the bounds moved with what demand does from moment to moment.
@@ -124,7 +133,7 @@ impl Learned {
     pub(crate) fn mix(
         &mut self,
         now: UnixSeconds,
-        (hp_demand, jobs): (MilliGpus, Option<&[HpJob]>),
+        (hp_demand, jobs): (MilliGpus, Option<Jobs<'_>>),
         forecast: Option<&[Bound]>,
     ) -> Moving {
         let gpus: Option<Vec<f64>> = forecast.map(|all| all.iter().map(|one| one.bound.as_gpus()).collect());
@@ -135,7 +144,8 @@ impl Learned {
             self.live.mix(now, hp_demand.milli(), gpus.as_deref())
         };
         let others: Vec<f64> = mixed.iter().map(|one| one.bound_gpus).collect();
-        let shared = |jobs: &[HpJob]| self.jobs.mix(now, (hp_demand.milli(), jobs), &others, now.get().unsigned_abs());
+        let seed = now.get().unsigned_abs();
+        let shared = |Jobs { now: jobs, past }| self.jobs.mix(now, (hp_demand.milli(), jobs), past, &others, seed);
         let shared = jobs.map(shared);
         let jobs = shared.is_some().then(|| self.jobs.history().seen());
         Moving { hp_demand, shared: shared.unwrap_or_default(), jobs, mixed }

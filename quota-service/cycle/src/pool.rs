@@ -1,6 +1,7 @@
 //! One pool, one renewal.
 
-use crate::learned::{Learned, Moving};
+use crate::learned::{Jobs, Learned, Moving};
+use forecaster::jobs::PastJobs;
 use forecaster::risk::{Controlled, Moment, supported_rate};
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback, HoldReason};
 use placement::overrides::{Overridden, overridden};
@@ -24,6 +25,8 @@ pub struct Inputs<'a> {
     pub hp_demand: Option<MilliGpus>,
     /// The HP jobs behind it; none where they are not known.
     pub hp_jobs: Option<&'a [HpJob]>,
+    /// Those of a list that the model was trained with; none where there was no list.
+    pub past_jobs: Option<&'a PastJobs>,
     /// The end of the newest hour whose usage is known.
     pub measured_until: UnixSeconds,
     /// Hours of demand that the forecast's bounds are calibrated on; 0 where they are not.
@@ -87,7 +90,10 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
     // 2. Bounds of the peak: of the forecast, and of what demand and its jobs do from moment to moment, where that is known.
     let needed = inputs.hp_demand.unwrap_or(supply.latest_demand);
     let moving = match (&mut inputs.learned, inputs.hp_demand) {
-        (Some(learned), Some(hp_demand)) => Some(learned.mix(inputs.now, (hp_demand, inputs.hp_jobs), inputs.forecast)),
+        (Some(learned), Some(hp_demand)) => {
+            let jobs = inputs.hp_jobs.map(|now| Jobs { now, past: inputs.past_jobs });
+            Some(learned.mix(inputs.now, (hp_demand, jobs), inputs.forecast))
+        }
         _ => None,
     };
     let peak = peak_bounds(&inputs, moving.as_ref(), needed);

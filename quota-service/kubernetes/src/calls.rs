@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_told_from_a_server_that_is_busy() {
+    fn a_budget_is_distinguished_from_a_server_that_is_busy() {
         let cause = json!({ "reason": "DisruptionBudget", "message": "The disruption budget b needs 1 healthy pods" });
         let refused = json!({ "message": "Cannot evict pod", "details": { "causes": [cause] } });
         assert!(matches!(read(429, None, &refused), Fault::Budget { .. }));

@@ -146,48 +146,36 @@ pub struct Config {
     pub log: LogFilter,
 }
 
+/// The settings that are nothing, off or the first of their kind, by name, and the others.
+macro_rules! with_defaults {
+    ([$($unset:ident)*] $($key:ident: $value:expr,)*) => {
+        Self { $($unset: Default::default(),)* $($key: $value,)* }
+    };
+}
+
 impl Default for Config {
     fn default() -> Self {
         let name = |text: &str| text.parse().expect("the name is a DNS subdomain");
         let label = |text: &str| text.parse().expect("the label has a domain and a name");
-        Self {
-            kubeconfig: FilePath::default(),
-            context: String::new(),
-            cluster: Optional::default(),
-            headroom_url: HeadroomUrl::default(),
-            headroom_token_file: FilePath::default(),
-            headroom_ca_file: FilePath::default(),
+        with_defaults! {
+            [
+                kubeconfig context cluster headroom_url headroom_token_file headroom_ca_file tls_certificate_file tls_key_file
+                tls_client_ca_file device_classes gangs default_gpu_model spot_priority_classes at_will_priority_classes
+                organization_label default_guarantee_hours extender kueue admission_check priority_boost resource_quota evict
+                flavors at_will_flavors quota_hours resource_quota_shares notice_webhook_url notice_secret_file notice_ca_file
+                notice_checkpoint_hooks notice_ray_url identity log_format log
+            ]
             listen: SocketAddr::from(([127, 0, 0, 1], 8_081)),
             extender_listen: SocketAddr::from(([127, 0, 0, 1], 8_443)),
-            tls_certificate_file: FilePath::default(),
-            tls_key_file: FilePath::default(),
-            tls_client_ca_file: FilePath::default(),
             gpu_resource: label("nvidia.com/gpu"),
             gpu_model_label: label("nvidia.com/gpu.product"),
-            device_classes: DeviceClasses::default(),
-            gangs: false,
-            default_gpu_model: Optional::default(),
-            spot_priority_classes: SpotClasses::default(),
-            at_will_priority_classes: AtWillClasses::default(),
-            organization_label: Optional::default(),
-            default_guarantee_hours: GuaranteeHours::default(),
             reporting: true,
             report_s: 30,
             poll_s: 5,
-            extender: false,
-            kueue: KueueMode::Off,
-            admission_check: false,
-            priority_boost: false,
-            resource_quota: false,
             events: true,
-            evict: false,
-            flavors: Flavors::default(),
-            at_will_flavors: Flavors::default(),
             capacity_provider: name("headroom-spot"),
             cluster_queue: name("headroom-spot"),
             admission_check_name: name("headroom-guarantee"),
-            quota_hours: QuotaHours::default(),
-            resource_quota_shares: Shares::default(),
             publish_s: 15,
             least_change_gpus: 1,
             least_change_ratio: 0.02,
@@ -195,21 +183,13 @@ impl Default for Config {
             extender_deadline_ms: 100,
             assumed_s: 30,
             evict_grace_s: 30,
-            notice_webhook_url: Optional::default(),
-            notice_secret_file: FilePath::default(),
-            notice_ca_file: FilePath::default(),
-            notice_checkpoint_hooks: false,
-            notice_ray_url: Optional::default(),
             lease_namespace: name("headroom-system"),
             lease_name: name("headroom-kubernetes"),
             lease_s: 15,
             renew_s: 10,
             retry_s: 2,
-            identity: String::new(),
             watchdog_after_s: 60,
             watchdog_check_s: 5,
-            log_format: LogFormat::Text,
-            log: LogFilter::default(),
         }
     }
 }

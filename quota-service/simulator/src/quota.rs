@@ -117,6 +117,7 @@ impl QuotaLoop {
             is_placed_here: true,
             hp_demand: Some(hp_demand),
             hp_jobs: jobs.as_deref(),
+            past_jobs: None,
             measured_until: now,
             calibrated_hours: 0,
             learned: self.learned.as_mut(),

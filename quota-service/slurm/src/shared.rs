@@ -1,6 +1,7 @@
 //! Shared state of the program: the last view, reports that wait, and organizations that Headroom knows.
 
 use crate::view::{Reading, View};
+use connectors::report::{HpJobs, within_a_report};
 use connectors::{Holdings, Reported};
 use placement::Limit;
 use serving::standing::Standing;
@@ -173,9 +174,11 @@ impl Reported for Shared {
         inner.outcomes.extend(outcomes);
     }
 
-    fn state(&self, pool: &PoolId, _limits: &[Limit], _now: UnixSeconds) -> Option<PoolState> {
+    fn state(&self, pool: &PoolId, _limits: &[Limit], _now: UnixSeconds) -> Option<(PoolState, HpJobs)> {
         let view = self.view()?;
+        let of = view.pools.get(&pool.gpu_model)?;
         // As of the look, and not of now: it is what was seen then.
-        view.pools.get(&pool.gpu_model).map(|of| of.state(pool.clone(), view.at.unwrap_or_else(|| (self.clock)())))
+        let state = of.state(pool.clone(), view.at.unwrap_or_else(|| (self.clock)()));
+        Some((state, within_a_report(of.distinct_hp_jobs())))
     }
 }

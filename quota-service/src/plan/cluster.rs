@@ -140,7 +140,7 @@ pub struct Corrected {
     all_raw: Arc<Vec<DemandForecast>>,
     /// Those of the pool.
     places: Range<usize>,
-    /// What the pool did before them.
+    /// Demand of the pool before them.
     recent: Recent,
     calibrator: Option<Arc<Calibrator>>,
     run: Run,
@@ -213,7 +213,7 @@ impl Forecasts {
         let (hours_late, _) = more_steps(issue, inputs.now);
         match forecast(inputs.run.trained.as_ref(), &inputs.panel, issue) {
             Ok(raw) => {
-                let issued = inputs.calibrator().apply(&raw);
+                let issued = inputs.calibrator().apply(&inputs.panel, &raw);
                 let predictions = Predictions { issue, raw: Arc::new(raw), issued };
                 Self::Ready { predictions, hours_late }
             }
@@ -277,26 +277,7 @@ fn quota(
     let of = BoundsOf { forecasts: &forecasts, corrected: &corrected, set: pool.settings.aggregation, more_steps };
     let AtRate { aggregation, bounds, calibrated_hours } =
         of.at(&id, &settings.offered_hours, settings.guarantee_rate)?;
-    let offered = settings.offered_hours.iter().zip(&bounds);
-    let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
-    let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
-    let decided = decide(Inputs {
-        now,
-        known: &known,
-        settings,
-        forecast: Some(&forecast),
-        is_placed_here: pool.is_placed_here,
-        hp_demand: pool.hp_demand,
-        hp_jobs: pool.hp_jobs.as_deref(),
-        measured_until: issue.instant(),
-        calibrated_hours,
-        learned: learned.as_mut(),
-        overrides: &asked(&pool.overrides),
-        eta: pool.eta,
-        unspent: &unspent,
-        newest_outcome: pool.newest_outcome,
-        eta_is_fixed: inputs.eta_frozen,
-    })?;
+    let decided = decided(inputs, pool, &known, (issue, &bounds, calibrated_hours), learned.as_mut())?;
     let moved = eta_moved(pool, &decided);
     let Decided { supply, moving, controlled, supported, demand, quotas, eta_decision, .. } = decided;
     let cold_organizations = forecasts.iter().filter(|one| one.origin() == ForecastOrigin::ColdStart).count();
@@ -326,6 +307,38 @@ fn quota(
         cold_organizations,
     };
     Ok(PoolPlan { id, outcome: Ok(quota), moved, learned })
+}
+
+/// Decision of the cycle on a pool whose forecasts have these bounds.
+fn decided(
+    inputs: &ClusterInputs,
+    pool: &PoolInputs,
+    known: &Known,
+    (issue, bounds, calibrated_hours): (HourStart, &[PoolBound], usize),
+    learned: Option<&mut Learned>,
+) -> Result<Decided, Unknown> {
+    let settings = &pool.settings.pool;
+    let offered = settings.offered_hours.iter().zip(bounds);
+    let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
+    let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
+    decide(Inputs {
+        now: inputs.now,
+        known,
+        settings,
+        forecast: Some(&forecast),
+        is_placed_here: pool.is_placed_here,
+        hp_demand: pool.hp_demand,
+        hp_jobs: pool.hp_jobs.as_deref(),
+        past_jobs: inputs.run.trained.jobs.get(&pool.id),
+        measured_until: issue.instant(),
+        calibrated_hours,
+        learned,
+        overrides: &asked(&pool.overrides),
+        eta: pool.eta,
+        unspent: &unspent,
+        newest_outcome: pool.newest_outcome,
+        eta_is_fixed: inputs.eta_frozen,
+    })
 }
 
 /// A move of eta, to be written.

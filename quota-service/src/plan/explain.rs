@@ -265,8 +265,8 @@ fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: 
 #[must_use]
 pub fn calibration(pool: &PoolQuota) -> CalibrationExplanation {
     let calibrator = pool.corrected.calibrator();
-    let one = |raw: &DemandForecast| {
-        let correction = calibrator.correction(raw)?;
+    let one = |(raw, issued): (&DemandForecast, &DemandForecast)| {
+        let correction = calibrator.correction(raw, issued)?;
         let [q50_gpus, q90_gpus, q95_gpus] = correction.quantiles_gpus;
         Some(OrganizationCorrection {
             organization: raw.series().organization.to_string(),
@@ -280,7 +280,7 @@ pub fn calibration(pool: &PoolQuota) -> CalibrationExplanation {
     CalibrationExplanation {
         correcting: calibrator.is_correcting(),
         newest_issue_time: calibrator.newest_issue().map(|issue| issue.to_string()),
-        organizations: pool.corrected.raw().iter().filter_map(one).collect(),
+        organizations: pool.corrected.raw().iter().zip(&pool.forecasts).filter_map(one).collect(),
     }
 }
 

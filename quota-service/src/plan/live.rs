@@ -32,6 +32,7 @@ pub fn live_explanation(pool: &PoolQuota, bound: &PoolBound, place: usize) -> Op
         running: seen.running as u64,
         waiting: seen.waiting as u64,
         ended: seen.ended as u64,
+        listed: pool.run.trained.jobs.get(&pool.id).map_or(0, |past| past.len() as u64),
         bound_gpus: shared.jobs_gpus,
         share: shared.share,
     });

@@ -185,8 +185,10 @@ pub struct JobsExplanation {
     pub running: u64,
     /// Jobs that wait.
     pub waiting: u64,
-    /// Jobs whose ends it has learned from.
+    /// Jobs whose ends it has watched.
     pub ended: u64,
+    /// Jobs of the list that its run was trained with.
+    pub listed: u64,
     /// The p-quantile of the peaks of the drawn paths; null until enough arrivals were seen.
     pub bound_gpus: Option<f64>,
     /// Its share, by its losses of the last days beside those of the other bounds.

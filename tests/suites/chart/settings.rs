@@ -83,11 +83,13 @@ fn missing_or_contradictory_values_are_refused_with_the_value_to_set() {
         ("least", "quotaService.enabled=false", "connector.headroomUrl"),
         ("least", "quotaService.settings.listen=[::]:1", "quotaService.settings.listen"),
         ("least", "connector.settings.evict=true", "connector.settings.evict"),
-        ("everything", "modes.kueue=auto", "kueue.createObjects"),
+        ("everything", "modes.kueue=auto", "atWill.flavors"),
+        ("everything", "atWill.flavors=null modes.kueue=auto", "kueue.createObjects"),
         ("everything", "notice.secret.name=null", "notice.secret.name"),
         ("everything", "atWill.priorityClasses=null", "atWill.priorityClasses"),
     ] {
-        let output = ran(renderer, values, &["--set", set]);
+        let sets: Vec<&str> = set.split(' ').flat_map(|set| ["--set", set]).collect();
+        let output = ran(renderer, values, &sets);
         let printed = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && printed.contains(expected), "{set}: {printed}");
     }

@@ -49,8 +49,11 @@ fn every_alert_of_the_connector_fires_on_its_fault_and_on_nothing_else() {
 fn board_and_alerts_of_the_connector_name_metrics_that_it_has() {
     let help = std::fs::read_to_string(workspace_root().join("quota-service/kubernetes/src/help.rs")).unwrap();
     let texts = help.split("#[cfg(test)]").next().unwrap();
-    let known: BTreeSet<String> =
-        texts.split("(\"").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect();
+    let known: BTreeSet<String> = texts
+        .split('(')
+        .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
+        .map(str::to_owned)
+        .collect();
     let expressions: Vec<String> = queries(&board()).into_iter().map(|(_, expression)| expression).collect();
     let expressions = expressions.join("\n");
     let rules: Vec<String> = text(RULES)

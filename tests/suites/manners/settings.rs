@@ -17,6 +17,8 @@ fn good<'a>(key: &str, value: &'a str) -> &'a str {
         ("advertise" | "otlp_endpoint", _) => "http://127.0.0.1:1",
         ("webhook_url" | "notice_webhook_url" | "notice_ray_url", _) => "http://127.0.0.1:1/hook",
         ("flavors", _) => "a100-spot=A100",
+        // Any other value needs a second setting.
+        ("at_will_flavors", _) => "",
         ("resource_quota_shares", _) => "team-a=0.5",
         ("kueue", _) => "off",
         ("spot_qos" | "spot_partitions" | "spot_accounts", _) => "spot1h=1",

@@ -148,7 +148,7 @@ fn a_pool_that_is_new_has_its_rises_from_the_panel_and_a_gap_of_forecasts_leaves
     // No service for a day: forecasts of these hours are missing, what demand did is not.
     let after = observe(230);
     assert_eq!(rises(&after), 168 * HOURS as usize);
-    // What was learned hour by hour is what is learned at once.
+    // Hour by hour the same is learned as at once.
     let mut steady = Calibrator::new(horizon, false);
     for at in 200..=230 {
         let raw = always(&panel, HourRange { from: hour(at), to: hour(at + 1) }, 40.0, 8.0);

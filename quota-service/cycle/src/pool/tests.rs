@@ -63,6 +63,7 @@ impl World {
             is_placed_here: self.hp_demand.is_some(),
             hp_demand: self.hp_demand,
             hp_jobs: self.hp_jobs.as_deref(),
+            past_jobs: None,
             measured_until: at(renewal - renewal % 12),
             calibrated_hours: 0,
             learned: Some(&mut self.learned),

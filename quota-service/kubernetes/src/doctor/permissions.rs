@@ -48,6 +48,9 @@ struct Needs {
     namespace: String,
 }
 
+/// Verbs of one that watches.
+const LOOK: &str = "get,list,watch";
+
 impl Needs {
     fn add(&mut self, verbs: &str, group: &str, resource: &str, name: &str) {
         for verb in verbs.split(',') {
@@ -63,31 +66,35 @@ impl Needs {
     }
 }
 
+/// Permissions to publish to Kueue.
+fn of_kueue(config: &Config, has_provider: Option<bool>, needs: &mut Needs) {
+    let mode = config.kueue;
+    needs.wanted_by = "kueue";
+    let is_auto = mode == KueueMode::Auto;
+    if mode != KueueMode::ClusterQueue {
+        needs.add("get", "apiextensions.k8s.io", "customresourcedefinitions", "capacityproviders.kueue.x-k8s.io");
+    }
+    needs.add("get", KUEUE, "resourceflavors", "");
+    if mode == KueueMode::CapacityProvider || is_auto && has_provider != Some(false) {
+        needs.add(LOOK, KUEUE, "capacityproviders", "");
+        needs.add("patch", KUEUE, "capacityproviders", config.capacity_provider.as_str());
+        needs.add("patch", KUEUE, "capacityproviders/status", config.capacity_provider.as_str());
+    }
+    if mode == KueueMode::ClusterQueue || is_auto && has_provider != Some(true) {
+        needs.add(LOOK, KUEUE, "clusterqueues", "");
+        needs.add("patch", KUEUE, "clusterqueues", config.cluster_queue.as_str());
+    }
+}
+
 /// Permissions that the active modes need. With `kueue = "auto"`, those of the object that the cluster has, or of both if that is unknown.
 pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
-    const LOOK: &str = "get,list,watch";
     let mut needs = Needs { all: Vec::new(), wanted_by: "run", namespace: String::new() };
     needs.add(LOOK, "", "nodes", "");
     needs.add(LOOK, "", "pods", "");
     needs.add(LOOK, "scheduling.k8s.io", "priorityclasses", "");
     counted(config, &mut needs);
-    let mode = config.kueue;
-    if mode.is_on() {
-        needs.wanted_by = "kueue";
-        let is_auto = mode == KueueMode::Auto;
-        if mode != KueueMode::ClusterQueue {
-            needs.add("get", "apiextensions.k8s.io", "customresourcedefinitions", "capacityproviders.kueue.x-k8s.io");
-        }
-        needs.add("get", KUEUE, "resourceflavors", "");
-        if mode == KueueMode::CapacityProvider || is_auto && has_provider != Some(false) {
-            needs.add(LOOK, KUEUE, "capacityproviders", "");
-            needs.add("patch", KUEUE, "capacityproviders", config.capacity_provider.as_str());
-            needs.add("patch", KUEUE, "capacityproviders/status", config.capacity_provider.as_str());
-        }
-        if mode == KueueMode::ClusterQueue || is_auto && has_provider != Some(true) {
-            needs.add(LOOK, KUEUE, "clusterqueues", "");
-            needs.add("patch", KUEUE, "clusterqueues", config.cluster_queue.as_str());
-        }
+    if config.kueue.is_on() {
+        of_kueue(config, has_provider, &mut needs);
     }
     if config.admission_check {
         needs.wanted_by = "admission_check";
@@ -137,7 +144,6 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
 
 /// Permissions to look at what settings count beyond pods.
 fn counted(config: &Config, needs: &mut Needs) {
-    const LOOK: &str = "get,list,watch";
     if !config.device_classes.0.is_empty() {
         needs.wanted_by = "device_classes";
         for resource in

@@ -99,11 +99,11 @@ async fn the_cheapest_victim_gets_a_notice_then_is_evicted_and_no_other_pod_mean
     bench.fake.finish_deletions();
     bench.looks([55, 60, 65, 70]).await;
     assert_eq!((bench.announced("dear"), bench.of("cheap")), (Value::Null, None), "what was freed is held");
-    let expected = ["create events", "create pods/eviction", "patch pods", "patch pods/status"];
+    let expected = ["create pods/eviction", "patch pods", "patch pods/status"];
     let expected = expected.map(|what| format!("{what} headroom-evict"));
     let writes: Vec<_> = bench.fake.writes().into_iter().filter(|one| !one.dry_run).collect();
-    assert_eq!((written(&bench.fake), writes.len()), (BTreeSet::from(expected), 4));
-    assert!(writes[3].body.contains("deleteOptions"), "with the UID as a precondition");
+    assert_eq!((written(&bench.fake), writes.len()), (BTreeSet::from(expected), 3));
+    assert!(writes[2].body.contains("deleteOptions"), "with the UID as a precondition");
 }
 
 #[tokio::test]

@@ -104,7 +104,7 @@ impl Notice {
     pub fn body(&self, kind: &str) -> Value {
         json!({
             "kind": kind, "id": format!("{}-{}", self.pod.uid, self.at.get()), "evict_at": self.at.to_string(),
-            "told_at": self.since.to_string(), "gpus": self.pod.amount().as_gpus(),
+            "notified_at": self.since.to_string(), "gpus": self.pod.amount().as_gpus(),
             "pod": {
                 "namespace": self.pod.namespace, "name": self.pod.name, "uid": self.pod.uid.to_string(),
                 "node": self.pod.node.as_ref().map(vocab::NodeId::as_str),

@@ -3,7 +3,7 @@
 use slurm_records::JobName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocab::{HorizonHours, HpJob, MilliGpus, Organization, PoolId, PoolState, UnixSeconds};
+use vocab::{HorizonHours, HpJob, MilliGpus, Organization, PoolId, PoolState, TaskId, UnixSeconds};
 
 /// A spot job that holds GPUs of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +98,18 @@ impl PoolView {
         if is_limited {
             self.limited.push((task, since));
         }
+    }
+
+    /// HP jobs, each once: tasks of an array that wait may be several records of one name, and a report takes a name once.
+    #[must_use]
+    pub fn distinct_hp_jobs(&self) -> BTreeMap<TaskId, HpJob> {
+        let mut jobs: BTreeMap<TaskId, HpJob> = BTreeMap::new();
+        for one in &self.hp_jobs {
+            let job = jobs.entry(one.task.clone()).or_insert_with(|| HpJob { gpus_milli: 0, ..one.clone() });
+            job.gpus_milli += one.gpus_milli;
+            job.submitted = job.submitted.min(one.submitted);
+        }
+        jobs
     }
 
     /// GPUs of spot jobs that wait.

@@ -141,3 +141,21 @@ fn the_longest_wait_for_quota_is_that_of_a_spot_job_that_would_fit() {
     let of = pool(&view(&jobs, &[node("g1", "a100", IDLE, 4)]), "a100");
     assert_eq!((of.longest_limit_wait_s(UnixSeconds::new(NOW)), of.spot_waiting_gpus()), (700, 13));
 }
+
+#[test]
+fn an_hp_job_is_reported_once_also_where_its_waiting_tasks_are_several_records() {
+    let gpus = "gres/gpu=2,gres/gpu:a100=2";
+    let tasks = |id, of: &str, eligible: i64| {
+        let of = format!("\"{of}\"");
+        let eligible = eligible.to_string();
+        job(id, "PENDING", gpus, &[("array_job_id", "7"), ("array_task_string", &of), ("eligible_time", &eligible)])
+    };
+    let jobs = [job(1, "RUNNING", gpus, &[]), tasks(7, "3-5", NOW - 50), tasks(9, "8,9", NOW - 90)];
+    let of = pool(&view(&jobs, &[node("g1", "a100", IDLE, 2)]), "a100");
+    let found: Vec<(String, u64, i64, bool)> = of
+        .distinct_hp_jobs()
+        .into_values()
+        .map(|job| (job.task.to_string(), job.gpus_milli / 1_000, job.submitted.unix_s(), job.started.is_some()))
+        .collect();
+    assert_eq!(found, [("1".to_owned(), 2, NOW - 400, true), ("7_*".to_owned(), 10, NOW - 90, false)]);
+}

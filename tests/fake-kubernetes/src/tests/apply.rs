@@ -37,6 +37,14 @@ async fn a_field_that_is_no_more_applied_goes_unless_another_owns_it() {
 }
 
 #[tokio::test]
+async fn an_empty_map_takes_nothing_of_what_others_have_in_it() {
+    let fake = FakeKubernetes::start().await;
+    apply(&fake, "a", "", json!({ "gpu": "1" })).await;
+    let (status, reply) = apply(&fake, "b", "&force=true", json!({})).await;
+    assert_eq!((status, &reply["spec"]["hard"]), (200, &json!({ "gpu": "1" })));
+}
+
+#[tokio::test]
 async fn what_changes_nothing_makes_no_version() {
     let fake = FakeKubernetes::start().await;
     apply(&fake, "a", "", json!({ "gpu": "1" })).await;

@@ -85,16 +85,28 @@ impl Job {
         }})
     }
 
+    /// Pod sets of a Workload of Kueue.
+    fn pod_sets(&self) -> Vec<Value> {
+        let one = |(number, set): (usize, &Set)| json!({ "name": format!("s{number}"), "count": set.pods.len(), "template": self.template(set) });
+        self.sets.iter().enumerate().map(one).collect()
+    }
+
+    /// Jobs of a JobSet.
+    fn jobs(&self) -> Vec<Value> {
+        let one = |(number, set): (usize, &Set)| {
+            let count = set.pods.len();
+            let job = json!({ "parallelism": count, "completions": count + 1, "template": self.template(set) });
+            json!({ "name": format!("s{number}"), "replicas": 1, "template": { "spec": job } })
+        };
+        self.sets.iter().enumerate().map(one).collect()
+    }
+
     /// Objects of the job's controllers, each with its kind.
     pub fn objects(&self, at: usize) -> Vec<(&'static str, Value)> {
         let meta = |name: &str| json!({ "name": name, "namespace": "team-a", "uid": format!("{name}-uid") });
         let (name, pods) = (format!("job-{at}"), self.sets.iter().map(|set| set.pods.len()).sum::<usize>());
         let policy = |count: usize| json!({ "gang": { "minCount": count } });
         let condition = json!([{ "type": "Finished", "status": if self.is_over { "True" } else { "False" } }]);
-        let pod_sets = || -> Vec<Value> {
-            let one = |(number, set): (usize, &Set)| json!({ "name": format!("s{number}"), "count": set.pods.len(), "template": self.template(set) });
-            self.sets.iter().enumerate().map(one).collect()
-        };
         match self.shape {
             Shape::Loose => Vec::new(),
             Shape::PodGroup => {
@@ -116,31 +128,25 @@ impl Job {
                 )]
             }
             Shape::Kueue => {
-                let spec = json!({ "podSets": pod_sets() });
+                let spec = json!({ "podSets": self.pod_sets() });
                 vec![(
                     "KueueWorkload",
                     json!({ "metadata": meta(&name), "spec": spec, "status": { "conditions": condition } }),
                 )]
             }
             Shape::JobSet { has_kueue, has_groups } => {
-                let jobs = |(number, set): (usize, &Set)| {
-                    let count = set.pods.len();
-                    let job = json!({ "parallelism": count, "completions": count + 1, "template": self.template(set) });
-                    json!({ "name": format!("s{number}"), "replicas": 1, "template": { "spec": job } })
-                };
-                let jobs: Vec<Value> = self.sets.iter().enumerate().map(jobs).collect();
                 let state = if self.is_over { "Completed" } else { "" };
                 let mut all = vec![(
                     "JobSet",
                     json!({
-                        "metadata": meta(&name), "spec": { "replicatedJobs": jobs }, "status": { "terminalState": state },
+                        "metadata": meta(&name), "spec": { "replicatedJobs": self.jobs() }, "status": { "terminalState": state },
                     }),
                 )];
                 if has_kueue {
                     let mut own = meta(&format!("jobset-{name}"));
                     own["ownerReferences"] =
                         json!([{ "kind": "JobSet", "name": name, "uid": format!("{name}-uid"), "apiVersion": "x" }]);
-                    all.push(("KueueWorkload", json!({ "metadata": own, "spec": { "podSets": pod_sets() }, "status": { "conditions": condition } })));
+                    all.push(("KueueWorkload", json!({ "metadata": own, "spec": { "podSets": self.pod_sets() }, "status": { "conditions": condition } })));
                 }
                 for (number, set) in self.sets.iter().enumerate().filter(|_| has_groups && !self.is_over) {
                     let spec = json!({ "schedulingPolicy": policy(set.pods.len()) });
