@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -25,10 +25,10 @@ pub struct Slurm {
     folder: TempDir,
 }
 
-/// One cluster for all tests: it takes seconds to start. Each test has it alone, and cleans up behind itself.
-static SHARED: Mutex<Option<Slurm>> = Mutex::new(None);
+/// Two clusters for all tests: one takes seconds to start, and tests mostly wait. A test has one alone, and cleans up behind itself.
+static SHARED: [Mutex<Option<Slurm>>; 2] = [const { Mutex::new(None) }; 2];
 
-/// The shared cluster, for one test.
+/// A shared cluster, for one test.
 pub struct Lent(MutexGuard<'static, Option<Slurm>>);
 
 impl std::ops::Deref for Lent {
@@ -50,7 +50,7 @@ fn is_installed() -> bool {
     PROGRAMS.iter().all(|program| path.split(':').any(|folder| Path::new(folder).join(program).exists()))
 }
 
-/// Lends the shared cluster. Where Slurm is not installed, a line says that `what` was not tested.
+/// Lends a shared cluster. Where Slurm is not installed, a line says that `what` was not tested.
 ///
 /// # Panics
 /// It does not start; or it is not installed, and `HEADROOM_SLURM_REQUIRED` is set.
@@ -61,14 +61,26 @@ pub fn slurm(what: &str) -> Option<Lent> {
         println!("not run, since Slurm is not installed: {what}");
         return None;
     }
-    // A test that failed has left it as it was: the next one cleans up first.
-    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut shared = free();
     if shared.is_none() {
         *shared = Some(Slurm::start());
     }
-    let lent = Lent(shared);
-    lent.clean();
-    Some(lent)
+    Some(Lent(shared))
+}
+
+/// Waits for a place of which no test has the cluster.
+fn free() -> MutexGuard<'static, Option<Slurm>> {
+    loop {
+        for place in &SHARED {
+            match place.try_lock() {
+                Ok(free) => return free,
+                // Cleaned up, too: that is done whether the test failed or not.
+                Err(TryLockError::Poisoned(free)) => return free.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Ports that were free a moment ago, all different.
@@ -122,6 +134,8 @@ impl Slurm {
 
     /// Ends all jobs and takes limits away.
     fn clean(&self) {
+        // A test that failed may have left it as it stood.
+        self.pause_accounting(false);
         let _ = self.try_run("scancel", &["--quiet", "--full", "--state=PENDING"]);
         let _ = self.try_run("scancel", &["--quiet", "--full"]);
         let _ =

@@ -180,7 +180,9 @@ fn a_history_becomes_limits_spot_runs_within_them_and_promises_are_kept_and_brok
     let quick = spot(&slurm, 1, 2);
     slurm.until_state(quick, "CD");
     let filling: Vec<u32> = (0..limit / 4).map(|_| spot(&slurm, 4, 600)).collect();
-    filling.iter().for_each(|job| drop(slurm.until_state(*job, "R")));
+    for job in &filling {
+        slurm.until_state(*job, "R");
+    }
     let waits = spot(&slurm, 4, 600);
     slurm.until_state(waits, "PD QOSGrpGRES");
     // 4. HP work comes and takes a whole node.

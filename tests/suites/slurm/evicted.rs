@@ -40,7 +40,7 @@ fn shorter_promises_are_broken_first_and_each_outcome_is_reported_once() {
     let broken = || stub.outcomes().into_iter().filter(is_mine).collect::<Vec<Value>>();
     until("two broken promises", || (broken().len() == 2).then_some(()));
     std::thread::sleep(Duration::from_secs(3));
-    let found: Vec<(String, u64, f64)> = broken()
+    let mut found: Vec<(String, u64, f64)> = broken()
         .iter()
         .map(|one| {
             (
@@ -50,6 +50,7 @@ fn shorter_promises_are_broken_first_and_each_outcome_is_reported_once() {
             )
         })
         .collect();
+    found.sort_by_key(|(_, hours, _)| *hours);
     assert_eq!(found, [(short.to_string(), 1, 8.0), (long.to_string(), 4, 8.0)]);
     // Another process, which knows nothing of the first, reports them under the same ids.
     let ids = || stub.outcomes().iter().map(|one| one["event_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>();

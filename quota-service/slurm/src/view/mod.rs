@@ -145,10 +145,12 @@ impl View {
                         is_suspended: job.state == State::Suspended,
                     });
                 }
-                JobClass::Hp => match hp_job(job, reading, count, Some(job.started.unwrap_or(job.submitted).min(now))) {
-                    Ok(hp) => pool.add_hp(hp, count),
-                    Err(fault) => self.faults.push(format!("job {}: {fault}", job.name)),
-                },
+                JobClass::Hp => {
+                    match hp_job(job, reading, count, Some(job.started.unwrap_or(job.submitted).min(now))) {
+                        Ok(hp) => pool.add_hp(hp, count),
+                        Err(fault) => self.faults.push(format!("job {}: {fault}", job.name)),
+                    }
+                }
                 JobClass::Other => pool.other_gpus += count,
             }
         }
