@@ -65,13 +65,13 @@ impl Regarding {
     }
 }
 
-/// What happened.
+/// The cause, in one word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub kind: Kind,
     /// One word, for programs.
     pub reason: &'static str,
-    /// What was done, in one word.
+    /// The action, in one word.
     pub action: &'static str,
     /// For people.
     pub text: String,

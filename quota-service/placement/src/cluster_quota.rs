@@ -7,7 +7,7 @@ use crate::eta::Eta;
 use crate::staleness::Stage;
 use vocab::MilliGpus;
 
-/// What a pool has now, and what is forecast for it.
+/// GPUs of a pool now, and the forecast for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
     /// C.
@@ -150,7 +150,7 @@ mod tests {
             prop_assert!(quota_in_all(&mix.counted(Stage::Conservative)) <= gpus(mix.held()), "nothing new is admitted");
         }
 
-        /// Where promised GPUs are counted apart: their part is that of `placement`, whatever is held at will.
+        /// Where promised GPUs are counted apart: their part is that of `placement`, however much is held at will.
         #[test]
         fn apart_spot_at_will_takes_nothing_from_what_is_promised(mix in mix()) {
             let promised = mix.held() - mix.at_will;

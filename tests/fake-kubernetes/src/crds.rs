@@ -25,7 +25,7 @@ pub fn definition(kind: &str, plural: &str, version: &str, scope: &str, spec: &V
     })
 }
 
-/// A definition of any kind, served in these versions; what its spec holds is said by a schema, and its status takes anything.
+/// A definition of any kind, served in these versions; a schema describes its spec, and its status takes anything.
 #[must_use]
 pub fn served_definition(
     group: &str,

@@ -125,7 +125,7 @@ fn lease(lease: &Value) -> Result<(), Refusal> {
     if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("Lease", name, &causes)) }
 }
 
-/// What the API holds events to.
+/// Rules of the API for events.
 fn event(event: &Value) -> Result<(), Refusal> {
     let mut causes = Vec::new();
     let mut wrong = |field: &str, why: &str| causes.push((field.to_owned(), why.to_owned()));

@@ -28,7 +28,7 @@ async fn after_an_outage_the_view_follows_again_and_the_log_has_a_line_for_each_
     assert_eq!(connector.get("/readyz").0, 200);
     let ended = connector.stop();
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let told = ended.stderr.lines().filter(|line| line.contains("WARN") || line.contains("ERROR")).count();
-    assert!(told > 0 && told <= LINES_MOST, "{told} lines: {}", ended.stderr);
+    let logged = ended.stderr.lines().filter(|line| line.contains("WARN") || line.contains("ERROR")).count();
+    assert!(logged > 0 && logged <= LINES_MOST, "{logged} lines: {}", ended.stderr);
     assert!(ended.stderr.contains("the watch works again"), "{}", ended.stderr);
 }

@@ -119,7 +119,7 @@ impl Guarantees {
             return;
         }
         if self.shared.is_stale() {
-            // What runs is not known: nothing new is promised.
+            // Running pods are not known: nothing new is promised.
             return;
         }
         if !self.check.is_ours(&self.calls, &self.fence, now).await {

@@ -81,7 +81,7 @@ struct Rule {
     selector: TaintSelector,
 }
 
-/// What is known of devices.
+/// Known devices.
 #[derive(Debug, Clone, Default)]
 pub struct Inventory {
     classes: BTreeMap<String, Class>,

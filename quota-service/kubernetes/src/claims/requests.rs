@@ -1,4 +1,4 @@
-//! What a claim asks for, in GPUs.
+//! GPUs that a claim asks for.
 
 use super::devices::{Gpu, Inventory, PoolName, WHOLE_MILLI, one};
 use super::milli;
@@ -73,7 +73,7 @@ struct OnNode<'a> {
     gpus: BTreeSet<(&'a PoolName, &'a Gpu)>,
 }
 
-/// What a request gets. Where devices of several sizes match it, the largest: demand that is too low breaks promises.
+/// GPUs that a request gets. Where devices of several sizes match it, the largest: demand that is too low breaks promises.
 pub fn estimate(inventory: &Inventory, request: &Request, model_of: impl Fn(&NodeId) -> Option<GpuModel>) -> Estimate {
     if request.looks_only || !inventory.has_class(&request.class) {
         return Estimate::default();

@@ -48,7 +48,7 @@ impl Selector {
         if let Some(known) = PARSED.with(|parsed| parsed.borrow().get(text).cloned()) {
             return Ok(known);
         }
-        let selector = Self::parse_anew(text)?;
+        let selector = Self::parse_uncached(text)?;
         PARSED.with(|parsed| {
             let mut parsed = parsed.borrow_mut();
             if parsed.len() >= MOST_PARSED {
@@ -59,7 +59,7 @@ impl Selector {
         Ok(selector)
     }
 
-    fn parse_anew(text: &str) -> Result<Self, String> {
+    fn parse_uncached(text: &str) -> Result<Self, String> {
         if text.len() > MOST_BYTES {
             return Err(format!("a selector of {} bytes: at most {MOST_BYTES} are read", text.len()));
         }
@@ -102,12 +102,12 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split(['"', '\'']).skip(1).step_by(2)
 }
 
-/// A device as expressions see it, kept as JSON: a cluster has tens of thousands, and they are looked at seldom.
+/// A device as expressions see it, kept as JSON: a cluster has tens of thousands, and they are read seldom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described(Arc<str>);
 
 impl Described {
-    /// What a driver says of a device.
+    /// Facts that a driver states of a device.
     #[must_use]
     pub fn of(driver: &str, device: &Device) -> Self {
         let body = device.body();

@@ -137,7 +137,7 @@ pub struct Range {
     pub step: Option<String>,
 }
 
-/// What a device draws from a set of counters.
+/// Amounts that a device draws from a set of counters.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Draw {

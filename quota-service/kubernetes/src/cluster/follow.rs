@@ -43,7 +43,7 @@ pub trait Counted {
         content: Option<(Self::Spec, Option<Self::Status>)>,
         now: UnixSeconds,
     ) -> Result<(), String>;
-    /// Counts what was told; `at_once` after a list is complete.
+    /// Counts what was reported; `at_once` after a list is complete.
     fn settle(view: &mut View, at_once: bool, now: UnixSeconds);
 }
 
@@ -67,8 +67,8 @@ pub async fn list<K: Counted>(client: &Client, view: &mut View, now: UnixSeconds
         let params = ListParams { limit: Some(PAGE), continue_token: token.take(), ..ListParams::default() };
         let page = api.list(&params).await.map_err(failed)?;
         for object in page.items {
-            let told = K::tell(view, &object.metadata, Some((object.spec, object.status)), now);
-            faults.extend(told.err());
+            let read = K::tell(view, &object.metadata, Some((object.spec, object.status)), now);
+            faults.extend(read.err());
         }
         token = page.metadata.continue_.filter(|token| !token.is_empty());
         if token.is_none() {
@@ -150,7 +150,7 @@ pub async fn watch<K: Counted>(client: &Client, lists: &Lists) {
     .await;
 }
 
-/// What one watch remembers.
+/// Memory of one watch.
 struct Follower<K> {
     standing: Standing,
     there: BTreeSet<Key>,
@@ -207,7 +207,7 @@ impl<K: Counted> Follower<K> {
         let (namespace, name) = key_of(meta);
         let now = shared.now();
         let mut view = shared.write();
-        let told = K::tell(&mut view, meta, content, now);
+        let read = K::tell(&mut view, meta, content, now);
         if settles {
             K::settle(&mut view, false, now);
         }
@@ -215,7 +215,7 @@ impl<K: Counted> Follower<K> {
         let resource = K::WANTED.plural;
         self.standing.note(
             &format!("{namespace}/{name}"),
-            &told,
+            &read,
             |fault| tracing::warn!(resource, namespace, name, %fault, "not understood: it does not count"),
             |_| tracing::info!(resource, namespace, name, "understood again: it counts"),
         );

@@ -102,7 +102,7 @@ pub struct JobSetStatus {
     /// `Completed` or `Failed` once it is over.
     #[serde(deserialize_with = "or_default")]
     pub terminal_state: String,
-    /// How often all its jobs were begun anew.
+    /// How often all its jobs were begun again.
     #[serde(deserialize_with = "or_default")]
     pub restarts: u32,
 }

@@ -29,7 +29,7 @@ const WATCH_S: u32 = 290;
 /// HTTP status of a version whose history is forgotten.
 const EXPIRED: u16 = 410;
 
-/// What is told of the objects.
+/// Events of the objects.
 #[derive(Debug, Clone)]
 pub enum Event<K> {
     /// A list begins. What is not in it has gone.
@@ -38,13 +38,13 @@ pub enum Event<K> {
     InitApply(K),
     /// The list is complete.
     InitDone,
-    /// The watch goes on: every change from here on is told, and what was missed follows.
+    /// The watch goes on: every change from here on is reported, and what was missed follows.
     Resumed,
     /// An object is new or has changed.
     Apply(K),
     /// An object was deleted; its last state.
     Delete(K),
-    /// Nothing is told until the watch resumes.
+    /// Nothing is reported until the watch resumes.
     Lost {
         /// Last sign of life.
         since: Instant,
@@ -53,7 +53,7 @@ pub enum Event<K> {
     },
 }
 
-/// Pauses between tries: they double from the first to the longest, and begin anew after a success.
+/// Pauses between tries: they double from the first to the longest, and begin again after a success.
 #[derive(Debug, Default)]
 struct Pauses(u32);
 
@@ -196,7 +196,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     #[test]
-    fn pauses_double_to_five_seconds_and_begin_anew_after_a_success() {
+    fn pauses_double_to_five_seconds_and_begin_again_after_a_success() {
         let mut pauses = Pauses::default();
         let ms = |pauses: &mut Pauses| -> Vec<u128> { (0..7).map(|_| pauses.next().as_millis()).collect() };
         assert_eq!(ms(&mut pauses), [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
@@ -204,12 +204,12 @@ mod tests {
         assert_eq!(ms(&mut pauses)[0], 250);
     }
 
-    type Told = Arc<Mutex<Vec<String>>>;
+    type Words = Arc<Mutex<Vec<String>>>;
 
-    /// Words of what is told.
-    async fn followed(fake: &FakeKubernetes) -> (Told, tokio::task::JoinHandle<()>) {
-        let told = Told::default();
-        let (api, to) = (Api::<PriorityClass>::all(client(fake).await), Arc::clone(&told));
+    /// Words of the events.
+    async fn followed(fake: &FakeKubernetes) -> (Words, tokio::task::JoinHandle<()>) {
+        let events = Words::default();
+        let (api, to) = (Api::<PriorityClass>::all(client(fake).await), Arc::clone(&events));
         let name = |class: &PriorityClass| class.metadata.name.clone().unwrap();
         let word = move |event: Event<PriorityClass>| match event {
             Event::Init => "list".to_owned(),
@@ -221,7 +221,7 @@ mod tests {
             Event::Lost { .. } => "lost".to_owned(),
         };
         let task = tokio::spawn(follow(api, move |event| to.lock().unwrap().push(word(event))));
-        (told, task)
+        (events, task)
     }
 
     fn class(name: &str) -> serde_json::Value {
@@ -232,17 +232,17 @@ mod tests {
     async fn a_watch_that_is_taken_up_again_says_so_without_any_change_and_misses_none() {
         let fake = FakeKubernetes::start().await;
         fake.put(class("a"));
-        let (told, task) = followed(&fake).await;
-        let told = |words: &[&str]| *told.lock().unwrap() == words;
+        let (events, task) = followed(&fake).await;
+        let events = |words: &[&str]| *events.lock().unwrap() == words;
         let first = ["list", "in a", "listed", "resumed"];
-        eventually("the first list", || told(&first)).await;
+        eventually("the first list", || events(&first)).await;
         fake.go_down();
-        eventually("it is lost", || told(&[&first[..], &["lost"]].concat())).await;
+        eventually("it is lost", || events(&[&first[..], &["lost"]].concat())).await;
         fake.put(class("b"));
         fake.delete("priorityclasses", "", "a");
         fake.come_up();
         let then = [&first[..], &["lost", "resumed", "is b", "gone a"]].concat();
-        eventually("it goes on where it was", || told(&then)).await;
+        eventually("it goes on where it was", || events(&then)).await;
         task.abort();
     }
 
@@ -251,28 +251,30 @@ mod tests {
         let fake = FakeKubernetes::start().await;
         for as_status in [false, true] {
             fake.expired_as_status(as_status);
-            let (told, task) = followed(&fake).await;
-            let resumed = || told.lock().unwrap().iter().filter(|word| *word == "resumed").count();
+            let (events, task) = followed(&fake).await;
+            let resumed = || events.lock().unwrap().iter().filter(|word| *word == "resumed").count();
             eventually("the watch", || resumed() == 1).await;
             fake.put(class("a"));
             fake.compact();
             fake.put(class("b"));
             fake.close_watches();
-            eventually("the second list", || told.lock().unwrap().iter().filter(|word| *word == "listed").count() == 2)
-                .await;
-            eventually("the watch again", || told.lock().unwrap().last().unwrap() == "resumed").await;
+            eventually("the second list", || {
+                events.lock().unwrap().iter().filter(|word| *word == "listed").count() == 2
+            })
+            .await;
+            eventually("the watch again", || events.lock().unwrap().last().unwrap() == "resumed").await;
             task.abort();
         }
     }
 
     #[tokio::test]
-    async fn faults_of_lists_and_watches_are_told_and_tried_again() {
+    async fn faults_of_lists_and_watches_are_reported_and_tried_again() {
         let fake = FakeKubernetes::start().await;
         fake.fault(Fault::new(What::Fail(500), 2).verb("list"));
         fake.fault(Fault::new(What::Throttle(1), 1).verb("watch"));
-        let (told, task) = followed(&fake).await;
+        let (events, task) = followed(&fake).await;
         let words = ["list", "lost", "list", "lost", "list", "listed", "lost", "resumed"];
-        eventually("the watch", || *told.lock().unwrap() == words).await;
+        eventually("the watch", || *events.lock().unwrap() == words).await;
         task.abort();
     }
 }

@@ -1,4 +1,4 @@
-//! What watches write and all others read.
+//! State that watches write and all others read.
 
 use crate::events::Events;
 use crate::view::View;
@@ -84,7 +84,7 @@ impl Shared {
         let _ = self.events.set(events);
     }
 
-    /// Where events go; nowhere before they are set.
+    /// Where events go; nothing is written before it is set.
     #[must_use]
     pub fn events(&self) -> Events {
         self.events.get().cloned().unwrap_or_default()

@@ -67,7 +67,7 @@ impl WatchHandler<Pod> for Pods {
                 }
             }
             Err(fault) => {
-                // What was read of it before does not count on.
+                // Its earlier reading no longer counts.
                 if let Some(uid) = pod.metadata.uid.as_deref().map(Uid::of) {
                     view.see_no_pod(uid, pod, now);
                     drop(view);
@@ -122,7 +122,7 @@ impl WatchHandler<Node> for Nodes {
         match view.see_node(node, now) {
             Ok(id) => self.seen.extend(id),
             Err(fault) => {
-                // What was read of it before does not count on.
+                // Its earlier reading no longer counts.
                 if let Ok(id) = NodeId::parse(&name) {
                     view.see_no_node(&id, now);
                 }
@@ -219,10 +219,10 @@ where
     T: WatchHandler<K> + Default,
 {
     let (mut handler, standing) = (T::default(), Standing::new());
-    follow(Api::<K>::all(client), move |event| told(event, &mut handler, shared, &standing)).await;
+    follow(Api::<K>::all(client), move |event| handle(event, &mut handler, shared, &standing)).await;
 }
 
-fn told<K, T: WatchHandler<K>>(event: Event<K>, handler: &mut T, shared: &Shared, standing: &Standing) {
+fn handle<K, T: WatchHandler<K>>(event: Event<K>, handler: &mut T, shared: &Shared, standing: &Standing) {
     let resource = T::RESOURCE;
     match event {
         Event::Init => handler.begin(),

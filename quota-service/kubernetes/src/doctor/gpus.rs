@@ -160,7 +160,7 @@ async fn claims(api: &Api) -> Option<Check> {
             let found = format!("{} ResourceClaims: GPUs that are claimed by them (DRA) are not counted", claims.len());
             Some(Check::warn(NAME, found, "set device_classes to the classes that are GPUs"))
         }
-        // What may not be looked at is not nothing.
+        // Objects that may not be read are not none.
         Err(why) => Some(Check::warn(
             NAME,
             format!("not known whether there are any: {why}"),

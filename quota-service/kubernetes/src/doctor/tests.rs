@@ -231,7 +231,7 @@ async fn nodes_without_a_label_and_spot_classes_that_are_too_high_are_reported()
 }
 
 /// A pod of team-000 that waits; `gpus` as an extended resource.
-fn waiting(name: &str, gpus: &str, spec: Value) -> Value {
+fn waiting(name: &str, gpus: &str, spec: &Value) -> Value {
     let amount = if gpus.is_empty() { json!({}) } else { json!({ "nvidia.com/gpu": gpus }) };
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "namespace": "team-000" },
@@ -248,9 +248,9 @@ fn waiting(name: &str, gpus: &str, spec: Value) -> Value {
 async fn pods_that_the_extender_does_not_see_are_counted_where_it_is_on() {
     let mut patient = Patient::new().await;
     let claims = json!({ "resourceClaims": [{ "name": "gpu", "resourceClaimTemplateName": "one-gpu" }] });
-    patient.fake.put(waiting("claims", "", claims.clone()));
-    patient.fake.put(waiting("both", "1", claims));
-    patient.fake.put(waiting("grouped", "2e0", json!({ "schedulingGroup": { "podGroupName": "g" } })));
+    patient.fake.put(waiting("claims", "", &claims));
+    patient.fake.put(waiting("both", "1", &claims));
+    patient.fake.put(waiting("grouped", "2e0", &json!({ "schedulingGroup": { "podGroupName": "g" } })));
     let unseen = |lines: &[String]| lines.iter().filter(|line| line.contains("extender")).count();
     assert_eq!(unseen(&patient.warnings().await), 0, "the extender is off");
     patient.config.extender = true;
@@ -276,11 +276,11 @@ async fn what_may_not_be_looked_at_is_not_called_nothing() {
 }
 
 #[tokio::test]
-async fn objects_that_count_in_part_are_told_from_those_that_do_not_count() {
+async fn objects_that_count_in_part_are_distinguished_from_those_that_do_not_count() {
     let patient = Patient::new().await;
     let noted = json!({ "metadata": { "annotations": { "headroom.dev/checkpointed-at": "yesterday" } } });
     patient.fake.patch("pods", "team-000", "pod-000000", &noted).unwrap();
-    patient.fake.put(waiting("broken", "many", json!({})));
+    patient.fake.put(waiting("broken", "many", &json!({})));
     let warnings = patient.warnings().await;
     has(&warnings, "read in part: 1 objects count, without what cannot be read: pod team-000/pod-000000");
     has(&warnings, "not read: 1 objects do not count: pod team-000/broken");

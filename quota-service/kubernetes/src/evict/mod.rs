@@ -162,7 +162,7 @@ impl Evictor {
         self.claim(now).await
     }
 
-    /// Whether all victims that are still there have said that their work is saved: they need no more time.
+    /// Whether all victims that are still there have reported their work as saved: they need no more time.
     fn are_ready(&self, claim: &Claim) -> bool {
         let view = self.shared.read();
         let is_ready = |uid: &Uid| view.pod(uid).is_some_and(|pod| self.notices.is_ready(pod, claim.at));

@@ -139,7 +139,7 @@ pub fn preempt(body: &[u8], state: &ExtenderState) -> serde_json::Result<Vec<u8>
     json(&PreemptionResult { node_name_to_meta_victims })
 }
 
-/// What the victims of a node lose.
+/// Loss of the victims of a node.
 enum Losses<'a> {
     /// All pods of the node.
     All(&'a [Victim]),

@@ -45,7 +45,7 @@ pub async fn read(request: Request<Body>, most: usize, mut buffer: Vec<u8>) -> R
     if length > most {
         return Err(too_large());
     }
-    // What the head promises is not believed beyond what is kept: memory is taken as the bytes come.
+    // The length that the head promises is not believed beyond what is kept: memory is taken as the bytes come.
     buffer.reserve(length.min(KEPT_BYTES_MOST));
     let mut body = request.into_body();
     while let Some(frame) = body.frame().await {

@@ -129,7 +129,9 @@ impl<'a> Offer<'a> {
     fn add(&mut self, name: Text<'a>, uids: impl Iterator<Item = Text<'a>>, violations: i64) {
         let texts: Vec<Cow<'a, str>> = uids.map(|uid| uid.0).collect();
         let mut sum = UidSum::default();
-        texts.iter().for_each(|text| sum.add(uid_of(text)));
+        for text in &texts {
+            sum.add(uid_of(text));
+        }
         self.nodes.push(OfferedNode { name: name.0, victims: Victims::Read(texts), sum, violations });
     }
 
@@ -277,10 +279,10 @@ mod tests {
         }
     }
 
-    type Told<'a> = (&'a str, Vec<&'a str>, UidSum, i64);
+    type Summary<'a> = (&'a str, Vec<&'a str>, UidSum, i64);
 
     /// All that an offer says.
-    fn told<'a>(offer: &'a Offer<'_>) -> Vec<Told<'a>> {
+    fn summary<'a>(offer: &'a Offer<'_>) -> Vec<Summary<'a>> {
         let one = |node: &'a OfferedNode<'_>| (&*node.name, node.victims.texts().collect(), node.sum, node.violations);
         offer.nodes.iter().map(one).collect()
     }
@@ -289,7 +291,9 @@ mod tests {
     fn a_sum_of_uids_is_that_of_their_set() {
         let sum = |uids: &[u128]| {
             let mut sum = UidSum::default();
-            uids.iter().for_each(|uid| sum.add(Uid(*uid)));
+            for uid in uids {
+                sum.add(Uid(*uid));
+            }
             sum
         };
         assert_eq!(sum(&[1, 2, 3]), sum(&[3, 1, 2]));
@@ -306,14 +310,14 @@ mod tests {
         let body = include_bytes!("../../fixtures/extender/preempt-meta.json").trim_ascii();
         let fast = Offer::as_written_by_go(body).expect("the fixture is as Go writes it");
         let slow = Offer::as_any_json(body).unwrap();
-        assert_eq!(told(&fast), told(&slow));
+        assert_eq!(summary(&fast), summary(&slow));
         for place in 0..body.len() {
             for byte in [b'"', b'{', b'}', b'0', b',', b'\\', b' ', 0xff] {
                 let mut other = body.to_vec();
                 other[place] = byte;
                 if let Some(fast) = Offer::as_written_by_go(&other) {
                     let slow = Offer::as_any_json(&other).expect("what is read fast is JSON");
-                    assert_eq!(told(&fast), told(&slow));
+                    assert_eq!(summary(&fast), summary(&slow));
                 }
             }
             assert!(Offer::read(&body[..place]).is_err(), "cut at {place}");

@@ -1,4 +1,4 @@
-//! What objects state of gangs, and which gangs a pod belongs to.
+//! Statements of objects about gangs, and the gangs that a pod belongs to.
 
 use super::{GangKey, GangKind};
 use crate::cluster::groups::{JobSetSpec, JobSetStatus, LeaderWorkerSetSpec, PodGroupSpec, WorkloadSpec};
@@ -88,7 +88,7 @@ pub enum Size {
     Sets(Vec<GangSet>),
 }
 
-/// What an object states of a gang.
+/// Statement of an object about a gang.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stated {
     /// UID of the object.

@@ -136,7 +136,7 @@ impl Gangs {
         found
     }
 
-    /// What is stated of a gang.
+    /// Statements about a gang.
     #[must_use]
     pub fn stated(&self, id: &GangId) -> Option<&Stated> {
         if id.key.kind != GangKind::WorkloadGroup {
@@ -259,7 +259,7 @@ impl Gangs {
         found
     }
 
-    /// What a family misses: of the kinds that state sizes, the one that misses the most.
+    /// Missing pods of a family: of the kinds that state sizes, the one that misses the most.
     fn missing_of(
         &self,
         gangs: &BTreeSet<GangId>,

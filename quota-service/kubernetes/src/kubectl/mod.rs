@@ -38,7 +38,7 @@ pub enum PluginError {
     /// The Kubernetes API.
     #[error("the Kubernetes API: {0}")]
     Api(String),
-    /// What was asked about is not there.
+    /// The object asked about is not there.
     #[error("{0}")]
     Unknown(String),
 }
@@ -63,7 +63,7 @@ impl From<PluginError> for Failure {
     }
 }
 
-/// What every question needs.
+/// Needs of every question.
 struct Plugin {
     config: PluginConfig,
     cluster: ClusterName,
@@ -109,7 +109,7 @@ pub fn start(config: PluginConfig, command: Command, json: bool) -> Result<(), F
             Command::WhatIf(flags) => quota::what_if(&plugin, &flags, json).await,
             Command::Why(flags) => pod::why(&plugin, &flags.pod, json).await,
             Command::Promise(flags) => pod::promise(&plugin, &flags.pod, json).await,
-            // Both were answered before: neither asks anybody.
+            // Both were answered before: neither sends a request.
             Command::Config { .. } | Command::Completions { .. } => Ok(()),
         }
     });

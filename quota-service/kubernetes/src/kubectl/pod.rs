@@ -143,7 +143,7 @@ async fn events(client: &Client, asked: &Asked) -> Result<Vec<String>, PluginErr
     let path = format!("/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.uid%3D{uid}");
     let found = match Calls::new(client.clone(), ANSWERS_WITHIN).get(&path).await {
         Ok(found) => found,
-        // Who may not read events gets the rest.
+        // A caller that may not read events gets the rest.
         Err(Fault::Refused { code: 403, .. }) => return Ok(Vec::new()),
         Err(fault) => return Err(api(&fault)),
     };
@@ -191,7 +191,7 @@ pub(super) async fn promise(plugin: &Plugin, name: &str, json: bool) -> Result<(
 
 fn promise_text(asked: &Asked, until: Option<UnixSeconds>, rate: Option<f64>, kept: Option<&PromiseHours>) -> String {
     let mut text = format!("{}\n", asked.title());
-    let said = match (asked.facts.class, asked.facts.guarantee, until) {
+    let promised = match (asked.facts.class, asked.facts.guarantee, until) {
         (TaskClass::Hp, ..) => "high-priority pods are not evicted, and need no promise".to_owned(),
         (_, None, _) => "nothing is promised to it: it runs at will, and is evicted first".to_owned(),
         (_, Some(hours), None) => format!("promised for {hours} from when it gets its node"),
@@ -200,7 +200,7 @@ fn promise_text(asked: &Asked, until: Option<UnixSeconds>, rate: Option<f64>, ke
         }
         (_, _, Some(until)) => format!("the promise was kept until {until}; it runs on at will"),
     };
-    let _ = writeln!(text, "{said}");
+    let _ = writeln!(text, "{promised}");
     if let (Some(rate), Some(kept)) = (rate, kept) {
         let share = kept
             .kept_rate

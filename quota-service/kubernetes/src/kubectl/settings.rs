@@ -73,7 +73,7 @@ impl command_line::Config for PluginConfig {
     }
 }
 
-/// What the extension may state.
+/// Settings that the extension may have.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Extension {

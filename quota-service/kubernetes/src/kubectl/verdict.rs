@@ -90,7 +90,7 @@ impl Verdict {
         match self {
             Self::Runs => "it runs".to_owned(),
             Self::Ended => "it has ended".to_owned(),
-            Self::Gated => "it is gated: its queue, or whoever set its scheduling gates, has not let it go".to_owned(),
+            Self::Gated => "it is gated: its queue, or the owner of its scheduling gates, has not let it go".to_owned(),
             Self::OverQuota { hours, available_gpus } => {
                 format!("spot quota is spent: it asks {gpus} GPUs for {hours} h, and {available_gpus} are left")
             }

@@ -69,7 +69,7 @@ pub struct Notice {
     has_group: bool,
     /// When it is evicted.
     pub at: UnixSeconds,
-    /// When it was told.
+    /// Time of the notice.
     pub since: UnixSeconds,
 }
 
@@ -99,7 +99,7 @@ impl Notice {
         self.marks.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// What hooks get.
+    /// Body that hooks get.
     #[must_use]
     pub fn body(&self, kind: &str) -> Value {
         json!({
@@ -113,7 +113,7 @@ impl Notice {
     }
 }
 
-/// Victims that said by HTTP that they are ready, with the time of the eviction that they were told.
+/// Victims that reported by HTTP that they are ready, with the time of the eviction of their notice.
 type Ready = Arc<Mutex<BTreeMap<Uid, UnixSeconds>>>;
 
 /// Gives notices, and knows which victims are ready.
@@ -169,13 +169,13 @@ impl Notices {
         self.open.insert(uid, notice);
     }
 
-    /// Tells a victim that it stays: one that was told here, or by a leader before, of which the pod as it was read says when.
+    /// Tells a victim that it stays: one with a notice from here, or from a leader before, whose time the pod as it was read has.
     pub async fn take_back(&mut self, pod: &PodFacts, object: &Value) {
-        let told = || {
+        let earlier = || {
             let at = object["metadata"]["annotations"][EVICT_AT].as_str().and_then(|at| command_line::instant(at).ok());
             Notice::of(pod, object, at.unwrap_or(pod.created), pod.created)
         };
-        let notice = self.close(pod.uid).unwrap_or_else(told);
+        let notice = self.close(pod.uid).unwrap_or_else(earlier);
         self.note("condition", &self.marks.condition(&notice, false).await);
         let withdrawn = self.requests.withdraw(&notice).await;
         self.note("eviction request", &withdrawn);
@@ -185,7 +185,7 @@ impl Notices {
     }
 
     fn close(&mut self, uid: Uid) -> Option<Notice> {
-        // What is under way is cut.
+        // A request under way is cut.
         self.sending.remove(&uid);
         self.lock().remove(&uid);
         self.open.remove(&uid)
@@ -195,7 +195,7 @@ impl Notices {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a victim said that it has saved its work, by its annotation or by HTTP, for the eviction at this time.
+    /// Whether a victim reported that it has saved its work, by its annotation or by HTTP, for the eviction at this time.
     #[must_use]
     pub fn is_ready(&self, pod: &PodFacts, at: UnixSeconds) -> bool {
         pod.ready_for == Some(at) || self.lock().get(&pod.uid) == Some(&at)

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const GROUP: &str = "/apis/lifecycle.k8s.io/v1alpha1";
 const SCHEMA: &str = "/openapi/v3/apis/lifecycle.k8s.io/v1alpha1";
 
-/// What the API serves.
+/// Form that the API serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
     /// Not asked yet.

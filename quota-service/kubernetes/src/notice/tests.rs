@@ -209,8 +209,8 @@ async fn a_pod_with_a_checkpoint_hook_gets_the_notice_on_its_own_address() {
     eventually("the hook is asked", || !seen.lock().unwrap().is_empty()).await;
     assert!(seen.lock().unwrap()[0].starts_with("POST /save "));
     assert!(!notices.is_ready(&notice.pod, notice.at), "202: it says so later, by its annotation");
-    let said = PodFacts { ready_for: Some(notice.at), ..notice.pod.clone() };
-    assert!(notices.is_ready(&said, notice.at));
+    let ready = PodFacts { ready_for: Some(notice.at), ..notice.pod.clone() };
+    assert!(notices.is_ready(&ready, notice.at));
     notices.announce(notice.clone()).await;
     eventually("the victim is ready", || notices.is_ready(&notice.pod, notice.at)).await;
     assert_eq!(seen.lock().unwrap().len(), 2, "none to the port of a node");

@@ -34,7 +34,7 @@ impl Heartbeat {
     /// # Errors
     /// The Lease was not written; the next beat reads it again.
     pub async fn beat(&mut self, calls: &Calls, epoch: u32) -> Result<(), Fault> {
-        // What another replica has beaten since an earlier lead is not known from then.
+        // Beats of another replica since an earlier lead are not known from then.
         let known = self.known.take().filter(|(_, of)| *of == epoch).map(|(record, _)| record);
         match self.beat_after(calls, epoch, known).await {
             Err(Fault::Stale { .. }) => self.beat_after(calls, epoch, None).await,

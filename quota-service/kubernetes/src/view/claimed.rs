@@ -9,14 +9,14 @@ use crate::gangs::gangs_of;
 use std::collections::BTreeSet;
 use vocab::{MilliGpus, NodeId, UnixSeconds};
 
-/// What is known of a pod after it was seen.
+/// Knowledge of a pod after it was seen.
 #[derive(Debug, Clone)]
 pub struct SeenPod {
     /// Its UID.
     pub uid: Uid,
     /// With its GPUs, where it is counted.
     pub facts: Option<PodFacts>,
-    /// What it says of itself that makes no sense.
+    /// Its statements that make no sense.
     pub faults: Vec<FactFault>,
 }
 

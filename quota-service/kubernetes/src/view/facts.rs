@@ -127,7 +127,7 @@ pub enum FactFault {
 }
 
 impl FactFault {
-    /// Whether the object counts all the same, without what cannot be read.
+    /// Whether the object counts anyway, without what cannot be read.
     #[must_use]
     pub const fn counts_anyway(&self) -> bool {
         matches!(self, Self::Annotation { .. } | Self::Organization { .. })
@@ -168,7 +168,7 @@ impl PodFacts {
         let mut faults = Vec::new();
         let is_at_will =
             pod.spec.priority_class_name.as_ref().is_some_and(|name| reading.at_will_classes.contains(name));
-        // What such a pod writes of hours is not read: its class promises none.
+        // Hours that such a pod writes are not read: its class promises none.
         let may_ask = class == TaskClass::Spot && !is_at_will;
         let guarantee = may_ask.then(|| guarantee(pod, &name, reading, &mut faults)).flatten();
         let facts = Self {

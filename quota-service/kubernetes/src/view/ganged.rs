@@ -12,7 +12,7 @@ use vocab::{GpuModel, MilliGpus, TaskClass, UnixSeconds};
 pub struct Ganged {
     pub(super) gangs: Gangs,
     pub(super) runs: Runs,
-    /// What is missing, in thousandths of a GPU.
+    /// Missing GPUs, in thousandths.
     missing: BTreeMap<Missing, u64>,
     /// As it is counted as demand.
     counted: BTreeMap<Level, u64>,

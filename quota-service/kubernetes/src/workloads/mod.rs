@@ -127,7 +127,7 @@ impl WorkloadFacts {
             sets: sets(workload, reading),
             set_names: spec.pod_sets.iter().map(|set| set.name.clone()).collect(),
             is_spot: are_all_of(&reading.spot_classes, &spec.pod_sets, reading),
-            // A class at will is promised nothing, whatever is written.
+            // A class at will is promised nothing, even where hours are written.
             hours: if are_all_of(&reading.at_will_classes, &spec.pod_sets, reading) {
                 Ok(None)
             } else {

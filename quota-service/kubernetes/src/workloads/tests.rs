@@ -56,9 +56,9 @@ pub fn see(fake: &FakeKubernetes, shared: &Shared, now: UnixSeconds) {
     let mut seen = BTreeSet::new();
     for pod in fake.list("pods") {
         let pod: Pod = serde_json::from_value(pod).unwrap();
-        let told = view.see_pod(&pod, now).unwrap().expect("it asks for GPUs");
-        assert!(told.faults.is_empty(), "{:?}", told.faults);
-        seen.insert(told.uid);
+        let reading = view.see_pod(&pod, now).unwrap().expect("it asks for GPUs");
+        assert!(reading.faults.is_empty(), "{:?}", reading.faults);
+        seen.insert(reading.uid);
     }
     view.see_all_pods(&seen, now);
     view.pass_to(now);

@@ -1,4 +1,4 @@
-//! What a real control plane refuses, and this one let pass before.
+//! Requests that a real control plane refuses, and this one let pass before.
 
 use super::{APPLY, get, patch, post};
 use crate::FakeKubernetes;

@@ -67,7 +67,7 @@ fn demand(view: &View) -> BTreeMap<(String, bool), u64> {
 }
 
 /// The world reaches the view in any order, and objects that are there come again.
-fn told(world: &World, dice: &mut Dice) -> View {
+fn reported(world: &World, dice: &mut Dice) -> View {
     let mut view = view();
     let mut all = world::objects(world, dice);
     for at in (1..all.len()).rev() {
@@ -83,13 +83,13 @@ fn told(world: &World, dice: &mut Dice) -> View {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
 
-    /// Whatever asks by claims and offers by slices, and in whichever order it is reported: capacity and demand are those of the
+    /// For every mix of claims and slices, in every order of reports: capacity and demand are those of the
     /// reference.
     #[test]
     fn claims_and_devices_count_as_an_independent_computation_says(seed in any::<u64>()) {
         let mut dice = Dice(seed);
         let world = World::drawn(&mut dice);
-        let view = told(&world, &mut dice);
+        let view = reported(&world, &mut dice);
         let mut capacity = BTreeMap::new();
         for (gpus, model) in reference::nodes(&world).into_values() {
             if let Some(model) = model {
@@ -119,7 +119,7 @@ proptest! {
     fn without_pods_there_is_no_demand_and_without_slices_no_devices(seed in any::<u64>()) {
         let mut dice = Dice(seed);
         let world = World::drawn(&mut dice);
-        let mut view = told(&world, &mut dice);
+        let mut view = reported(&world, &mut dice);
         view.see_all_pods(&std::collections::BTreeSet::new(), at(300));
         prop_assert_eq!(demand(&view), BTreeMap::new());
         for (plural, object) in world::objects(&world, &mut dice) {

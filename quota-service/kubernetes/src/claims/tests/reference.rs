@@ -85,7 +85,7 @@ pub fn nodes(world: &World) -> BTreeMap<usize, (u64, Option<&'static str>)> {
     found
 }
 
-/// What its label says, or, where a device of the class with a model is there, that.
+/// The model of its label, or, where a device of the class with a model is there, that.
 fn model(node: usize, world: &World) -> Option<&'static str> {
     let known = &world.nodes[node];
     let has_h100 = world.devices.iter().any(|device| device.node == node && is_of("h100", device, world));

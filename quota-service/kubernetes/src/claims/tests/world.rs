@@ -3,7 +3,7 @@
 pub use crate::claims::dice::{Dice, START};
 use serde_json::{Value, json};
 
-/// What a device is.
+/// Kind of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A GPU.

@@ -42,29 +42,29 @@ fn lost<K>(seconds: u64) -> Event<K> {
 #[test]
 fn an_outage_of_half_a_minute_ends_with_the_reconnect_and_drops_no_hour() {
     let (shared, standing, mut pods) = (shared(), Standing::new(), Pods::default());
-    told::<Pod, _>(lost(5), &mut pods, &shared, &standing);
+    handle::<Pod, _>(lost(5), &mut pods, &shared, &standing);
     assert!(!shared.is_stale());
     let (shared, standing) = (self::shared(), Standing::new());
-    told::<Pod, _>(lost(31), &mut pods, &shared, &standing);
+    handle::<Pod, _>(lost(31), &mut pods, &shared, &standing);
     assert!(shared.is_stale() && counts(&shared));
     assert_eq!(shared.blind_for().unwrap().0, "pods");
-    told::<Pod, _>(Event::Resumed, &mut pods, &shared, &standing);
+    handle::<Pod, _>(Event::Resumed, &mut pods, &shared, &standing);
     assert!(!shared.is_stale() && shared.blind_for().is_none(), "no pod had to change for that");
-    told::<Pod, _>(Event::InitDone, &mut pods, &shared, &standing);
+    handle::<Pod, _>(Event::InitDone, &mut pods, &shared, &standing);
     assert!(counts(&shared));
 }
 
 #[test]
 fn an_outage_of_more_than_a_minute_drops_the_hour() {
     let (shared, standing, mut nodes) = (shared(), Standing::new(), Nodes::default());
-    told::<Node, _>(lost(61), &mut nodes, &shared, &standing);
+    handle::<Node, _>(lost(61), &mut nodes, &shared, &standing);
     assert!(!counts(&shared));
 }
 
 #[test]
 fn a_watch_of_priority_classes_makes_nothing_stale_and_drops_no_hour() {
     let (shared, standing, mut classes) = (shared(), Standing::new(), Classes::default());
-    told::<PriorityClass, _>(lost(300), &mut classes, &shared, &standing);
+    handle::<PriorityClass, _>(lost(300), &mut classes, &shared, &standing);
     assert!(!shared.is_stale() && counts(&shared));
 }
 
@@ -85,11 +85,11 @@ async fn readiness_says_what_has_not_been_watched_and_for_how_long() {
     assert_eq!(ready().await, (503, "not all nodes and pods are known yet\n".to_owned()));
     shared.synced.send_modify(|synced| (synced.nodes, synced.pods) = (true, true));
     assert_eq!(ready().await.0, 200);
-    told::<Pod, _>(lost(29), &mut pods, &shared, &standing);
+    handle::<Pod, _>(lost(29), &mut pods, &shared, &standing);
     assert_eq!(ready().await.0, 200, "a short outage takes nobody out of service");
     shared.lost().clear();
-    told::<Pod, _>(lost(42), &mut pods, &shared, &standing);
+    handle::<Pod, _>(lost(42), &mut pods, &shared, &standing);
     assert_eq!(ready().await, (503, "pods have not been watched for 42 s: the view is stale\n".to_owned()));
-    told::<Pod, _>(Event::Resumed, &mut pods, &shared, &standing);
+    handle::<Pod, _>(Event::Resumed, &mut pods, &shared, &standing);
     assert_eq!(ready().await.0, 200);
 }

@@ -55,7 +55,7 @@ fn tell(view: &mut View, kind: &str, object: &Value, now: UnixSeconds) {
 }
 
 /// Objects and pods reach the view in any order.
-fn told(view: &mut View, jobs: &[Job], dice: &mut Dice) {
+fn report(view: &mut View, jobs: &[Job], dice: &mut Dice) {
     let mut all: Vec<(&str, Value)> = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
         all.extend(job.objects(number));
@@ -101,7 +101,7 @@ proptest! {
         let mut dice = Dice(seed);
         let jobs: Vec<Job> = (0..=dice.below(4)).map(|_| Job::drawn(&mut dice)).collect();
         let mut view = view();
-        told(&mut view, &jobs, &mut dice);
+        report(&mut view, &jobs, &mut dice);
         let expected = reference(&jobs);
         for model in ["A100", "H800"] {
             let (there, missing) = expected.get(model).copied().unwrap_or_default();
@@ -111,7 +111,7 @@ proptest! {
         }
     }
 
-    /// One run of a gang is one promise: whatever becomes of its pods is reported once, with the GPUs of all.
+    /// One run of a gang is one promise: the end of its pods is reported once, with the GPUs of all.
     #[test]
     fn a_run_of_a_gang_has_one_outcome_with_all_its_gpus(seed in any::<u64>()) {
         let mut dice = Dice(seed);
@@ -126,7 +126,7 @@ proptest! {
             }
         }
         let mut view = view();
-        told(&mut view, &jobs, &mut dice);
+        report(&mut view, &jobs, &mut dice);
         let mut expected = Vec::new();
         for (number, job) in jobs.iter().enumerate() {
             let end = end(&mut view, number, job, &mut dice);
@@ -226,7 +226,7 @@ fn a_gang_that_runs_again_has_a_new_promise_under_another_id() {
         let outcomes = view.take_outcomes();
         assert_eq!(outcomes.len(), 1);
         ids.push(outcomes[0].event_id.clone());
-        // What could not be sent comes back as it is.
+        // A report that could not be sent comes back as it is.
         view.put_back(Vec::new(), outcomes);
         assert_eq!(view.take_outcomes()[0].event_id, ids[ids.len() - 1]);
     }

@@ -27,7 +27,7 @@ pub struct Set {
     pub pods: Vec<Slot>,
 }
 
-/// A pod that is to be, and what there is of it.
+/// A pod that is to be, and its state so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot {
     Missing,

@@ -77,8 +77,8 @@ impl Site {
     async fn publish(&mut self) -> u64 {
         let mut seen = BTreeSet::new();
         for pod in self.fake.list("pods") {
-            let told = self.view.see_pod(&serde_json::from_value(pod).unwrap(), NOW).unwrap();
-            seen.insert(told.expect("it asks for GPUs").uid);
+            let reading = self.view.see_pod(&serde_json::from_value(pod).unwrap(), NOW).unwrap();
+            seen.insert(reading.expect("it asks for GPUs").uid);
         }
         self.view.see_all_pods(&seen, NOW);
         let in_all = wanted(&self.offers, &self.view, HorizonHours::ONE).in_all(Part::Main);
