@@ -32,7 +32,7 @@ lint:
 bench:
 	HEADROOM_TEST_FSYNC=on tests/with-postgres.sh $(CARGO) bench --workspace --bench append --bench place --locked
 	$(CARGO) bench --workspace --bench quota --bench load --bench refresh --bench decide --bench aligned --bench extender --locked
-	$(CARGO) bench --workspace --bench watch --profile dev --locked
+	$(CARGO) bench --workspace --bench watch --bench queue --profile dev --locked
 
 SOAK_KILLS ?= 200
 SOAK_HISTORIES ?= 100

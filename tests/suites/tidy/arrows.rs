@@ -52,6 +52,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("serving", &[]),
     ("kubernetes", &["command-line", "placement", "serving", "vocab", "wire"]),
     ("connectors", &["command-line", "placement", "serving", "vocab", "wire"]),
+    ("slurm", &["command-line", "connectors", "placement", "serving", "slurm-records", "vocab", "wire"]),
     ("fake-kubernetes", &[]),
     ("outside", &[]),
     ("simulator", &["command-line", "cycle", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),
