@@ -7,7 +7,7 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
