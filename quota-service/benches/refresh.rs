@@ -1,9 +1,10 @@
 //! A renewal of the quotas of 10,000 series, lookback 672 h, on one core: from windows in memory to published answers,
-//! without SQL (DESIGN §6: at most 250 ms), with the default model and with the OrgLinear of the paper. Everything that serves is
-//! on: forecasts corrected by a week of residuals, each pool's bound mixed of its experts, and the live bound after a week of
-//! renewals. Beside it, in the
-//! same run, two bounds: reading every number of the windows once, and nothing but the two products of that OrgLinear. What
-//! the ledger of forecasts does once an hour, after the answers are published, is timed beside it, without SQL, too.
+//! without SQL (DESIGN §6: at most 250 ms), with the default model of 4 h and of 72 h, and with the OrgLinear of the paper.
+//! Everything that serves is on: forecasts corrected by a week of residuals, each pool's bound mixed of its experts, and the live
+//! bound after a week of renewals. The first renewal of an hour of usage makes forecasts, the others find them made: both are
+//! timed. Beside them, in the same run, two bounds: reading every number of the windows once, and nothing but the two products of
+//! that OrgLinear. What the ledger of forecasts does once an hour, after the answers are published, is timed beside it, without
+//! SQL, too.
 
 use candle_core::{Device, Tensor};
 use cycle::{Inputs, Learned, decide};
@@ -33,11 +34,13 @@ const POOLS: usize = 100;
 const ORGANIZATIONS: usize = 100;
 const LOOKBACK_HOURS: usize = 672;
 const ROUNDS: usize = 15;
+/// Offered hours of a cluster whose promises last for days.
+const OFFERED_OF_DAYS: [u64; 8] = [1, 2, 4, 8, 12, 24, 48, 72];
 /// As many as 84 series over 184 days grow on average, two members together; six over 163 days grow a third of that.
 const TREES_PER_FOREST: usize = 310;
 const BUDGET_MS: f64 = 250.0;
-/// A horizon that has no budget; it is timed once, on all cores.
-const LONG_HOURS: u64 = 72;
+/// Horizons that are timed.
+const HOURS: [u64; 2] = [4, 72];
 
 fn pool(number: usize) -> PoolId {
     let cluster = ClusterName::parse("bench").expect("a name");
@@ -78,8 +81,9 @@ fn trained(series: &[SeriesId], panel: &Panel, kind: ModelKind, hours: u64) -> T
 /// A blend of the size that 140 days of six series make, with synthetic splits into fifteen leaves and synthetic weights: a
 /// renewal costs the same with any.
 fn blend(series: &[SeriesId], horizon: HorizonHours) -> Model {
-    let step_groups = StepGroups::of(horizon, Settings::DEFAULT.steps_alone);
-    let features = Blend::features_of(LOOKBACK_HOURS, horizon, &step_groups);
+    let step_groups = StepGroups::of(horizon, Settings::DEFAULT.steps_alone, Settings::DEFAULT.stride_most);
+    let columns = Blend::columns_of(LOOKBACK_HOURS, horizon, &step_groups);
+    let features = columns.features;
     let node = |place: usize, tree: usize| {
         if place >= 14 {
             return Node::Leaf(0.001 * (place + tree) as f32);
@@ -102,7 +106,11 @@ fn blend(series: &[SeriesId], horizon: HorizonHours) -> Model {
     let network =
         Network { standard: vec![[0.0, 1.0]; sizes.amounts()], epochs: vec![10; members.len()], members, sizes };
     let is_grouped = !step_groups.is_empty();
-    let forests = if is_grouped { Forests::of_groups(forests, vec![1.0; parts]) } else { Forests::new(forests, 1.0) };
+    let forests = if is_grouped {
+        Forests::of_groups(forests, vec![1.0; parts], columns)
+    } else {
+        Forests::new(forests, 1.0, features)
+    };
     let parts = Parts {
         horizon,
         lookback_hours: LOOKBACK_HOURS,
@@ -136,7 +144,7 @@ fn orglinear(series: &[SeriesId], horizon: HorizonHours) -> Model {
 fn taught(panel: &Panel, horizon: HorizonHours) -> Calibrator {
     let mut calibrator = Calibrator::new(horizon, true);
     let last = panel.end().plus_hours(-i64::from(horizon.get()));
-    let issues = if u64::from(horizon.get()) == LONG_HOURS { 48 } else { Calibrator::WINDOW_HOURS as i64 };
+    let issues = if horizon.get() > 4 { 48 } else { Calibrator::WINDOW_HOURS as i64 };
     for issue in (0..issues).rev().map(|back| last.plus_hours(-back)) {
         let before = panel.index_of(issue).expect("an hour of the panel") - 1;
         let forecast = |series: &datasets::Series| {
@@ -164,8 +172,8 @@ fn learned(settings: &ServedSettings, known: &Known, until: UnixSeconds) -> Lear
             known,
             settings: &settings.pool,
             forecast: Some(&bounds),
-            is_placed_here: true,
             hp_demand: Some(MilliGpus::from_gpus(1_900 + quarter * 37 % 200)),
+            is_placed_here: false,
             hp_jobs: None,
             past_jobs: None,
             measured_until: now,
@@ -203,7 +211,10 @@ fn inputs(kind: ModelKind, hours: u64) -> ClusterInputs {
     let panel = panel(&series);
     let now = panel.end().instant();
     let run = Run { id: RunId::new(1), trained: Arc::new(trained(&series, &panel, kind, hours)) };
-    let settings = ServedSettings::default();
+    let mut settings = ServedSettings::default();
+    if hours > 4 {
+        settings.pool.offered_hours = OFFERED_OF_DAYS.map(|hours| HorizonHours::new(hours).expect("in range")).to_vec();
+    }
     let known = Known { table_capacity: Some(MilliGpus::from_gpus(5_000)), ..Known::default() };
     let learned = learned(&settings, &known, now);
     let pool_inputs = |number| PoolInputs {
@@ -221,7 +232,7 @@ fn inputs(kind: ModelKind, hours: u64) -> ClusterInputs {
     };
     let pools = (0..POOLS).map(pool_inputs).collect();
     let calibrator = Some(Arc::new(taught(&panel, HorizonHours::new(hours).expect("in range"))));
-    ClusterInputs { panel: Arc::new(panel), run, calibrator, pools, now, eta_frozen: false }
+    ClusterInputs { panel: Arc::new(panel), run, calibrator, pools, now, eta_frozen: false, remembered: None }
 }
 
 fn renew(inputs: &ClusterInputs) -> Published {
@@ -278,15 +289,29 @@ fn peak_memory_mib() -> f64 {
         .map_or(f64::NAN, |kib| kib / 1_024.0)
 }
 
+/// Times of renewals with the default model, in milliseconds.
+struct Renewals {
+    /// With new usage, on one thread.
+    first_ms: f64,
+    /// The same on all of them.
+    first_on_all_ms: f64,
+    /// With the usage of the last one, on one thread.
+    next_ms: f64,
+}
+
+fn renewals(hours: u64) -> Renewals {
+    let mut inputs = inputs(ModelKind::OrgLinear, hours);
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let first_on_all_ms = timed(|| drop(black_box(renew(&inputs))));
+    let first_ms = one.install(|| timed(|| drop(black_box(renew(&inputs)))));
+    inputs.remembered = plan(&inputs).remembered;
+    let next_ms = one.install(|| timed(|| drop(black_box(renew(&inputs)))));
+    Renewals { first_ms, first_on_all_ms, next_ms }
+}
+
 fn main() {
-    let with_blend = inputs(ModelKind::OrgLinear, 4);
-    let blend_ms = timed(|| drop(black_box(renew(&with_blend))));
-    drop(with_blend);
-    let of_days = inputs(ModelKind::OrgLinear, LONG_HOURS);
-    let started = Instant::now();
-    drop(black_box(renew(&of_days)));
-    let long_ms = started.elapsed().as_secs_f64() * 1_000.0;
-    drop(of_days);
+    let all = HOURS.map(renewals);
+    let memory_mib = peak_memory_mib();
     let inputs = inputs(ModelKind::OrgLinearPaper, 4);
     let whole_ms = timed(|| drop(black_box(renew(&inputs))));
     let read_ms = timed(|| {
@@ -305,18 +330,20 @@ fn main() {
         "renewal of {} series in {POOLS} pools, lookback {LOOKBACK_HOURS} h, one thread, median of {ROUNDS}:",
         POOLS * ORGANIZATIONS
     );
-    println!(
-        "  windows in memory to published answers  {blend_ms:8.1} ms   {:.2} of the budget of {BUDGET_MS} ms ({} trees, {} networks)",
-        blend_ms / BUDGET_MS,
-        TREES_PER_FOREST * 20,
-        Lesson::DEFAULT.members
-    );
-    println!("  the same for {LONG_HOURS} h, once, on all cores  {long_ms:8.1} ms   without a budget");
+    for (hours, Renewals { first_ms, first_on_all_ms, next_ms }) in HOURS.into_iter().zip(&all) {
+        let of_budget = |ms: f64| format!("{ms:8.1} ms   {:.2} of the budget of {BUDGET_MS} ms", ms / BUDGET_MS);
+        println!("  {hours:2} h: windows in memory to answers       {}", of_budget(*first_ms));
+        println!("        the same on all threads             {first_on_all_ms:8.1} ms");
+        println!("        the next one of the same hour       {}", of_budget(*next_ms));
+    }
+    let growth = all[1].first_ms / all[0].first_ms;
+    println!("  {} times the hours cost                 {growth:8.1} times as much", HOURS[1] / HOURS[0]);
+    println!("  ({TREES_PER_FOREST} trees a forest, {} networks)", Lesson::DEFAULT.members);
     println!("  the same with orglinear-paper           {whole_ms:8.1} ms   {:.2} of the budget", whole_ms / BUDGET_MS);
-    println!("  bound: every number read once           {read_ms:8.1} ms   ratio {:.1}", blend_ms / read_ms);
+    println!("  bound: every number read once           {read_ms:8.1} ms   ratio {:.1}", all[0].first_ms / read_ms);
     println!("  bound: the two products of that one     {product_ms:8.1} ms   ratio {:.1}", whole_ms / product_ms);
     println!("  once an hour: the forecasts as bytes     {write_ms:8.1} ms   {} KiB", bytes / 1_024);
     println!("  once an hour: read, scored, as bytes    {score_ms:8.1} ms");
     println!("  once an hour: the report on seven days  {report_ms:8.1} ms");
-    println!("  peak memory of this process             {:8.0} MiB", peak_memory_mib());
+    println!("  peak memory of the renewals             {memory_mib:8.0} MiB");
 }

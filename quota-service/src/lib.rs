@@ -10,6 +10,7 @@ pub mod access;
 pub mod args;
 pub mod clock;
 pub mod config;
+pub mod connectors;
 pub mod core;
 pub mod database;
 pub mod doctor;

@@ -2,9 +2,12 @@
 
 use crate::shard::Shard;
 use command_line::{Exit, Failure};
+use datasets::spool::SpoolError;
 use datasets::{CalendarError, PanelError, ReadError, SplitError};
 use forecaster::checkpoint::CheckpointError;
 use forecaster::{HistoryFault, ModelKind, PredictError, TrainError};
+use slurm_records::RecordsError;
+use slurm_records::demand::DemandFault;
 use std::path::PathBuf;
 use store::{RunId, StoreError};
 use vocab::{ClusterName, HourStart, RateError};
@@ -13,6 +16,14 @@ use vocab::{ClusterName, HourStart, RateError};
 pub enum TrainingError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Rows(#[from] SpoolError),
+    #[cfg(feature = "parquet")]
+    #[error(transparent)]
+    Parquet(#[from] parquet_source::SourceError),
+    #[cfg(not(feature = "parquet"))]
+    #[error("{location}: this program was built without Parquet: build it with --features parquet")]
+    BuiltWithoutParquet { location: String },
     #[error("cluster {cluster}: {fault}")]
     Panel { cluster: ClusterName, fault: PanelError },
     #[error("cluster {cluster}: {fault}")]
@@ -107,6 +118,14 @@ pub enum TrainingError {
         file.display()
     )]
     JobsOfWhichModel { file: PathBuf, pools: usize },
+    #[error("--jobs: {}: its times count from a zero of their own: give it with --epoch", file.display())]
+    JobsWithoutEpoch { file: PathBuf },
+    #[error("{flags}: for {of}, and --jobs names none: leave it out")]
+    JobFlags { flags: String, of: &'static str },
+    #[error("--jobs: {0}")]
+    Records(#[from] RecordsError),
+    #[error("--jobs: {place}: {fault}")]
+    JobRecords { place: String, fault: Box<DemandFault> },
     #[error("--jobs is for what a service would have answered: add --served")]
     JobsNotServed,
     #[error("--jobs and --minutes both say what demand was: leave one of them out")]
@@ -148,6 +167,8 @@ impl From<TrainingError> for Failure {
             | E::MinutesOfSeveral { .. }
             | E::JobsOfSeveral { .. }
             | E::JobsOfWhichModel { .. }
+            | E::JobsWithoutEpoch { .. }
+            | E::JobFlags { .. }
             | E::JobsNotServed
             | E::JobsAndMinutes
             | E::ServedWithoutHorizon { .. }
@@ -155,6 +176,12 @@ impl From<TrainingError> for Failure {
             | E::JsonAndRows => Exit::Usage,
             E::Rate(_) | E::SettingsFile { .. } | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
+            #[cfg(feature = "parquet")]
+            E::Parquet(fault) if fault.is_retryable() => Exit::Unavailable,
+            #[cfg(feature = "parquet")]
+            E::Parquet(_) => Exit::DataInvalid,
+            #[cfg(not(feature = "parquet"))]
+            E::BuiltWithoutParquet { .. } => Exit::Usage,
             E::Several { .. }
             | E::Panel { .. }
             | E::Split { .. }
@@ -168,11 +195,14 @@ impl From<TrainingError> for Failure {
             | E::NoMinutes { .. }
             | E::Jobs(_)
             | E::NoJobs { .. }
+            | E::Records(_)
+            | E::JobRecords { .. }
             | E::NothingScored
             | E::NothingToExplain { .. }
             | E::EmptyShard { .. }
             | E::Calendar { .. } => Exit::DataInvalid,
             E::Store(_)
+            | E::Rows(_)
             | E::Predict(_)
             | E::Checkpoint { .. }
             | E::Save(_)

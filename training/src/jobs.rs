@@ -1,10 +1,12 @@
 //! Lists of HP jobs: what a run learns of them (`train --jobs`), and what a service would have known of them at each moment.
 
+mod lists;
+
 use crate::args::JobLists;
 use crate::error::TrainingError;
 use command_line::print_notice;
-use datasets::read::{self, ReadOptions};
-use datasets::{Panel, ReadError};
+use datasets::Panel;
+use datasets::read::ReadOptions;
 use forecaster::jobs::{ListedJob, PastJobs};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{HpJob, PoolId, Task, TaskClass, UnixSeconds};
@@ -22,9 +24,12 @@ pub type ClusterJobs = BTreeMap<PoolId, PoolJobs>;
 /// Reads lists of the HP jobs of a cluster's pools. Jobs of GPU models without usage are left out, with a notice.
 ///
 /// # Errors
-/// A list cannot be read, holds a bad row, or has no HP job of the cluster's pools.
+/// A list cannot be read, holds a bad row, or has no HP job of the cluster's pools; a flag is missing or has no meaning.
 pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingError> {
-    let Some(epoch) = lists.epoch.filter(|_| !lists.files.is_empty()) else { return Ok(ClusterJobs::new()) };
+    if lists.files.is_empty() {
+        lists::check(lists, &[])?;
+        return Ok(ClusterJobs::new());
+    }
     let pools: BTreeSet<PoolId> = panel.series().iter().map(|series| series.id().pool.clone()).collect();
     let Some(first) = pools.first() else { return Ok(ClusterJobs::new()) };
     let options = ReadOptions {
@@ -33,19 +38,13 @@ pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingErro
         calendar: panel.calendar().clone(),
         skip_bad_rows: false,
     };
+    let tasks = lists::tasks_of(lists, &options, &pools)?;
     let (mut known, mut left_out) = (ClusterJobs::new(), 0_u64);
-    for file in &lists.files {
-        let broken = |fault: ReadError| TrainingError::Jobs(Box::new(fault));
-        if pools.len() > 1 && !read::names_gpu_model(file).map_err(broken)? {
-            return Err(TrainingError::JobsOfWhichModel { file: file.clone(), pools: pools.len() });
-        }
-        let (tasks, _) = read::job_list(file, epoch, &options).map_err(broken)?;
-        for task in tasks.into_iter().filter(|task| task.class == TaskClass::Hp) {
-            let pool = PoolId { cluster: panel.cluster().clone(), gpu_model: task.gpu_model.clone() };
-            match timed(task).filter(|_| pools.contains(&pool)) {
-                Some(job) => known.entry(pool).or_default().jobs.push(job),
-                None => left_out += 1,
-            }
+    for task in tasks.into_iter().filter(|task| task.class == TaskClass::Hp) {
+        let pool = PoolId { cluster: panel.cluster().clone(), gpu_model: task.gpu_model.clone() };
+        match timed(task).filter(|_| pools.contains(&pool)) {
+            Some(job) => known.entry(pool).or_default().jobs.push(job),
+            None => left_out += 1,
         }
     }
     if known.is_empty() {

@@ -9,7 +9,8 @@ pub use crate::learn::{Lesson, learn};
 use crate::learn::{Served, learn_served};
 use crate::losses::{self, StoredScores};
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
-use crate::{history, jobs, offered, parameters, shard};
+use crate::usage::Usage;
+use crate::{files, history, jobs, offered, parameters, shard};
 use command_line::{print_json, print_notice, print_text, say};
 use datasets::{Panel, TimeSplit};
 use forecaster::blend::Settings;
@@ -95,8 +96,15 @@ pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), Traini
     if !what.jobs.files.is_empty() && clusters.len() != 1 {
         return Err(TrainingError::JobsOfSeveral { clusters: clusters.len() });
     }
+    let files = match &what.usage {
+        None => None,
+        // Any of the others may lend.
+        Some(location) if what.borrow > 0 => Some(files::read(location, &store.clusters().await?)?),
+        Some(location) => Some(files::read(location, &clusters)?),
+    };
+    let usage = files.as_ref().map_or(Usage::Stored(store.as_ref()), Usage::Files);
     for cluster in clusters {
-        match train_cluster(store.as_ref(), &cluster, what, rate, config.seed).await {
+        match train_cluster((usage, store.as_ref()), &cluster, what, rate, config.seed).await {
             Ok((report, why)) => {
                 if !json {
                     print_report(&report);
@@ -120,20 +128,20 @@ pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), Traini
     }
 }
 
-/// Trains one cluster and keeps the run. The second value says why it was not promoted where it was meant to be.
+/// Trains one cluster on its usage and keeps the run in the database. The second value says why it was not promoted where it was meant to be.
 ///
 /// # Errors
 /// The history is too short or unmeasured, or the database does not answer.
 pub async fn train_cluster(
-    store: &dyn Store,
+    (usage, store): (Usage<'_>, &dyn Store),
     cluster: &Cluster,
     what: &Train,
     rate: GuaranteeRate,
     seed: u64,
 ) -> Result<(RunReport, Option<TrainingError>), TrainingError> {
     // 1. Read.
-    let demand = Demand::open(store, cluster, what.until, what.memory.bytes).await?;
-    let lenders = lent(store, cluster, what, seed).await?;
+    let demand = Demand::open(usage, store, cluster, what.until, what.memory.bytes).await?;
+    let lenders = lent((usage, store), cluster, what, seed).await?;
     let promoted = store.promoted(&cluster.name).await?;
     // 2. Learn.
     let longest = offered::longest(store, &cluster.name, demand.pools()).await?;
@@ -182,7 +190,12 @@ pub async fn train_cluster(
 }
 
 /// Histories of the clusters to borrow rows from, in files.
-async fn lent(store: &dyn Store, cluster: &Cluster, what: &Train, seed: u64) -> Result<Vec<Demand>, TrainingError> {
+async fn lent(
+    (usage, store): (Usage<'_>, &dyn Store),
+    cluster: &Cluster,
+    what: &Train,
+    seed: u64,
+) -> Result<Vec<Demand>, TrainingError> {
     if what.borrow == 0 {
         return Ok(Vec::new());
     }
@@ -191,7 +204,7 @@ async fn lent(store: &dyn Store, cluster: &Cluster, what: &Train, seed: u64) -> 
     }
     let mut lent = Vec::new();
     for lender in shard::lenders(&store.clusters().await?, cluster, what.borrow, seed) {
-        match Demand::spool(store, &lender, what.until, what.memory.bytes).await {
+        match Demand::spool(usage, store, &lender, what.until, what.memory.bytes).await {
             Ok(demand) => lent.push(demand),
             // It has nothing to lend yet.
             Err(TrainingError::NoUsage { .. } | TrainingError::NoHours { .. }) => {}

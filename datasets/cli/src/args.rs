@@ -1,12 +1,12 @@
 //! Command line of `datasets`.
 
-use crate::slurm::SlurmFlags;
 use crate::source_flags::SourceFlags;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use serde::{Deserialize, Serialize};
+use slurm_records::RulesFlags;
 use std::path::PathBuf;
 use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, UnixSeconds};
 
@@ -98,6 +98,8 @@ pub enum InputFormat {
     AlibabaHourly,
     /// The job list of Microsoft's Philly cluster (times in minutes, best_effort 1 is spot), as gfs-jobs
     Philly,
+    /// The columns of usage.csv in Parquet files: a file, a folder, or s3://BUCKET/PREFIX
+    Parquet,
     /// HP demand from a Prometheus, whose URL takes the place of the file
     Prometheus,
     /// Jobs of Slurm: the output of sacct --json, or the path sacct, which runs it
@@ -113,6 +115,7 @@ impl InputFormat {
             Self::Helios => "helios",
             Self::AlibabaHourly => "alibaba-hourly",
             Self::Philly => "philly",
+            Self::Parquet => "parquet",
             Self::Prometheus => "prometheus",
             Self::Slurm => "slurm",
         }
@@ -121,6 +124,11 @@ impl InputFormat {
     /// A list of jobs counts time from an epoch that it does not contain.
     pub const fn is_job_list(self) -> bool {
         matches!(self, Self::GfsJobs | Self::Philly)
+    }
+
+    /// Whether each row names its cluster.
+    pub const fn names_clusters(self) -> bool {
+        matches!(self, Self::Usage | Self::Parquet)
     }
 
     /// Whether the file may hold one GPU model without its name.
@@ -143,9 +151,13 @@ impl InputFormat {
     pub const fn zero_hours(self) -> ZeroHours {
         match self {
             Self::Helios => ZeroHours::Gap,
-            Self::Usage | Self::GfsJobs | Self::AlibabaHourly | Self::Philly | Self::Prometheus | Self::Slurm => {
-                ZeroHours::Demand
-            }
+            Self::Usage
+            | Self::GfsJobs
+            | Self::AlibabaHourly
+            | Self::Philly
+            | Self::Parquet
+            | Self::Prometheus
+            | Self::Slurm => ZeroHours::Demand,
         }
     }
 }
@@ -155,6 +167,7 @@ impl InputFormat {
     datasets ingest --format usage usage.csv --time-zone Europe/Berlin --capacity 856\n  \
     datasets ingest --format helios helios-earth --cluster earth --gpu-model V100\n  \
     datasets ingest --format gfs-jobs job_info_df.csv --nodes node_info_df.csv --cluster gfs --epoch 2024-03-01T00:00:00+08:00\n  \
+    datasets ingest --format parquet s3://history/earth/ --time-zone Europe/Berlin\n  \
     datasets ingest --format philly trace_job_Philly_MIX1.csv --cluster philly --gpu-model V100 --epoch 2017-10-02T00:00:00Z\n  \
     datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --hp-priority-classes high,system\n  \
     datasets ingest --format prometheus https://thanos.example:10902 --cluster earth --gpu-model-label label_nvidia_com_gpu_product \\\n  \
@@ -164,6 +177,8 @@ impl InputFormat {
     datasets ingest --format slurm sacct --cluster earth --spot-qos spot1h,spot4h --from 2026-10-01T00:00:00Z\n  \
     datasets ingest --format slurm sacct.json --nodes nodes.json --cluster earth --spot-partitions scavenge\n\n\
     usage.csv holds hour,cluster,gpu_model,organization,demand_gpus; organization * is the pool's own hourly peak.\n\
+    parquet: the same columns; hours are timestamps or text, further columns are ignored. s3:// takes address and credentials\n\
+    from AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the like.\n\
     A job counts from its submission, for its duration: the lists do not contain waiting times.\n\
     prometheus: an hour is the peak of its samples. An hour with too few samples, or with a partial answer, is missing,\n\
     not zero. An organization that is absent while others are present is at zero. Repeated hours change nothing.\n\
@@ -171,7 +186,8 @@ impl InputFormat {
     slurm: sacct.json is the output of sacct --allusers --duplicates --allocations --starttime=TIME --json. A job counts\n\
     from when it is eligible until it ends; held jobs and the rest of an array over its limit do not.")]
 pub struct Ingest {
-    /// File, folder for helios, URL for prometheus; for slurm a file, - for stdin, or the path of sacct, which is run
+    /// File, folder for helios and parquet, URL for prometheus and parquet; for slurm a file, - for stdin, or the path of sacct,
+    /// which is run
     #[arg(value_name = "PATH|URL")]
     pub path: PathBuf,
     /// Format of the input
@@ -211,8 +227,8 @@ pub struct Ingest {
     pub skip_bad_rows: bool,
     #[command(flatten)]
     pub source: SourceFlags,
-    #[command(flatten)]
-    pub slurm: SlurmFlags,
+    #[command(flatten, next_help_heading = "With --format slurm")]
+    pub slurm: RulesFlags,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,6 +1,7 @@
 //! Errors of `datasets`, and the exit code of each.
 
 use command_line::{Exit, Failure};
+use datasets::spool::SpoolError;
 use datasets::sweep::SweepError;
 use datasets::{CalendarError, PanelError, ReadError};
 use prometheus::{BadSource, Kind, SourceError};
@@ -15,6 +16,14 @@ use vocab::{AmountError, ClusterName, HourError, HourStart, NameError};
 pub enum CliError {
     #[error(transparent)]
     Read(#[from] ReadError),
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[cfg(feature = "parquet")]
+    #[error(transparent)]
+    Parquet(#[from] parquet_source::SourceError),
+    #[cfg(not(feature = "parquet"))]
+    #[error("{location}: this program was built without Parquet: build it with --features parquet")]
+    BuiltWithoutParquet { location: String },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -77,8 +86,6 @@ pub enum CliError {
     Demand { place: String, fault: Box<DemandFault> },
     #[error(transparent)]
     SlurmNodes(#[from] NodesFault),
-    #[error("{}, {fault}", file.display())]
-    Accounts { file: PathBuf, fault: slurm_records::AccountsFault },
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
 }
@@ -110,10 +117,21 @@ impl From<CliError> for Failure {
                 Kind::Data => Exit::DataInvalid,
                 Kind::Unavailable => Exit::Unavailable,
             },
+            #[cfg(feature = "parquet")]
+            CliError::Parquet(fault) if fault.is_retryable() => Exit::Unavailable,
+            #[cfg(feature = "parquet")]
+            CliError::Parquet(_) => Exit::DataInvalid,
+            #[cfg(not(feature = "parquet"))]
+            CliError::BuiltWithoutParquet { .. } => Exit::Usage,
             CliError::Records(RecordsError::Command { may_pass: true, .. }) => Exit::Unavailable,
             CliError::BadSource(_) | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            CliError::Clock(_) | Store(_) | Write { .. } | NothingThere | CliError::Check { .. } => Exit::Failure,
+            CliError::Clock(_)
+            | CliError::Spool(_)
+            | Store(_)
+            | Write { .. }
+            | NothingThere
+            | CliError::Check { .. } => Exit::Failure,
             NodesOfOtherModels { .. }
             | CliError::NoGoodRow { .. }
             | CliError::Read(_)
@@ -122,7 +140,6 @@ impl From<CliError> for Failure {
             | CliError::Records(_)
             | CliError::Demand { .. }
             | CliError::SlurmNodes(_)
-            | CliError::Accounts { .. }
             | CliError::ClusterCalendar { .. } => Exit::DataInvalid,
         };
         Self::new(exit, fault)

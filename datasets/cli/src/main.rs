@@ -6,6 +6,7 @@ mod check;
 mod describe;
 mod error;
 mod export;
+mod gathered;
 mod generate;
 mod ingest;
 mod panel;

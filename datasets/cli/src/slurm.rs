@@ -9,9 +9,9 @@ use serde::Serialize;
 use slurm_records::command::Programs;
 use slurm_records::demand::{Demand, Reading, demand};
 use slurm_records::nodes::Nodes;
-use slurm_records::{Accounts, Form, History, RecordsError, Rules, source};
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use slurm_records::{Form, History, RecordsError, source};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
 use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, UnixSeconds};
@@ -24,67 +24,6 @@ const LIMIT_S: u64 = 300;
 const LOOKBACK_HOURS: i64 = 35 * vocab::HOURS_PER_DAY;
 /// GPU model of nodes whose GPUs have no type.
 const ANY_MODEL: &str = "any";
-
-/// Flags of `--format slurm`.
-#[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "With --format slurm")]
-pub struct SlurmFlags {
-    /// QOS of spot jobs, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub spot_qos: Vec<String>,
-    /// Partitions of spot jobs, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub spot_partitions: Vec<String>,
-    /// QOS of HP jobs [default: every job that is not spot is HP]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub hp_qos: Vec<String>,
-    /// Partitions of HP jobs, beside --hp-qos
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub hp_partitions: Vec<String>,
-    /// Accounts and their parents, as `sacctmgr -nP show account withassoc format=account,parentname` prints them: an
-    /// organization is then the parent at --account-level
-    #[arg(long, value_name = "FILE")]
-    pub accounts: Option<PathBuf>,
-    /// Level of the organizations below the account root [default: 1 with --accounts, else the account itself]
-    #[arg(long, value_name = "LEVEL", requires = "accounts", value_parser = clap::value_parser!(u32).range(1..=20))]
-    pub account_level: Option<u32>,
-}
-
-impl SlurmFlags {
-    /// The flags that were given.
-    pub fn given(&self) -> Vec<&'static str> {
-        let all = [
-            ("--spot-qos", !self.spot_qos.is_empty()),
-            ("--spot-partitions", !self.spot_partitions.is_empty()),
-            ("--hp-qos", !self.hp_qos.is_empty()),
-            ("--hp-partitions", !self.hp_partitions.is_empty()),
-            ("--accounts", self.accounts.is_some()),
-            ("--account-level", self.account_level.is_some()),
-        ];
-        all.into_iter().filter_map(|(flag, is_given)| is_given.then_some(flag)).collect()
-    }
-
-    /// The rules that sort jobs.
-    pub fn rules(&self) -> Result<Rules, CliError> {
-        let names = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
-        let accounts = match &self.accounts {
-            None => Accounts::default(),
-            Some(file) => {
-                let text = std::fs::read_to_string(file);
-                let text = text.map_err(|source| RecordsError::Io { place: file.display().to_string(), source })?;
-                let read = Accounts::parse(&text, self.account_level.unwrap_or(1));
-                read.map_err(|fault| CliError::Accounts { file: file.clone(), fault })?
-            }
-        };
-        Ok(Rules {
-            spot_qos: names(&self.spot_qos),
-            spot_partitions: names(&self.spot_partitions),
-            hp_qos: names(&self.hp_qos),
-            hp_partitions: names(&self.hp_partitions),
-            accounts,
-        })
-    }
-}
 
 /// Summary of the records.
 #[derive(Serialize)]

@@ -21,6 +21,8 @@ const LOOKS_EACH: Duration = Duration::from_millis(5);
 pub struct Programs {
     /// Their folder; empty for the search path.
     pub folder: PathBuf,
+    /// Slurm's settings file (`SLURM_CONF`); none for its usual place.
+    pub conf: Option<PathBuf>,
     /// Time limit of each.
     pub limit: Duration,
 }
@@ -29,7 +31,19 @@ impl Programs {
     /// In a folder, or on the search path where it is empty.
     #[must_use]
     pub fn new(folder: &Path, limit: Duration) -> Self {
-        Self { folder: folder.to_owned(), limit }
+        Self { folder: folder.to_owned(), conf: None, limit }
+    }
+
+    /// The same with another settings file, where one is named.
+    #[must_use]
+    pub fn with_conf(self, conf: Option<&Path>) -> Self {
+        Self { conf: conf.map(Path::to_owned), ..self }
+    }
+
+    /// The same with another time limit.
+    #[must_use]
+    pub fn within(&self, limit: Duration) -> Self {
+        Self { limit, ..self.clone() }
     }
 
     /// Runs a program and reads its output while it comes.
@@ -44,7 +58,7 @@ impl Programs {
     ) -> Result<T, RecordsError> {
         let line = [&[program], arguments].concat().join(" ");
         let failed = |detail: String, may_pass| RecordsError::Command { command: line.clone(), detail, may_pass };
-        let mut running = Running::start(&self.folder.join(program), arguments, self.limit).map_err(|fault| {
+        let mut running = Running::start(self, program, arguments).map_err(|fault| {
             failed(format!("cannot be started: {fault}; is it installed, and is its folder set?"), false)
         })?;
         let mut output = running.output.take().expect("its output was asked for");
@@ -123,14 +137,18 @@ struct Running {
 }
 
 impl Running {
-    fn start(program: &Path, arguments: &[&str], limit: Duration) -> std::io::Result<Self> {
+    fn start(programs: &Programs, program: &str, arguments: &[&str]) -> std::io::Result<Self> {
         // A file and no pipe: a program that prints much there must not wait for us.
         let words = tempfile::tempfile()?;
-        let mut command = Command::new(program);
+        let mut command = Command::new(programs.folder.join(program));
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(words.try_clone()?);
         // Lists of array tasks are not cut off; times that are asked for are UTC.
         command.env("SLURM_BITSTR_LEN", "0").env("TZ", "UTC0").process_group(0);
+        if let Some(conf) = &programs.conf {
+            command.env("SLURM_CONF", conf);
+        }
         let mut child = command.spawn()?;
+        let limit = programs.limit;
         let output = child.stdout.take();
         let group = Pid::from_child(&child);
         let (done, ended) = channel();

@@ -57,12 +57,13 @@ pub fn read<T: DeserializeOwned>(
         _ => RecordsError::Json { place: place.to_owned(), line: fault.line(), detail: fault.to_string() },
     })?;
     let place = || place.to_owned();
-    if let Some(reported) = parts.errors.first() {
+    if let Some(reported) = parts.errors.iter().find(|one| !one.is_nothing_found()) {
         return Err(RecordsError::Reported { place: place(), detail: reported.to_string() });
     }
+    let is_empty = !parts.errors.is_empty();
     let form = Form::of(&parts.meta.unwrap_or_default());
     let form = form.map_err(|fault| RecordsError::Form { place: place(), fault })?;
-    if !parts.has_list {
+    if !parts.has_list && !is_empty {
         return Err(RecordsError::Other { place: place(), list: kind.list, command: kind.command });
     }
     Ok((form, skipped))
@@ -221,6 +222,13 @@ mod tests {
         let error = r#""errors":[{"description":"Unable to query","error":"Connection refused","error_number":7000}]"#;
         let error = run(&format!("{{{META},\"jobs\":[],{error}}}")).unwrap_err();
         assert!(error.contains("Unable to query: Connection refused (error 7000)"), "{error}");
+        let none =
+            r#""errors":[{"description":"Nothing found with query","error":"Nothing found","error_number":9003}]"#;
+        assert_eq!(
+            run(&format!("{{{META},{none}}}")).unwrap(),
+            (vec![], vec![]),
+            "22.05 calls an empty answer an error"
+        );
         assert!(run("JobID|State\n1|RUNNING\n").unwrap_err().contains("expected the whole output of --json"));
     }
 }

@@ -1,6 +1,7 @@
 //! Errors of reading records.
 
 use crate::form::FormFault;
+use crate::rules::AccountsFault;
 
 /// Why records could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,14 @@ pub enum RecordsError {
         place: String,
         /// Record with its fault.
         record: String,
+    },
+    /// A list of accounts that is none.
+    #[error("{place}, {fault}")]
+    Accounts {
+        /// File.
+        place: String,
+        /// Cause.
+        fault: AccountsFault,
     },
     /// The command cannot be run, or failed.
     #[error("{command}: {detail}")]

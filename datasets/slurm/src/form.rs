@@ -128,6 +128,16 @@ pub struct Reported {
     error_number: Number,
 }
 
+/// `ESLURM_REST_EMPTY_RESULT`: no record matches.
+const NOTHING_FOUND: u64 = 9_003;
+
+impl Reported {
+    /// Whether it says that there is no record, which is no fault.
+    pub fn is_nothing_found(&self) -> bool {
+        self.error_number.0 == Some(NOTHING_FOUND)
+    }
+}
+
 impl fmt::Display for Reported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts = [self.description.clone(), self.error.as_ref().and_then(|error| Some(error.as_str()?.to_owned()))];

@@ -2,7 +2,7 @@
 //!
 //! [`history`] reads finished and running jobs of `sacct`, [`queue`] the present ones of `squeue`, [`nodes`] the nodes. A
 //! [`Form`] is the version of the JSON, and a form that is not known is refused. [`Rules`] say which jobs are spot and
-//! whose they are, and [`demand`] turns a history into hourly HP demand. [`command`] runs Slurm's programs, each with a
+//! whose they are ([`RulesFlags`] are their flags), and [`demand`] turns a history into hourly HP demand. [`command`] runs Slurm's programs, each with a
 //! time limit.
 
 mod array;
@@ -10,6 +10,7 @@ pub mod command;
 pub mod demand;
 mod document;
 mod error;
+mod flags;
 mod form;
 mod gpus;
 pub mod history;
@@ -24,6 +25,7 @@ mod values;
 
 pub use document::Skipped;
 pub use error::RecordsError;
+pub use flags::RulesFlags;
 pub use form::Form;
 pub use gpus::{GPU_GRES, Gpus};
 pub use history::{History, Job, JobName};

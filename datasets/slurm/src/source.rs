@@ -6,7 +6,7 @@ use crate::form::Form;
 use crate::history::History;
 use crate::nodes::Nodes;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
 use vocab::{HourStart, UnixSeconds};
 
@@ -25,6 +25,16 @@ pub fn history_of_file(file: &Path) -> Result<(History, Form), RecordsError> {
         return History::read("standard input", BufReader::with_capacity(BUFFER_BYTES, std::io::stdin().lock()));
     }
     History::read(&place, open(file)?)
+}
+
+/// Whether a file begins as a JSON document, and not as a table.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_document(file: &Path) -> Result<bool, RecordsError> {
+    let unreadable = |source| RecordsError::Io { place: file.display().to_string(), source };
+    let first = open(file)?.bytes().find(|byte| !byte.as_ref().is_ok_and(u8::is_ascii_whitespace));
+    Ok(first.transpose().map_err(unreadable)? == Some(b'{'))
 }
 
 /// Reads nodes of a file.

@@ -74,4 +74,4 @@ pub use settings::{PoolPlacement, SettingsStore, StoredSettings};
 pub use sizes::{Integrity, Size, SizeStore};
 pub use store::{Backend, Store};
 pub use tokens::{Role, TokenRecord, TokenStore};
-pub use usage::{AppendReport, Merged, SeriesSummary, UsageSink, UsageStore};
+pub use usage::{AppendReport, Merged, SeriesSummary, UsageBatches, UsageSink, UsageStore};

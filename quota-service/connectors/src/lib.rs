@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod clock;
+pub mod doctor;
 pub mod health;
 pub mod log;
 pub mod offers;

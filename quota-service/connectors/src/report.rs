@@ -8,11 +8,12 @@ use axum::http::Method;
 use placement::Limit;
 use serde_json::Value;
 use serving::standing::Standing;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use vocab::{MilliGpus, Organization, Outcome, PoolId, PoolState, UnixSeconds, UsageRow};
+use vocab::{HpJob, MilliGpus, Organization, Outcome, PoolId, PoolState, TaskId, UnixSeconds, UsageRow};
+use wire::bounds::MOST_HP_JOBS;
 use wire::{
     DemandAnswer, OutcomeBatch, OutcomeBody, OutcomeReceipt, PoolStateBody, UsageBatch, UsageReceipt, UsageRowBody,
 };
@@ -24,6 +25,17 @@ const BATCH: usize = 5_000;
 const KEPT_HOURS: i64 = vocab::HOURS_PER_WEEK;
 /// Organizations that were seen so long ago are known.
 const KNOWN_HOURS: i64 = vocab::HOURS_PER_WEEK;
+
+/// The HP jobs of a pool, or their number where it is more than a report takes ([`MOST_HP_JOBS`]).
+pub type HpJobs = Result<Vec<HpJob>, usize>;
+
+/// The HP jobs of a pool as a report takes them.
+///
+/// # Errors
+/// They are more than that: their number.
+pub fn within_a_report(jobs: BTreeMap<TaskId, HpJob>) -> HpJobs {
+    if jobs.len() > MOST_HP_JOBS { Err(jobs.len()) } else { Ok(jobs.into_values().collect()) }
+}
 
 /// Facts about the cluster that a connector reports.
 pub trait Reported: Send + Sync {
@@ -39,8 +51,9 @@ pub trait Reported: Send + Sync {
     fn take(&self) -> (Vec<UsageRow>, Vec<Outcome>);
     /// Puts those back that were not accepted.
     fn put_back(&self, rows: Vec<UsageRow>, outcomes: Vec<Outcome>);
-    /// State of a pool under its limits; none while it is not known.
-    fn state(&self, pool: &PoolId, limits: &[Limit], now: UnixSeconds) -> Option<PoolState>;
+    /// State of a pool under its limits, with its HP jobs or their number where they are too many for a report; none while it is not
+    /// known.
+    fn state(&self, pool: &PoolId, limits: &[Limit], now: UnixSeconds) -> Option<(PoolState, HpJobs)>;
 }
 
 /// Reports at an interval. Never returns. `program` begins the names of metrics.
@@ -141,8 +154,9 @@ impl<R: Reported> Reporter<R> {
         let offers = self.offers.borrow().clone();
         let state = |pool: PoolId| {
             let limits = offers.pools.get(&pool.gpu_model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
-            let state = self.reported.state(&pool, limits, now)?;
-            Some((pool, PoolStateBody::from(&state)))
+            let (state, jobs) = self.reported.state(&pool, limits, now)?;
+            let jobs = self.reportable(&pool, jobs);
+            Some((pool, PoolStateBody::from(&state).with_jobs(jobs.as_deref())))
         };
         let states: Vec<(PoolId, PoolStateBody)> = self.reported.pools().into_iter().filter_map(state).collect();
         for (pool, body) in states {
@@ -155,6 +169,17 @@ impl<R: Reported> Reporter<R> {
                 |over| tracing::info!(%pool, lasted_s = over.lasted_s, "Headroom accepts the state of the pool again"),
             );
         }
+    }
+
+    /// The HP jobs of a pool, unless they are too many for a report.
+    fn reportable(&self, pool: &PoolId, jobs: HpJobs) -> Option<Vec<HpJob>> {
+        self.standing.note(
+            &format!("jobs/{pool}"),
+            &jobs.as_ref().map(drop),
+            |jobs| tracing::warn!(%pool, jobs, most = MOST_HP_JOBS, "too many HP jobs to report: the bounds of the pool follow its usage alone"),
+            |over| tracing::info!(%pool, lasted_s = over.lasted_s, "the HP jobs of the pool are reported again"),
+        );
+        jobs.ok()
     }
 
     /// Whether the report has to be sent again.
@@ -210,7 +235,8 @@ fn query(pool: &PoolId) -> String {
 }
 
 /// For a path or a query: all but letters, digits and a few others as `%XX`.
-fn encoded(text: &str) -> String {
+#[must_use]
+pub fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(one).collect()

@@ -47,7 +47,7 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         cluster: pool.id.cluster.to_string(),
         gpu_model: pool.id.gpu_model.to_string(),
         placed_by: pool.glance.placed_by.map(Into::into),
-        organizations: made_of.map_or(0, |made_of| made_of.forecasts.len()),
+        organizations: made_of.map_or(0, |made_of| made_of.corrected.issued().len()),
         offered_hours: pool.answers.iter().map(Answer::hours).collect(),
         capacity_gpus: first.map(|answer| answer.fresh.capacity_gpus),
         latest_demand_gpus: made_of.map(|made_of| made_of.supply.latest_demand.as_gpus()),

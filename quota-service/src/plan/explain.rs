@@ -129,7 +129,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             model: pool.run.trained.spec.kind.to_string(),
             issue_time: pool.issue.to_string(),
             hours_late: pool.hours_late,
-            organizations: pool.forecasts.iter().map(OrganizationForecast::from).collect(),
+            organizations: pool.corrected.issued().iter().map(OrganizationForecast::from).collect(),
             calibration: None,
         },
         calendar: Some(calendar_explanation(pool)),
@@ -280,7 +280,7 @@ pub fn calibration(pool: &PoolQuota) -> CalibrationExplanation {
     CalibrationExplanation {
         correcting: calibrator.is_correcting(),
         newest_issue_time: calibrator.newest_issue().map(|issue| issue.to_string()),
-        organizations: pool.corrected.raw().iter().zip(&pool.forecasts).filter_map(one).collect(),
+        organizations: pool.corrected.raw().iter().zip(pool.corrected.issued()).filter_map(one).collect(),
     }
 }
 
@@ -345,7 +345,7 @@ fn move_body(one: &EtaMove) -> EtaMoveBody {
 #[must_use]
 pub fn forecast_answer(pool: &PoolQuota, organization: Option<&str>) -> ForecastAnswer {
     let Run { id, trained } = &pool.run;
-    let asked = pool.forecasts.iter();
+    let asked = pool.corrected.issued().iter();
     let asked = asked.filter(|one| organization.is_none_or(|name| one.series().organization.as_str() == name));
     ForecastAnswer {
         cluster: pool.id.cluster.to_string(),

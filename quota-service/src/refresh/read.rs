@@ -65,6 +65,7 @@ pub async fn cluster(
         pools: inputs,
         now,
         eta_frozen: renewals.core.clock.is_virtual(),
+        remembered: cached.forecasts.take(),
     };
     Ok(ClusterKnown::Ready(inputs, placed))
 }

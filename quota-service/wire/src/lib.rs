@@ -39,6 +39,7 @@ mod fact;
 mod fault;
 mod forecast;
 mod hp_jobs;
+mod lease;
 mod node;
 mod outcome;
 mod overrides;
@@ -77,6 +78,7 @@ pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRec
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
 pub use hp_jobs::HpJobBody;
+pub use lease::{ConnectorLease, ConnectorLeaseRequest};
 pub use node::{NodeBody, NodeList};
 pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};
 pub use overrides::{OverrideBody, OverrideList, OverrideRequest};

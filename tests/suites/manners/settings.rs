@@ -21,6 +21,8 @@ fn good<'a>(key: &str, value: &'a str) -> &'a str {
         ("at_will_flavors", _) => "",
         ("resource_quota_shares", _) => "team-a=0.5",
         ("kueue", _) => "off",
+        ("spot_qos" | "spot_partitions" | "spot_accounts", _) => "spot1h=1",
+        ("hard_qos", _) => "",
         (_, "") => "latest",
         (_, value) => value,
     }

@@ -7,16 +7,30 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
     ("command-line", &["vocab"]),
     ("prometheus", &["vocab"]),
     ("slurm-records", &["datasets", "vocab"]),
-    ("datasets-cli", &["command-line", "datasets", "prometheus", "slurm-records", "store", "vocab"]),
+    ("parquet-source", &["datasets", "vocab"]),
+    ("datasets-cli", &["command-line", "datasets", "parquet-source", "prometheus", "slurm-records", "store", "vocab"]),
     ("forecaster", &["datasets", "vocab"]),
-    ("training", &["command-line", "cycle", "datasets", "forecaster", "placement", "store", "vocab"]),
+    (
+        "training",
+        &[
+            "command-line",
+            "cycle",
+            "datasets",
+            "forecaster",
+            "parquet-source",
+            "placement",
+            "slurm-records",
+            "store",
+            "vocab",
+        ],
+    ),
     ("placement", &["vocab"]),
     ("cycle", &["datasets", "forecaster", "placement", "vocab"]),
     ("wire", &["placement", "vocab"]),
@@ -38,6 +52,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("serving", &[]),
     ("kubernetes", &["command-line", "placement", "serving", "vocab", "wire"]),
     ("connectors", &["command-line", "placement", "serving", "vocab", "wire"]),
+    ("slurm", &["command-line", "connectors", "placement", "serving", "slurm-records", "vocab", "wire"]),
     ("fake-kubernetes", &[]),
     ("outside", &[]),
     ("simulator", &["command-line", "cycle", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),

@@ -20,10 +20,10 @@ const PAGE: u32 = 500;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause after a fault.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// An answer to a list, or the first bytes of a watch, come within this.
+/// An answer to a list comes within this.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// The server sends a bookmark each minute. A watch that is silent for longer is dead.
-const SILENT_AT_MOST: Duration = Duration::from_secs(150);
+/// Limits of a watch. Both together are below the 30 s without a sign of life after which the view counts as stale.
+const PACE: Pace = Pace { silent: Duration::from_secs(15), begins: Duration::from_secs(10) };
 /// The server ends a watch after this, s.
 const WATCH_S: u32 = 290;
 /// HTTP status of a version whose history is forgotten.
@@ -69,6 +69,16 @@ impl Pauses {
     }
 }
 
+/// Limits of a watch.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// A watch that is silent for so long is begun again where it was. A server sends no bookmarks for a kind that has not changed
+    /// since the server started, so that silence is no fault; and a server that is frozen is found by the watch that does not begin.
+    silent: Duration,
+    /// The head of the answer to a watch comes within this.
+    begins: Duration,
+}
+
 /// Where a watch begins.
 enum Next {
     /// With a list.
@@ -84,7 +94,14 @@ struct Broken {
 }
 
 /// Tells all objects of a kind, and each change, until it is dropped.
-pub async fn follow<K>(api: Api<K>, mut tell: impl FnMut(Event<K>))
+pub async fn follow<K>(api: Api<K>, tell: impl FnMut(Event<K>))
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    follow_at(PACE, api, tell).await;
+}
+
+async fn follow_at<K>(pace: Pace, api: Api<K>, mut tell: impl FnMut(Event<K>))
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
@@ -93,7 +110,7 @@ where
     loop {
         let went = match next {
             Next::List => list(&api, &mut tell).await,
-            Next::From(version) => watch(&api, version, &mut alive, &mut pauses, &mut tell).await,
+            Next::From(version) => watch(&api, version, pace, (&mut alive, &mut pauses), &mut tell).await,
         };
         next = match went {
             Ok(next) => next,
@@ -136,8 +153,8 @@ where
 async fn watch<K>(
     api: &Api<K>,
     mut version: String,
-    alive: &mut Instant,
-    pauses: &mut Pauses,
+    pace: Pace,
+    (alive, pauses): (&mut Instant, &mut Pauses),
     tell: &mut impl FnMut(Event<K>),
 ) -> Result<Next, Broken>
 where
@@ -145,9 +162,9 @@ where
 {
     let broken = |version: &str, fault: String| Broken { next: Next::From(version.to_owned()), fault };
     let params = WatchParams { timeout: Some(WATCH_S), bookmarks: true, ..WatchParams::default() };
-    let events = match timeout(ANSWERS_WITHIN, api.watch(&params, &version)).await {
+    let events = match timeout(pace.begins, api.watch(&params, &version)).await {
         Err(_) => {
-            return Err(broken(&version, format!("no answer to a watch within {} s", ANSWERS_WITHIN.as_secs())));
+            return Err(broken(&version, format!("no answer to a watch within {} s", pace.begins.as_secs())));
         }
         Ok(Err(fault)) if is_expired(&fault) => return Ok(Next::List),
         Ok(Err(fault)) => return Err(broken(&version, chain(&fault))),
@@ -158,9 +175,7 @@ where
     tell(Event::Resumed);
     let mut events = pin!(events);
     loop {
-        let Ok(event) = timeout(SILENT_AT_MOST, events.next()).await else {
-            return Err(broken(&version, format!("the watch was silent for {} s", SILENT_AT_MOST.as_secs())));
-        };
+        let Ok(event) = timeout(pace.silent, events.next()).await else { return Ok(Next::From(version)) };
         let mut seen = |meta: &str| meta.clone_into(&mut version);
         match event {
             // The server ends a watch now and then. One that ends each one at once is left a pause.
@@ -208,6 +223,10 @@ mod tests {
 
     /// Words of the events.
     async fn followed(fake: &FakeKubernetes) -> (Words, tokio::task::JoinHandle<()>) {
+        followed_at(PACE, fake).await
+    }
+
+    async fn followed_at(pace: Pace, fake: &FakeKubernetes) -> (Words, tokio::task::JoinHandle<()>) {
         let events = Words::default();
         let (api, to) = (Api::<PriorityClass>::all(client(fake).await), Arc::clone(&events));
         let name = |class: &PriorityClass| class.metadata.name.clone().unwrap();
@@ -220,7 +239,7 @@ mod tests {
             Event::Delete(class) => format!("gone {}", name(&class)),
             Event::Lost { .. } => "lost".to_owned(),
         };
-        let task = tokio::spawn(follow(api, move |event| to.lock().unwrap().push(word(event))));
+        let task = tokio::spawn(follow_at(pace, api, move |event| to.lock().unwrap().push(word(event))));
         (events, task)
     }
 
@@ -243,6 +262,22 @@ mod tests {
         fake.come_up();
         let then = [&first[..], &["lost", "resumed", "is b", "gone a"]].concat();
         eventually("it goes on where it was", || events(&then)).await;
+        task.abort();
+    }
+
+    #[tokio::test]
+    async fn silence_is_no_fault_and_a_frozen_server_is_one() {
+        let fake = FakeKubernetes::start().await;
+        let pace = Pace { silent: Duration::from_millis(100), begins: Duration::from_millis(300) };
+        let (events, task) = followed_at(pace, &fake).await;
+        let count = |wanted: &str| events.lock().unwrap().iter().filter(|word| *word == wanted).count();
+        eventually("the watch begins again in silence", || count("resumed") >= 3).await;
+        assert_eq!((count("lost"), count("list")), (0, 1));
+        fake.pause();
+        eventually("the frozen server is found", || count("lost") >= 1).await;
+        fake.put(class("a"));
+        fake.resume();
+        eventually("nothing is missed", || count("is a") == 1).await;
         task.abort();
     }
 
