@@ -30,7 +30,7 @@ pub struct MixtureBody {
     pub best: String,
     /// By what share of the loss of the best expert the mixture lost more; below zero where it lost less.
     pub regret: f64,
-    /// Bound of the regret of [`forecaster::mixture`] allows where each outcome is known at once and no exponent is cut off. Outcomes of
+    /// Share that the regret bound of [`forecaster::mixture`] allows where each outcome is known at once and no exponent is cut off. Outcomes of
     /// H hours are known H hours late, and a jump of demand is cut off, so that the regret may exceed it.
     pub regret_bound_at_once: f64,
     pub experts: Vec<ExpertBody>,
