@@ -33,8 +33,8 @@ pub enum Command {
     /// Watch the cluster, report to Headroom, and write limits if mode says so
     #[command(after_long_help = "Examples:\n  \
         headroom-slurm run --cluster earth\n  \
-        HEADROOM_MODE=publish headroom-slurm run --cluster earth --headroom-url https://quota-service:8080\n\n\
-        It ends on SIGTERM and gives its lease back.")]
+        headroom-slurm run --cluster earth --headroom-url https://quota-service:8080\n\n\
+        With mode = \"publish\" in its settings it writes limits. It ends on SIGTERM and gives its lease back.")]
     Run,
     /// Lower spot limits to the GPUs that spot jobs hold when they are no longer renewed
     Watchdog(WatchdogFlags),

@@ -24,7 +24,7 @@ pub struct Config {
     /// Slurm's settings file (`SLURM_CONF`); empty for its usual place.
     pub slurm_conf: FilePath,
     /// Time limit of a program of Slurm.
-    pub slurm_timeout_s: u64,
+    pub slurm_command_timeout_s: u64,
     /// Time limit of `sacct`, which reads hours of jobs.
     pub accounting_timeout_s: u64,
     /// Headroom's name of this cluster.
@@ -105,7 +105,7 @@ impl Default for Config {
         Self {
             slurm_bin: FilePath::default(),
             slurm_conf: FilePath::default(),
-            slurm_timeout_s: 10,
+            slurm_command_timeout_s: 10,
             accounting_timeout_s: 120,
             cluster: Optional::default(),
             headroom_url: HeadroomUrl::default(),
@@ -169,7 +169,7 @@ impl Config {
     #[must_use]
     pub fn programs(&self) -> Programs {
         let folder = self.slurm_bin.get().unwrap_or(Path::new(""));
-        Programs::new(folder, Duration::from_secs(self.slurm_timeout_s)).with_conf(self.slurm_conf.get())
+        Programs::new(folder, Duration::from_secs(self.slurm_command_timeout_s)).with_conf(self.slurm_conf.get())
     }
 
     /// GPU model of GPUs without a type.

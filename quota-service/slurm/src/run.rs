@@ -111,7 +111,7 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     let headroom = headroom(&config)?;
     let site = Site::new(&config);
     // A look may be late twice before its view is stale.
-    let stale_after = Duration::from_secs(3 * config.look_s + config.slurm_timeout_s);
+    let stale_after = Duration::from_secs(3 * config.look_s + config.slurm_command_timeout_s);
     let shared = Shared::new(cluster, clock::now, stale_after);
     // 2. Health is answered before the cluster is read.
     let (stopper, stop) = watch::channel(false);

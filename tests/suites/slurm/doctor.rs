@@ -15,6 +15,18 @@ fn bad(slurm: &Lent, url: &str, more: &[(&str, &str)]) -> Vec<String> {
 
 const HOOK: (&str, &str) = ("HEADROOM_MODE", "publish+hook");
 
+/// Edits of the answer of `scontrol show config`, and parts of the check that finds each.
+const OTHERS: &[(&str, &[&str])] = &[
+    ("s#^PreemptType .*#PreemptType = preempt/none#", &["preemption", "PreemptType=preempt/qos"]),
+    ("s#^PreemptMode .*#PreemptMode = SUSPEND,GANG#", &["preemption", "does not give its GPUs back"]),
+    (
+        "s#^SchedulerParameters .*#SchedulerParameters = preempt_youngest_first#",
+        &["order of victims", "take preempt_youngest_first out"],
+    ),
+    ("s#^AccountingStorageEnforce .*#AccountingStorageEnforce = associations#", &["enforcement", "lacks limits, qos"]),
+    ("s#^AccountingStorageType .*#AccountingStorageType = accounting_storage/none#", &["accounting", "no history"]),
+];
+
 #[test]
 fn doctor_finds_nothing_in_a_good_installation_and_names_what_is_wrong_in_others() {
     let Some(slurm) = slurm("doctor") else { return };
@@ -51,21 +63,9 @@ fn doctor_finds_nothing_in_a_good_installation_and_names_what_is_wrong_in_others
     one(&[HOOK], &["accounting", "no answer within 2 s", "start slurmdbd"]);
     slurm.pause_accounting(false);
     // 4. Settings of slurm.conf, as if they were others.
-    for (change, parts) in [
-        ("s#^PreemptType .*#PreemptType = preempt/none#", ["preemption", "PreemptType=preempt/qos"]),
-        ("s#^PreemptMode .*#PreemptMode = SUSPEND,GANG#", ["preemption", "does not give its GPUs back"]),
-        (
-            "s#^SchedulerParameters .*#SchedulerParameters = preempt_youngest_first#",
-            ["order of victims", "take preempt_youngest_first out"],
-        ),
-        (
-            "s#^AccountingStorageEnforce .*#AccountingStorageEnforce = associations#",
-            ["enforcement", "lacks limits, qos"],
-        ),
-        ("s#^AccountingStorageType .*#AccountingStorageType = accounting_storage/none#", ["accounting", "no history"]),
-    ] {
+    for (change, parts) in OTHERS {
         let folder = changed(&slurm, "scontrol", &format!("scontrol \"$@\" | sed -e '{change}'"));
-        one(&[HOOK, ("HEADROOM_SLURM_BIN", &folder)], &parts);
+        one(&[HOOK, ("HEADROOM_SLURM_BIN", &folder)], parts);
     }
     let folder = changed(&slurm, "squeue", "[ \"$1\" != --version ] && exec squeue \"$@\"; echo slurm 26.05.1");
     one(&[HOOK, ("HEADROOM_SLURM_BIN", &folder)], &["newer than 25.11"]);

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Quick enough for a test.
 const QUICK: [(&str, &str); 12] = [
     ("HEADROOM_SPOT_QOS", "spot1h=1,spot4h=4"),
-    ("HEADROOM_SLURM_TIMEOUT_S", "2"),
+    ("HEADROOM_SLURM_COMMAND_TIMEOUT_S", "2"),
     ("HEADROOM_LOOK_S", "1"),
     ("HEADROOM_POLL_S", "1"),
     ("HEADROOM_REPORT_S", "1"),

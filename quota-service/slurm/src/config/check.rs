@@ -14,7 +14,7 @@ impl command_line::Config for Config {
 impl Config {
     fn check_times(&self) -> Result<(), BadValue> {
         let positive = [
-            ("slurm_timeout_s", self.slurm_timeout_s),
+            ("slurm_command_timeout_s", self.slurm_command_timeout_s),
             ("accounting_timeout_s", self.accounting_timeout_s),
             ("look_s", self.look_s),
             ("poll_s", self.poll_s),
@@ -30,10 +30,10 @@ impl Config {
             return Err(BadValue::new(key, "0 is below 1, the least"));
         }
         // A write that begins under the lease has to end under it.
-        if self.lease_s <= 2 * self.slurm_timeout_s {
+        if self.lease_s <= 2 * self.slurm_command_timeout_s {
             let why = format!(
-                "{} s: write more than twice slurm_timeout_s ({} s): a write has to end before the lease does",
-                self.lease_s, self.slurm_timeout_s
+                "{} s: write more than twice slurm_command_timeout_s ({} s): a write has to end before the lease does",
+                self.lease_s, self.slurm_command_timeout_s
             );
             return Err(BadValue::new("lease_s", why));
         }

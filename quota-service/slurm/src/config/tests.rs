@@ -26,7 +26,9 @@ fn lists_are_read_and_printed_alike_and_faults_name_the_entry() {
 fn settings_that_contradict_each_other_are_refused_with_their_key() {
     assert_eq!(fault(|_| {}), "good");
     assert!(fault(|config| config.look_s = 0).starts_with("look_s: 0 is below 1"));
-    assert!(fault(|config| config.lease_s = 20).starts_with("lease_s: 20 s: write more than twice slurm_timeout_s"));
+    assert!(
+        fault(|config| config.lease_s = 20).starts_with("lease_s: 20 s: write more than twice slurm_command_timeout_s")
+    );
     assert!(fault(|config| config.watchdog_after_s = 60).starts_with("watchdog_after_s: 60 s: write more than twice"));
     assert!(fault(|config| config.hp_qos = "spot1h".parse().unwrap()).starts_with("hp_qos: spot1h is in spot_qos"));
     assert!(
