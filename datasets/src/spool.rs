@@ -21,6 +21,9 @@ const HOUR_S: i64 = 3_600;
 /// Bits of a row's number; those above number the file.
 const ROW_BITS: u32 = 44;
 
+/// Demand of the hours of one series, a gap where there is no row.
+type Block = Vec<Option<MilliGpus>>;
+
 /// Where a row stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowPlace {
@@ -326,7 +329,7 @@ impl Spooled {
     }
 
     /// The blocks of a run of hours, with their series.
-    fn of_run(&self, run: u32) -> Result<Vec<(&SeriesId, Vec<Option<MilliGpus>>)>, SpoolError> {
+    fn of_run(&self, run: u32) -> Result<Vec<(&SeriesId, Block)>, SpoolError> {
         let mut of_run = Vec::with_capacity(self.order.len());
         for number in &self.order {
             let blocks = &self.spool.series[*number as usize].blocks;

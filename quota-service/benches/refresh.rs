@@ -290,6 +290,7 @@ fn peak_memory_mib() -> f64 {
 }
 
 /// Times of renewals with the default model, in milliseconds.
+#[expect(clippy::struct_field_names, reason = "names carry their unit")]
 struct Renewals {
     /// With new usage, on one thread.
     first_ms: f64,

@@ -16,7 +16,7 @@ const PROGRAMS: [&str; 7] = ["munged", "mariadbd", "mariadb-install-db", "slurmd
 /// Attempts: between the choice of ports and their use another program may take one.
 const ATTEMPTS: usize = 3;
 /// Time for what has to come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster of two nodes with eight a100 each and two with eight h100. It ends with this value, and with the test process.
 pub struct Slurm {
@@ -226,6 +226,7 @@ impl Slurm {
     ///
     /// # Panics
     /// It is not within a minute.
+    #[expect(clippy::must_use_candidate, reason = "most wait and do not ask for how long")]
     pub fn until_state(&self, job: u32, wanted: &str) -> Duration {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {

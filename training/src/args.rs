@@ -51,7 +51,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Play the past again: forecast every hour of a window from the hours before it, and score
-    Backtest(Backtest),
+    Backtest(Box<Backtest>),
     /// The gain of each ingredient of the default model: the same window again with one of them less each time
     Ablation(Ablation),
     /// Settings for your own data: tries some around the default ones, judged on validation weeks alone

@@ -20,7 +20,7 @@ pub enum TrainingError {
     Rows(#[from] SpoolError),
     #[cfg(feature = "parquet")]
     #[error(transparent)]
-    Parquet(#[from] parquet_source::SourceError),
+    Parquet(Box<parquet_source::SourceError>),
     #[cfg(not(feature = "parquet"))]
     #[error("{location}: this program was built without Parquet: build it with --features parquet")]
     BuiltWithoutParquet { location: String },
@@ -147,6 +147,13 @@ pub enum TrainingError {
 /// The models that `--settings` is for.
 fn blends() -> Vec<&'static str> {
     ModelKind::ALL.into_iter().filter(|kind| kind.recipe().is_some()).map(ModelKind::as_str).collect()
+}
+
+#[cfg(feature = "parquet")]
+impl From<parquet_source::SourceError> for TrainingError {
+    fn from(fault: parquet_source::SourceError) -> Self {
+        Self::Parquet(Box::new(fault))
+    }
 }
 
 impl From<TrainingError> for Failure {

@@ -109,7 +109,9 @@ impl Gathered {
         let mut zero_hours = ZeroHours::default();
         for hour in self.usage.hours() {
             let (hour, rows) = hour?;
-            rows.iter().for_each(|(series, demand)| zero_hours.add(series, hour, *demand));
+            for (series, demand) in &rows {
+                zero_hours.add(series, hour, *demand);
+            }
         }
         let gaps = zero_hours.finish();
         if gaps.is_empty() {

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto, version};
 /// A connection that takes longer is tried again.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Head of a response: a server that takes longer has failed.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
 /// Makes clients.
 #[derive(Debug)]

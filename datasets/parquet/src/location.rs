@@ -38,10 +38,10 @@ impl Files {
     /// The location is none, holds no file, or the storage does not answer.
     pub fn open(location: &str) -> Result<Self, SourceError> {
         let invalid = |why: String| SourceError::Location { location: location.to_owned(), why };
-        if location.starts_with(S3) {
+        if let Some(path) = location.strip_prefix(S3) {
             let builder = AmazonS3Builder::from_env().with_url(location).with_http_connector(Connector);
             let store = builder.build().map_err(|fault| invalid(fault.to_string()))?;
-            let (bucket, prefix) = location[S3.len()..].split_once('/').unwrap_or((&location[S3.len()..], ""));
+            let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
             let prefix = ObjectPath::parse(prefix).map_err(|fault| invalid(fault.to_string()))?;
             return Self::of(Arc::new(store), &prefix, &|path| PathBuf::from(format!("{S3}{bucket}/{path}")));
         }

@@ -136,7 +136,7 @@ impl OfFile<'_> {
                     Ok(Some(row)) => take(&row, place).map_err(SourceError::Receiver)?,
                     Ok(None) => {}
                     Err(fault) => {
-                        self.skip(place.row, RowFault::InGroup { row_group: number, fault: Box::new(fault) })?
+                        self.skip(place.row, RowFault::InGroup { row_group: number, fault: Box::new(fault) })?;
                     }
                 }
             }

@@ -1,5 +1,7 @@
 //! Files as pandas, pyarrow and polars write them (`files/make.py`).
 
+#![allow(clippy::unwrap_used)]
+
 use datasets::{Calendar, ReadOptions};
 use parquet_source::{Files, SourceError, Wanted};
 use vocab::{ClusterName, GpuModel, UsageRow};

@@ -35,7 +35,9 @@ fn rows_in_any_order_come_back_by_series_and_by_hour() {
     let names = ["a:V100:x", "a:V100:*", "b:A100:y", "a:A100:z"];
     let mut rows: Vec<(&str, i64, u64)> =
         names.iter().flat_map(|name| (0..700).map(move |at| (*name, at, 0))).collect();
-    rows.iter_mut().for_each(|row| row.2 = rng.random_range(0..100_000));
+    for row in &mut rows {
+        row.2 = rng.random_range(0..100_000);
+    }
     rows.shuffle(&mut rng);
     rows.truncate(2_000);
     let expected: BTreeMap<(SeriesId, HourStart), MilliGpus> =

@@ -67,6 +67,7 @@ struct Products<'a, const WIDTH: usize> {
 impl<const WIDTH: usize> WithSimd for Products<'_, WIDTH> {
     type Output = ();
 
+    #[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let rows = self.sums.len() / WIDTH;
@@ -91,6 +92,7 @@ struct Target<'a> {
 impl WithSimd for Target<'_> {
     type Output = ();
 
+    #[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let rows = self.of_window.len() / HIDDEN[0];
@@ -120,6 +122,7 @@ impl WithSimd for Target<'_> {
 }
 
 /// The inputs of a tile; where rows end, the last one stands for those that lack.
+#[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
 #[inline(always)]
 fn of_rows(inputs: &[f32], width: usize, start: usize, rows: usize) -> [&[f32]; ROWS] {
     let mut of_rows: [&[f32]; ROWS] = [&[]; ROWS];
@@ -129,6 +132,7 @@ fn of_rows(inputs: &[f32], width: usize, start: usize, rows: usize) -> [&[f32]; 
     of_rows
 }
 
+#[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
 #[inline(always)]
 fn load<const WIDTH: usize>(from: &[f32], start: usize, rows: usize, tile: &mut [[f32; WIDTH]; ROWS]) {
     for (row, values) in tile.iter_mut().enumerate().take(rows - start) {
@@ -136,6 +140,7 @@ fn load<const WIDTH: usize>(from: &[f32], start: usize, rows: usize, tile: &mut 
     }
 }
 
+#[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
 #[inline(always)]
 fn store<const WIDTH: usize>(tile: &[[f32; WIDTH]; ROWS], start: usize, rows: usize, to: &mut [f32]) {
     for (row, values) in tile.iter().enumerate().take(rows - start) {
@@ -144,6 +149,7 @@ fn store<const WIDTH: usize>(tile: &[[f32; WIDTH]; ROWS], start: usize, rows: us
 }
 
 /// Adds the products of the inputs of a tile with weights, `[input][WIDTH]`.
+#[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
 #[inline(always)]
 fn add<S: Simd, const WIDTH: usize>(simd: S, inputs: [&[f32]; ROWS], weights: &[f32], tile: &mut [[f32; WIDTH]; ROWS]) {
     let registers = WIDTH / S::F32_LANES;
@@ -158,6 +164,7 @@ fn add<S: Simd, const WIDTH: usize>(simd: S, inputs: [&[f32]; ROWS], weights: &[
 }
 
 /// The same, so many registers of a row at once.
+#[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
 #[inline(always)]
 fn add_columns<S: Simd, const AT_ONCE: usize>(
     simd: S,

@@ -28,11 +28,13 @@ pub struct TargetColumns {
 
 impl TargetColumns {
     /// Rows with one target each.
+    #[must_use]
     pub const fn alone(features: usize) -> Self {
         Self { features, own: features..features }
     }
 
     /// Width of a row with so many targets.
+    #[must_use]
     pub const fn width(&self, targets: usize) -> usize {
         self.features + (targets - 1) * (self.own.end - self.own.start)
     }

@@ -72,7 +72,9 @@ impl Forests {
     #[must_use]
     pub fn say_of_group(&self, group: usize, rows: &[f32], width: usize, targets: Range<usize>) -> Vec<Vec<Vec<f64>>> {
         let mut all = self.compiled[group].say_of_targets(rows, width, targets);
-        all.iter_mut().for_each(|of_target| self.widen(group, of_target));
+        for of_target in &mut all {
+            self.widen(group, of_target);
+        }
         all
     }
 

@@ -130,9 +130,12 @@ struct Progress {
     reported: BTreeMap<EventId, UnixSeconds>,
 }
 
+/// First hour, and the one after the last.
+type Hours = (HourStart, HourStart);
+
 impl Progress {
     /// Hours to ask for, and hours of usage that are due.
-    fn span(&self, now: UnixSeconds) -> Result<((HourStart, HourStart), Option<(HourStart, HourStart)>), DemandFault> {
+    fn span(&self, now: UnixSeconds) -> Result<(Hours, Option<Hours>), DemandFault> {
         let present = now.hour()?;
         let is_due = self.hours_until.is_none_or(|until| until < present);
         let again = present.plus_hours(-HOURS_AGAIN);
@@ -163,7 +166,7 @@ pub async fn run(site: Site, config: Arc<Config>, shared: Arc<Shared>) {
                 tracing::warn!(
                     fault,
                     "the accounting is not read: usage and outcomes wait, and limits stay as they are"
-                )
+                );
             },
             |over| tracing::info!(lasted_s = over.lasted_s, "the accounting is read again"),
         );

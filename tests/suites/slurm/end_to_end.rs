@@ -119,7 +119,9 @@ fn a_day_of_2000_short_jobs_is_the_demand_that_a_count_of_every_second_finds() {
         }
     };
     hours("*", &all);
-    seconds.iter().for_each(|(account, of)| hours(account, of));
+    for (account, of) in &seconds {
+        hours(account, of);
+    }
     assert_eq!(rows.len(), 4 * 24);
 }
 
@@ -199,7 +201,8 @@ fn a_history_becomes_limits_spot_runs_within_them_and_promises_are_kept_and_brok
     let tasks = |report: &Value| {
         report["broken_ones"].as_array().unwrap().iter().map(|one| one["task"].clone()).collect::<Vec<_>>()
     };
-    assert!(tasks(&report).iter().all(|task| filling.iter().any(|job| *task == job.to_string())), "{report}");
+    let filling: Vec<String> = filling.iter().map(ToString::to_string).collect();
+    assert!(tasks(&report).iter().all(|task| filling.iter().any(|job| task == job)), "{report}");
     let hour = report["by_hours"].as_array().unwrap().iter().find(|of| of["hours"] == 1).unwrap();
     println!("limit {limit} GPUs of a quota of {offered}; kept {kept}, broken {broken}, K_1 {}", hour["kept_rate"]);
     assert!(hour["kept_rate"].as_f64().is_some_and(|rate| rate < 1.0), "{report}");

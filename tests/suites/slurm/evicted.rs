@@ -63,10 +63,12 @@ fn shorter_promises_are_broken_first_and_each_outcome_is_reported_once() {
     assert_eq!(ids().into_iter().collect::<BTreeSet<_>>(), before);
 }
 
+/// Exemption of a hard promise, s.
+const EXEMPT_S: u64 = 12;
+
 #[test]
 fn a_hard_promise_is_not_broken_inside_its_time_and_hp_waits() {
     let Some(slurm) = slurm("hard promises") else { return };
-    const EXEMPT_S: u64 = 12;
     let exempt = format!("preemptexempttime=00:00:{EXEMPT_S}");
     let _ = slurm.run("sacctmgr", &["-i", "modify", "qos", "spot1h", "set", &exempt]);
     let jobs = [fill(&slurm, "spot1h", "spot", 8), fill(&slurm, "spot1h", "spot", 8)];

@@ -15,7 +15,7 @@ use stub::Stub;
 use tests::{Lent, Listening, Ran, program_with};
 
 /// Time for what has to come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Quick enough for a test.
 const QUICK: [(&str, &str); 12] = [
     ("HEADROOM_SPOT_QOS", "spot1h=1,spot4h=4"),

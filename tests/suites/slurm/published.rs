@@ -181,7 +181,7 @@ fn of_two_connectors_one_writes_and_the_other_takes_over() {
     assert!(writes(&one) > 0.0 && writes(&other) == 0.0);
     // A frozen one loses its lease, the other writes, and the first one writes nothing when it goes on.
     one.pause(true);
-    let (_, took) = until("the takeover", || (metric(&other, "headroom_slurm_leads")? == 1.0).then_some(()));
+    let ((), took) = until("the takeover", || (metric(&other, "headroom_slurm_leads")? == 1.0).then_some(()));
     println!("takeover {:.1} s after the writer froze, with a lease of 5 s", took.as_secs_f64());
     let before = {
         stub.offer("a100", &[(1, 4.0), (4, 0.0)]);

@@ -99,7 +99,8 @@ impl Facts {
         self.accounts = limits::of_accounts(&site.text("sacctmgr", &arguments).await?);
         let name = format!("name={}", self.user);
         let level = site.text("sacctmgr", &["-nP", "show", "user", "where", &name, "format=adminlevel"]).await?;
-        self.admin_level = level.lines().next().filter(|level| !level.is_empty()).unwrap_or("None").to_owned();
+        let level = level.lines().next().filter(|level| !level.is_empty()).unwrap_or("None");
+        level.clone_into(&mut self.admin_level);
         Ok(())
     }
 }

@@ -173,13 +173,12 @@ impl View {
         }
         if job.requested.untyped() > 0 {
             let first = job.partition.split(',').next().unwrap_or_default();
-            match only.get(first) {
-                Some(model) => models.push((model.clone(), job.requested.untyped())),
+            if let Some(model) = only.get(first) {
+                models.push((model.clone(), job.requested.untyped()));
+            } else {
                 // It may start in any: the worst case of each.
-                None => {
-                    self.untyped_waiting += usize::from(self.pools.len() > 1);
-                    models.extend(self.pools.keys().map(|model| (model.clone(), job.requested.untyped())));
-                }
+                self.untyped_waiting += usize::from(self.pools.len() > 1);
+                models.extend(self.pools.keys().map(|model| (model.clone(), job.requested.untyped())));
             }
         }
         let class = reading.rules.class(&job.qos, &job.partition);
