@@ -21,7 +21,6 @@ pub enum TrainingError {
     #[cfg(feature = "parquet")]
     #[error(transparent)]
     Parquet(Box<parquet_source::SourceError>),
-    #[cfg(not(feature = "parquet"))]
     #[error("{location}: this program was built without Parquet: build it with --features parquet")]
     BuiltWithoutParquet { location: String },
     #[error("cluster {cluster}: {fault}")]
@@ -156,9 +155,15 @@ impl From<parquet_source::SourceError> for TrainingError {
     }
 }
 
+use TrainingError as E;
+
+#[cfg(feature = "parquet")]
+fn of_files(fault: &parquet_source::SourceError) -> Exit {
+    if fault.is_retryable() { Exit::Unavailable } else { Exit::DataInvalid }
+}
+
 impl From<TrainingError> for Failure {
     fn from(fault: TrainingError) -> Self {
-        use TrainingError as E;
         let exit = match &fault {
             E::Gate { .. } => Exit::Gate,
             E::NoCluster { .. }
@@ -180,15 +185,12 @@ impl From<TrainingError> for Failure {
             | E::JobsAndMinutes
             | E::ServedWithoutHorizon { .. }
             | E::ServedLate
+            | E::BuiltWithoutParquet { .. }
             | E::JsonAndRows => Exit::Usage,
             E::Rate(_) | E::SettingsFile { .. } | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
             #[cfg(feature = "parquet")]
-            E::Parquet(fault) if fault.is_retryable() => Exit::Unavailable,
-            #[cfg(feature = "parquet")]
-            E::Parquet(_) => Exit::DataInvalid,
-            #[cfg(not(feature = "parquet"))]
-            E::BuiltWithoutParquet { .. } => Exit::Usage,
+            E::Parquet(fault) => of_files(fault),
             E::Several { .. }
             | E::Panel { .. }
             | E::Split { .. }

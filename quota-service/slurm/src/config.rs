@@ -50,7 +50,7 @@ pub struct Config {
     /// QOS whose jobs Slurm does not evict inside their hours (`PreemptExemptTime`).
     pub hard_qos: Names,
     /// Level of the organizations below the account `root`; 0 for the account itself.
-    pub organization_level: u32,
+    pub account_level: u32,
     /// GPU model of GPUs without a type.
     pub gpu_model: Optional<GpuModel>,
     /// Which limits carry the quota: those of the `qos`, side by side, or those of a chain of `accounts`.
@@ -90,7 +90,7 @@ pub struct Config {
     /// File for `job_submit.lua`, with the free quota.
     pub quota_file: FilePath,
     /// The quota file is stale after so long.
-    pub quota_file_s: u64,
+    pub hook_valid_s: u64,
     /// Let `job_submit.lua` refuse spot jobs that name no GPU type, where there are several.
     pub require_type: bool,
     /// Format of the lines of the log: `text` or `json`.
@@ -118,7 +118,7 @@ impl Default for Config {
             hp_qos: Names::default(),
             hp_partitions: Names::default(),
             hard_qos: Names::default(),
-            organization_level: 0,
+            account_level: 0,
             gpu_model: Optional::default(),
             nesting: Nesting::Qos,
             spot_accounts: Guarantees::default(),
@@ -138,7 +138,7 @@ impl Default for Config {
             watchdog_after_s: 180,
             watchdog_check_s: 10,
             quota_file: path("/var/lib/headroom-slurm/quota"),
-            quota_file_s: 180,
+            hook_valid_s: 180,
             require_type: true,
             log_format: LogFormat::Text,
             log: LogFilter::default(),

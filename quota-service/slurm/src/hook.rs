@@ -18,7 +18,7 @@ const ANY_TYPE: &str = "*";
 /// Content of the file.
 #[must_use]
 pub fn text(config: &Config, limits: &ByName, held: &ByName, now: UnixSeconds) -> String {
-    let expires = now.plus_s(i64::try_from(config.quota_file_s).unwrap_or(i64::MAX));
+    let expires = now.plus_s(i64::try_from(config.hook_valid_s).unwrap_or(i64::MAX));
     let mut text = format!("headroom-quota 1\nexpires {}\n", expires.get());
     let by = match config.nesting {
         Nesting::Qos => "qos",

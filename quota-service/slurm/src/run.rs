@@ -217,11 +217,11 @@ pub async fn look(
 /// # Errors
 /// The accounting does not answer, or its list cannot be read.
 pub async fn accounts(site: &Site, config: &Config) -> Result<Accounts, String> {
-    if config.organization_level == 0 {
+    if config.account_level == 0 {
         return Ok(Accounts::default());
     }
     let text = site.accounts().await.map_err(|fault| fault.to_string())?;
-    Accounts::parse(&text, config.organization_level).map_err(|fault| fault.to_string())
+    Accounts::parse(&text, config.account_level).map_err(|fault| fault.to_string())
 }
 
 /// Looks again and again. Never returns.

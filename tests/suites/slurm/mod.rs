@@ -29,7 +29,7 @@ const QUICK: [(&str, &str); 12] = [
     ("HEADROOM_LEASE_S", "5"),
     ("HEADROOM_WATCHDOG_AFTER_S", "4"),
     ("HEADROOM_WATCHDOG_CHECK_S", "1"),
-    ("HEADROOM_QUOTA_FILE_S", "5"),
+    ("HEADROOM_HOOK_VALID_S", "5"),
 ];
 
 /// Flags and variables of a program beside a cluster.

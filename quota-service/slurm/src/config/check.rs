@@ -24,7 +24,7 @@ impl Config {
             ("lease_s", self.lease_s),
             ("watchdog_after_s", self.watchdog_after_s),
             ("watchdog_check_s", self.watchdog_check_s),
-            ("quota_file_s", self.quota_file_s),
+            ("hook_valid_s", self.hook_valid_s),
         ];
         if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
             return Err(BadValue::new(key, "0 is below 1, the least"));
@@ -38,7 +38,7 @@ impl Config {
             return Err(BadValue::new("lease_s", why));
         }
         let round = self.publish_s.max(self.look_s);
-        for (key, value) in [("watchdog_after_s", self.watchdog_after_s), ("quota_file_s", self.quota_file_s)] {
+        for (key, value) in [("watchdog_after_s", self.watchdog_after_s), ("hook_valid_s", self.hook_valid_s)] {
             if value <= 2 * round {
                 let why = format!(
                     "{value} s: write more than twice publish_s and look_s ({round} s): a round may be late once"

@@ -82,7 +82,7 @@ async fn cluster(site: &Site, config: &Config) -> (Vec<Check>, Option<Gpus>) {
     let accounts = match run::accounts(site, config).await {
         Ok(accounts) => accounts,
         Err(fault) => {
-            return (vec![Check::fail("accounts", fault, "start slurmdbd, or set organization_level = 0")], None);
+            return (vec![Check::fail("accounts", fault, "start slurmdbd, or set account_level = 0")], None);
         }
     };
     match run::look(site, config, &accounts).await {
