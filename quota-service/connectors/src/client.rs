@@ -218,7 +218,11 @@ pub fn chain(fault: &dyn std::error::Error) -> String {
     text
 }
 
-fn trusting(ca_file: Option<&Path>, is_secure: bool) -> Result<ClientConfig, String> {
+/// TLS of a client that trusts the authorities of a file (PEM), or, without one and where it `is_secure`, those of the machine.
+///
+/// # Errors
+/// The file holds no certificate, or the machine trusts no authority.
+pub fn trusting(ca_file: Option<&Path>, is_secure: bool) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     if let Some(path) = ca_file {
         let ca_file = path.display();
@@ -236,7 +240,7 @@ fn trusting(ca_file: Option<&Path>, is_secure: bool) -> Result<ClientConfig, Str
             let _ = roots.add(certificate);
         }
         if roots.is_empty() {
-            return Err("this machine trusts no authority: set headroom_ca_file".to_owned());
+            return Err("this machine trusts no authority: name a file of authorities".to_owned());
         }
     }
     let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

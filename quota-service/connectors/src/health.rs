@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -21,10 +21,18 @@ struct Health {
     metrics: Arc<PrometheusHandle>,
 }
 
-/// Installs the recorder of metrics, and the build of a program. Once in a process: a second recorder would get nothing.
+/// Installs the recorder of metrics, and the build of a program. `buckets` are of metrics that take longer than others. Once in a
+/// process: a second recorder would get nothing.
+///
+/// # Panics
+/// A list of buckets is empty.
 #[must_use]
-pub fn install(program: &'static str, version: &'static str) -> Arc<PrometheusHandle> {
-    let builder = PrometheusBuilder::new().set_buckets(&SECONDS).expect("there are buckets");
+pub fn install(program: &'static str, version: &'static str, buckets: &[(&str, &[f64])]) -> Arc<PrometheusHandle> {
+    let mut builder = PrometheusBuilder::new().set_buckets(&SECONDS).expect("there are buckets");
+    for (metric, buckets) in buckets {
+        let of = Matcher::Full((*metric).to_owned());
+        builder = builder.set_buckets_for_metric(of, buckets).expect("there are buckets");
+    }
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
     let _ = metrics::set_global_recorder(recorder);

@@ -13,6 +13,6 @@ pub mod plan;
 pub mod report;
 pub mod values;
 
-pub use client::{Headroom, HeadroomError, ServiceSettings, chain};
+pub use client::{Headroom, HeadroomError, ServiceSettings, chain, trusting};
 pub use offers::{Holdings, Offer, Offers};
 pub use report::Reported;

@@ -5,7 +5,6 @@
 use crate::client::{Headroom, HeadroomError};
 use crate::offers::Offers;
 use axum::http::Method;
-use placement::Limit;
 use serde_json::Value;
 use serving::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,9 +50,9 @@ pub trait Reported: Send + Sync {
     fn take(&self) -> (Vec<UsageRow>, Vec<Outcome>);
     /// Puts those back that were not accepted.
     fn put_back(&self, rows: Vec<UsageRow>, outcomes: Vec<Outcome>);
-    /// State of a pool under its limits, with its HP jobs or their number where they are too many for a report; none while it is not
-    /// known.
-    fn state(&self, pool: &PoolId, limits: &[Limit], now: UnixSeconds) -> Option<(PoolState, HpJobs)>;
+    /// States of the pools under their limits, with their HP jobs or the number of these where they are too many for a report; none of
+    /// a pool that is not known now.
+    fn states(&self, offers: &Offers, now: UnixSeconds) -> Vec<(PoolState, HpJobs)>;
 }
 
 /// Reports at an interval. Never returns. `program` begins the names of metrics.
@@ -152,14 +151,9 @@ impl<R: Reported> Reporter<R> {
 
     async fn report_states(&self, now: UnixSeconds) {
         let offers = self.offers.borrow().clone();
-        let state = |pool: PoolId| {
-            let limits = offers.pools.get(&pool.gpu_model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
-            let (state, jobs) = self.reported.state(&pool, limits, now)?;
-            let jobs = self.reportable(&pool, jobs);
-            Some((pool, PoolStateBody::from(&state).with_jobs(jobs.as_deref())))
-        };
-        let states: Vec<(PoolId, PoolStateBody)> = self.reported.pools().into_iter().filter_map(state).collect();
-        for (pool, body) in states {
+        for (state, jobs) in self.reported.states(&offers, now) {
+            let jobs = self.reportable(&state.pool, jobs);
+            let (pool, body) = (&state.pool, PoolStateBody::from(&state).with_jobs(jobs.as_deref()));
             let path = format!("/v1/pools/{}/state", encoded(&pool.to_string()));
             let went = self.headroom.send::<Value>(Method::PUT, &path, &body).await.map(drop);
             self.standing.note(

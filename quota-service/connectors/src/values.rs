@@ -191,6 +191,12 @@ impl SettingName for ClusterName {
     }
 }
 
+impl SettingName for HeadroomUrl {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 impl SettingName for GpuModel {
     fn read(text: &str) -> Result<Self, String> {
         Self::parse(text).map_err(|fault| fault.to_string())

@@ -146,7 +146,7 @@ impl Calls {
     }
 
     async fn exchange(&self, ask: Ask<'_>) -> Result<Value, Fault> {
-        let failed = |fault: &dyn std::error::Error| Fault::Failed { detail: crate::cluster::connect::chain(fault) };
+        let failed = |fault: &dyn std::error::Error| Fault::Failed { detail: connectors::chain(fault) };
         let mut request = Request::builder().method(ask.method).uri(&ask.path);
         if !ask.kind.is_empty() {
             request = request.header(header::CONTENT_TYPE, ask.kind);

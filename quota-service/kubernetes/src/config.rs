@@ -7,12 +7,10 @@ mod tests;
 mod urls;
 mod values;
 
+pub use connectors::values::{FilePath, GuaranteeHours, HeadroomUrl, LogFilter, LogFormat, Optional, QuotaHours};
 pub use lists::{AtWillClasses, DeviceClasses, Flavors, Shares, SpotClasses};
 pub use urls::RayUrl;
-pub use values::{
-    FilePath, GuaranteeHours, HeadroomUrl, KueueMode, LogFilter, LogFormat, ObjectName, Optional, QualifiedName,
-    QuotaHours,
-};
+pub use values::{KueueMode, ObjectName, QualifiedName};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -10,7 +10,6 @@ pub mod args;
 pub mod boost;
 pub mod calls;
 pub mod claims;
-pub mod clock;
 pub mod cluster;
 pub mod config;
 pub mod doctor;

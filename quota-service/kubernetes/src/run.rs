@@ -2,16 +2,17 @@
 
 use crate::cluster::watch::{self as watches, Shared};
 use crate::cluster::{ConnectError, connect};
-use crate::config::{Config, LogFormat, NoCluster};
+use crate::config::{Config, NoCluster};
 use crate::events::Events;
 use crate::extender::{ExtenderError, ExtenderState, Listening};
-use crate::headroom::{Headroom, HeadroomError, Offers, offers, report};
+use crate::headroom::{self, Headroom, HeadroomError, Offers, PROGRAM, offers, report};
 use crate::notice::NoticeError;
 use crate::publish::Wanted;
 use crate::view::View;
 use crate::view::facts::Reading;
-use crate::{admission, boost, clock, evict, health, lead, notice, publish};
-use command_line::{Exit, Failure, colours, say};
+use crate::{admission, boost, evict, health, lead, notice, publish};
+use command_line::{Exit, Failure, say};
+use connectors::clock;
 use kube::Client;
 use placement::Policy;
 use serving::listen::{self, ConnectionLimits};
@@ -21,9 +22,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, fmt};
 use vocab::MilliGpus;
 
 /// Limits of health and metrics: probes and a Prometheus.
@@ -96,7 +94,7 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     // 1. Clients.
     let cluster = config.cluster()?.clone();
     let client = connect(&config).await?;
-    let headroom = Headroom::new(&config)?;
+    let headroom = headroom::client(&config)?;
     let shared = Shared::new(View::new(cluster, Reading::of(&config), Policy::GFS), clock::now);
     // 2. Health is answered before the cluster is read.
     let listener = health::listen(config.listen).await.map_err(RunError::Listen)?;
@@ -155,12 +153,12 @@ impl Parts {
         let mut writing = self.begin_writing(&offers);
         writing.extend(self.begin_extending(&offers));
         let every = Duration::from_secs(self.config.poll_s);
-        let cluster = self.config.cluster.to_string();
+        let cluster = (self.config.cluster.to_string(), PROGRAM);
         let polling = offers::poll(self.headroom.clone(), self.shared.clone(), cluster, every, sender);
         let reporting = async {
             let every = Duration::from_secs(self.config.report_s);
             if self.config.reporting {
-                report::run(self.headroom.clone(), self.shared.clone(), offers.clone(), every).await;
+                report::run(self.headroom.clone(), self.shared.clone(), offers.clone(), PROGRAM, every).await;
             } else {
                 let_pass(&self.shared, every).await;
             }
@@ -310,20 +308,8 @@ fn announce(address: SocketAddr, extender: Option<SocketAddr>, config: &Config, 
 /// # Errors
 /// A log was started before.
 pub fn start_log(config: &Config) -> Result<(), RunError> {
-    let filter = config.log.filter();
-    let is_json = config.log_format == LogFormat::Json;
-    // A line that stderr does not take is lost; reporting it there would end the program.
-    let lines = fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
-    let lines = lines.with_ansi(colours() && !is_json);
-    let lines = if is_json {
-        lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
-    } else {
-        lines.boxed()
-    };
-    tracing_subscriber::registry()
-        .with(lines.with_filter(filter))
-        .try_init()
-        .map_err(|fault| RunError::Log(fault.to_string()))
+    // The client of the Kubernetes API logs each failed request as an error: in an outage a line a second, beside ours.
+    connectors::log::start(config.log.filter_after("kube_client=off"), config.log_format).map_err(RunError::Log)
 }
 
 /// Runs the watchdog; with `once`, until the heartbeat beats or is old.

@@ -1,12 +1,12 @@
 //! `headroom-kubernetes show`: pools and pods of the cluster, once.
 
-use crate::cluster::connect::chain;
 use crate::cluster::slim::{Node, Pod};
 use crate::cluster::{ConnectError, connect};
 use crate::config::{Config, NoCluster};
 use crate::view::View;
 use crate::view::facts::{FactFault, Life, Reading};
 use command_line::{Exit, Failure, print_json, print_text, table};
+use connectors::chain;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use placement::Policy;
@@ -121,7 +121,7 @@ pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Resu
 /// # Errors
 /// As [`read`].
 pub async fn run(config: &Config, json: bool) -> Result<(), ShowError> {
-    let now = crate::clock::now();
+    let now = connectors::clock::now();
     let (view, faults) = read(config, now).await?;
     if json {
         print_json(&as_json(&view, &faults, now));

@@ -2,8 +2,7 @@
 
 use crate::view::{Reading, View};
 use connectors::report::{HpJobs, within_a_report};
-use connectors::{Holdings, Reported};
-use placement::Limit;
+use connectors::{Holdings, Offers, Reported};
 use serving::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -174,11 +173,14 @@ impl Reported for Shared {
         inner.outcomes.extend(outcomes);
     }
 
-    fn state(&self, pool: &PoolId, _limits: &[Limit], _now: UnixSeconds) -> Option<(PoolState, HpJobs)> {
-        let view = self.view()?;
-        let of = view.pools.get(&pool.gpu_model)?;
+    fn states(&self, _offers: &Offers, _now: UnixSeconds) -> Vec<(PoolState, HpJobs)> {
+        let Some(view) = self.view() else { return Vec::new() };
         // As of the look, and not of now: it is what was seen then.
-        let state = of.state(pool.clone(), view.at.unwrap_or_else(|| (self.clock)()));
-        Some((state, within_a_report(of.distinct_hp_jobs())))
+        let at = view.at.unwrap_or_else(|| (self.clock)());
+        let of = |pool: PoolId| {
+            let known = view.pools.get(&pool.gpu_model)?;
+            Some((known.state(pool, at), within_a_report(known.distinct_hp_jobs())))
+        };
+        self.pools().into_iter().filter_map(of).collect()
     }
 }

@@ -50,7 +50,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
         ],
     ),
     ("serving", &[]),
-    ("kubernetes", &["command-line", "placement", "serving", "vocab", "wire"]),
+    ("kubernetes", &["command-line", "connectors", "placement", "serving", "vocab", "wire"]),
     ("connectors", &["command-line", "placement", "serving", "vocab", "wire"]),
     ("slurm", &["command-line", "connectors", "placement", "serving", "slurm-records", "vocab", "wire"]),
     ("fake-kubernetes", &[]),

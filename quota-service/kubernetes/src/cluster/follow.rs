@@ -1,10 +1,10 @@
 //! Watches of kinds that may be served or not, in the newest version that we read.
 
-use super::connect::chain;
 use super::objects::{Event, follow};
 use super::served::{Wanted, served};
 use super::watch::Shared;
 use crate::view::View;
+use connectors::chain;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, ListParams, Object};
 use kube::{Api, Client};

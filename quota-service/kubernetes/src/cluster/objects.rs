@@ -4,7 +4,7 @@
 //! would look broken until one of them does, and a connection that died silently would look well for five minutes. Its pauses grow to
 //! 30 s; here they end at 5 s.
 
-use super::connect::chain;
+use connectors::chain;
 use futures_util::StreamExt;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, Error, Resource};

@@ -20,7 +20,7 @@ pub type Gpus = BTreeMap<GpuModel, u64>;
 
 /// Checks of nodes and pods; the GPUs, if they could be read.
 pub async fn of(api: &Api, config: &Config) -> (Vec<Check>, Option<Gpus>) {
-    let now = crate::clock::now();
+    let now = connectors::clock::now();
     let (view, faults) = match show::read_by(api.client(), config, now).await {
         Ok(read) => read,
         // Without a name of the cluster nothing is counted; `files` reports it.

@@ -52,7 +52,7 @@ async fn held_workloads(api: &Api, config: &Config) -> Option<Check> {
     let read = |workload: Workload| all.push(WorkloadFacts::read(&workload, &reading, check));
     // `permissions` reports what cannot be listed.
     show::each::<Workload>(api.client(), "workloads", read).await.ok()?;
-    let held = held(&all, crate::clock::now());
+    let held = held(&all, connectors::clock::now());
     let shown: Vec<String> = held.iter().take(SHOWN).map(|one| format!("{}/{}", one.namespace, one.name)).collect();
     let found = format!("{} Workloads are evicted and keep their reservation: {}", held.len(), shown.join(", "));
     let fix = "set spec.active of each to false, and to true again: Kueue gives the reservation back";

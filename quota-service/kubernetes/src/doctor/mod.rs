@@ -55,7 +55,7 @@ pub async fn run(
 pub async fn examine(config: &Config, entries: &[Entry]) -> Vec<Check> {
     // 1. This machine.
     let mut checks = vec![Check::settings(entries)];
-    checks.extend(files::of(config, crate::clock::now()));
+    checks.extend(files::of(config, connectors::clock::now()));
     checks.push(lease::times(config));
     // 2. The cluster.
     let mut here = None;

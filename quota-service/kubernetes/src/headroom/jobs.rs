@@ -2,12 +2,9 @@
 
 use crate::view::View;
 use crate::view::facts::{Life, PodFacts};
+use connectors::report::{HpJobs, within_a_report};
 use std::collections::BTreeMap;
 use vocab::{GpuModel, HpJob, TaskClass, TaskId, UnixSeconds};
-use wire::bounds::MOST_HP_JOBS;
-
-/// The HP jobs of a pool, or their number where it is more than a report takes.
-pub type HpJobs = Result<Vec<HpJob>, usize>;
 
 /// The HP jobs of every pool that is known, by the pods that count as its demand.
 #[must_use]
@@ -22,10 +19,7 @@ pub fn hp_jobs(view: &View) -> BTreeMap<GpuModel, HpJobs> {
         job.submitted = job.submitted.min(one.submitted);
         job.started = earlier(job.started, one.started);
     }
-    let within = |jobs: BTreeMap<TaskId, HpJob>| {
-        if jobs.len() > MOST_HP_JOBS { Err(jobs.len()) } else { Ok(jobs.into_values().collect()) }
-    };
-    pools.into_iter().map(|(model, jobs)| (model, within(jobs))).collect()
+    pools.into_iter().map(|(model, jobs)| (model, within_a_report(jobs))).collect()
 }
 
 /// A job runs once one of its pods does.

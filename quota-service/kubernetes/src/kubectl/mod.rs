@@ -79,7 +79,7 @@ impl Plugin {
             Err(_) => config,
         };
         let connector = config.connector();
-        let (cluster, headroom) = (connector.cluster()?.clone(), Headroom::new(&connector)?);
+        let (cluster, headroom) = (connector.cluster()?.clone(), crate::headroom::client(&connector)?);
         Ok(Self { config, cluster, headroom })
     }
 

@@ -2,8 +2,8 @@
 
 use super::Notice;
 use crate::calls::{Calls, Fault};
-use crate::clock;
 use crate::names::{EVICT_MANAGER, EVICTION_NOTICE};
+use connectors::clock;
 use serde_json::json;
 
 /// Writes conditions.

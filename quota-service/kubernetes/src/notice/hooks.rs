@@ -3,11 +3,11 @@
 //! A hook that answers 200 with `{"ready": true}`, or a checkpoint hook that answers 200 or 204, says that the work is saved.
 
 use super::{ANSWERS_WITHIN, Notice, NoticeError, Ready, TRIES_AGAIN};
-use crate::clock;
 use crate::config::Config;
 use crate::headroom::trusting;
 use crate::names::{CHECKPOINT_PATH, CHECKPOINT_PORT};
 use axum::http::{HeaderMap, StatusCode};
+use connectors::clock;
 use serde_json::Value;
 use serving::standing::Standing;
 use serving::webhook::Webhook;

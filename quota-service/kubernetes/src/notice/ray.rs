@@ -4,8 +4,8 @@
 //! one is refused.
 
 use super::{ANSWERS_WITHIN, Notice, TRIES_AGAIN};
-use crate::clock;
 use axum::body::Bytes;
+use connectors::clock;
 use http_body_util::Full;
 use hyper::{Method, Request, StatusCode, Uri, header};
 use hyper_util::rt::TokioIo;

@@ -68,7 +68,7 @@ fn victim(fake: &FakeKubernetes, extra: &Value) -> (Notice, UnixSeconds) {
     let read = serde_json::from_value(object.clone()).unwrap();
     let (facts, _) = PodFacts::read(&read, &Reading::of(&Config::default())).unwrap().unwrap();
     assert_eq!(facts.life, Life::Runs);
-    let now = crate::clock::now();
+    let now = connectors::clock::now();
     (Notice::of(&facts, &object, now.plus_s(60), now), now)
 }
 

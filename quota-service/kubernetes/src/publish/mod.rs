@@ -96,16 +96,13 @@ fn is_below(now: &Wanted, before: &Wanted) -> bool {
     now.is_known && before.by_model.keys().any(is_less)
 }
 
-impl Rules {
-    /// As the settings say.
-    #[must_use]
-    pub fn of(config: &Config) -> Self {
-        Self {
-            least_change_gpus: config.least_change_gpus,
-            least_change_ratio: config.least_change_ratio,
-            raise_after: Duration::from_secs(config.raise_after_s),
-            looks_within: config.publish_every() * 3,
-        }
+/// When changes are written, as the settings say.
+fn rules_of(config: &Config) -> Rules {
+    Rules {
+        least_change_gpus: config.least_change_gpus,
+        least_change_ratio: config.least_change_ratio,
+        raise_after: Duration::from_secs(config.raise_after_s),
+        looks_within: config.publish_every() * 3,
     }
 }
 
@@ -127,7 +124,7 @@ struct Publisher {
 
 impl Publisher {
     fn new(client: Client, config: &Arc<Config>, fence: Fence, events: Events) -> Self {
-        let rules = Rules::of(config);
+        let rules = rules_of(config);
         let shares = if config.resource_quota { config.resource_quota_shares.clone() } else { Shares::default() };
         let parts: &[Part] = if config.is_apart() { &[Part::Main, Part::AtWill] } else { &[Part::Main] };
         let of = |namespace: &String, part| {

@@ -218,14 +218,14 @@ async fn a_conflict_stays_one_while_another_owns_the_quota_also_where_nothing_is
     let (calls, (outpaced, _)) = (Calls::new(client(&fake).await, Duration::from_secs(5)), watch::channel(0));
     let epoch = Epoch::new(3, Instant::now() + Duration::from_mins(10), Arc::new(outpaced));
     let (_lead, led) = watch::channel(Some(epoch));
-    let mut kept = Kept::new(Target::queue(&config), Rules::of(&config));
+    let mut kept = Kept::new(Target::queue(&config), rules_of(&config));
     let looks = async |kept: &mut Kept, a100: u64| {
         let gpus: Gpus = [("a100-spot".to_owned(), a100)].into();
         let means = Means {
             calls: &calls,
             fence: &Fence::new(led.clone()),
             events: &Events::none(),
-            rules: Rules::of(&config),
+            rules: rules_of(&config),
             set_aside_for: Duration::ZERO,
         };
         kept.look(means, Wish { gpus: &gpus, held: &Gpus::new(), message: "" }).await.0

@@ -1,7 +1,6 @@
 //! Helpers of the writers' tests: a cluster with two nodes, Workloads, and a leader.
 
 use super::Store;
-use crate::clock;
 use crate::cluster::objects::Event;
 use crate::cluster::slim::{Node, Pod};
 use crate::cluster::watch::Shared;
@@ -10,6 +9,7 @@ use crate::headroom::{Offer, Offers};
 use crate::lead::Epoch;
 use crate::view::View;
 use crate::view::facts::Reading;
+use connectors::clock;
 use fake_kubernetes::FakeKubernetes;
 use placement::{Limit, Policy, Stage};
 use serde_json::{Value, json};
