@@ -80,7 +80,7 @@ fn a_folder_is_all_of_its_files_by_name() {
 }
 
 #[test]
-fn what_is_wrong_names_file_row_group_and_column() {
+fn faults_name_file_row_group_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |location: &str| rows(location, "UTC", None).unwrap_err().to_string();
     let named = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

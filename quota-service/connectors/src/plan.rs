@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_wanted_in_a_pause_is_not_known() {
+    fn demand_in_a_pause_is_not_known() {
         let (mut planner, start) = (Planner::new(RULES), Instant::now());
         assert_eq!(follow(&mut planner, start, 0, 50, &[100; 2]), [50, 50]);
         assert_eq!(follow(&mut planner, start, 600, 50, &[100; 9]), [50, 50, 50, 50, 50, 50, 50, 50, 100]);

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_refuses_is_refused() {
+    fn requests_that_the_api_refuses_are_refused() {
         for text in [
             "", " 2", "2 ", ".", "+", "e0", "2e", "2ee1", "2e1.5", "2K", "2ki", "2mm", "1.2.3", "0x2", "٢", "2e1Ki",
             "inf",

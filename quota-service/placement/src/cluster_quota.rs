@@ -142,7 +142,7 @@ mod tests {
 
         /// Where all of spot is counted, as `placement` cuts it for a pool whose GPUs at will are promised, too.
         #[test]
-        fn what_is_published_less_what_is_held_is_what_may_still_be_admitted(mix in mix()) {
+        fn published_less_held_gpus_may_still_be_admitted(mix in mix()) {
             let all_promised = BTreeMap::from([(hours(24), gpus(mix.held()))]);
             let in_all = quota_in_all(&mix.counted(Stage::Fresh));
             prop_assert_eq!(in_all.left_after(gpus(mix.held())), mix.quota(all_promised).available);

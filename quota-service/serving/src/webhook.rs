@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_reached_or_proves_nothing_is_refused() {
+    fn an_address_out_of_reach_or_a_secret_too_short_is_refused() {
         for (url, secret, why) in [
             ("ftp://example.org/x", "0123456789abcdef", "or https://HOST:PORT/PATH"),
             ("example.org", "0123456789abcdef", "write http://HOST:PORT/PATH"),

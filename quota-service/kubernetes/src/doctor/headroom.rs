@@ -22,7 +22,7 @@ pub async fn of(config: &Config, here: Option<&Gpus>) -> Vec<Check> {
 
 /// Flavors of GPU models that no pool of the cluster has.
 fn flavors(config: &Config, list: &PoolList) -> Vec<Check> {
-    let cluster = config.cluster.get().map(|cluster| cluster.as_str());
+    let cluster = config.cluster.get().map(vocab::ClusterName::as_str);
     let known = list.pools.iter().filter(|pool| Some(pool.cluster.as_str()) == cluster);
     let models: BTreeSet<&str> = known.map(|pool| pool.gpu_model.as_str()).collect();
     // Without any pool there is a check that fails already.

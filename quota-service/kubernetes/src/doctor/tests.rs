@@ -263,7 +263,7 @@ async fn pods_that_the_extender_does_not_see_are_counted_where_it_is_on() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_looked_at_is_not_called_nothing() {
+async fn objects_that_may_not_be_read_are_not_called_none() {
     let patient = Patient::new().await;
     let claims = |lines: &[String]| lines.iter().find(|line| line.starts_with("claimed devices")).cloned();
     assert_eq!(claims(&patient.warnings().await), None, "there are none");

@@ -324,6 +324,14 @@ impl Evictor {
             if !self.pods.still_waits(&pod).await? {
                 continue;
             }
+            if self.fence.epoch().is_none() {
+                return Ok(());
+            }
+            // No program saves its work for an eviction that a budget forbids.
+            if let Some(kept) = self.refused(&victims).await? {
+                self.spare(pod.uid, kept, now);
+                continue;
+            }
             let mut is_whole = true;
             for victim in victims {
                 if self.fence.epoch().is_none() {

@@ -1,4 +1,4 @@
-//! What the view knows, as quota-service takes it.
+//! Facts of the view, as quota-service takes them.
 
 use super::jobs::hp_jobs;
 use super::{Offers, report::HpJobs};

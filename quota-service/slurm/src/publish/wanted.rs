@@ -271,7 +271,7 @@ mod tests {
 
         /// `placement` admits while S_h stays within Q_h for each h; a limit admits while held stays within it.
         #[test]
-        fn what_limits_leave_is_what_the_quota_leaves(
+        fn limits_leave_as_much_as_the_quota_leaves(
             jobs in prop::collection::vec((any::<bool>(), 1u32..6, 0i64..30_000), 0..12), q1 in 0u64..40, less in 0u64..40,
         ) {
             let q4 = q1.saturating_sub(less);

@@ -119,7 +119,7 @@ async fn pods_at_will_do_not_eat_the_quota_that_they_are_counted_against() {
 }
 
 #[test]
-fn what_is_held_stays_and_nothing_is_added_once_the_offer_is_conservative_or_a_node_has_gone() {
+fn held_gpus_stay_and_none_are_added_once_the_offer_is_conservative_or_a_node_has_gone() {
     let mut view = view(&[("A100", 16)]);
     let held: PodFacts = {
         let read = serde_json::from_value(pod(1, "a100")).unwrap();
