@@ -216,7 +216,8 @@ fn inputs(kind: ModelKind, hours: u64) -> ClusterInputs {
         settings.pool.offered_hours = OFFERED_OF_DAYS.map(|hours| HorizonHours::new(hours).expect("in range")).to_vec();
     }
     let known = Known { table_capacity: Some(MilliGpus::from_gpus(5_000)), ..Known::default() };
-    let learned = learned(&settings, &known, now);
+    let measured = Known { latest_demand: Some(MilliGpus::from_gpus(2_000)), ..known.clone() };
+    let learned = learned(&settings, &measured, now);
     let pool_inputs = |number| PoolInputs {
         id: pool(number),
         known: known.clone(),
