@@ -3,6 +3,7 @@
 pub mod check;
 mod database;
 pub mod fixture;
+mod parquet;
 mod programs;
 mod prometheus;
 mod proxy;
@@ -10,7 +11,9 @@ mod public_data;
 mod service;
 mod slurm;
 mod small_disk;
+pub mod storage;
 
+pub use self::parquet::parquet_of_csv;
 pub use self::prometheus::{Prometheus, has_prometheus};
 pub use database::{TestDatabase, database_on, fresh_database};
 pub use programs::{

@@ -2,7 +2,7 @@
 
 use crate::chunks::Chunks;
 use crate::error::SourceError;
-use crate::http::Connector;
+use crate::http::{Connector, Patience};
 use futures_util::TryStreamExt;
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
@@ -39,7 +39,9 @@ impl Files {
     pub fn open(location: &str) -> Result<Self, SourceError> {
         let invalid = |why: String| SourceError::Location { location: location.to_owned(), why };
         if let Some(path) = location.strip_prefix(S3) {
-            let builder = AmazonS3Builder::from_env().with_url(location).with_http_connector(Connector);
+            let builder = AmazonS3Builder::from_env().with_url(location);
+            let patience = Patience::of(&builder).map_err(invalid)?;
+            let builder = builder.with_http_connector(Connector(patience)).with_retry(patience.retries());
             let store = builder.build().map_err(|fault| invalid(fault.to_string()))?;
             let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
             let prefix = ObjectPath::parse(prefix).map_err(|fault| invalid(fault.to_string()))?;
@@ -107,13 +109,43 @@ impl Files {
 
 /// A fault of the storage.
 pub(crate) fn of_storage(file: PathBuf, fault: &object_store::Error) -> SourceError {
-    use object_store::Error::{NotFound, PermissionDenied, Unauthenticated};
+    let text = fault.to_string();
+    if let Some((_, why)) = REFUSALS.iter().find(|(code, _)| text.contains(code)) {
+        let bucket = file.to_str().and_then(|name| name.strip_prefix(S3)?.split('/').next()).unwrap_or_default();
+        return SourceError::Missing { why: why.replace("BUCKET", bucket), file };
+    }
     match fault {
-        NotFound { .. } => SourceError::Missing { file, why: "no such file".to_owned() },
-        PermissionDenied { .. } | Unauthenticated { .. } => {
-            let why = "the storage refuses access; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, or the role";
+        object_store::Error::NotFound { .. } => {
+            let is_remote = file.starts_with(S3);
+            let why = if is_remote {
+                "no such file or bucket; check its name, AWS_ENDPOINT and AWS_REGION"
+            } else {
+                "no such file"
+            };
             SourceError::Missing { file, why: why.to_owned() }
         }
-        other => SourceError::Unavailable { file, why: other.to_string() },
+        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
+            SourceError::Missing { file, why: REFUSED.to_owned() }
+        }
+        _ => SourceError::Unavailable { file, why: text },
     }
 }
+
+const REFUSED: &str = "the storage refuses access; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or the role";
+
+/// Codes of permanent faults in answers of S3, each with its remedy. The client has no error kind of its own for a refused list.
+const REFUSALS: [(&str, &str); 10] = [
+    (
+        "<Code>NoSuchBucket</Code>",
+        "there is no bucket BUCKET; check its name, AWS_ENDPOINT and AWS_REGION, or create it",
+    ),
+    ("<Code>InvalidAccessKeyId</Code>", "the storage does not know the key; check AWS_ACCESS_KEY_ID"),
+    ("<Code>SignatureDoesNotMatch</Code>", "the storage refuses the signature; check AWS_SECRET_ACCESS_KEY"),
+    ("<Code>AccessDenied</Code>", REFUSED),
+    ("<Code>ExpiredToken</Code>", "the session has expired; renew AWS_SESSION_TOKEN and its keys"),
+    ("<Code>InvalidToken</Code>", "the storage does not know the session; check AWS_SESSION_TOKEN"),
+    ("<Code>RequestTimeTooSkewed</Code>", "the clock of this machine differs from that of the storage; set it"),
+    ("<Code>AuthorizationHeaderMalformed</Code>", "the bucket lies in another region; set AWS_REGION"),
+    ("<Code>PermanentRedirect</Code>", "the bucket lies in another region; set AWS_REGION"),
+    ("redirect without LOCATION", "the bucket lies in another region; set AWS_REGION"),
+];

@@ -47,7 +47,7 @@ impl Files {
         let (mut rows, mut known) = (0, Known::default());
         for (number, file) in self.names().iter().enumerate() {
             let mut of = OfFile { file, number: number as u32, wanted, skipped, known: &mut known, row: 0 };
-            let broken = |fault: ParquetError| broken(file, fault);
+            let broken = |fault: ParquetError| broken(file, &fault);
             let reader = SerializedFileReader::new(self.chunks(number)).map_err(broken)?;
             let columns = columns::find(file, reader.metadata().file_metadata().schema_descr())?;
             for group in 0..reader.num_row_groups() {
@@ -65,13 +65,23 @@ impl Files {
 }
 
 /// A file that cannot be opened.
-fn broken(file: &Path, fault: ParquetError) -> SourceError {
-    match fault {
-        ParquetError::External(cause) => match cause.downcast::<object_store::Error>() {
-            Ok(fault) => crate::location::of_storage(file.to_owned(), &fault),
-            Err(fault) => SourceError::NotParquet { file: file.to_owned(), why: fault.to_string() },
-        },
-        fault => SourceError::NotParquet { file: file.to_owned(), why: fault.to_string() },
+fn broken(file: &Path, fault: &ParquetError) -> SourceError {
+    match of_storage(fault) {
+        Some(fault) => crate::location::of_storage(file.to_owned(), fault),
+        None => SourceError::NotParquet { file: file.to_owned(), why: fault.to_string() },
+    }
+}
+
+/// The fault of the storage behind one of the reader, which wraps it once or, where bytes are read one after another, twice.
+fn of_storage<'a>(fault: &'a (dyn std::error::Error + 'static)) -> Option<&'a object_store::Error> {
+    if let Some(found) = fault.downcast_ref() {
+        return Some(found);
+    }
+    // The source of an error of I/O is that of what it wraps.
+    let wrapped = fault.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    match wrapped {
+        Some(wrapped) => of_storage(wrapped),
+        None => of_storage(fault.source()?),
     }
 }
 
@@ -102,14 +112,16 @@ impl OfFile<'_> {
         take: PlacedRowSink<'_>,
     ) -> Result<(), SourceError> {
         let file = self.file;
-        let damaged = |column: &columns::Column, fault: ParquetError| match fault {
+        let damaged = |column: &columns::Column, fault: ParquetError| {
             // Decompressors report damaged pages by the same variant.
-            ParquetError::External(cause) if cause.is::<object_store::Error>() => {
-                broken(file, ParquetError::External(cause))
+            if of_storage(&fault).is_some() {
+                return broken(file, &fault);
             }
-            fault => {
-                let why = fault.to_string();
-                SourceError::Damaged { file: file.to_owned(), row_group: number, column: column.name, why }
+            SourceError::Damaged {
+                file: file.to_owned(),
+                row_group: number,
+                column: column.name,
+                why: fault.to_string(),
             }
         };
         let open = |column: &columns::Column| {

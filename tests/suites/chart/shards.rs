@@ -44,7 +44,7 @@ fn trained(manifests: &[Value], index: usize, codes: &str) -> (Vec<String>, i32)
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).env("PATH", path).env("JOB_COMPLETION_INDEX", index.to_string());
-    for name in ["TRAIN_HORIZON", "TRAIN_MEMORY", "TRAIN_BORROW", "TRAIN_SHARDS"] {
+    for name in ["TRAIN_HORIZON", "TRAIN_MEMORY", "TRAIN_BORROW", "TRAIN_SHARDS", "TRAIN_USAGE"] {
         command.env(name, variable(container, name).unwrap());
     }
     let code = command.output().unwrap().status.code().unwrap();
@@ -56,10 +56,10 @@ fn trained(manifests: &[Value], index: usize, codes: &str) -> (Vec<String>, i32)
 fn an_index_of_the_training_job_trains_the_clusters_of_its_shard() {
     let Some(renderer) = renderer() else { return };
     let manifests = rendered(renderer, "everything", &[]);
-    let settings = |memory: &str, borrow: usize| {
+    let settings = |memory: &str, borrow: &str| {
         format!("--config /etc/headroom/headroom.toml --horizon 4h --memory {memory} --borrow {borrow} --promote")
     };
-    let call = |cluster: &str| format!("{} --cluster {cluster}", settings("12GiB", 2));
+    let call = |cluster: &str| format!("{} --cluster {cluster}", settings("12GiB", "2 --usage s3://history/usage/"));
     assert_eq!(trained(&manifests, 0, ""), (vec![call("earth"), call("venus")], 0));
     assert_eq!(trained(&manifests, 1, ""), (vec![call("mars")], 0));
     // A gate that is missed by one keeps the next from nothing, and an end that is worth another try is reported before it.
@@ -67,8 +67,11 @@ fn an_index_of_the_training_job_trains_the_clusters_of_its_shard() {
     assert_eq!(trained(&manifests, 0, "*earth) exit 5;; *venus) exit 7;;").1, 5);
     assert_eq!(trained(&manifests, 0, "*earth) exit 7;; *venus) exit 5;;").1, 5);
     let all = rendered(renderer, "least", &[]);
-    assert_eq!(trained(&all, 0, "*promote) exit 3;;"), (vec![settings("4GiB", 0)], 3));
+    assert_eq!(trained(&all, 0, "*promote) exit 3;;"), (vec![settings("4GiB", "0")], 3));
     let job = &of_kind(&manifests, "CronJob")[0]["spec"]["jobTemplate"]["spec"];
+    let container = &job["template"]["spec"]["containers"][0];
+    assert_eq!(variable(container, "AWS_ENDPOINT"), Some("https://minio:9000"));
+    assert_eq!(container["envFrom"][0]["secretRef"]["name"], "history");
     assert_eq!((&job["completions"], &job["completionMode"]), (&2.into(), &"Indexed".into()));
 }
 
