@@ -8,7 +8,7 @@ use tests::{Ran, TestDatabase, TestService, on_both_databases, program};
 
 on_both_databases![
     a_service_begins_with_the_jobs_of_the_list_that_its_run_was_trained_with,
-    jobs_whose_ends_are_known_by_their_ages_lower_the_loss_where_they_come_irregularly,
+    jobs_lower_the_loss_of_a_backtest_where_they_come_irregularly,
     lists_of_jobs_that_do_not_fit_are_refused,
     records_of_slurm_teach_the_same_as_the_list_of_the_same_jobs,
 ];
@@ -81,7 +81,7 @@ async fn a_service_begins_with_the_jobs_of_the_list_that_its_run_was_trained_wit
 }
 
 /// A job of 8 GPUs for all the time, and in three hours of ten one of 16 GPUs that lasts for 5 h 40 min: nothing says when the next
-/// one comes, but its age says when it is gone. Drawn by a linear congruential generator.
+/// one comes. Drawn by a linear congruential generator.
 fn irregular() -> Vec<Job> {
     let mut state = 7_u64;
     let mut comes = |_: &i64| {
@@ -93,7 +93,7 @@ fn irregular() -> Vec<Job> {
     std::iter::once(("speech", 1, 0, DAYS * 86_400)).chain(jobs).collect()
 }
 
-async fn jobs_whose_ends_are_known_by_their_ages_lower_the_loss_where_they_come_irregularly(database: TestDatabase) {
+async fn jobs_lower_the_loss_of_a_backtest_where_they_come_irregularly(database: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let jobs = fill(&database.url, &folder, &irregular());
     let window = ["--from", "2024-03-11T00:00:00Z", "--to", "2024-03-14T20:00:00Z", "--database", &database.url];

@@ -135,4 +135,6 @@ impl JobExpert {
 }
 
 #[cfg(test)]
+mod ages;
+#[cfg(test)]
 mod tests;

@@ -33,6 +33,8 @@ pub struct MixtureBody {
     /// Share that the regret bound of [`forecaster::mixture`] allows where each outcome is known at once and no exponent is cut off. Outcomes of
     /// H hours are known H hours late, and a jump of demand is cut off, so that the regret may exceed it.
     pub regret_bound_at_once: f64,
+    /// The same where outcomes are known H hours late, with what was cut off of the exponents of the best expert.
+    pub regret_bound: f64,
     pub experts: Vec<ExpertBody>,
 }
 
@@ -100,8 +102,10 @@ fn mixture(model: &str, pool: &PoolId, all: &[Outcome], horizon: HorizonHours) -
         experts.iter().enumerate().min_by(|one, other| one.1.pinball_gpus.total_cmp(&other.1.pinball_gpus))?;
     let pinball_gpus = mean(&|one| one.mixture_lost);
     let usual = mean(&|one| weighted(&one.weights, &one.lost));
-    let most = exponents_most(all, usual, horizon) - first.weights[place].ln();
-    let regret_bound_at_once = most * horizon.steps() as f64 / RATE * usual / (all.len() as f64 * best.pinball_gpus);
+    let rate = RATE / (horizon.steps() as f64 * usual.max(f64::MIN_POSITIVE));
+    let at_once = exponents_most(all, rate) - first.weights[place].ln();
+    let late = at_once + price_of_delay(all, rate, horizon.steps() - 1) + cut_off(all, rate, place);
+    let share = |exponents: f64| exponents / rate / (all.len() as f64 * best.pinball_gpus);
     Some(MixtureBody {
         model: model.to_owned(),
         pool: pool.to_string(),
@@ -109,7 +113,8 @@ fn mixture(model: &str, pool: &PoolId, all: &[Outcome], horizon: HorizonHours) -
         pinball_gpus,
         best: best.expert.clone(),
         regret: pinball_gpus / best.pinball_gpus - 1.0,
-        regret_bound_at_once,
+        regret_bound_at_once: share(at_once),
+        regret_bound: share(late),
         experts,
     })
 }
@@ -118,14 +123,47 @@ fn weighted(weights: &[f64; EXPERTS], of: &[f64; EXPERTS]) -> f64 {
     weights.iter().zip(of).map(|(weight, one)| weight * one).sum()
 }
 
+/// What the experts' exponents are before they are cut off.
+fn exponents(one: &Outcome, rate: f64) -> [f64; EXPERTS] {
+    let mean = weighted(&one.weights, &one.lost);
+    one.lost.map(|lost| rate * (mean - lost))
+}
+
+/// What they are scaled by so that none exceeds 1.
+fn scale(exponents: &[f64; EXPERTS]) -> f64 {
+    1.0 / exponents.iter().copied().fold(1.0, f64::max)
+}
+
 /// Σ v + n ln 1/(1 − α): what the exponents of an expert may sum to beside its first weight.
-fn exponents_most(all: &[Outcome], usual: f64, horizon: HorizonHours) -> f64 {
-    let rate = RATE / (horizon.steps() as f64 * usual.max(f64::MIN_POSITIVE));
+fn exponents_most(all: &[Outcome], rate: f64) -> f64 {
     let squares = |one: &Outcome| {
-        let mean = weighted(&one.weights, &one.lost);
-        weighted(&one.weights, &one.lost.map(|lost| (rate * (mean - lost)).min(1.0).powi(2)))
+        let exponents = exponents(one, rate);
+        weighted(&one.weights, &exponents.map(|x| (x * scale(&exponents)).powi(2)))
     };
     all.iter().map(squares).sum::<f64>() - all.len() as f64 * (1.0 - FIXED_SHARE).ln()
+}
+
+/// Σ r Σ (r_j/4 + α) over the outcomes that were not known yet.
+fn price_of_delay(all: &[Outcome], rate: f64, delay: usize) -> f64 {
+    let range = |one: &Outcome| {
+        let exponents = exponents(one, rate);
+        let [least, most] =
+            [f64::min, f64::max].map(|pick| exponents.into_iter().fold(exponents[0], |one, other| pick(one, other)));
+        (most - least) * scale(&exponents)
+    };
+    let ranges: Vec<f64> = all.iter().map(range).collect();
+    let moved =
+        |place: usize| ranges[place.saturating_sub(delay)..place].iter().map(|r| r / 4.0 + FIXED_SHARE).sum::<f64>();
+    ranges.iter().enumerate().map(|(place, range)| range * moved(place)).sum()
+}
+
+/// What the exponents of an expert lost by being scaled.
+fn cut_off(all: &[Outcome], rate: f64, place: usize) -> f64 {
+    let rest = |one: &Outcome| {
+        let exponents = exponents(one, rate);
+        exponents[place] * (1.0 - scale(&exponents))
+    };
+    all.iter().map(rest).sum::<f64>().max(0.0)
 }
 
 /// One line for each pool and model.
@@ -143,9 +181,10 @@ pub fn mixtures_table(rows: &[MixtureBody]) -> String {
             best.map(|best| format!("{:.2}", best.pinball_gpus)).unwrap_or_default(),
             best.map(|best| format!("{:.2}", best.weight)).unwrap_or_default(),
             format!("{:+.1} %", 100.0 * one.regret),
+            format!("{:.0} %", 100.0 * one.regret_bound),
         ]
     };
-    let header = ["pool", "model", "mixture", "best expert", "pinball", "weight", "regret"];
+    let header = ["pool", "model", "mixture", "best expert", "pinball", "weight", "regret", "at most"];
     table(&header, &rows.iter().map(row).collect::<Vec<_>>())
 }
 
@@ -198,6 +237,26 @@ mod tests {
         assert!((one.regret - (one.pinball_gpus - 1.0)).abs() < 1e-9);
         let most = one.regret_bound_at_once;
         assert!(0.0 < one.regret && one.regret < most, "{} {most}", one.regret);
+        assert!(one.regret_bound > most, "delay has its price");
+    }
+
+    #[test]
+    fn the_price_of_delay_counts_what_was_not_known_and_a_jump_is_cut_off() {
+        let outcome = |best: f64| Outcome {
+            weights: [0.2; EXPERTS],
+            names: ["e"; EXPERTS],
+            lost: std::array::from_fn(|k| if k == 0 { best } else { 1.0 }),
+            is_under: [false; EXPERTS],
+            mixture_lost: 1.0,
+        };
+        let all: Vec<Outcome> = (0..10).map(|_| outcome(0.0)).collect();
+        assert_eq!(price_of_delay(&all, 0.5, 0), 0.0);
+        // The range of each is 0.5; nine of them have one before them, and eight have two.
+        let of_one = 0.5 * (0.5 / 4.0 + FIXED_SHARE);
+        assert!((price_of_delay(&all, 0.5, 2) - 17.0 * of_one).abs() < 1e-12);
+        assert_eq!(cut_off(&all, 0.5, 0), 0.0);
+        // The best one has 0.8 of the mean of the losses: 1.6 of exponents, of which 0.6 are cut off.
+        assert!((cut_off(&all, 2.0, 0) - 6.0).abs() < 1e-9);
     }
 
     #[test]

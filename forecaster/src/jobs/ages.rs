@@ -1,0 +1,71 @@
+//! Ages of jobs are what their bounds know more than demand does.
+
+use super::tests::{Listed, at, hours, milli, present};
+use super::*;
+use crate::scores::pinball;
+
+const DAYS: i64 = 21;
+const RENEWAL_S: i64 = 900;
+const LASTS_S: i64 = 20_400;
+const P: f64 = 0.9;
+/// Renewals of a week and a day, which nothing is scored in: another bound needs them to learn from.
+const FIRST_SCORED: i64 = 8 * 86_400 / RENEWAL_S;
+
+/// Jobs of 16 GPUs for 5 h 40 min, in three of ten hours: nothing says when the next one comes, but its age says when it is gone. Drawn by a
+/// linear congruential generator.
+fn irregular(seed: u64) -> Vec<Listed> {
+    let mut state = seed;
+    let mut comes = |_: &i64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % 1_000 < 300
+    };
+    let hours: Vec<i64> = (0..DAYS * 24).filter(|hour| comes(hour)).collect();
+    hours.into_iter().map(|hour| (hour * 3_600 + 300, LASTS_S, 16, "vision")).collect()
+}
+
+/// The same jobs, each with another age.
+fn shuffled(now: i64, mut jobs: Vec<HpJob>) -> Vec<HpJob> {
+    for (place, job) in (0..).zip(&mut jobs) {
+        let age = ((now / RENEWAL_S * 7_919 + place * 104_729) * 61) % LASTS_S;
+        (job.submitted, job.started) = (at(now - age), Some(at(now - age)));
+    }
+    jobs
+}
+
+/// Mean pinball losses over four hours, in GPUs: of the jobs' bound, of the mixed one, and of demand plus its usual rise.
+fn losses(list: &[Listed], ages: impl Fn(i64, Vec<HpJob>) -> Vec<HpJob>) -> [f64; 3] {
+    let (offered, week) = ([hours(4)], 7 * 86_400);
+    let mut expert = JobExpert::new(GuaranteeRate::GFS, &offered);
+    let (mut rises, mut lost, mut scored) = (Vec::<(i64, f64)>::new(), [0.0; 3], 0.0);
+    for number in 0..(DAYS - 1) * 86_400 / RENEWAL_S {
+        let now = number * RENEWAL_S;
+        let jobs = present(list, now);
+        let demand = milli(&jobs);
+        let gpus = |at: i64| milli(&present(list, at)) as f64 / 1_000.0;
+        let peak = (0..48).map(|step| gpus(now + step * 300)).fold(0.0, f64::max);
+        let known = rises.iter().filter(|(at, _)| (now - week..=now).contains(&(at + 14_400)));
+        let mut known: Vec<f64> = known.map(|(_, rise)| *rise).collect();
+        known.sort_by(f64::total_cmp);
+        let rank = ((known.len() as f64 + 1.0) * P).ceil() as usize;
+        let usual = gpus(now) + known.get(rank.clamp(1, known.len().max(1)) - 1).copied().unwrap_or(0.0);
+        rises.push((now, peak - gpus(now)));
+        let bound = expert.mix(at(now), (demand, &ages(now, jobs)), None, &[usual], 3)[0];
+        if number >= FIRST_SCORED {
+            let bounds = [bound.jobs_gpus.unwrap(), bound.bound_gpus, usual];
+            lost = std::array::from_fn(|k| lost[k] + pinball(peak, bounds[k], P));
+            scored += 1.0;
+        }
+    }
+    lost.map(|lost| lost / scored)
+}
+
+#[test]
+fn ages_lower_the_loss_where_long_jobs_come_irregularly_and_shuffled_ages_do_not() {
+    for seed in [7, 8] {
+        let list = irregular(seed);
+        let [jobs, mixed, usual] = losses(&list, |_, jobs| jobs);
+        assert!(jobs < 0.9 * usual && mixed < 0.95 * usual, "{seed}: {jobs} {mixed} {usual}");
+        let [jobs, mixed, usual] = losses(&list, shuffled);
+        assert!(jobs > usual && mixed > usual, "{seed}: {jobs} {mixed} {usual}");
+    }
+}
