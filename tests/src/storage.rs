@@ -24,7 +24,7 @@ const REGION: &str = "eu-test-1";
 /// An hour of HTTP dates, which nothing depends on.
 const MODIFIED: &str = "Fri, 01 Mar 2024 00:00:00 GMT";
 
-/// What it does to answers with bytes of objects, or to all.
+/// Trouble with answers that hold bytes of objects, or with all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     None,
@@ -57,7 +57,7 @@ impl ObjectStorage {
         let shared = Arc::new(Shared { objects: Mutex::default(), trouble: Mutex::new(Trouble::None) });
         let routes = Router::new().fallback(answer).with_state(shared.clone());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.set_nonblocking(true).expect("a listener may be told not to block");
+        listener.set_nonblocking(true).expect("listeners can be non-blocking");
         let address = listener.local_addr().expect("it is bound").to_string();
         let (end, ended) = oneshot::channel();
         let serve = move || {
@@ -84,7 +84,7 @@ impl ObjectStorage {
         *self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
-    /// What a program needs to know to find it.
+    /// Variables by which a program finds it.
     #[must_use]
     pub fn variables(&self) -> BTreeMap<&'static str, String> {
         let endpoint = format!("http://{}", self.address);

@@ -126,6 +126,11 @@ async fn lists_of_jobs_that_do_not_fit_are_refused(database: TestDatabase) {
         (&["--jobs", &jobs][..], 2, "--epoch"),
         (&["--jobs", &of_others, "--epoch", EPOCH], 3, "--jobs has no HP job of a GPU model of cluster demo"),
         (&["--jobs", "missing.csv", "--epoch", EPOCH], 3, "missing.csv"),
+        (
+            &["--jobs", &jobs, "--epoch", "2030-01-01T00:00:00Z"],
+            3,
+            "where the usage of cluster demo ends: check --epoch",
+        ),
     ] {
         let ran = train(&database.url, more);
         assert!(ran.code == code && ran.stderr.contains(why), "{} {}", ran.code, ran.stderr);

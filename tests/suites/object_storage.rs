@@ -80,11 +80,12 @@ fn a_refusal_of_object_storage_says_what_to_do() {
     let (secret, key) = (("AWS_SECRET_ACCESS_KEY", "another"), ("AWS_ACCESS_KEY_ID", "another"));
     for (location, variables, code, why) in [
         ("s3://hystory/earth/", &[][..], 3, "there is no bucket hystory; check its name, AWS_ENDPOINT and AWS_REGION"),
-        ("s3://hystory/earth/1.parquet", &[], 3, "s3://hystory/earth/1.parquet: no such file or bucket"),
+        ("s3://hystory/earth/1.parquet", &[], 3, "there is no bucket hystory; check its name"),
         (&lake, &[key], 3, "the storage does not know the key; check AWS_ACCESS_KEY_ID"),
         (&lake, &[secret], 3, "the storage refuses the signature; check AWS_SECRET_ACCESS_KEY"),
         (&one, &[secret], 3, "the storage refuses access; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"),
         (&lake, &[("AWS_TIMEOUT", "soon")], 3, "invalid AWS_TIMEOUT \"soon\": expected a time such as 30s or 2m"),
+        ("s3://", &[], 3, "invalid location \"s3://\""),
         ("s3://history/mars/", &[], 3, "s3://history/mars: no file whose name ends in .parquet"),
         ("s3://history/earth/3.parquet", &[], 3, "s3://history/earth/3.parquet: no such file or bucket"),
     ] {

@@ -69,8 +69,8 @@ pub enum TrainingError {
     NothingToExplain { cluster: ClusterName, at: HourStart, series: String },
     #[error("the database is empty: datasets ingest puts usage into it")]
     NothingThere,
-    #[error("cluster {cluster} has no usage of any organization: datasets ingest")]
-    NoUsage { cluster: ClusterName },
+    #[error("cluster {cluster} has no usage of any organization: {remedy}")]
+    NoUsage { cluster: ClusterName, remedy: &'static str },
     #[error("cluster {cluster} has no usage in the hours before {until}")]
     NoHours { cluster: ClusterName, until: HourStart },
     #[error("{run} learned from hours until {until}, and the test begins at {from}: choose a run with older data")]
@@ -108,8 +108,8 @@ pub enum TrainingError {
     NoMinutes { cluster: ClusterName, from: HourStart, to: HourStart },
     #[error(transparent)]
     Jobs(Box<ReadError>),
-    #[error("--jobs has no HP job of a GPU model of cluster {cluster}: name a list of its jobs")]
-    NoJobs { cluster: ClusterName },
+    #[error("--jobs has no HP job {lacking}")]
+    NoJobs { lacking: String },
     #[error("--jobs are those of one cluster, and there are {clusters}: name it with --cluster")]
     JobsOfSeveral { clusters: usize },
     #[error(

@@ -167,9 +167,16 @@ const fn in_words(group: FeatureGroup) -> &'static str {
     }
 }
 
+/// Horizons of which a table shows every step.
+const STEPS_SHOWN_WHOLE: usize = 8;
+/// Steps of longer ones that it shows: hours that are offered by default or as long promises.
+const FAR_STEPS_SHOWN: [usize; 9] = [1, 2, 4, 8, 12, 24, 48, 72, 120];
+
 fn tables(report: &Report) -> String {
-    // Median and 0.9; --json has all levels.
-    let shown: Vec<&StepBody> = report.steps.iter().filter(|step| step.level < 0.94).collect();
+    // Median and 0.9, and of long horizons some steps; --json has all levels and steps.
+    let last = report.steps.iter().map(|step| step.step).max().unwrap_or(0);
+    let is_shown = |step: usize| last <= STEPS_SHOWN_WHOLE || FAR_STEPS_SHOWN.contains(&step) || step == last;
+    let shown: Vec<&StepBody> = report.steps.iter().filter(|step| step.level < 0.94 && is_shown(step.step)).collect();
     let mut header = vec!["GPUs".to_owned()];
     header.extend(shown.iter().map(|step| format!("+{} h, q{}", step.step, step.level)));
     let signed = |gpus: f64| format!("{gpus:+.2}");
@@ -195,4 +202,36 @@ fn tables(report: &Report) -> String {
         report.run_id,
         table(&header, &rows)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(steps: usize) -> Report {
+        let one = |step: usize| StepBody {
+            step,
+            level: 0.5,
+            forecast_gpus: 1.0,
+            usual_change_gpus: 0.0,
+            contributions: FeatureGroup::ALL.map(|group| ContributionBody { group, gpus: 0.0 }).into(),
+        };
+        Report {
+            run_id: "run-1".into(),
+            series: "earth:A100:vision".into(),
+            issue_time: "2024-03-01T00:00:00Z".into(),
+            last_gpus: 1.0,
+            steps: (1..=steps).map(one).collect(),
+        }
+    }
+
+    #[test]
+    fn a_table_of_three_days_shows_the_hours_that_are_promised_and_its_last_one() {
+        let shown = |steps: usize| -> Vec<usize> {
+            let text = tables(&report(steps));
+            (1..=steps).filter(|step| text.contains(&format!("+{step} h, q0.5"))).collect()
+        };
+        assert_eq!(shown(6), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(shown(74), [1, 2, 4, 8, 12, 24, 48, 72, 74]);
+    }
 }

@@ -68,7 +68,11 @@ pub(crate) async fn range(
     cluster: &Cluster,
     until: Option<HourStart>,
 ) -> Result<[HourStart; 2], TrainingError> {
-    let empty = || TrainingError::NoUsage { cluster: cluster.name.clone() };
+    let remedy = match usage {
+        Usage::Stored(_) => "datasets ingest",
+        Usage::Files(_) => "name files in --usage whose column cluster holds it, or another --cluster",
+    };
+    let empty = || TrainingError::NoUsage { cluster: cluster.name.clone(), remedy };
     let (first, last) = usage.range(&cluster.name).await?.ok_or_else(empty)?;
     let end = until.unwrap_or_else(|| last.plus_hours(1)).min(last.plus_hours(1));
     if end <= first {

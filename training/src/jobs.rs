@@ -48,7 +48,14 @@ pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingErro
         }
     }
     if known.is_empty() {
-        return Err(TrainingError::NoJobs { cluster: panel.cluster().clone() });
+        let lacking = format!("of a GPU model of cluster {}: name a list of its jobs", panel.cluster());
+        return Err(TrainingError::NoJobs { lacking });
+    }
+    let end = UnixSeconds::new(panel.end().unix_s());
+    if known.values().flat_map(|pool| &pool.jobs).all(|(job, _)| job.submitted >= end) {
+        let (end, cluster) = (panel.end(), panel.cluster());
+        let lacking = format!("before {end}, where the usage of cluster {cluster} ends: check --epoch");
+        return Err(TrainingError::NoJobs { lacking });
     }
     if left_out > 0 {
         print_notice(format_args!(

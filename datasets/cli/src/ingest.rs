@@ -113,7 +113,8 @@ fn check_flags(what: &Ingest) -> Result<(), CliError> {
 /// The cluster of a file that names none, with its zone and calendar: those given, else those stored, else those of the
 /// format.
 async fn default_cluster(what: &Ingest, named: Option<&Named>, store: &dyn Store) -> Result<Cluster, CliError> {
-    let stem = what.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("cluster");
+    let path = what.path.to_str().and_then(|path| path.rsplit("://").next()).map_or(&*what.path, Path::new);
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("cluster");
     let name = what.cluster.clone().map_or_else(|| ClusterName::parse(stem), Ok)?;
     let stored = store.cluster(&name).await?;
     let usual = match what.format {

@@ -74,10 +74,19 @@ impl Files {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|fault| SourceError::Receiver(fault.to_string()))?;
         let of_storage = |fault| of_storage(name(prefix), &fault);
-        let mut found: Vec<ObjectMeta> = if prefix.as_ref().ends_with(ENDING) {
-            vec![runtime.block_on(store.head(prefix)).map_err(of_storage)?]
+        let list = || runtime.block_on(store.list(Some(prefix)).try_collect::<Vec<_>>());
+        let mut found = if prefix.as_ref().ends_with(ENDING) {
+            match runtime.block_on(store.head(prefix)) {
+                Ok(file) => vec![file],
+                // Spark writes folders of such names.
+                Err(missing @ object_store::Error::NotFound { .. }) => match list().map_err(of_storage)? {
+                    files if files.is_empty() => return Err(of_storage(missing)),
+                    files => files,
+                },
+                Err(fault) => return Err(of_storage(fault)),
+            }
         } else {
-            runtime.block_on(store.list(Some(prefix)).try_collect()).map_err(of_storage)?
+            list().map_err(of_storage)?
         };
         found.retain(|file| file.location.as_ref().ends_with(ENDING));
         found.sort_by(|one, other| one.location.cmp(&other.location));
@@ -133,8 +142,10 @@ pub(crate) fn of_storage(file: PathBuf, fault: &object_store::Error) -> SourceEr
 
 const REFUSED: &str = "the storage refuses access; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or the role";
 
+const NO_KEYS: &str = "no keys are set and this machine has no role; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket";
+
 /// Codes of permanent faults in answers of S3, each with its remedy. The client has no error kind of its own for a refused list.
-const REFUSALS: [(&str, &str); 10] = [
+const REFUSALS: [(&str, &str); 12] = [
     (
         "<Code>NoSuchBucket</Code>",
         "there is no bucket BUCKET; check its name, AWS_ENDPOINT and AWS_REGION, or create it",
@@ -144,6 +155,9 @@ const REFUSALS: [(&str, &str); 10] = [
     ("<Code>AccessDenied</Code>", REFUSED),
     ("<Code>ExpiredToken</Code>", "the session has expired; renew AWS_SESSION_TOKEN and its keys"),
     ("<Code>InvalidToken</Code>", "the storage does not know the session; check AWS_SESSION_TOKEN"),
+    // Where no keys are set the client asks the machine for a role, at these addresses.
+    ("http://169.254.169.254/", NO_KEYS),
+    ("http://169.254.170.2/", NO_KEYS),
     ("<Code>RequestTimeTooSkewed</Code>", "the clock of this machine differs from that of the storage; set it"),
     ("<Code>AuthorizationHeaderMalformed</Code>", "the bucket lies in another region; set AWS_REGION"),
     ("<Code>PermanentRedirect</Code>", "the bucket lies in another region; set AWS_REGION"),

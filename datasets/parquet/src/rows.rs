@@ -117,12 +117,14 @@ impl OfFile<'_> {
             if of_storage(&fault).is_some() {
                 return broken(file, &fault);
             }
-            SourceError::Damaged {
-                file: file.to_owned(),
-                row_group: number,
-                column: column.name,
-                why: fault.to_string(),
-            }
+            let why = match fault.to_string() {
+                // Brotli: nobody writes usage so, and its decoder is large.
+                text if text.contains("Disabled feature") => {
+                    format!("{text}: expected no compression, snappy, gzip, lz4 or zstd")
+                }
+                text => text,
+            };
+            SourceError::Damaged { file: file.to_owned(), row_group: number, column: column.name, why }
         };
         let open = |column: &columns::Column| {
             let reader = group.get_column_reader(column.place).map_err(|fault| damaged(column, fault))?;

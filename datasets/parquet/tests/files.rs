@@ -75,6 +75,12 @@ fn a_folder_is_all_of_its_files_by_name() {
     let location = folder.path().to_str().unwrap();
     let files = Files::open(location).unwrap();
     assert_eq!(files.names(), ["2024/a.parquet", "2024/b.parquet"].map(|name| folder.path().join(name)));
+    // As Spark names what it writes.
+    let spark = folder.path().join("usage.parquet");
+    std::fs::create_dir(&spark).unwrap();
+    std::fs::copy(file("polars.parquet"), spark.join("part-0.parquet")).unwrap();
+    assert_eq!(rows(spark.to_str().unwrap(), "UTC", None).unwrap().len(), 6);
+    std::fs::remove_dir_all(&spark).unwrap();
     let rows = rows(&format!("file://{location}"), "UTC", None).unwrap();
     assert_eq!((rows.len(), &rows[6][..]), (12, &*ROWS[0].replacen("0:", "1:", 1)));
 }

@@ -135,6 +135,4 @@ impl JobExpert {
 }
 
 #[cfg(test)]
-mod ages;
-#[cfg(test)]
 mod tests;

@@ -1,19 +1,21 @@
+mod ages;
+
 use super::*;
 use proptest::prelude::*;
 use vocab::{GuaranteeRate, Organization, TaskId};
 
 const RENEWAL_S: i64 = 300;
 
-pub(super) fn hours(hours: u64) -> HorizonHours {
+fn hours(hours: u64) -> HorizonHours {
     HorizonHours::new(hours).unwrap()
 }
 
-pub(super) fn at(seconds: i64) -> UnixSeconds {
+fn at(seconds: i64) -> UnixSeconds {
     UnixSeconds::new(seconds)
 }
 
 /// `(submitted, lasts, GPUs, organization)`, in seconds.
-pub(super) type Listed = (i64, i64, u64, &'static str);
+type Listed = (i64, i64, u64, &'static str);
 
 fn job(number: usize, (submitted, _, gpus, organization): Listed, started: Option<i64>) -> HpJob {
     HpJob {
@@ -26,12 +28,12 @@ fn job(number: usize, (submitted, _, gpus, organization): Listed, started: Optio
 }
 
 /// The jobs of a list that are there at a time; none waits.
-pub(super) fn present(list: &[Listed], now: i64) -> Vec<HpJob> {
+fn present(list: &[Listed], now: i64) -> Vec<HpJob> {
     let is_there = |(_, one): &(usize, &Listed)| one.0 <= now && now < one.0 + one.1;
     list.iter().enumerate().filter(is_there).map(|(number, one)| job(number, *one, Some(one.0))).collect()
 }
 
-pub(super) fn milli(jobs: &[HpJob]) -> u64 {
+fn milli(jobs: &[HpJob]) -> u64 {
     jobs.iter().map(|job| job.gpus_milli).sum()
 }
 

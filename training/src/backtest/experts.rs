@@ -123,13 +123,13 @@ fn weighted(weights: &[f64; EXPERTS], of: &[f64; EXPERTS]) -> f64 {
     weights.iter().zip(of).map(|(weight, one)| weight * one).sum()
 }
 
-/// What the experts' exponents are before they are cut off.
+/// Exponents of the experts before they are cut off.
 fn exponents(one: &Outcome, rate: f64) -> [f64; EXPERTS] {
     let mean = weighted(&one.weights, &one.lost);
     one.lost.map(|lost| rate * (mean - lost))
 }
 
-/// What they are scaled by so that none exceeds 1.
+/// The factor that leaves none of them above 1.
 fn scale(exponents: &[f64; EXPERTS]) -> f64 {
     1.0 / exponents.iter().copied().fold(1.0, f64::max)
 }
@@ -157,7 +157,7 @@ fn price_of_delay(all: &[Outcome], rate: f64, delay: usize) -> f64 {
     ranges.iter().enumerate().map(|(place, range)| range * moved(place)).sum()
 }
 
-/// What the exponents of an expert lost by being scaled.
+/// Loss of an expert's exponents by that factor.
 fn cut_off(all: &[Outcome], rate: f64, place: usize) -> f64 {
     let rest = |one: &Outcome| {
         let exponents = exponents(one, rate);

@@ -1,6 +1,5 @@
 //! Ages of jobs are what their bounds know more than demand does.
 
-use super::tests::{Listed, at, hours, milli, present};
 use super::*;
 use crate::scores::pinball;
 
