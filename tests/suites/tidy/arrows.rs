@@ -59,7 +59,17 @@ const ARROWS: [(&str, &[&str]); 24] = [
     ("pages", &[]),
     (
         "fuzz-targets",
-        &["command-line", "datasets", "forecaster", "placement", "quota-service", "slurm-records", "vocab", "wire"],
+        &[
+            "command-line",
+            "datasets",
+            "forecaster",
+            "parquet-source",
+            "placement",
+            "quota-service",
+            "slurm-records",
+            "vocab",
+            "wire",
+        ],
     ),
     ("notebooks-export", &["command-line", "datasets", "forecaster", "pages", "store", "training", "vocab"]),
 ];

@@ -147,8 +147,7 @@ fn exponents_most(all: &[Outcome], rate: f64) -> f64 {
 fn price_of_delay(all: &[Outcome], rate: f64, delay: usize) -> f64 {
     let range = |one: &Outcome| {
         let exponents = exponents(one, rate);
-        let [least, most] =
-            [f64::min, f64::max].map(|pick| exponents.into_iter().fold(exponents[0], |one, other| pick(one, other)));
+        let [least, most] = [f64::min, f64::max].map(|pick| exponents.into_iter().fold(exponents[0], pick));
         (most - least) * scale(&exponents)
     };
     let ranges: Vec<f64> = all.iter().map(range).collect();

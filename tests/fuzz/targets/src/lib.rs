@@ -14,6 +14,7 @@ mod config;
 mod journal;
 mod mutation;
 mod names;
+mod parquet;
 mod slurm;
 mod tables;
 mod topology;
@@ -26,6 +27,7 @@ pub use config::config;
 pub use journal::journal;
 pub use mutation::mutate;
 pub use names::names;
+pub use parquet::parquet;
 pub use slurm::slurm;
 pub use tables::tables;
 pub use topology::topology;
@@ -36,7 +38,7 @@ use std::path::PathBuf;
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their folders of inputs.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("bodies", bodies),
     ("calendar", calendar),
     ("checkpoint", checkpoint),
@@ -44,6 +46,7 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("config", config),
     ("journal", journal),
     ("names", names),
+    ("parquet", parquet),
     ("slurm", slurm),
     ("tables", tables),
     ("topology", topology),

@@ -13,7 +13,7 @@ const MOST_ROWS: i64 = 200_000;
 /// A reader of jobs, whose times count from an epoch.
 type ReadTasks = fn(&Path, UnixSeconds, &ReadOptions) -> Result<(Vec<Task>, ReadReport), ReadError>;
 
-fn options(skip_bad_rows: bool) -> ReadOptions {
+pub fn options(skip_bad_rows: bool) -> ReadOptions {
     ReadOptions {
         cluster: ClusterName::parse("earth").expect("a name"),
         gpu_model: GpuModel::parse("V100").expect("a name"),
