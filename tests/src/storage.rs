@@ -170,10 +170,10 @@ fn given(shared: &Shared, method: &Method, headers: &HeaderMap, bytes: &Bytes) -
     let mut trouble = shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
     let body = match &mut *trouble {
         _ if method == Method::HEAD => Body::empty(),
-        Trouble::Stalls => half(part, true),
+        Trouble::Stalls => half(&part, true),
         Trouble::Cuts(left) if *left > 0 => {
             *left -= 1;
-            half(part, false)
+            half(&part, false)
         }
         _ => Body::from(part),
     };
@@ -181,7 +181,7 @@ fn given(shared: &Shared, method: &Method, headers: &HeaderMap, bytes: &Bytes) -
 }
 
 /// The first half of some bytes; then silence, or the end of the connection.
-fn half(bytes: Bytes, stalls: bool) -> Body {
+fn half(bytes: &Bytes, stalls: bool) -> Body {
     Body::new(Half { first: Some(bytes.slice(..bytes.len() / 2)), stalls })
 }
 
@@ -239,14 +239,15 @@ fn check_signature(request: &Request) -> Result<(), &'static str> {
         return Err("InvalidAccessKeyId");
     }
     let signed: Vec<&str> = of("SignedHeaders").split(';').collect();
-    let headers: String = signed.iter().map(|name| format!("{name}:{}\n", header(name).trim())).collect();
+    let headers: Vec<String> = signed.iter().map(|name| format!("{name}:{}", header(name).trim())).collect();
     let query: Vec<_> =
         pairs(request).iter().map(|(key, value)| format!("{}={}", encoded(key), encoded(value))).collect();
     let canonical = [
         request.method().as_str(),
         request.uri().path(),
         &query.join("&"),
-        &headers,
+        &headers.join("\n"),
+        "",
         of("SignedHeaders"),
         header("x-amz-content-sha256"),
     ];

@@ -110,7 +110,7 @@ fn object_storage_that_falls_silent_is_given_up_and_an_answer_that_was_cut_is_as
         let begun = Instant::now();
         let ran = ingested(&storage, &lake, soon);
         assert!(ran.code == 5 && ran.stderr.contains(why), "{trouble:?}: {} {}", ran.code, ran.stderr);
-        assert!(begun.elapsed() < Duration::from_secs(60), "{trouble:?}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_mins(1), "{trouble:?}: {:?}", begun.elapsed());
     }
     let gone = ingested(&storage, &lake, &[("AWS_ENDPOINT", "http://127.0.0.1:9"), soon[0]]);
     assert!(gone.code == 5 && gone.stderr.contains("the storage does not answer"), "{} {}", gone.code, gone.stderr);

@@ -187,8 +187,8 @@ pub struct Train {
     #[arg(long, value_name = "CLUSTERS", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000).map(usize::from))]
     pub borrow: usize,
     /// Read the history from Parquet files with the columns of usage.csv instead of from the database: a file, a folder, or
-    /// s3://BUCKET/PREFIX (address and credentials by AWS_ENDPOINT, AWS_ACCESS_KEY_ID and the like). Zones, calendars, capacities
-    /// and runs stay in the database
+    /// s3://BUCKET/PREFIX (address and credentials by AWS_ENDPOINT, AWS_ACCESS_KEY_ID and the like). They are put in order in TMPDIR,
+    /// 16 bytes for each row. Zones, calendars, capacities and runs stay in the database
     #[arg(long, value_name = "PATH|URL")]
     pub usage: Option<String>,
     /// Memory of one training; a history that needs more is read in parts from a file in TMPDIR, 8 bytes for each series and hour

@@ -278,7 +278,7 @@ fn report(
         seed: trained.spec.seed,
         data_from: trained.data.from.to_string(),
         data_until: trained.data.to.to_string(),
-        series: trained.calibrations.iter().map(|one| one.organizations.len()).sum(),
+        series: panel.series().len(),
         calendar: panel.calendar().name(),
         calendar_warning: None,
         horizon_warning: None,

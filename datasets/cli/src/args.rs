@@ -178,7 +178,8 @@ impl InputFormat {
     datasets ingest --format slurm sacct.json --nodes nodes.json --cluster earth --spot-partitions scavenge\n\n\
     usage.csv holds hour,cluster,gpu_model,organization,demand_gpus; organization * is the pool's own hourly peak.\n\
     parquet: the same columns; hours are timestamps or text, further columns are ignored. s3:// takes address and credentials\n\
-    from AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the like.\n\
+    from AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the like; a storage that is silent for\n\
+    twice AWS_TIMEOUT (30s) is given up.\n\
     A job counts from its submission, for its duration: the lists do not contain waiting times.\n\
     prometheus: an hour is the peak of its samples. An hour with too few samples, or with a partial answer, is missing,\n\
     not zero. An organization that is absent while others are present is at zero. Repeated hours change nothing.\n\

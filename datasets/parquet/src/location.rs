@@ -38,6 +38,9 @@ impl Files {
     /// The location is none, holds no file, or the storage does not answer.
     pub fn open(location: &str) -> Result<Self, SourceError> {
         let invalid = |why: String| SourceError::Location { location: location.to_owned(), why };
+        if location.is_empty() {
+            return Err(invalid("it is empty".to_owned()));
+        }
         if let Some(path) = location.strip_prefix(S3) {
             let builder = AmazonS3Builder::from_env().with_url(location);
             let patience = Patience::of(&builder).map_err(invalid)?;

@@ -93,6 +93,7 @@ fn faults_name_file_row_group_and_column() {
     let missing = refused(&named("no.parquet"));
     assert!(missing.contains("no.parquet: No such file"), "{missing}");
     assert_eq!(refused(&named("")), format!("{}: no file whose name ends in .parquet", named("")));
+    assert!(refused("").starts_with("invalid location \"\": it is empty; expected"), "empty");
     assert!(refused("gs://bucket/a").contains("files are not read by gs; expected a file or folder, or s3://"), "gs");
     std::fs::write(named("text.parquet"), "hour,cluster\n").unwrap();
     assert!(refused(&named("text.parquet")).contains("text.parquet: not a Parquet file, or damaged: "));
