@@ -12,7 +12,7 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("quota-service/kubernetes/src/", "quota-service/kubernetes/src/help.rs"),
     ("quota-service/slurm/src/", "quota-service/slurm/src/help.rs"),
 ];
-/// What programs share, by ends of names: `format!("{program}_untold")`.
+/// Metrics that programs share, by ends of names: `format!("{program}_untold")`.
 const SHARED: (&str, &str) = ("quota-service/connectors/src/", "quota-service/connectors/src/help.rs");
 /// Macros that set a metric, and the table with the texts of their kind.
 const KINDS: [(&str, &str); 3] = [("gauge", "GAUGES"), ("counter", "COUNTERS"), ("histogram", "HISTOGRAMS")];
