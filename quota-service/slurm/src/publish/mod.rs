@@ -129,7 +129,7 @@ impl Publisher {
 
     /// A write may begin: it ends before the lease does.
     fn may_write(&self) -> bool {
-        self.lease.borrow().holds_for(self.site.programs().limit)
+        self.lease.borrow().holds_for(self.site.programs().write_within())
     }
 
     async fn round(&mut self) {
