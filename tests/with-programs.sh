@@ -19,9 +19,9 @@ command -v go >/dev/null || missing+=(golang-go)
 [ -d /usr/share/gocode/src/gopkg.in/yaml.v3 ] || missing+=(golang-gopkg-yaml.v3-dev)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 # A Slurm with its accounting, and the interpreter of its hook.
-for program in slurmctld slurmd slurmdbd; do
-    [ -x "/usr/sbin/$program" ] || { missing+=(slurm-wlm slurmdbd slurm-wlm-basic-plugins slurm-wlm-mysql-plugin slurm-client); break; }
-done
+slurm=(slurm-wlm slurmdbd slurm-wlm-basic-plugins slurm-wlm-mysql-plugin slurm-client)
+has_slurm() { [ -x /usr/sbin/slurmctld ] && [ -x /usr/sbin/slurmd ] && [ -x /usr/sbin/slurmdbd ] && [ -x /usr/bin/sbatch ]; }
+has_slurm || missing+=("${slurm[@]}")
 [ -x /usr/sbin/munged ] || missing+=(munge)
 [ -x /usr/sbin/mariadbd ] || missing+=(mariadb-server)
 command -v lua5.3 >/dev/null || missing+=(lua5.3)
@@ -38,10 +38,13 @@ if [ "${#missing[@]}" -gt 0 ]; then
             printf '#!/bin/sh\nexit 101\n' >"$policy"
             chmod 755 "$policy"
         fi
-        {
-            apt-get update &&
-                DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "${missing[@]}"
-        } >&2 || say "not all of ${missing[*]} could be installed: the tests that need them are not run"
+        install() { DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@" >&2; }
+        if ! { apt-get update >&2 && install "${missing[@]}"; }; then
+            # A package that this release lacks keeps no other from being installed.
+            absent=()
+            for package in "${missing[@]}"; do install "$package" || absent+=("$package"); done
+            [ "${#absent[@]}" -eq 0 ] || say "could not be installed: ${absent[*]}; the tests that need them are not run"
+        fi
         # The command below takes the place of this shell, whose trap it does not know.
         [ -z "$(trap -p EXIT)" ] || rm -f "$policy"
         trap - EXIT
@@ -49,6 +52,8 @@ if [ "${#missing[@]}" -gt 0 ]; then
         say "not installed: ${missing[*]}; the tests that need them are not run"
     fi
 fi
+
+has_slurm || say "there is no Slurm: its tests need ${slurm[*]} (22.05 or newer), munge and mariadb-server of this machine's distribution"
 
 # The schemas of Kubernetes; where they cannot be fetched, the test that needs them says so. They lie in the target folder, which
 # outlives a checkout.

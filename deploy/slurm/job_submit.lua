@@ -17,13 +17,14 @@ local STRICT = false
 
 local PREFIX = "headroom: "
 
--- Reads the file into {expires, by, require_type, limits = {{name, hours, type, limit, held}, ...}}; nil and why, where it cannot.
+-- Reads the file into {expires, by, require_type, limits = {{name, hours, type, limit, held}, ...},
+-- expected = {{name, type, at, gpus}, ...}}; nil and why, where it cannot.
 local function read_quota(path)
     local file, why = io.open(path, "r")
     if not file then
         return nil, why
     end
-    local quota = { limits = {} }
+    local quota = { limits = {}, expected = {} }
     local first = file:read("*l")
     if first ~= "headroom-quota 1" then
         file:close()
@@ -53,6 +54,13 @@ local function read_quota(path)
                 return nil, path .. ": a torn line: " .. line
             end
             quota.limits[#quota.limits + 1] = limit
+        elseif words[1] == "expected" then
+            local one = { name = words[2], type = words[3], at = tonumber(words[4]), gpus = tonumber(words[5]) }
+            if not (one.at and one.gpus) then
+                file:close()
+                return nil, path .. ": a torn line: " .. line
+            end
+            quota.expected[#quota.expected + 1] = one
         end
     end
     file:close()
@@ -148,6 +156,17 @@ local function others(quota, type, gpus, but)
     return table.concat(texts, "; ")
 end
 
+-- When so many GPUs are expected to be free, by the forecast: "expected for 4 h about 14:30"; empty where it is not known.
+local function expected_text(quota, limit, gpus, now)
+    for _, one in ipairs(quota.expected) do
+        if one.name == limit.name and one.type == limit.type and one.gpus >= gpus and one.at > now then
+            local format = os.date("%F", one.at) == os.date("%F", now) and "%H:%M" or "%a %H:%M"
+            return string.format("; expected for %s about %s", hours_text(limit.hours), os.date(format, one.at))
+        end
+    end
+    return ""
+end
+
 local headroom = {}
 
 -- The message for a job, and whether it is refused: text or nil, and true or false.
@@ -203,7 +222,8 @@ function headroom.answer(job, quota, now)
     else
         text = text .. "; it waits"
     end
-    return instead ~= "" and (text .. "; " .. instead) or text, false
+    text = instead ~= "" and (text .. "; " .. instead) or text
+    return text .. expected_text(quota, limit, gpus * tasks, now), false
 end
 
 local function log_fault(why)

@@ -82,6 +82,21 @@ is(select(2, submit({})), "", "nothing")
 result, text = submit({ qos = "spot1h", tres_per_node = "gres:gpu:a100:1", array_inx = "0-9%7" })
 is(text:match("this job asks for 7") ~= nil, true, "an array under its limit")
 
+-- When it is expected: the first time at which there is enough, and nothing where none is known.
+local soon, later = os.time() + 3600, os.time() + 7200
+write(head .. limits .. string.format("expected spot4h a100 %d 2\nexpected spot4h a100 %d 4\n", soon, later))
+local function about(time)
+    return "; expected for 4 h about " .. os.date(os.date("%F", time) == os.date("%F") and "%H:%M" or "%a %H:%M", time)
+end
+for gpus, expected in pairs({ [2] = about(soon), [3] = about(later), [5] = "" }) do
+    result, text = submit(job("spot4h", "a100:" .. gpus))
+    is(result, 0, "expected")
+    is(text:match("; expected.*$") or "", expected, "expected for " .. gpus)
+end
+is(select(2, submit(job("spot1h", "a100:2"))):match("expected"), nil, "free now")
+write(head .. limits .. "expected spot4h a100 1000 4\n")
+is(select(2, submit(job("spot4h", "a100:2"))):match("expected"), nil, "a time that is over")
+
 -- 3. Stale, missing, torn, and an error of the hook's own.
 write((head .. limits):gsub("9999999999", "1000"))
 is(submit(job("spot1h", "a100:2")), -1, "stale")

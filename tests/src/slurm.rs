@@ -45,9 +45,11 @@ impl Drop for Lent {
     }
 }
 
-fn is_installed() -> bool {
+/// Programs that are not installed.
+fn missing() -> Vec<&'static str> {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    PROGRAMS.iter().all(|program| path.split(':').any(|folder| Path::new(folder).join(program).exists()))
+    let is_there = |program: &&str| path.split(':').any(|folder| Path::new(folder).join(program).exists());
+    PROGRAMS.into_iter().filter(|program| !is_there(program)).collect()
 }
 
 /// Lends a shared cluster. Where Slurm is not installed, a line says that `what` was not tested.
@@ -56,9 +58,13 @@ fn is_installed() -> bool {
 /// It does not start; or it is not installed, and `HEADROOM_SLURM_REQUIRED` is set.
 #[must_use]
 pub fn slurm(what: &str) -> Option<Lent> {
-    if !is_installed() {
-        assert!(std::env::var_os(REQUIRED).is_none(), "{REQUIRED} is set, and Slurm is not installed");
-        println!("not run, since Slurm is not installed: {what}");
+    let missing = missing().join(", ");
+    if !missing.is_empty() {
+        assert!(
+            std::env::var_os(REQUIRED).is_none(),
+            "{REQUIRED} is set, and there is no {missing}: run tests/with-programs.sh, which installs them, or see its message"
+        );
+        println!("not run, since Slurm is not installed (no {missing}): {what}");
         return None;
     }
     let mut shared = free();

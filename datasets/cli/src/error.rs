@@ -54,6 +54,18 @@ pub enum CliError {
     Nodes(AmountError),
     #[error("{}: no usage to store: {bad} rows are bad, the others have no HP demand", file.display())]
     NoGoodRow { file: PathBuf, bad: usize },
+    #[error(
+        "{}: no usage to store: no record has GPUs: check --from and --until, and that slurm.conf has \
+         AccountingStorageTRES=gres/gpu",
+        place.display()
+    )]
+    NoRecords { place: PathBuf },
+    #[error(
+        "{}: no usage to store: of {records} records with GPUs, {bad} of them bad, none is HP work in an hour that is over: \
+         wait for the end of the hour, or check --spot-qos and --spot-partitions, --from and --until",
+        place.display()
+    )]
+    NoWholeHour { place: PathBuf, records: usize, bad: usize },
     #[error("unknown cluster {name}: expected one of {known}")]
     NoCluster { name: ClusterName, known: String },
     #[error("the database is empty: load usage with datasets ingest")]
@@ -134,6 +146,8 @@ impl From<CliError> for Failure {
             | CliError::Check { .. } => Exit::Failure,
             NodesOfOtherModels { .. }
             | CliError::NoGoodRow { .. }
+            | CliError::NoRecords { .. }
+            | CliError::NoWholeHour { .. }
             | CliError::Read(_)
             | CliError::Panel(_)
             | CliError::Nodes(_)

@@ -44,8 +44,10 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     let is_gap = what.zero_hours.unwrap_or(what.format.zero_hours()) == ZeroHours::Gap;
     let (mut read, zero_hours) = if is_gap { read.without_zero_hours()? } else { (read, 0) };
     if read.usage.series().next().is_none() {
-        let bad = read.skipped.len() + records.as_ref().map_or(0, SlurmSummary::skipped);
-        return Err(CliError::NoGoodRow { file: what.path.clone(), bad });
+        let file = what.path.clone();
+        return Err(records.map_or(CliError::NoGoodRow { file: file.clone(), bad: read.skipped.len() }, |records| {
+            records.nothing(file)
+        }));
     }
     read.capacity.extend(capacity(what, &read)?);
     let clusters = clusters(what, &read, &default, store.as_ref()).await?;

@@ -11,7 +11,7 @@ use slurm_records::demand::{Demand, Reading, demand};
 use slurm_records::nodes::Nodes;
 use slurm_records::{Form, History, RecordsError, source};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
 use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, UnixSeconds};
@@ -65,6 +65,9 @@ pub async fn read(what: &Ingest, store: &dyn Store) -> Result<(ReadReport, Slurm
         && let Some(bad) = history.skipped.first().or_else(|| nodes.as_ref().and_then(|nodes| nodes.skipped.first()))
     {
         return Err(RecordsError::Record { place: what.path.display().to_string(), record: bad.to_string() }.into());
+    }
+    if history.jobs.is_empty() && history.skipped.is_empty() {
+        return Err(CliError::NoRecords { place: what.path.clone() });
     }
     let untyped = what.gpu_model.clone().map_or_else(|| GpuModel::parse(ANY_MODEL), Ok)?;
     let reading = Reading {
@@ -175,9 +178,9 @@ impl SlurmSummary {
         }
     }
 
-    /// Records that were left out.
-    pub fn skipped(&self) -> usize {
-        self.skipped.len()
+    /// Why there is no usage in them.
+    pub fn nothing(&self, place: PathBuf) -> CliError {
+        CliError::NoWholeHour { place, records: self.records, bad: self.skipped.len() }
     }
 
     /// Prints unreadable records and assumptions on stderr.

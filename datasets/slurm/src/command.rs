@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Longest part of what a program prints on stderr that is repeated.
 const MOST_WORDS: usize = 500;
+/// A write may last so long beyond the time limit, where nobody is left to end it.
+const WRITE_BEYOND: Duration = Duration::from_millis(500);
 /// Between two looks at whether a program has ended.
 const LOOKS_EACH: Duration = Duration::from_millis(5);
 
@@ -58,7 +60,7 @@ impl Programs {
     ) -> Result<T, RecordsError> {
         let line = [&[program], arguments].concat().join(" ");
         let failed = |detail: String, may_pass| RecordsError::Command { command: line.clone(), detail, may_pass };
-        let mut running = Running::start(self, program, arguments).map_err(|fault| {
+        let mut running = Running::start(self, &self.folder.join(program), arguments).map_err(|fault| {
             failed(format!("cannot be started: {fault}; is it installed, and is its folder set?"), false)
         })?;
         let mut output = running.output.take().expect("its output was asked for");
@@ -81,6 +83,24 @@ impl Programs {
     /// As [`Self::read`].
     pub fn text(&self, program: &str, arguments: &[&str]) -> Result<String, RecordsError> {
         self.read(program, arguments, read_text)
+    }
+
+    /// Runs a program that writes. It ends by itself after [`Self::write_within`], also where this process is gone by then: an
+    /// orphan must not write under a lease that is over.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn write(&self, program: &str, arguments: &[&str]) -> Result<(), RecordsError> {
+        let (within, path) = (format!("{}s", self.write_within().as_secs_f64()), self.folder.join(program));
+        let path = path.to_string_lossy();
+        let bounded = Self { folder: PathBuf::new(), ..self.clone() };
+        bounded.text("timeout", &[&["--signal=KILL", &within, &path], arguments].concat()).map(drop)
+    }
+
+    /// Longest time from the start of a write to its end.
+    #[must_use]
+    pub const fn write_within(&self) -> Duration {
+        self.limit.saturating_add(WRITE_BEYOND)
     }
 
     /// Release of Slurm, as `(22, 5)`.
@@ -137,10 +157,10 @@ struct Running {
 }
 
 impl Running {
-    fn start(programs: &Programs, program: &str, arguments: &[&str]) -> std::io::Result<Self> {
+    fn start(programs: &Programs, program: &Path, arguments: &[&str]) -> std::io::Result<Self> {
         // A file and no pipe: a program that prints much there must not wait for us.
         let words = tempfile::tempfile()?;
-        let mut command = Command::new(programs.folder.join(program));
+        let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(words.try_clone()?);
         // Lists of array tasks are not cut off; times that are asked for are UTC.
         command.env("SLURM_BITSTR_LEN", "0").env("TZ", "UTC0").process_group(0);

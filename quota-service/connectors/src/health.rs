@@ -1,5 +1,6 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
+use crate::help::Help;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -21,13 +22,18 @@ struct Health {
     metrics: Arc<PrometheusHandle>,
 }
 
-/// Installs the recorder of metrics, and the build of a program. `buckets` are of metrics that take longer than others. Once in a
-/// process: a second recorder would get nothing.
+/// Installs the recorder of metrics with their help, and the build of a program. `buckets` are of metrics that take longer than
+/// others. Once in a process: a second recorder would get nothing.
 ///
 /// # Panics
 /// A list of buckets is empty.
 #[must_use]
-pub fn install(program: &'static str, version: &'static str, buckets: &[(&str, &[f64])]) -> Arc<PrometheusHandle> {
+pub fn install(
+    program: &'static str,
+    version: &'static str,
+    help: &Help,
+    buckets: &[(&str, &[f64])],
+) -> Arc<PrometheusHandle> {
     let mut builder = PrometheusBuilder::new().set_buckets(&SECONDS).expect("there are buckets");
     for (metric, buckets) in buckets {
         let of = Matcher::Full((*metric).to_owned());
@@ -36,6 +42,7 @@ pub fn install(program: &'static str, version: &'static str, buckets: &[(&str, &
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
     let _ = metrics::set_global_recorder(recorder);
+    help.register(program);
     metrics::gauge!(format!("{program}_build_info"), "version" => version).set(1.0);
     Arc::new(handle)
 }

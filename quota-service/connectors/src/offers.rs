@@ -9,7 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use vocab::{GpuModel, HorizonHours, MilliGpus, UnixSeconds};
-use wire::{PoolList, PoolSummary};
+use wire::{PoolForecastStep, PoolList, PoolSummary};
+
+/// Forecast HP demand of a pool in one hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DemandStep {
+    /// Start of the hour.
+    pub begins: UnixSeconds,
+    /// 0.9 quantile of the demand.
+    pub upper: MilliGpus,
+}
 
 /// Headroom's offer in one pool.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +27,8 @@ pub struct Offer {
     pub limits: Vec<Limit>,
     /// B_H, by rising hours.
     pub bounds: Vec<Bound>,
+    /// Forecast HP demand, by rising hours; empty where none is answered.
+    pub demand: Vec<DemandStep>,
     /// η.
     pub eta: Eta,
     /// Capacity of the pool.
@@ -78,7 +89,21 @@ fn offer(pool: &PoolSummary) -> Option<Offer> {
     let eta = Eta::nearest(pool.eta).ok()?;
     let computed_at = command_line::instant(pool.computed_at.as_deref()?).ok()?;
     let capacity = MilliGpus::nearest(pool.capacity_gpus?).ok()?;
-    (!limits.is_empty()).then_some(Offer { limits, bounds, eta, capacity, stage: Stage::Fresh, computed_at })
+    let demand = demand(&pool.forecast).unwrap_or_default();
+    (!limits.is_empty()).then_some(Offer { limits, bounds, demand, eta, capacity, stage: Stage::Fresh, computed_at })
+}
+
+/// Forecast hours, rising; none where one of them cannot be read.
+fn demand(forecast: &[PoolForecastStep]) -> Option<Vec<DemandStep>> {
+    let step = |step: &PoolForecastStep| {
+        let begins = command_line::instant(&step.target_time).ok()?;
+        // The Gaussian of a small demand reaches below none.
+        let upper = if step.q90_gpus < 0.0 { 0.0 } else { step.q90_gpus };
+        Some(DemandStep { begins, upper: MilliGpus::rounded_up(upper).ok()? })
+    };
+    let mut all: Vec<DemandStep> = forecast.iter().map(step).collect::<Option<_>>()?;
+    all.sort_by_key(|step| step.begins);
+    Some(all)
 }
 
 /// Spot tasks of the cluster, as a connector knows them.
@@ -136,6 +161,22 @@ mod tests {
             })
         };
         serde_json::from_value(json!({ "pools": [pool("earth"), pool("mars")] })).unwrap()
+    }
+
+    #[test]
+    fn forecast_hours_rise_and_none_is_known_where_one_cannot_be_read() {
+        let step = |time: &str, q90_gpus: f64| PoolForecastStep {
+            step: 1,
+            target_time: time.to_owned(),
+            mean_gpus: 1.0,
+            stddev_gpus: 1.0,
+            q90_gpus,
+        };
+        let two = [step("2026-11-22T12:00:00Z", -0.5), step("2026-11-22T11:00:00Z", 3.25)];
+        let uppers: Vec<u64> = demand(&two).unwrap().iter().map(|step| step.upper.milli()).collect();
+        assert_eq!(uppers, [3_250, 0]);
+        assert_eq!(demand(&[step("soon", 1.0)]), None);
+        assert_eq!(demand(&[step("2026-11-22T11:00:00Z", f64::NAN)]), None);
     }
 
     #[test]

@@ -2,33 +2,13 @@
 
 use axum::http::Uri;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::convert::Infallible;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use tracing_subscriber::EnvFilter;
 use vocab::{ClusterName, GpuModel, HorizonError, HorizonHours};
 
-/// Serializes types as text by `Display`, and deserializes them from it by `FromStr`.
-#[macro_export]
-macro_rules! settings_as_text {
-    ($($type:ty),* $(,)?) => {
-        $(impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
+pub use serving::settings::{FilePath, LogFilter, LogFormat};
 
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        })*
-    };
-}
-
-settings_as_text! { HeadroomUrl, FilePath, LogFormat, LogFilter }
+serving::settings_as_text! { HeadroomUrl }
 
 /// URL of quota-service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,115 +46,6 @@ impl FromStr for HeadroomUrl {
 impl fmt::Display for HeadroomUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.base)
-    }
-}
-
-/// Path of a file; empty for none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FilePath(Option<PathBuf>);
-
-impl FilePath {
-    /// The path.
-    #[must_use]
-    pub fn get(&self) -> Option<&Path> {
-        self.0.as_deref()
-    }
-
-    /// Whether no file is set.
-    #[must_use]
-    pub const fn is_none(&self) -> bool {
-        self.0.is_none()
-    }
-}
-
-impl FromStr for FilePath {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self((!text.is_empty()).then(|| text.into())))
-    }
-}
-
-impl fmt::Display for FilePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |path| path.display().fmt(f))
-    }
-}
-
-/// Format of the lines of the log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Lines for people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-impl FromStr for LogFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err(format!("{text:?}: write text or json")),
-        }
-    }
-}
-
-impl fmt::Display for LogFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        })
-    }
-}
-
-/// A filter of the log that parses.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogFilter(String);
-
-impl LogFilter {
-    /// The filter.
-    ///
-    /// # Panics
-    /// Never: the text was parsed with the settings.
-    #[must_use]
-    pub fn filter(&self) -> EnvFilter {
-        EnvFilter::try_new(&self.0).expect("the text was parsed with the settings")
-    }
-
-    /// The filter after another one, which it overrides: for libraries that say too much.
-    ///
-    /// # Panics
-    /// `before` is no filter.
-    #[must_use]
-    pub fn filter_after(&self, before: &str) -> EnvFilter {
-        EnvFilter::try_new(format!("{before},{}", self.0)).expect("both were parsed before")
-    }
-}
-
-impl Default for LogFilter {
-    fn default() -> Self {
-        Self("info".to_owned())
-    }
-}
-
-impl FromStr for LogFilter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        command_line::check_log_filter(text)?;
-        EnvFilter::try_new(text).map_err(|fault| format!("{text:?}: {fault}"))?;
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for LogFilter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -15,9 +15,7 @@ const NOTICE_SECONDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0,
 #[must_use]
 pub fn install() -> Arc<PrometheusHandle> {
     let of_notices = ("headroom_kubernetes_notice_to_eviction_seconds", &NOTICE_SECONDS[..]);
-    let handle = connectors::health::install(PROGRAM, env!("CARGO_PKG_VERSION"), &[of_notices]);
-    crate::help::describe();
-    handle
+    connectors::health::install(PROGRAM, env!("CARGO_PKG_VERSION"), &crate::help::HELP, &[of_notices])
 }
 
 /// The routes. Without watches the program is ready at once.

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use slurm_records::command::Programs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use vocab::{ClusterName, GpuModel};
 
 /// Settings of this program.
@@ -79,7 +80,7 @@ pub struct Config {
     pub raise_after_s: u64,
     /// The lease of Headroom ends so long after its last renewal.
     pub lease_s: u64,
-    /// Name of this process; empty for that of its host.
+    /// Name of this process, to which its number and start are added; empty for that of its host.
     pub identity: String,
     /// File that is written after each round in which all limits stand as they should.
     pub heartbeat_file: FilePath,
@@ -187,13 +188,13 @@ impl Config {
         }
     }
 
-    /// Name of this process.
+    /// Name of this process. No other process has it, also where two machines have the same settings: a lease is of one.
     #[must_use]
     pub fn identity(&self) -> String {
-        if !self.identity.is_empty() {
-            return self.identity.clone();
-        }
+        static BEGAN_MS: LazyLock<u128> =
+            LazyLock::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis());
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        format!("{}-{}", if host.trim().is_empty() { "process" } else { host.trim() }, std::process::id())
+        let name = [self.identity.as_str(), host.trim()].into_iter().find(|name| !name.is_empty());
+        format!("{}-{}-{:x}", name.unwrap_or("process"), std::process::id(), *BEGAN_MS)
     }
 }

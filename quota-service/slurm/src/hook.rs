@@ -4,11 +4,13 @@
 //! headroom-quota 1
 //! expires 1795594500
 //! require_type 1
-//! limit spot1h 1 a100 12 8      QOS or account, hours, type, limit, held
+//! limit spot1h 1 a100 12 8                  QOS or account, hours, type, limit, held
+//! expected spot1h a100 1795597200 4         QOS or account, type, time, GPUs expected to be free then
 //! ```
 
 use crate::config::{Config, Nesting};
 use crate::limits::{ALL_GPUS, ByName, Tres};
+use crate::publish::Expected;
 use std::fmt::Write;
 use vocab::UnixSeconds;
 
@@ -17,7 +19,7 @@ const ANY_TYPE: &str = "*";
 
 /// Content of the file.
 #[must_use]
-pub fn text(config: &Config, limits: &ByName, held: &ByName, now: UnixSeconds) -> String {
+pub fn text(config: &Config, limits: &ByName, held: &ByName, expected: &[Expected], now: UnixSeconds) -> String {
     let expires = now.plus_s(i64::try_from(config.hook_valid_s).unwrap_or(i64::MAX));
     let mut text = format!("headroom-quota 1\nexpires {}\n", expires.get());
     let by = match config.nesting {
@@ -30,12 +32,20 @@ pub fn text(config: &Config, limits: &ByName, held: &ByName, now: UnixSeconds) -
     let _ = writeln!(text, "require_type {}", u8::from(config.require_type && count > 1));
     for (hours, name) in config.limited().promised() {
         for (tres, limit) in limits.get(name).into_iter().flatten() {
-            let gpu_type = tres.strip_prefix(ALL_GPUS).and_then(|rest| rest.strip_prefix(':')).unwrap_or(ANY_TYPE);
+            let gpu_type = type_of(tres);
             let held = held.get(name).and_then(|held| held.get(tres)).copied().unwrap_or(0);
             let _ = writeln!(text, "limit {name} {} {gpu_type} {limit} {held}", hours.get());
         }
     }
+    for one in expected {
+        let _ = writeln!(text, "expected {} {} {} {}", one.name, type_of(&one.tres), one.at.get(), one.gpus);
+    }
     text
+}
+
+/// Word for the type of a resource.
+fn type_of(tres: &str) -> &str {
+    tres.strip_prefix(ALL_GPUS).and_then(|rest| rest.strip_prefix(':')).unwrap_or(ANY_TYPE)
 }
 
 #[cfg(test)]
@@ -52,8 +62,14 @@ mod tests {
         ]
         .into();
         let held: ByName = [("spot1h".to_owned(), tres(&[("gres/gpu", 9), ("gres/gpu:a100", 9)]))].into();
+        let soon = Expected {
+            name: "spot1h".to_owned(),
+            tres: "gres/gpu:h100".to_owned(),
+            at: UnixSeconds::new(3_600),
+            gpus: 3,
+        };
         let expected = "headroom-quota 1\nexpires 1180\nby qos\nrequire_type 1\nlimit spot1h 1 * 20 9\nlimit spot1h 1 a100 12 9\n\
-            limit spot1h 1 h100 8 0\nlimit spot4h 4 * 4 0\n";
-        assert_eq!(text(&config, &limits, &held, UnixSeconds::new(1_000)), expected);
+            limit spot1h 1 h100 8 0\nlimit spot4h 4 * 4 0\nexpected spot1h h100 3600 3\n";
+        assert_eq!(text(&config, &limits, &held, &[soon], UnixSeconds::new(1_000)), expected);
     }
 }

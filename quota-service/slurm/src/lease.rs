@@ -55,13 +55,8 @@ pub async fn run(
     held: watch::Sender<Held>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let path = format!("/v1/connectors/lease?cluster={}", connectors::report::encoded(cluster.as_str()));
-    let request = |holds_s| ConnectorLeaseRequest {
-        holder: holder.clone(),
-        agent: AGENT.to_owned(),
-        lease_s: lease.as_secs(),
-        holds_s,
-    };
+    let path = path_of(&cluster);
+    let request = |holds_s| request(&holder, lease, holds_s);
     let (standing, mut was_held) = (Standing::new(), false);
     loop {
         let sent = Instant::now();
@@ -91,6 +86,56 @@ pub async fn run(
     if was_held {
         // Another connector need not wait for its end. If it does not arrive, it ends by itself.
         let _ = headroom.send::<ConnectorLease>(Method::DELETE, &path, &request(0)).await;
+    }
+}
+
+fn path_of(cluster: &ClusterName) -> String {
+    format!("/v1/connectors/lease?cluster={}", connectors::report::encoded(cluster.as_str()))
+}
+
+fn request(holder: &str, lease: Duration, holds_s: u64) -> ConnectorLeaseRequest {
+    ConnectorLeaseRequest { holder: holder.to_owned(), agent: AGENT.to_owned(), lease_s: lease.as_secs(), holds_s }
+}
+
+/// The lease for a single write: of a watchdog, which lowers limits only where no connector publishes them.
+#[derive(Debug, Clone)]
+pub struct Fence {
+    /// Client of quota-service.
+    pub headroom: Headroom,
+    /// Headroom's name of the cluster.
+    pub cluster: ClusterName,
+    /// Name of this process.
+    pub holder: String,
+    /// Time of the lease.
+    pub lease: Duration,
+}
+
+/// Answer to a [`Fence`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// The lease is ours: nobody else writes until it is given back.
+    Ours,
+    /// Another process holds it.
+    Theirs(String),
+    /// Headroom does not answer, or knows of no holder: nobody renews a lease.
+    Unknown,
+}
+
+impl Fence {
+    /// Asks for the lease once.
+    pub async fn take(&self) -> Turn {
+        let body = request(&self.holder, self.lease, 0);
+        match self.headroom.send::<ConnectorLease>(Method::PUT, &path_of(&self.cluster), &body).await {
+            Ok(answer) if answer.granted => Turn::Ours,
+            Ok(answer) if !answer.holder.is_empty() => Turn::Theirs(answer.holder),
+            Ok(_) | Err(_) => Turn::Unknown,
+        }
+    }
+
+    /// Gives it back. If that does not arrive, it ends by itself.
+    pub async fn give_back(&self) {
+        let body = request(&self.holder, self.lease, 0);
+        let _ = self.headroom.send::<ConnectorLease>(Method::DELETE, &path_of(&self.cluster), &body).await;
     }
 }
 

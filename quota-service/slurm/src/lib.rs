@@ -10,6 +10,7 @@ pub mod args;
 pub mod config;
 pub mod doctor;
 pub mod heartbeat;
+mod help;
 pub mod hook;
 pub mod lease;
 pub mod limits;

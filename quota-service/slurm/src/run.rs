@@ -93,7 +93,7 @@ pub async fn listen(
     ready: Ready,
     stop: watch::Receiver<bool>,
 ) -> Result<(SocketAddr, JoinHandle<()>), RunError> {
-    let metrics = health::install(PROGRAM, env!("CARGO_PKG_VERSION"), &[]);
+    let metrics = health::install(PROGRAM, env!("CARGO_PKG_VERSION"), &crate::help::HELP, &[]);
     let listener = health::listen(config.listen).await.map_err(RunError::Listen)?;
     let address = listener.local_addr().map_err(|fault| RunError::Listen(fault.to_string()))?;
     Ok((address, tokio::spawn(listen::serve(listener, None, health::router(metrics, ready), LIMITS, stop))))

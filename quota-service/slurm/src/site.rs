@@ -8,7 +8,7 @@ use slurm_records::queue::Queue;
 use slurm_records::{History, RecordsError, source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use vocab::HourStart;
 
@@ -23,6 +23,8 @@ pub struct Site {
     nesting: Nesting,
     /// Names of the limits that carry the quota.
     limited: Arc<BTreeSet<String>>,
+    /// Slurm's name of its cluster, once it is known: no write waits for it.
+    cluster: Arc<OnceLock<String>>,
 }
 
 /// Settings of a Slurm, out of `scontrol show config`.
@@ -73,7 +75,8 @@ impl Site {
         let programs = config.programs();
         let accounting = programs.within(Duration::from_secs(config.accounting_timeout_s));
         let limited = config.limited().promised().into_iter().map(|(_, name)| name.to_owned()).collect();
-        Self { programs, accounting, nesting: config.nesting, limited: Arc::new(limited) }
+        let (limited, cluster) = (Arc::new(limited), Arc::default());
+        Self { programs, accounting, nesting: config.nesting, limited, cluster }
     }
 
     /// Slurm's programs.
@@ -114,13 +117,14 @@ impl Site {
     /// The accounting does not answer.
     pub async fn limits(&self) -> Result<ByName, RecordsError> {
         let (programs, nesting, limited) = (self.programs.clone(), self.nesting, self.limited.clone());
+        let known = self.cluster.clone();
         apart(move || {
             let mut all = match nesting {
                 Nesting::Qos => {
                     limits::of_qos(&programs.text("sacctmgr", &["-nP", "show", "qos", "format=name,grptres"])?)
                 }
                 Nesting::Accounts => {
-                    let cluster = format!("cluster={}", cluster_of(&programs)?);
+                    let cluster = format!("cluster={}", cluster_of(&programs, &known)?);
                     let arguments =
                         ["-nP", "show", "assoc", "where", &cluster, "format=account,user,partition,grptres"];
                     limits::of_accounts(&programs.text("sacctmgr", &arguments)?)
@@ -157,17 +161,14 @@ impl Site {
     /// # Errors
     /// The accounting does not answer or refuses.
     pub async fn set_limits(&self, name: &str, gpus: &Tres) -> Result<(), RecordsError> {
-        let (programs, nesting) = (self.programs.clone(), self.nesting);
+        let (programs, nesting, known) = (self.programs.clone(), self.nesting, self.cluster.clone());
         let (name, set) = (name.to_owned(), limits::argument(gpus));
-        apart(move || {
-            match nesting {
-                Nesting::Qos => programs.text("sacctmgr", &["-i", "modify", "qos", &name, "set", &set])?,
-                Nesting::Accounts => {
-                    let cluster = format!("cluster={}", cluster_of(&programs)?);
-                    programs.text("sacctmgr", &["-i", "modify", "account", &name, "set", &set, "where", &cluster])?
-                }
-            };
-            Ok(())
+        apart(move || match nesting {
+            Nesting::Qos => programs.write("sacctmgr", &["-i", "modify", "qos", &name, "set", &set]),
+            Nesting::Accounts => {
+                let cluster = format!("cluster={}", cluster_of(&programs, &known)?);
+                programs.write("sacctmgr", &["-i", "modify", "account", &name, "set", &set, "where", &cluster])
+            }
         })
         .await
     }
@@ -213,9 +214,12 @@ impl Site {
 }
 
 /// Slurm's name of its cluster.
-fn cluster_of(programs: &Programs) -> Result<String, RecordsError> {
+fn cluster_of(programs: &Programs, known: &OnceLock<String>) -> Result<String, RecordsError> {
+    if let Some(name) = known.get() {
+        return Ok(name.clone());
+    }
     let config = SlurmConfig::parse(&programs.text("scontrol", &["show", "config"])?);
-    Ok(config.get("ClusterName").to_owned())
+    Ok(known.get_or_init(|| config.get("ClusterName").to_owned()).clone())
 }
 
 #[cfg(test)]

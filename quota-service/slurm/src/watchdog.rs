@@ -5,9 +5,10 @@
 
 use crate::config::Config;
 use crate::heartbeat::{self, Noted};
+use crate::lease::{Fence, Turn};
 use crate::limits::{ByName, Tres};
 use crate::publish::{held, held_now};
-use crate::run::{RunError, announce, listen, start_log};
+use crate::run::{RunError, announce, headroom, listen, start_log};
 use crate::site::Site;
 use command_line::{Exit, Failure, say};
 use connectors::clock;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tracing::warn;
+use tracing::{info, warn};
 use vocab::UnixSeconds;
 
 /// End of the process after a stop signal.
@@ -36,22 +37,19 @@ pub fn lowered(stands: &ByName, held: &ByName) -> ByName {
     stands.iter().filter_map(lower).collect()
 }
 
-/// Lowers what stands above what is held, and answers it.
+/// Lowers limits, and reads them back.
 ///
 /// # Errors
 /// Slurm does not answer, or a limit was not set.
-pub async fn lower(site: &Site, config: &Config) -> Result<ByName, RecordsError> {
-    let stands = site.limits().await?;
-    let (_, held) = held_now(site, config).await?;
-    let lowered = lowered(&stands, &held);
+async fn lower(site: &Site, lowered: &ByName) -> Result<(), RecordsError> {
     // Each is tried: a fault of one does not stop the others.
     let mut went = Ok(());
-    for (name, limits) in &lowered {
+    for (name, limits) in lowered {
         went = went.and(site.set_limits(name, limits).await);
     }
     went?;
     let stands = site.limits().await?;
-    for (name, limits) in &lowered {
+    for (name, limits) in lowered {
         for (tres, gpus) in limits {
             if stands.get(name).and_then(|stands| stands.get(tres)).is_none_or(|stands| stands > gpus) {
                 let detail = format!("the limit {tres} of {name} is still above {gpus}");
@@ -60,7 +58,7 @@ pub async fn lower(site: &Site, config: &Config) -> Result<ByName, RecordsError>
         }
     }
     metrics::counter!("headroom_slurm_watchdog_lowered_total").increment(lowered.len() as u64);
-    Ok(lowered)
+    Ok(())
 }
 
 /// Where the watchdog keeps what it saw, beside the heartbeat.
@@ -70,8 +68,8 @@ fn note_of(heartbeat: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Looks at the heartbeat, and notes it; answers for how long it has stood still.
-fn look(path: &Path, now: UnixSeconds) -> Result<Duration, String> {
+/// Looks at the heartbeat, and notes it; answers for how long it has stood still, and its writer.
+fn look(path: &Path, now: UnixSeconds) -> Result<(Duration, String), String> {
     let file = note_of(path);
     let before: Option<Noted> = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     // A file that is none stands still like one that is not there.
@@ -86,21 +84,97 @@ fn look(path: &Path, now: UnixSeconds) -> Result<Duration, String> {
     }
     let age_s = now.get().saturating_sub(noted.since_unix_s);
     metrics::gauge!("headroom_slurm_heartbeat_age_seconds").set(age_s as f64);
-    Ok(Duration::from_secs(u64::try_from(age_s).unwrap_or(0)))
+    let writer = noted.beat.map(|beat| beat.writer).unwrap_or_default();
+    Ok((Duration::from_secs(u64::try_from(age_s).unwrap_or(0)), writer))
 }
 
-/// One look: lowers where the heartbeat is old. Answers what was lowered; none where it beats.
-async fn look_and_lower(site: &Site, config: &Config) -> Result<Option<ByName>, String> {
-    let path = config.heartbeat_file.get().unwrap_or(Path::new(""));
-    let age = look(path, clock::now())?;
-    if age < Duration::from_secs(config.watchdog_after_s) {
-        return Ok(None);
+/// Result of one look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Looked {
+    /// The heartbeat is young.
+    Beats,
+    /// It is old, and another connector, of this name, publishes: limits are its business.
+    Elsewhere(String),
+    /// It is old: these limits were lowered.
+    Lowered(ByName),
+}
+
+/// A watchdog with its cluster.
+struct Watchdog {
+    site: Site,
+    config: Config,
+    /// None without a name of the cluster.
+    fence: Option<Fence>,
+}
+
+impl Watchdog {
+    fn new(config: Config) -> Result<Self, RunError> {
+        let fence = match config.cluster() {
+            Ok(cluster) => Some(Fence {
+                headroom: headroom(&config)?,
+                cluster: cluster.clone(),
+                holder: format!("watchdog-{}", config.identity()),
+                lease: Duration::from_secs(config.lease_s),
+            }),
+            Err(_) => None,
+        };
+        Ok(Self { site: Site::new(&config), config, fence })
     }
-    let lowered = lower(site, config).await.map_err(|fault| fault.to_string())?;
-    for (name, limits) in &lowered {
-        warn!(limit = name, ?limits, age_s = age.as_secs(), "limit lowered: the heartbeat stands still");
+
+    /// One look: lowers where the heartbeat is old and no other connector publishes.
+    async fn look_and_lower(&self) -> Result<Looked, String> {
+        let path = self.config.heartbeat_file.get().unwrap_or(Path::new(""));
+        let (age, writer) = look(path, clock::now())?;
+        if age < Duration::from_secs(self.config.watchdog_after_s) {
+            return Ok(Looked::Beats);
+        }
+        let in_words = |fault: RecordsError| fault.to_string();
+        let stands = self.site.limits().await.map_err(in_words)?;
+        let (_, held) = held_now(&self.site, &self.config).await.map_err(in_words)?;
+        let lowered = lowered(&stands, &held);
+        if lowered.is_empty() {
+            return Ok(Looked::Lowered(lowered));
+        }
+        let turn = match &self.fence {
+            Some(fence) => fence.take().await,
+            None => Turn::Unknown,
+        };
+        match &turn {
+            // The lease of the connector whose heartbeat this is may outlast it.
+            Turn::Theirs(holder) if *holder != writer => return Ok(Looked::Elsewhere(holder.clone())),
+            Turn::Ours | Turn::Theirs(_) | Turn::Unknown => {}
+        }
+        let went = lower(&self.site, &lowered).await.map_err(in_words);
+        if let (Turn::Ours, Some(fence)) = (turn, &self.fence) {
+            fence.give_back().await;
+        }
+        went?;
+        for (name, limits) in &lowered {
+            warn!(limit = name, ?limits, age_s = age.as_secs(), "limit lowered: the heartbeat stands still");
+        }
+        Ok(Looked::Lowered(lowered))
     }
-    Ok(Some(lowered))
+
+    /// Looks again and again. Never returns.
+    async fn watch_on(&self) {
+        let (standing, mut publisher) = (Standing::new(), String::new());
+        loop {
+            let looked = self.look_and_lower().await;
+            if let Ok(Looked::Elsewhere(holder)) = &looked
+                && *holder != publisher
+            {
+                info!(holder, "the heartbeat stands still, and another connector publishes: its limits stay");
+                publisher.clone_from(holder);
+            }
+            standing.note(
+                "",
+                &looked.map(drop),
+                |fault| warn!(fault, "the watchdog cannot read the heartbeat or lower limits"),
+                |over| info!(lasted_s = over.lasted_s, "the watchdog works again"),
+            );
+            tokio::time::sleep(Duration::from_secs(self.config.watchdog_check_s)).await;
+        }
+    }
 }
 
 /// Runs the watchdog; with `once`, one look.
@@ -115,45 +189,40 @@ pub async fn run(config: Config, once: bool, json: bool) -> Result<(), Failure> 
             "spot_qos: no limit is set here: write those that headroom-slurm run writes",
         ));
     }
-    let site = Site::new(&config);
+    let watchdog = Watchdog::new(config)?;
     if once {
-        let lowered = look_and_lower(&site, &config).await;
-        let lowered = lowered.map_err(|fault| Failure::new(Exit::Unavailable, fault))?;
-        if json {
-            say(serde_json::json!({ "beats": lowered.is_none(), "lowered": lowered.unwrap_or_default() }));
-        } else {
-            match lowered {
-                None => say("the heartbeat is young enough"),
-                Some(lowered) => say(format_args!("{} limits were lowered", lowered.len())),
-            }
-        }
+        let looked = watchdog.look_and_lower().await.map_err(|fault| Failure::new(Exit::Unavailable, fault))?;
+        print(&looked, json);
         return Ok(());
     }
     let (stopper, stop) = watch::channel(false);
-    let (address, serving) = listen(&config, Arc::new(|| Ok(())), stop.clone()).await?;
-    announce(address, &config, json);
+    let (address, serving) = listen(&watchdog.config, Arc::new(|| Ok(())), stop.clone()).await?;
+    announce(address, &watchdog.config, json);
     let mut signalled = stop_within(ENDS_WITHIN).map_err(RunError::Signals)?;
     tokio::select! {
         _ = signalled.wait_for(|stops| *stops) => {}
-        () = watch_on(&site, &config) => {}
+        () = watchdog.watch_on() => {}
     }
     stopper.send_replace(true);
     let _ = tokio::time::timeout(ENDS_WITHIN / 2, serving).await;
     Ok(())
 }
 
-/// Looks again and again. Never returns.
-async fn watch_on(site: &Site, config: &Config) {
-    let standing = Standing::new();
-    loop {
-        let went = look_and_lower(site, config).await.map(drop);
-        standing.note(
-            "",
-            &went,
-            |fault| warn!(fault, "the watchdog cannot read the heartbeat or lower limits"),
-            |over| tracing::info!(lasted_s = over.lasted_s, "the watchdog works again"),
-        );
-        tokio::time::sleep(Duration::from_secs(config.watchdog_check_s)).await;
+fn print(looked: &Looked, json: bool) {
+    let (holder, lowered) = match looked {
+        Looked::Beats => (None, None),
+        Looked::Elsewhere(holder) => (Some(holder), None),
+        Looked::Lowered(lowered) => (None, Some(lowered)),
+    };
+    if json {
+        let lowered = lowered.cloned().unwrap_or_default();
+        say(serde_json::json!({ "beats": *looked == Looked::Beats, "published_by": holder, "lowered": lowered }));
+    } else if let Some(lowered) = lowered {
+        say(format_args!("{} limits were lowered", lowered.len()));
+    } else if let Some(holder) = holder {
+        say(format_args!("the heartbeat stands still, and another connector publishes: {holder}"));
+    } else {
+        say("the heartbeat is young enough");
     }
 }
 
@@ -178,7 +247,7 @@ mod tests {
     fn a_heartbeat_ages_between_calls_and_is_young_again_once_it_beats() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("heartbeat");
-        let at = |second: i64| look(&path, UnixSeconds::new(1_000_000 + second)).unwrap().as_secs();
+        let at = |second: i64| look(&path, UnixSeconds::new(1_000_000 + second)).unwrap().0.as_secs();
         assert_eq!([at(0), at(60)], [0, 60], "one that was never there");
         let mut heart = heartbeat::Heartbeat::new(&path, "one".to_owned());
         heart.beat(UnixSeconds::new(5)).unwrap();

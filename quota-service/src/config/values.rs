@@ -2,63 +2,14 @@
 
 use crate::retrain::Period;
 use axum::http::Uri;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use tracing_subscriber::EnvFilter;
 use vocab::{ClusterName, NameError, UnixSeconds};
 
-/// Serializes as text, and deserializes from it.
-macro_rules! text {
-    ($($type:ty),* $(,)?) => {
-        $(impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
+pub use serving::settings::{FilePath, LogFilter, LogFormat};
 
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-            }
-        })*
-    };
-}
-
-text! { Period, FilePath, OptionalUrl, StartAt, LogFormat, LogFilter, ClusterNames, HostNames }
-
-/// Path of a file; empty for none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FilePath(Option<PathBuf>);
-
-impl FilePath {
-    #[must_use]
-    pub fn get(&self) -> Option<&Path> {
-        self.0.as_deref()
-    }
-
-    #[must_use]
-    pub const fn is_none(&self) -> bool {
-        self.0.is_none()
-    }
-}
-
-impl FromStr for FilePath {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self((!text.is_empty()).then(|| text.into())))
-    }
-}
-
-impl fmt::Display for FilePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |path| path.display().fmt(f))
-    }
-}
+serving::settings_as_text! { Period, OptionalUrl, StartAt, ClusterNames, HostNames }
 
 /// A URL; empty for none. Each setting has its own rule for scheme, host and path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -143,70 +94,6 @@ impl fmt::Display for StartAt {
     }
 }
 
-/// Format of the lines of the log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    #[default]
-    Text,
-    Json,
-}
-
-impl FromStr for LogFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err(format!("{text:?}: write text or json")),
-        }
-    }
-}
-
-impl fmt::Display for LogFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        })
-    }
-}
-
-/// A filter of the log that parses.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogFilter(String);
-
-impl LogFilter {
-    /// # Panics
-    /// Never: the text was parsed before.
-    #[must_use]
-    pub fn filter(&self) -> EnvFilter {
-        EnvFilter::try_new(&self.0).expect("the text was parsed with the settings")
-    }
-}
-
-impl Default for LogFilter {
-    fn default() -> Self {
-        Self("info".to_owned())
-    }
-}
-
-impl FromStr for LogFilter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        command_line::check_log_filter(text)?;
-        EnvFilter::try_new(text).map_err(|fault| format!("{text:?}: {fault}"))?;
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for LogFilter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// The names of a list with commas; empty ones do not count.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty())
@@ -263,12 +150,9 @@ mod tests {
 
     #[test]
     fn a_setting_that_is_text_reads_back_as_it_was_written() {
-        assert_eq!(["", "/etc/x.pem"].map(read::<FilePath>), ["", "/etc/x.pem"]);
         assert_eq!(["", "http://a:1/b"].map(read::<OptionalUrl>), ["", "http://a:1/b"]);
         assert_eq!(["", "latest"].map(read::<StartAt>), ["", "latest"]);
         assert_eq!(read::<StartAt>("2024-03-10T06:30:00Z"), "2024-03-10T06:30:00Z");
-        assert_eq!(["text", "json"].map(read::<LogFormat>), ["text", "json"]);
-        assert_eq!(read::<LogFilter>("quota_service=debug"), "quota_service=debug");
         assert_eq!(
             (read::<ClusterNames>("b, a,"), read::<HostNames>("x.example, y")),
             ("a,b".into(), "x.example,y".into())
@@ -279,7 +163,6 @@ mod tests {
     fn a_wrong_setting_is_refused_and_never_replaced_by_a_default() {
         assert!(read::<OptionalUrl>("http://a b").starts_with("refused: \"http://a b\" is no URL"));
         assert!(read::<StartAt>("yesterday").contains("write a time with its offset"));
-        assert_eq!(read::<LogFormat>("xml"), "refused: \"xml\": write text or json");
         assert!(read::<ClusterNames>("a:b").contains("a colon"));
         assert!(read::<HostNames>("http://x/y").contains("is no name of a host"));
     }

@@ -80,7 +80,7 @@ fn doctor_finds_nothing_in_a_good_installation_and_names_what_is_wrong_in_others
 }
 
 /// Slurm's programs, one of them in the form of a script that calls the real one.
-fn changed(slurm: &Lent, program: &str, script: &str) -> String {
+pub fn changed(slurm: &Lent, program: &str, script: &str) -> String {
     let folder = slurm.path("bin");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir(&folder).unwrap();

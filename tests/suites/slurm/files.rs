@@ -68,6 +68,20 @@ fn fixture(name: &str) -> String {
 const SPOT: [&str; 4] = ["--spot-qos", "spot1h,spot4h", "--from", FROM];
 
 #[test]
+fn records_without_a_whole_hour_of_hp_demand_say_what_they_are_and_what_to_do() {
+    let site = Site::new();
+    let nothing = |change: &dyn Fn(&mut Vec<Value>)| {
+        let ran = site.ingest(&site.records("v0.0.38", change), &[&["--cluster", "earth"][..], &SPOT].concat());
+        assert_eq!(ran.code, 3, "{ran:?}");
+        ran.stderr
+    };
+    let empty = nothing(&Vec::clear);
+    assert!(empty.contains("no record has GPUs") && empty.contains("AccountingStorageTRES=gres/gpu"), "{empty}");
+    let spot = nothing(&|jobs| jobs.retain(|job| job["qos"] == "spot1h" || job["name"] == "cpu"));
+    assert!(spot.contains("none is HP work in an hour that is over") && spot.contains("--spot-qos"), "{spot}");
+}
+
+#[test]
 fn saved_records_become_the_same_usage_in_every_form_and_say_what_was_spot() {
     let mut all = Vec::new();
     for form in ["v0.0.38", "v0.0.39", "v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44"] {

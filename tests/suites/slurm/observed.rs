@@ -61,6 +61,9 @@ fn a_slurm_is_reported_to_headroom_and_nothing_is_written_to_it() {
     let metrics =
         ureq::get(&format!("http://{}/metrics", observer.address)).call().unwrap().body_mut().read_to_string().unwrap();
     assert!(metrics.contains("headroom_slurm_capacity_gpus{gpu_model=\"a100\"} 16"), "{metrics}");
+    let exposed = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let without: Vec<&str> = exposed.filter(|name| !metrics.contains(&format!("# HELP {name} "))).collect();
+    assert!(without.is_empty(), "{without:?} have no help: {metrics}");
     let ended = observer.stop();
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert_eq!(settings(&slurm), before);

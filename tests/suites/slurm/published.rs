@@ -1,5 +1,6 @@
 //! Limits that are published, what Slurm makes of them, and what becomes of them when nobody publishes any more.
 
+use super::doctor::changed;
 use super::stub::Stub;
 use super::{connector, ran, until, until_state};
 use serde_json::json;
@@ -137,6 +138,59 @@ fn with_its_connector_killed_limits_fall_to_what_is_held_and_jobs_stay() {
     let lowered = once();
     assert_eq!(lowered["lowered"], json!({"spot1h": {"gres/gpu": 7, "gres/gpu:a100": 7}}), "{lowered}");
     assert_eq!(once()["lowered"], json!({}), "there is nothing more to lower");
+}
+
+/// Two machines, each with a connector, its heartbeat and its watchdog.
+#[test]
+fn the_watchdog_of_a_connector_that_is_gone_leaves_the_limits_of_another_one_alone() {
+    let Some(slurm) = slurm("watchdogs of two machines") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 9.0), (4, 0.0)]);
+    stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
+    let hearts = [slurm.path("heartbeat-one"), slurm.path("heartbeat-other")];
+    let on = |machine: usize, command: &str, name: &str| {
+        let own = [PUBLISH, ("HEADROOM_HEARTBEAT_FILE", hearts[machine].as_str()), ("HEADROOM_IDENTITY", name)];
+        connector(&slurm, command, &stub.url, &own)
+    };
+    // The same name, as two machines with one file of settings have it: still one of them writes.
+    let (one, other) = (on(0, "run", "headroom"), on(1, "run", "headroom"));
+    until("a writer", || {
+        let leads = [&one, &other].map(|of| metric(of, "headroom_slurm_leads").unwrap_or(0.0));
+        (leads[0] + leads[1] == 1.0).then_some(())
+    });
+    let (writer, machine, gone) =
+        if metric(&one, "headroom_slurm_leads") == Some(1.0) { (one, 1, other) } else { (other, 0, one) };
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=9,gres/gpu:h100=0,gres/gpu=9");
+    // 1. The other one is gone, its heartbeat stands still, and its watchdog looks again and again.
+    gone.kill();
+    let watchdog = on(machine, "watchdog", "watchdog");
+    std::thread::sleep(Duration::from_secs(8));
+    assert_eq!(slurm.limit("spot1h"), "gres/gpu:a100=9,gres/gpu:h100=0,gres/gpu=9");
+    // 2. The writer is gone, too: now nobody publishes, and it lowers.
+    writer.kill();
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=0,gres/gpu:h100=0,gres/gpu=0");
+    let log = watchdog.stop().stderr;
+    assert!(log.matches("another connector publishes").count() == 1, "{log}");
+}
+
+#[test]
+fn a_write_of_a_connector_that_was_killed_ends_before_its_lease_does() {
+    let Some(slurm) = slurm("orphans") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 8.0), (4, 0.0)]);
+    stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
+    // An accounting that takes a write and answers late.
+    let (begun, done) = (slurm.path("write-begun"), slurm.path("write-done"));
+    let late = format!(
+        "[ \"$2\" != modify ] && exec sacctmgr \"$@\"; touch {begun}; sleep 6; touch {done}; exec sacctmgr \"$@\""
+    );
+    let folder = changed(&slurm, "sacctmgr", &late);
+    let writer = connector(&slurm, "run", &stub.url, &[PUBLISH, ("HEADROOM_SLURM_BIN", &folder)]);
+    until("a write", || std::path::Path::new(&begun).exists().then_some(()));
+    writer.kill();
+    std::thread::sleep(Duration::from_secs(8));
+    assert!(!std::path::Path::new(&done).exists(), "it wrote when its lease was over");
+    assert_eq!(slurm.limit("spot1h"), "");
 }
 
 #[test]

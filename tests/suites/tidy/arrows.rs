@@ -49,7 +49,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "wire",
         ],
     ),
-    ("serving", &[]),
+    ("serving", &["command-line"]),
     ("kubernetes", &["command-line", "connectors", "placement", "serving", "vocab", "wire"]),
     ("connectors", &["command-line", "placement", "serving", "vocab", "wire"]),
     ("slurm", &["command-line", "connectors", "placement", "serving", "slurm-records", "vocab", "wire"]),

@@ -5,6 +5,7 @@ mod arrows;
 mod glossary;
 mod lengths;
 mod links;
+mod metrics;
 mod words;
 
 use std::path::{Path, PathBuf};

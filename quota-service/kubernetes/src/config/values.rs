@@ -1,8 +1,8 @@
 //! Types of settings of Kubernetes that are written as text. Each is parsed once, when the settings are read.
 
 use super::urls::RayUrl;
-use connectors::settings_as_text;
 use connectors::values::SettingName;
+use serving::settings_as_text;
 use std::fmt;
 use std::str::FromStr;
 

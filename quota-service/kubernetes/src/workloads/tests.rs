@@ -96,6 +96,7 @@ pub fn offers(quotas: [u32; 2], stage: Stage) -> Arc<Offers> {
     let offer = Offer {
         limits: limits.collect(),
         bounds: Vec::new(),
+        demand: Vec::new(),
         eta: placement::Eta::ONE,
         capacity: MilliGpus::from_gpus(16),
         stage,

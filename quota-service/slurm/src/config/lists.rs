@@ -1,6 +1,6 @@
 //! Settings that are lists or words.
 
-use connectors::settings_as_text;
+use serving::settings_as_text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;

@@ -3,12 +3,14 @@
 //! Nothing is written when the process ends: another one goes on, and where there is none the heartbeat stands still and the
 //! [watchdog](crate::watchdog) lowers what is published.
 
+mod expected;
 pub mod held;
 mod order;
 pub mod pace;
 mod share;
 pub mod wanted;
 
+pub use expected::Expected;
 pub use held::Counting;
 pub use order::{Step, steps};
 pub use wanted::{Inputs, Wanted};
@@ -127,7 +129,7 @@ impl Publisher {
 
     /// A write may begin: it ends before the lease does.
     fn may_write(&self) -> bool {
-        self.lease.borrow().holds_for(self.site.programs().limit)
+        self.lease.borrow().holds_for(self.site.programs().write_within())
     }
 
     async fn round(&mut self) {
@@ -182,7 +184,7 @@ impl Publisher {
             tracked: &tracked,
             now: self.shared.now(),
         };
-        let wanted = inputs.wanted();
+        let (wanted, expected) = (inputs.wanted(), inputs.expected());
         self.tell_lowered(&wanted);
         let planned = self.plan(&wanted, &stands);
         // 3.
@@ -197,7 +199,7 @@ impl Publisher {
         if self.config.mode == Mode::PublishAndHook
             && let Some(path) = self.config.quota_file.get()
         {
-            let text = hook::text(&self.config, &is, &held, now);
+            let text = hook::text(&self.config, &is, &held, &expected, now);
             let written = heartbeat::replace(path, text.as_bytes());
             written.map_err(|fault| PublishError::File(format!("quota_file: {}: {fault}", path.display())))?;
         }

@@ -170,6 +170,7 @@ mod tests {
         let offer = Offer {
             limits: quotas.iter().map(limit).collect(),
             bounds: Vec::new(),
+            demand: Vec::new(),
             eta: placement::Eta::ONE,
             capacity: MilliGpus::from_gpus(64),
             stage: Stage::Fresh,
@@ -200,10 +201,10 @@ mod tests {
     }
 
     impl Case {
-        fn limits(&self) -> Vec<u64> {
+        fn inputs<T>(&self, ask: impl FnOnce(&Inputs<'_>) -> T) -> T {
             let counting = Counting::new(&self.config, parents());
             let tracked = ["gres/gpu", "gres/gpu:a100"].map(str::to_owned).into();
-            let inputs = Inputs {
+            ask(&Inputs {
                 config: &self.config,
                 counting: &counting,
                 view: &self.view,
@@ -211,9 +212,14 @@ mod tests {
                 offers: &self.offers,
                 tracked: &tracked,
                 now: UnixSeconds::new(NOW),
-            };
-            let wanted = inputs.wanted();
-            counting.names().iter().map(|name| wanted.limits[name]["gres/gpu:a100"]).collect()
+            })
+        }
+
+        fn limits(&self) -> Vec<u64> {
+            self.inputs(|inputs| {
+                let wanted = inputs.wanted();
+                inputs.counting.names().iter().map(|name| wanted.limits[name]["gres/gpu:a100"]).collect()
+            })
         }
     }
 
@@ -247,6 +253,29 @@ mod tests {
         assert_eq!(case.limits(), [4, 0]);
         case.config.drain = false;
         assert_eq!(case.limits(), [12, 0]);
+    }
+
+    #[test]
+    fn gpus_are_expected_once_promises_have_ended_and_jobs_ahead_have_theirs() {
+        let mut case = case(Nesting::Qos, vec![spot("spot1h", "spot", 8, 1, 1_800)], &[(1, 8), (4, 4)]);
+        let hour = UnixSeconds::new(NOW - NOW % 3_600);
+        let offer = case.offers.pools.values_mut().next().unwrap();
+        let step =
+            |at: i64| connectors::DemandStep { begins: hour.plus_s(3_600 * at), upper: MilliGpus::from_gpus(56) };
+        offer.demand = (0..7).map(step).collect();
+        let waiting = &mut case.view.pools.values_mut().next().unwrap().spot_waiting;
+        waiting.insert("spot4h".into(), 3);
+        // Of 64 GPUs 56 are HP's. The promise ends within the next hour, and 3 GPUs are waited for.
+        let text = |one: &super::super::Expected| {
+            format!("{} {} {} {}", one.name, one.tres, one.at.since_s(hour) / 3_600, one.gpus)
+        };
+        let found: Vec<String> = case.inputs(|inputs| inputs.expected().iter().map(text).collect());
+        assert_eq!(
+            found,
+            ["spot1h gres/gpu:a100 2 5", "spot1h gres/gpu 2 5", "spot4h gres/gpu:a100 2 5", "spot4h gres/gpu 2 5"]
+        );
+        case.offers.pools.values_mut().next().unwrap().stage = Stage::Conservative;
+        assert!(case.inputs(Inputs::expected).is_empty(), "old forecasts say nothing");
     }
 
     #[test]

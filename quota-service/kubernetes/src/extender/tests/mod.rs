@@ -116,6 +116,7 @@ impl World {
         let offer = Offer {
             limits,
             bounds: Vec::new(),
+            demand: Vec::new(),
             eta: placement::Eta::ONE,
             capacity: MilliGpus::from_gpus(24),
             stage: Stage::Fresh,

@@ -38,6 +38,7 @@ fn offers(pools: &[(&str, u32)], stage: Stage) -> Offers {
     let offer = |capacity: u32| Offer {
         limits: vec![Limit { hours: HorizonHours::ONE, quota: gpus(capacity) }],
         bounds: vec![Bound { hours: HorizonHours::ONE, bound: gpus(0) }],
+        demand: Vec::new(),
         eta: Eta::ONE,
         capacity: gpus(capacity),
         stage,
