@@ -23,6 +23,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 const MAX_BYTES: usize = 64 * 1_024 * 1_024;
+/// Refused fields of a body that are named.
+const SHOWN_ERRORS: usize = 3;
 
 /// Why a request to Headroom failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -194,13 +196,23 @@ impl Headroom {
         HeadroomError::Foreign { url: self.at(path), detail }
     }
 
-    /// The detail of a problem, if the body is one.
     fn refused(&self, path: &str, status: StatusCode, body: &[u8]) -> HeadroomError {
-        let problem = serde_json::from_slice::<wire::Problem>(body).ok();
-        let text = || String::from_utf8_lossy(body).chars().take(200).collect();
-        let detail = problem.map_or_else(text, |problem| problem.detail);
-        HeadroomError::Refused { url: self.at(path), status: status.as_u16(), detail }
+        HeadroomError::Refused { url: self.at(path), status: status.as_u16(), detail: detail_of(body) }
     }
+}
+
+/// The detail of a problem with the fields that it names, if the body is one; else the beginning of the body.
+fn detail_of(body: &[u8]) -> String {
+    let Ok(problem) = serde_json::from_slice::<wire::Problem>(body) else {
+        return String::from_utf8_lossy(body).chars().take(200).collect();
+    };
+    let fields = problem.errors.iter().take(SHOWN_ERRORS);
+    let fields: Vec<String> = fields.map(|error| format!("{}: {}", error.pointer, error.detail)).collect();
+    if fields.is_empty() {
+        return problem.detail;
+    }
+    let more = if problem.errors.len() > SHOWN_ERRORS { "; …" } else { "" };
+    format!("{}: {}{more}", problem.title, fields.join("; "))
 }
 
 /// A fault with its causes.
@@ -251,6 +263,23 @@ pub fn trusting(ca_file: Option<&Path>, is_secure: bool) -> Result<ClientConfig,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_names_the_fields_that_were_refused() {
+        let problem = |errors: &[&str]| {
+            let errors: Vec<_> =
+                errors.iter().map(|pointer| serde_json::json!({ "pointer": pointer, "detail": "no" })).collect();
+            let body = serde_json::json!({
+                "type": "/problems/bad-body", "title": "Invalid body", "status": 400, "code": "bad-body",
+                "detail": "nothing was stored: see `errors`", "errors": errors,
+            });
+            detail_of(body.to_string().as_bytes())
+        };
+        assert_eq!(problem(&["/as_of"]), "Invalid body: /as_of: no");
+        assert_eq!(problem(&["/a", "/b", "/c", "/d"]), "Invalid body: /a: no; /b: no; /c: no; …");
+        assert_eq!(problem(&[]), "nothing was stored: see `errors`");
+        assert_eq!(detail_of(b"<html>"), "<html>");
+    }
 
     #[test]
     fn the_connector_offers_tls_1_3_alone() {

@@ -40,6 +40,8 @@ pub enum Why {
     Lowered,
     /// The quota was wanted for long enough.
     Raised,
+    /// The first offer: what this planner published before was 0 for want of one, and nothing was lowered.
+    First,
 }
 
 /// One amount that changes.
@@ -59,6 +61,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.from, self.why) {
             (Some(from), Why::Raised) => write!(f, "{}: {from} to {}, wanted long enough", self.of, self.to),
+            (Some(from), Why::First) => write!(f, "{}: {from} to {}, the first offer", self.of, self.to),
             (Some(from), _) => write!(f, "{}: {from} to {}", self.of, self.to),
             (None, _) => write!(f, "{}: {}, none before", self.of, self.to),
         }
@@ -82,11 +85,13 @@ struct History {
     last_seen: Instant,
     /// Published quota of the last round.
     published: Option<u64>,
+    /// Whether we published it as a new one without an offer, and no offer has come since.
+    is_blank: bool,
 }
 
 impl History {
     const fn new(now: Instant) -> Self {
-        Self { wanted: VecDeque::new(), last_seen: now, published: None }
+        Self { wanted: VecDeque::new(), last_seen: now, published: None, is_blank: false }
     }
 
     fn note(&mut self, now: Instant, wanted: u64, published: Option<u64>, looks_within: Duration) {
@@ -94,6 +99,7 @@ impl History {
         let was_lowered = matches!((self.published, published), (Some(before), Some(is)) if is < before);
         if was_lowered || now.saturating_duration_since(self.last_seen) > looks_within {
             self.wanted.clear();
+            self.is_blank = false;
         }
         (self.last_seen, self.published) = (now, published);
         if self.wanted.back().is_none_or(|(_, last)| *last != wanted) {
@@ -127,25 +133,40 @@ impl Planner {
     }
 
     /// Next quota after `published`. A published flavor that is no longer wanted is set to 0 and stays: an object that loses a flavor
-    /// loses the workloads that it admitted with it (Kueue's #2678).
-    pub fn plan(&mut self, now: Instant, wanted: &Gpus, published: &Gpus) -> Plan {
+    /// loses the workloads that it admitted with it (Kueue's #2678). `is_offered` tells of a name whether what is wanted rests on an
+    /// offer: 0 for want of one is published as well, since a limit that is absent limits nothing, but it is no decision that a first
+    /// offer would have to outlast.
+    pub fn plan(&mut self, now: Instant, wanted: &Gpus, is_offered: impl Fn(&str) -> bool, published: &Gpus) -> Plan {
         let mut plan = Plan::default();
         let names: std::collections::BTreeSet<&String> = wanted.keys().chain(published.keys()).collect();
         for name in names {
             let (wants, stands) = (wanted.get(name).copied().unwrap_or(0), published.get(name).copied());
-            let (gpus, why) = self.one(now, name, wants, stands);
+            let (gpus, why) = self.one(now, name, (wants, is_offered(name)), stands);
             plan.gpus.insert(name.clone(), gpus);
             plan.changes.extend(why.map(|why| Change { of: name.clone(), from: stands, to: gpus, why }));
         }
         plan
     }
 
-    fn one(&mut self, now: Instant, name: &str, wants: u64, stands: Option<u64>) -> (u64, Option<Why>) {
+    fn one(
+        &mut self,
+        now: Instant,
+        name: &str,
+        (wants, is_offered): (u64, bool),
+        stands: Option<u64>,
+    ) -> (u64, Option<Why>) {
         let history = self.of.entry(name.to_owned()).or_insert_with(|| History::new(now));
         history.note(now, wants, stands, self.rules.looks_within);
-        let Some(stands) = stands else { return (wants, Some(Why::New)) };
+        let Some(stands) = stands else {
+            history.is_blank = !is_offered;
+            return (wants, Some(Why::New));
+        };
+        let is_first = is_offered && std::mem::take(&mut history.is_blank);
         if wants < stands {
             return (wants, Some(Why::Lowered));
+        }
+        if is_first && wants > stands {
+            return (wants, Some(Why::First));
         }
         match history.least_during(self.rules.raise_after, now) {
             Some(least) if least > stands && self.rules.is_large(stands, least) => (least, Some(Why::Raised)),
@@ -184,7 +205,7 @@ mod tests {
         let mut published = gpus(published);
         let look = |(at, wanted): (usize, &u64)| {
             let now = start + Duration::from_secs(from_s + 15 * at as u64);
-            published = planner.plan(now, &gpus(*wanted), &published).gpus;
+            published = planner.plan(now, &gpus(*wanted), |_| true, &published).gpus;
             planner.wrote(&published);
             published["a"]
         };
@@ -215,6 +236,28 @@ mod tests {
         assert_eq!(follow(&mut planner, start, 0, 100, &[100; 20])[19], 100);
         let after = follow(&mut planner, start, 300, 40, &[100; 9]);
         assert_eq!(after, [40, 40, 40, 40, 40, 40, 40, 40, 100]);
+    }
+
+    #[test]
+    fn a_first_offer_is_published_at_once_where_nothing_was_lowered_and_only_there() {
+        let (mut planner, start) = (Planner::new(RULES), Instant::now());
+        let mut look = |at_s, wanted, is_offered, published: &Gpus| {
+            let plan = planner.plan(start + Duration::from_secs(at_s), &gpus(wanted), |_| is_offered, published);
+            planner.wrote(&plan.gpus);
+            (plan.gpus["a"], plan.changes.first().map(|change| change.why))
+        };
+        assert_eq!(look(0, 0, false, &Gpus::new()), (0, Some(Why::New)), "absent, it would limit nothing");
+        assert_eq!(look(15, 0, false, &gpus(0)), (0, None));
+        assert_eq!(look(30, 70, true, &gpus(0)), (70, Some(Why::First)));
+        assert_eq!(look(45, 80, true, &gpus(70)), (70, None), "the second has to be wanted for long enough");
+        assert_eq!(look(60, 0, false, &gpus(70)), (0, Some(Why::Lowered)));
+        assert_eq!(look(75, 70, true, &gpus(0)), (0, None), "an offer that comes back is not the first");
+        // One that stood before this planner, or that another writer lowered, is no blank one.
+        assert_eq!(Planner::new(RULES).plan(start, &gpus(70), |_| true, &gpus(0)).gpus, gpus(0));
+        let mut planner = Planner::new(RULES);
+        planner.plan(start, &gpus(0), |_| false, &Gpus::new());
+        planner.wrote(&gpus(8));
+        assert_eq!(planner.plan(start, &gpus(70), |_| true, &gpus(0)).gpus, gpus(0), "lowered by another");
     }
 
     #[test]

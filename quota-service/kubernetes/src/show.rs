@@ -1,12 +1,12 @@
 //! `headroom-kubernetes show`: pools and pods of the cluster, once.
 
+use crate::cluster::served::ListFault;
 use crate::cluster::slim::{Node, Pod};
 use crate::cluster::{ConnectError, connect};
 use crate::config::{Config, NoCluster};
 use crate::view::View;
 use crate::view::facts::{FactFault, Life, Reading};
 use command_line::{Exit, Failure, print_json, print_text, table};
-use connectors::chain;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use placement::Policy;
@@ -26,13 +26,8 @@ pub enum ShowError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// A list was refused or failed.
-    #[error("{resource} cannot be listed: {detail}")]
-    List {
-        /// Plural of the resource.
-        resource: &'static str,
-        /// Cause.
-        detail: String,
-    },
+    #[error(transparent)]
+    List(#[from] ListFault),
     /// No name of the cluster.
     #[error(transparent)]
     Cluster(#[from] NoCluster),
@@ -41,7 +36,10 @@ pub enum ShowError {
 impl From<ShowError> for Failure {
     fn from(fault: ShowError) -> Self {
         let exit = match &fault {
-            ShowError::List { .. } | ShowError::Connect(ConnectError::Client { .. }) => Exit::Unavailable,
+            ShowError::List(ListFault::Refused { .. }) => Exit::Failure,
+            ShowError::List(ListFault::Failed { .. }) | ShowError::Connect(ConnectError::Client { .. }) => {
+                Exit::Unavailable
+            }
             ShowError::Connect(_) | ShowError::Cluster(_) => Exit::ConfigInvalid,
         };
         Self::new(exit, fault)
@@ -60,7 +58,7 @@ where
     loop {
         let params = ListParams { limit: Some(PAGE), continue_token: token.take(), ..ListParams::default() };
         let list = api.list(&params).await;
-        let list = list.map_err(|fault| ShowError::List { resource, detail: chain(&fault) })?;
+        let list = list.map_err(|fault| ListFault::of(resource, &fault))?;
         list.items.into_iter().for_each(&mut each);
         token = list.metadata.continue_.filter(|token| !token.is_empty());
         if token.is_none() {
@@ -69,33 +67,44 @@ where
     }
 }
 
-/// Reads the cluster once, with the faults of unreadable objects.
-///
-/// # Errors
-/// The API cannot be reached, or refuses.
-pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<FactFault>), ShowError> {
-    config.cluster()?;
-    read_by(&connect(config).await?, config, now).await
+/// A cluster, read once.
+pub struct Read {
+    /// What counts.
+    pub view: View,
+    /// Objects that cannot be read, wholly or in part.
+    pub faults: Vec<FactFault>,
+    /// Kinds beside nodes and pods that could not be listed: claims, or gangs, are not counted at all.
+    pub uncounted: Vec<ListFault>,
 }
 
-/// As [`read`], by a given client.
+/// Reads the cluster once.
 ///
 /// # Errors
-/// As [`read`].
-pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Result<(View, Vec<FactFault>), ShowError> {
+/// The API cannot be reached, or refuses to list nodes or pods.
+pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Result<Read, ShowError> {
     let cluster = config.cluster()?.clone();
-    let mut view = View::new(cluster, Reading::of(config), Policy::GFS);
-    let mut faults = Vec::new();
-    if !view.reading().device_classes.is_empty() {
-        let listed = crate::claims::watch::read_once(client, &mut view, now).await;
-        let listed = listed.map_err(|detail| ShowError::List { resource: "claims", detail })?;
-        faults.extend(listed.into_iter().map(FactFault::Other));
-    }
-    if view.reading().gangs {
-        let listed = crate::gangs::watch::read_once(client, &mut view, now).await;
-        let listed = listed.map_err(|detail| ShowError::List { resource: "gangs", detail })?;
-        faults.extend(listed.into_iter().map(FactFault::Other));
-    }
+    let (mut reading, mut uncounted) = (Reading::of(config), Vec::new());
+    // Half of the kinds of claims would count claims without their devices, so all of them go.
+    let (mut view, mut faults) = loop {
+        let mut view = View::new(cluster.clone(), reading.clone(), Policy::GFS);
+        let (mut faults, mut failed) = (Vec::new(), None);
+        if !reading.device_classes.is_empty() {
+            let listed = crate::claims::watch::read_once(client, &mut view, now).await;
+            failed = listed.map(|more| faults.extend(more)).err();
+            if failed.is_some() {
+                reading.device_classes.clear();
+            }
+        }
+        if failed.is_none() && reading.gangs {
+            let listed = crate::gangs::watch::read_once(client, &mut view, now).await;
+            failed = listed.map(|more| faults.extend(more)).err();
+            reading.gangs = failed.is_none();
+        }
+        match failed {
+            None => break (view, faults.into_iter().map(FactFault::Other).collect::<Vec<_>>()),
+            Some(fault) => uncounted.push(fault),
+        }
+    };
     each::<Node>(client, "nodes", |node| match view.see_node(&node, now) {
         Ok(_) => {}
         Err(fault) => faults.push(fault),
@@ -113,16 +122,20 @@ pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Resu
     if loose > 0 {
         faults.push(FactFault::Other(format!("{loose} devices belong to no node: they are in no pool")));
     }
-    Ok((view, faults))
+    Ok(Read { view, faults, uncounted })
 }
 
 /// Prints pools, demand and unreadable objects.
 ///
 /// # Errors
-/// As [`read`].
+/// The API cannot be reached, or refuses.
 pub async fn run(config: &Config, json: bool) -> Result<(), ShowError> {
     let now = connectors::clock::now();
-    let (view, faults) = read(config, now).await?;
+    config.cluster()?;
+    let Read { view, faults, uncounted } = read_by(&connect(config).await?, config, now).await?;
+    if let Some(fault) = uncounted.into_iter().next() {
+        return Err(fault.into());
+    }
     if json {
         print_json(&as_json(&view, &faults, now));
     } else {
@@ -141,7 +154,7 @@ fn counts(view: &View, model: &vocab::GpuModel, class: TaskClass, life: Life) ->
     (pods, gpus.as_gpus())
 }
 
-fn as_json(view: &View, faults: &[FactFault], now: UnixSeconds) -> Value {
+pub(crate) fn as_json(view: &View, faults: &[FactFault], now: UnixSeconds) -> Value {
     let pools: Vec<Value> = view.pools().keys().filter_map(|model| {
         let state = view.state(model, 0, now)?;
         let promised: BTreeMap<String, f64> =
@@ -153,13 +166,16 @@ fn as_json(view: &View, faults: &[FactFault], now: UnixSeconds) -> Value {
             let (running, running_gpus) = counts(view, model, class, Life::Runs);
             json!({"waiting_pods": waiting, "waiting_gpus": waiting_gpus, "running_pods": running, "running_gpus": running_gpus})
         };
+        let mut hp = side(TaskClass::Hp);
+        // Of pods that gangs state, and that are not there yet: demand as well.
+        hp["missing_gpus"] = view.missing_gpus(model).as_gpus().into();
         Some(json!({
             "pool": state.pool.to_string(),
             "capacity_gpus": state.capacity.as_gpus(),
             "idle_gpus": state.idle.as_gpus(),
             "spot_gpus_by_guarantee_hours": promised,
             "hp_demand_gpus_by_organization": demand,
-            "hp": side(TaskClass::Hp),
+            "hp": hp,
             "spot": side(TaskClass::Spot),
         }))
     }).collect();
@@ -176,8 +192,9 @@ fn as_json(view: &View, faults: &[FactFault], now: UnixSeconds) -> Value {
     })
 }
 
-fn as_text(view: &View, faults: &[FactFault], now: UnixSeconds) -> String {
-    let header = ["pool", "GPUs", "idle", "HP running", "HP waiting", "spot running", "spot waiting", "promised"];
+pub(crate) fn as_text(view: &View, faults: &[FactFault], now: UnixSeconds) -> String {
+    let header =
+        ["pool", "GPUs", "idle", "HP running", "HP waiting", "HP missing", "spot running", "spot waiting", "promised"];
     let mut rows = Vec::new();
     for model in view.pools().keys() {
         let Some(state) = view.state(model, 0, now) else { continue };
@@ -189,6 +206,7 @@ fn as_text(view: &View, faults: &[FactFault], now: UnixSeconds) -> String {
             state.idle.as_gpus().to_string(),
             gpus(TaskClass::Hp, Life::Runs),
             gpus(TaskClass::Hp, Life::Waits),
+            view.missing_gpus(model).as_gpus().to_string(),
             gpus(TaskClass::Spot, Life::Runs),
             gpus(TaskClass::Spot, Life::Waits),
             promised.to_string(),

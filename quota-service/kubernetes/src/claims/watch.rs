@@ -3,7 +3,7 @@
 use super::Key;
 use crate::cluster::dra::{ClaimSpec, ClaimStatus, ClassSpec, SliceSpec, TaintRuleSpec, TemplateSpec};
 use crate::cluster::follow::{Counted, Lists, list, watch};
-use crate::cluster::served::Wanted;
+use crate::cluster::served::{ListFault, Wanted};
 use crate::cluster::watch::Shared;
 use crate::view::{ClaimChange, View};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -67,7 +67,7 @@ kind!(Templates, "resourceclaimtemplates", VERSIONS, TemplateSpec, Nothing, |key
 ///
 /// # Errors
 /// The API cannot be reached, or refuses.
-pub async fn read_once(client: &Client, view: &mut View, now: UnixSeconds) -> Result<Vec<String>, String> {
+pub async fn read_once(client: &Client, view: &mut View, now: UnixSeconds) -> Result<Vec<String>, ListFault> {
     let mut faults = list::<Classes>(client, view, now).await?;
     faults.extend(list::<Rules>(client, view, now).await?);
     faults.extend(list::<Slices>(client, view, now).await?);

@@ -1,10 +1,9 @@
 //! Watches of kinds that may be served or not, in the newest version that we read.
 
 use super::objects::{Event, follow};
-use super::served::{Wanted, served};
+use super::served::{ListFault, Wanted, served, told};
 use super::watch::Shared;
 use crate::view::View;
-use connectors::chain;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, ListParams, Object};
 use kube::{Api, Client};
@@ -58,8 +57,8 @@ fn key_of(meta: &ObjectMeta) -> Key {
 ///
 /// # Errors
 /// The API cannot be reached, or refuses.
-pub async fn list<K: Counted>(client: &Client, view: &mut View, now: UnixSeconds) -> Result<Vec<String>, String> {
-    let failed = |fault: kube::Error| format!("{} cannot be listed: {}", K::WANTED.plural, chain(&fault));
+pub async fn list<K: Counted>(client: &Client, view: &mut View, now: UnixSeconds) -> Result<Vec<String>, ListFault> {
+    let failed = |fault: kube::Error| ListFault::of(K::WANTED.plural, &fault);
     let Some(resource) = served(client, K::WANTED).await.map_err(failed)? else { return Ok(Vec::new()) };
     let api = Api::<Object<K::Spec, K::Status>>::all_with(client.clone(), &resource);
     let (mut token, mut faults) = (None, Vec::new());
@@ -118,7 +117,7 @@ async fn found<K: Counted>(client: &Client, lists: &Lists, is_known: &mut bool) 
             }
             Err(fault) => {
                 if standing.begins("") {
-                    let fault = chain(&fault);
+                    let fault = told(&fault);
                     tracing::warn!(
                         resource,
                         fault,

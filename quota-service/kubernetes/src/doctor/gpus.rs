@@ -2,13 +2,14 @@
 
 use super::Check;
 use super::api::Api;
+use crate::cluster::served::ListFault;
 use crate::cluster::slim::Node;
 use crate::config::Config;
 use crate::show;
 use crate::view::View;
 use crate::view::facts::{FactFault, Life};
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{GpuModel, TaskClass};
+use vocab::{GpuModel, MilliGpus, TaskClass};
 
 /// Faults that are printed one by one.
 const SHOWN: usize = 3;
@@ -21,7 +22,7 @@ pub type Gpus = BTreeMap<GpuModel, u64>;
 /// Checks of nodes and pods; the GPUs, if they could be read.
 pub async fn of(api: &Api, config: &Config) -> (Vec<Check>, Option<Gpus>) {
     let now = connectors::clock::now();
-    let (view, faults) = match show::read_by(api.client(), config, now).await {
+    let show::Read { view, faults, uncounted } = match show::read_by(api.client(), config, now).await {
         Ok(read) => read,
         // Without a name of the cluster nothing is counted; `files` reports it.
         Err(show::ShowError::Cluster(_)) => return (Vec::new(), None),
@@ -30,12 +31,25 @@ pub async fn of(api: &Api, config: &Config) -> (Vec<Check>, Option<Gpus>) {
             return (vec![Check::fail("nodes", fault, fix)], None);
         }
     };
-    let mut checks = nodes(&view, config);
+    let mut checks: Vec<Check> = uncounted.iter().map(uncounted_kind).collect();
+    checks.extend(nodes(&view, config));
     checks.extend(pods(&view));
     checks.extend(not_read(&faults));
     checks.extend(signs(api, config).await);
     let gpus = view.pools().iter().map(|(model, pool)| (model.clone(), pool.allocatable_gpus())).collect();
     (checks, Some(gpus))
+}
+
+/// A kind of claims, or of gangs, that cannot be listed.
+fn uncounted_kind(fault: &ListFault) -> Check {
+    let (resource, dra) = (fault.resource(), ["deviceclasses", "devicetaintrules", "resourceslices"]);
+    let is_of_claims = dra.contains(&resource) || resource.starts_with("resourceclaim");
+    let (name, setting) = if is_of_claims { ("claims", "device_classes") } else { ("gangs", "gangs") };
+    let fix = match fault {
+        ListFault::Refused { .. } => format!("let this identity get, list and watch {resource}, or unset {setting}"),
+        ListFault::Failed { .. } => "check that the API server answers".to_owned(),
+    };
+    Check::fail(name, format!("none is counted in the lines below: {fault}"), fix)
 }
 
 fn nodes(view: &View, config: &Config) -> Vec<Check> {
@@ -83,8 +97,12 @@ fn nodes(view: &View, config: &Config) -> Vec<Check> {
 
 fn pods(view: &View) -> Vec<Check> {
     let count = |class, life| view.pods().values().filter(|pod| pod.class == class && pod.life == life).count();
+    let missing =
+        view.pools().keys().map(|model| view.missing_gpus(model)).fold(MilliGpus::ZERO, MilliGpus::saturating_add);
+    let missing =
+        if missing == MilliGpus::ZERO { String::new() } else { format!(", gangs miss {} GPUs", missing.as_gpus()) };
     let found = format!(
-        "HP: {} run, {} wait; spot: {} run, {} wait",
+        "HP: {} run, {} wait{missing}; spot: {} run, {} wait",
         count(TaskClass::Hp, Life::Runs),
         count(TaskClass::Hp, Life::Waits),
         count(TaskClass::Spot, Life::Runs),

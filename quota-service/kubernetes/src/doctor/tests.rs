@@ -276,6 +276,43 @@ async fn objects_that_may_not_be_read_are_not_called_none() {
 }
 
 #[tokio::test]
+async fn claims_and_gangs_that_may_not_be_listed_are_named_and_nodes_and_pods_are_counted_without_them() {
+    let mut patient = Patient::new().await;
+    patient.config.device_classes = "gpu.nvidia.com".parse().unwrap();
+    patient.config.gangs = true;
+    for kind in fake_kubernetes::crds::dynamic_resources(&["v1"]) {
+        patient.fake.put(kind);
+    }
+    let failures = patient.failures().await;
+    assert_eq!(failures, [] as [&str; 0]);
+    for (group, resource, line) in [
+        (
+            "resource.k8s.io",
+            "deviceclasses",
+            "claims: none is counted in the lines below: deviceclasses may not be listed: HTTP 403: ",
+        ),
+        (
+            "kueue.x-k8s.io",
+            "workloads",
+            "gangs: none is counted in the lines below: workloads may not be listed: HTTP 403: ",
+        ),
+    ] {
+        patient.fake.deny(Rule::new("list", group, resource));
+        let checks = patient.examined().await;
+        let found = checks.iter().find(|check| check.name == "nodes").map(|check| check.found.clone());
+        assert_eq!(found.as_deref(), Some("16 NVIDIA-A100-SXM4-80GB on 2 nodes, 16 NVIDIA-H800 on 2 nodes"));
+        let failures = patient.failures().await;
+        has(&failures, line);
+        has(&failures, &format!("-> let this identity get, list and watch {resource}, or unset"));
+        assert!(
+            failures.iter().all(|line| !line.contains("Status {") && !line.contains("nodes and pods")),
+            "{failures:#?}"
+        );
+        patient.fake.deny_nothing();
+    }
+}
+
+#[tokio::test]
 async fn objects_that_count_in_part_are_distinguished_from_those_that_do_not_count() {
     let patient = Patient::new().await;
     let noted = json!({ "metadata": { "annotations": { "headroom.dev/checkpointed-at": "yesterday" } } });

@@ -3,7 +3,7 @@
 use super::{GangKind, GangObject, Stated};
 use crate::cluster::follow::{Counted, Lists, list, watch};
 use crate::cluster::groups::{JobSetSpec, JobSetStatus, LeaderWorkerSetSpec, PodGroupSpec, WorkloadSpec};
-use crate::cluster::served::Wanted;
+use crate::cluster::served::{ListFault, Wanted};
 use crate::cluster::watch::Shared;
 use crate::cluster::workload::{WorkloadSpec as KueueSpec, WorkloadStatus as KueueStatus};
 use crate::view::View;
@@ -84,7 +84,7 @@ kind!(
 ///
 /// # Errors
 /// The API cannot be reached, or refuses.
-pub async fn read_once(client: &Client, view: &mut View, now: UnixSeconds) -> Result<Vec<String>, String> {
+pub async fn read_once(client: &Client, view: &mut View, now: UnixSeconds) -> Result<Vec<String>, ListFault> {
     let mut faults = list::<PodGroups>(client, view, now).await?;
     faults.extend(list::<Workloads>(client, view, now).await?);
     faults.extend(list::<JobSets>(client, view, now).await?);

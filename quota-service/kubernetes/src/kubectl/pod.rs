@@ -50,7 +50,7 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     let reading = Reading::of(&connector);
     let mut view = View::new(plugin.cluster.clone(), reading.clone(), Policy::GFS);
     if !pod.spec.resource_claims.is_empty() && !connector.device_classes.0.is_empty() {
-        claims::watch::read_once(client, &mut view, now).await.map_err(PluginError::Api)?;
+        claims::watch::read_once(client, &mut view, now).await.map_err(|fault| PluginError::Api(fault.to_string()))?;
     }
     let seen = view.see_pod(&pod, now).map_err(|fault| PluginError::Unknown(fault.to_string()))?;
     view.settle_claims(true, now);

@@ -33,7 +33,7 @@ use heartbeat::Heartbeat;
 use kube::Client;
 use pace::Pace;
 use serving::standing::Standing;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -189,17 +189,22 @@ impl Publisher {
         let mut is_in_order = true;
         let mut looked = Vec::new();
         if let Some(kept) = &mut self.kueue {
-            looked.push(kept.look(means, Wish { gpus: &gpus, held: &held, message: &message }).await);
+            let mut offered = wanted.offered(main);
+            offered.extend(wanted.offered(at_will));
+            looked
+                .push(kept.look(means, Wish { gpus: &gpus, held: &held, offered: &offered, message: &message }).await);
         }
         let shares = [Part::Main, Part::AtWill].map(|part| (part, split(wanted.in_all(part), &self.shares)));
         let shares = BTreeMap::from(shares);
+        let offered: BTreeSet<String> = wanted.is_any_offered().then(|| ALL.to_owned()).into_iter().collect();
         for ((namespace, part), kept) in &mut self.quotas {
             if let Some((_, Some(fault @ (Fault::Throttled { .. } | Fault::Failed { .. })))) = looked.last() {
                 return Err(fault.clone());
             }
             let share = shares.get(part).and_then(|split| split.get(namespace)).copied().unwrap_or(0);
             let gpus = [(ALL.to_owned(), share)].into();
-            looked.push(kept.look(means, Wish { gpus: &gpus, held: &Gpus::new(), message: &message }).await);
+            let wish = Wish { gpus: &gpus, held: &Gpus::new(), offered: &offered, message: &message };
+            looked.push(kept.look(means, wish).await);
         }
         for (stands, fault) in looked {
             is_in_order &= stands != Stands::Failed;

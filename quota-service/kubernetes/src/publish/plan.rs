@@ -2,7 +2,7 @@
 
 pub use connectors::plan::{Change, Gpus, Plan, Planner, Rules, Why};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::GpuModel;
 
 /// GPUs for spot in one pool, whole, rounded down.
@@ -16,6 +16,8 @@ pub struct Amounts {
     pub at_will: AtWill,
     /// GPUs on nodes that can take pods.
     pub allocatable_gpus: u64,
+    /// Whether Headroom offers anything here. A quota of 0 without an offer is for want of one, and no decision.
+    pub is_offered: bool,
 }
 
 /// GPUs for spot at will in one pool; none where it is not apart.
@@ -85,6 +87,19 @@ impl Wanted {
         self.by_model.values().map(|amounts| amounts.quota(part)).sum()
     }
 
+    /// Flavors of pools for which there is an offer.
+    #[must_use]
+    pub fn offered(&self, flavors: &BTreeMap<String, GpuModel>) -> BTreeSet<String> {
+        let is_offered = |model| self.by_model.get(model).is_some_and(|amounts| amounts.is_offered);
+        flavors.iter().filter(|(_, model)| is_offered(*model)).map(|(flavor, _)| flavor.clone()).collect()
+    }
+
+    /// Whether there is an offer for any pool.
+    #[must_use]
+    pub fn is_any_offered(&self) -> bool {
+        self.by_model.values().any(|amounts| amounts.is_offered)
+    }
+
     fn of_flavors(&self, flavors: &BTreeMap<String, GpuModel>, of: impl Fn(&Amounts) -> u64) -> Gpus {
         flavors.iter().map(|(flavor, model)| (flavor.clone(), self.by_model.get(model).map_or(0, &of))).collect()
     }
@@ -112,7 +127,7 @@ mod tests {
         assert_eq!(by_flavor, [("a".to_owned(), 64), ("h".to_owned(), 0)].into());
         assert_eq!((wanted.in_all(Part::Main), wanted.held(Part::Main, &flavors)["a"]), (64, 8));
         let published = [("a".to_owned(), 64), ("old".to_owned(), 12)].into();
-        let plan = Planner::new(RULES).plan(Instant::now(), &by_flavor, &published);
+        let plan = Planner::new(RULES).plan(Instant::now(), &by_flavor, |_| true, &published);
         assert_eq!(plan.gpus["old"], 0);
         let texts: Vec<String> = plan.changes.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["h: 0, none before", "old: 12 to 0"]);

@@ -37,8 +37,13 @@ fn settings(kueue: &str) -> Config {
 }
 
 fn amounts(a100: u64, h800: u64) -> Arc<Wanted> {
-    let of =
-        |quota_gpus| Amounts { quota_gpus, held_gpus: quota_gpus / 4, allocatable_gpus: 1_000, ..Amounts::default() };
+    let of = |quota_gpus| Amounts {
+        quota_gpus,
+        held_gpus: quota_gpus / 4,
+        allocatable_gpus: 1_000,
+        is_offered: true,
+        ..Amounts::default()
+    };
     let model = |name| GpuModel::parse(name).unwrap();
     let by_model = [(model("A100"), of(a100)), (model("H800"), of(h800))].into();
     Arc::new(Wanted { is_known: true, by_model, lowered_because: String::new() })
@@ -46,7 +51,11 @@ fn amounts(a100: u64, h800: u64) -> Arc<Wanted> {
 
 async fn stage(fake: FakeKubernetes, config: Config) -> Stage {
     fake.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "headroom-system" } }));
-    let (wanted, wants) = watch::channel(amounts(40, 16));
+    stage_with(fake, config, amounts(40, 16)).await
+}
+
+async fn stage_with(fake: FakeKubernetes, config: Config, first: Arc<Wanted>) -> Stage {
+    let (wanted, wants) = watch::channel(first);
     let (lead, led) = watch::channel(None);
     let (stop, stopped) = watch::channel(false);
     let outpaced = Arc::new(watch::channel(0).0);
@@ -228,7 +237,7 @@ async fn a_conflict_stays_one_while_another_owns_the_quota_also_where_nothing_is
             rules: rules_of(&config),
             set_aside_for: Duration::ZERO,
         };
-        kept.look(means, Wish { gpus: &gpus, held: &Gpus::new(), message: "" }).await.0
+        kept.look(means, Wish { gpus: &gpus, held: &Gpus::new(), offered: &BTreeSet::new(), message: "" }).await.0
     };
     assert_eq!(looks(&mut kept, 40).await, Stands::InOrder);
     let mut groups = fake.get("clusterqueues", "", "headroom-spot").unwrap()["spec"]["resourceGroups"].clone();
@@ -240,6 +249,18 @@ async fn a_conflict_stays_one_while_another_owns_the_quota_also_where_nothing_is
     assert_eq!([looks(&mut kept, 40).await, looks(&mut kept, 40).await], [Stands::NotOurs; 2]);
     fake.apply_as("argocd", &theirs(json!({})));
     assert_eq!(looks(&mut kept, 40).await, Stands::InOrder);
+}
+
+#[tokio::test]
+async fn a_first_offer_replaces_the_0_that_was_published_for_want_of_one_at_once() {
+    let config = Config { raise_after_s: 3_600, ..settings("capacity-provider") };
+    let none = amounts(0, 0);
+    let by_model = none.by_model.iter().map(|(model, of)| (model.clone(), Amounts { is_offered: false, ..*of }));
+    let none = Arc::new(Wanted { by_model: by_model.collect(), ..(*none).clone() });
+    let stage = stage_with(with_provider("orchestratedFlavors").await, config, none).await;
+    stage.publishes("capacityproviders", 0, 0).await;
+    stage.wanted.send_replace(amounts(40, 16));
+    stage.publishes("capacityproviders", 40, 16).await;
 }
 
 #[tokio::test]
@@ -344,14 +365,9 @@ async fn the_replica_that_takes_over_stamps_its_epoch_and_the_killed_one_writes_
     for name in ["a", "b"] {
         let settings = Config { identity: name.to_owned(), ..settings("capacity-provider") };
         let (lead, elects) = run_lead(client(&fake).await, &settings, stopped.clone());
-        let publishes = tokio::spawn(run(
-            client(&fake).await,
-            Arc::new(settings),
-            wants.clone(),
-            lead.clone(),
-            Events::none(),
-            stopped.clone(),
-        ));
+        let (client, stopped) = (client(&fake).await, stopped.clone());
+        let publishes = run(client, Arc::new(settings), wants.clone(), lead.clone(), Events::none(), stopped);
+        let publishes = tokio::spawn(publishes);
         runs.push((lead, elects, publishes));
     }
     let epoch = || fake.get("capacityproviders", "", "headroom-spot").map_or(0, |live| epoch_of(&live));

@@ -81,9 +81,10 @@ fn amounts(offer: Option<&Offer>, pool: &PoolView, at_will: Option<u64>, hours: 
             stage: offer.stage,
         })
     });
+    let is_offered = counted.is_some();
     let Some(at_will_gpus) = at_will.map(|at_will| at_will.min(in_all_gpus)) else {
         let quota_gpus = counted.map_or(0, |counted| quota_in_all(&counted).milli() / MILLI);
-        return Amounts { quota_gpus, held_gpus: in_all_gpus, allocatable_gpus, ..Amounts::default() };
+        return Amounts { quota_gpus, held_gpus: in_all_gpus, allocatable_gpus, is_offered, ..Amounts::default() };
     };
     let held_gpus = in_all_gpus - at_will_gpus;
     let apart = counted.map(|counted| quotas_apart(&counted, gpus(held_gpus), gpus(at_will_gpus)));
@@ -93,6 +94,7 @@ fn amounts(offer: Option<&Offer>, pool: &PoolView, at_will: Option<u64>, hours: 
         held_gpus,
         at_will: AtWill { quota_gpus: at_will.milli() / MILLI, held_gpus: at_will_gpus },
         allocatable_gpus,
+        is_offered,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::names::QUOTA_MANAGER;
 use metrics::{counter, gauge};
 use serde_json::Value;
 use serving::standing::Standing;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
@@ -47,6 +48,8 @@ enum Trouble {
 pub struct Wish<'a> {
     pub gpus: &'a Gpus,
     pub held: &'a Gpus,
+    /// Names whose amount rests on an offer.
+    pub offered: &'a BTreeSet<String>,
     pub message: &'a str,
 }
 
@@ -146,7 +149,12 @@ impl Kept {
         }
         let epoch = means.fence.check(is)?;
         // 2. Decide.
-        let plan = self.planner.plan(Instant::now(), wish.gpus, &self.target.published(is));
+        let plan = self.planner.plan(
+            Instant::now(),
+            wish.gpus,
+            |name| wish.offered.contains(name),
+            &self.target.published(is),
+        );
         let message = wish.message.to_owned();
         let content = Content { gpus: plan.gpus.clone(), held: wish.held.clone(), epoch, message };
         let is_large = |from, to| means.rules.is_large(from, to);

@@ -227,7 +227,8 @@ impl Publisher {
         for (name, limits) in &mut ours {
             limits.retain(|tres, _| wanted.limits.get(name).is_some_and(|wanted| wanted.contains_key(tres)));
         }
-        let plan = self.planner.plan(Instant::now(), &flat(&wanted.limits), &flat(&ours));
+        let is_offered = |_: &str| wanted.is_offered;
+        let plan = self.planner.plan(Instant::now(), &flat(&wanted.limits), is_offered, &flat(&ours));
         for change in &plan.changes {
             info!(%change, "a limit changes");
         }

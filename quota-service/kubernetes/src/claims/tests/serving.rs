@@ -124,11 +124,15 @@ async fn show_counts_claims_and_gangs_and_names_what_it_does_not_understand() {
     member["spec"]["schedulingGroup"] = json!({ "podGroupName": "g" });
     fake.put(member);
     let client = client(&fake).await;
-    let (view, faults) = show::read_by(&client, &counting(), clock::now()).await.unwrap();
+    let show::Read { view, faults, .. } = show::read_by(&client, &counting(), clock::now()).await.unwrap();
     assert_eq!((counted(&view), faults.len()), (Some((3, 6)), 0), "one of three pods is there");
+    let (json, text) = (show::as_json(&view, &faults, clock::now()), show::as_text(&view, &faults, clock::now()));
+    assert_eq!(json["pools"][0]["hp"]["missing_gpus"], 4.0, "{json}");
+    let column = text.lines().next().unwrap().find("HP missing").expect("a column");
+    assert_eq!(text.lines().nth(1).unwrap()[..column + 10].split_whitespace().last(), Some("4"), "{text}");
     let spec = json!({ "selectors": [{ "cel": { "expression": "device.driver ==" } }] });
     fake.put(json!({ "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": { "name": "gpu.example.com" }, "spec": spec }));
-    let (view, faults) = show::read_by(&client, &counting(), clock::now()).await.unwrap();
+    let show::Read { view, faults, .. } = show::read_by(&client, &counting(), clock::now()).await.unwrap();
     assert!(counted(&view).is_none());
     assert!(faults.iter().any(|fault| fault.to_string().contains("device.driver ==")), "{faults:?}");
 }

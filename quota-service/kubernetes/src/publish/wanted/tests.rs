@@ -172,3 +172,16 @@ fn spot_at_will_that_is_counted_apart_takes_nothing_from_promised_spot() {
     offers.pools.values_mut().for_each(|offer| offer.stage = Stage::Conservative);
     assert_eq!(of(&offers), [(4, 4), (20, 20)]);
 }
+
+#[test]
+fn a_pool_without_an_offer_is_told_from_one_whose_offer_is_none() {
+    let view = view(&[("A100", 16), ("H800", 8)]);
+    let flavors = "a=A100,h=H800,l=L40".parse::<crate::config::Flavors>().unwrap().0;
+    let offered = |pools: &[(&str, u32)]| {
+        let wanted = wanted(&offers(pools, Stage::Fresh), &view, HorizonHours::ONE);
+        (wanted.offered(&flavors).into_iter().collect::<String>(), wanted.is_any_offered())
+    };
+    assert_eq!(offered(&[]), (String::new(), false));
+    assert_eq!(offered(&[("A100", 0), ("L40", 4)]), ("a".to_owned(), true), "L40 is on no node");
+    assert_eq!(offered(&[("A100", 16), ("H800", 8)]), ("ah".to_owned(), true));
+}
