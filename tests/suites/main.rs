@@ -32,3 +32,4 @@ mod tidy;
 mod timing;
 mod topology;
 mod traces;
+mod users;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tracing_subscriber::EnvFilter;
 use vocab::{ClusterName, NameError, UnixSeconds};
+use wire::EventKindBody;
 
 /// Serializes as text, and deserializes from it.
 macro_rules! text {
@@ -28,13 +29,18 @@ macro_rules! text {
     };
 }
 
-text! { Period, FilePath, OptionalUrl, StartAt, LogFormat, LogFilter, ClusterNames, HostNames }
+text! {
+    Period, FilePath, OptionalUrl, StartAt, LogFormat, LogFilter, ClusterNames, HostNames, WebhookFormat, EventKinds
+}
 
 /// Path of a file; empty for none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FilePath(Option<PathBuf>);
 
 impl FilePath {
+    /// No file.
+    pub const NONE: Self = Self(None);
+
     #[must_use]
     pub fn get(&self) -> Option<&Path> {
         self.0.as_deref()
@@ -65,6 +71,9 @@ impl fmt::Display for FilePath {
 pub struct OptionalUrl(Option<(Uri, String)>);
 
 impl OptionalUrl {
+    /// No URL.
+    pub const NONE: Self = Self(None);
+
     #[must_use]
     pub fn get(&self) -> Option<&Uri> {
         self.0.as_ref().map(|(uri, _)| uri)
@@ -172,11 +181,83 @@ impl fmt::Display for LogFormat {
     }
 }
 
+/// Format of the bodies of the webhook.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WebhookFormat {
+    /// The event, for programs.
+    #[default]
+    Json,
+    /// A message of an incoming webhook of Slack.
+    Slack,
+    /// A message of a workflow of Teams.
+    Teams,
+}
+
+impl FromStr for WebhookFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "json" => Ok(Self::Json),
+            "slack" => Ok(Self::Slack),
+            "teams" => Ok(Self::Teams),
+            _ => Err(format!("{text:?}: write json, slack or teams")),
+        }
+    }
+}
+
+impl fmt::Display for WebhookFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Json => "json",
+            Self::Slack => "slack",
+            Self::Teams => "teams",
+        })
+    }
+}
+
+/// Kinds of events, a comma between them; empty for all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventKinds(BTreeSet<EventKindBody>);
+
+impl EventKinds {
+    /// All of them.
+    pub const ALL: Self = Self(BTreeSet::new());
+
+    /// Whether events of a kind are meant.
+    #[must_use]
+    pub fn has(&self, kind: EventKindBody) -> bool {
+        self.0.is_empty() || self.0.contains(&kind)
+    }
+}
+
+impl FromStr for EventKinds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let kind = |name: &str| {
+            let read: Result<EventKindBody, _> = serde_json::from_value(name.into());
+            read.map_err(|fault| format!("write kinds of events, a comma between them: {fault}"))
+        };
+        names(text).map(kind).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for EventKinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.0.iter().map(|kind| kind.as_str()).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
 /// A filter of the log that parses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFilter(String);
 
 impl LogFilter {
+    /// Logs nothing.
+    pub(super) const NOTHING: Self = Self(String::new());
+
     /// # Panics
     /// Never: the text was parsed before.
     #[must_use]
@@ -268,6 +349,8 @@ mod tests {
         assert_eq!(["", "latest"].map(read::<StartAt>), ["", "latest"]);
         assert_eq!(read::<StartAt>("2024-03-10T06:30:00Z"), "2024-03-10T06:30:00Z");
         assert_eq!(["text", "json"].map(read::<LogFormat>), ["text", "json"]);
+        assert_eq!(["json", "slack", "teams"].map(read::<WebhookFormat>), ["json", "slack", "teams"]);
+        assert_eq!(["", "node_lost, evicted"].map(read::<EventKinds>), ["", "evicted,node_lost"]);
         assert_eq!(read::<LogFilter>("quota_service=debug"), "quota_service=debug");
         assert_eq!(
             (read::<ClusterNames>("b, a,"), read::<HostNames>("x.example, y")),
@@ -279,6 +362,8 @@ mod tests {
     fn a_wrong_setting_is_refused_and_never_replaced_by_a_default() {
         assert!(read::<OptionalUrl>("http://a b").starts_with("refused: \"http://a b\" is no URL"));
         assert!(read::<StartAt>("yesterday").contains("write a time with its offset"));
+        assert!(read::<WebhookFormat>("discord").contains("write json, slack or teams"));
+        assert!(read::<EventKinds>("evictions").contains("expected one of `started`, `evicted`"));
         assert_eq!(read::<LogFormat>("xml"), "refused: \"xml\": write text or json");
         assert!(read::<ClusterNames>("a:b").contains("a colon"));
         assert!(read::<HostNames>("http://x/y").contains("is no name of a host"));
