@@ -47,6 +47,19 @@ pub enum ClientError {
     },
 }
 
+/// Known names that an error lists.
+const LISTED: usize = 12;
+
+/// The known names that a refusal offers, as a part of its sentence.
+fn known(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let more = names.len().checked_sub(LISTED).filter(|more| *more > 0);
+    let listed = names.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    format!("; known: {listed}{}", more.map_or_else(String::new, |more| format!(" and {more} more")))
+}
+
 /// Text of a foreign answer that an error shows, in characters.
 const SHOWN: usize = 200;
 
@@ -57,7 +70,7 @@ impl ClientError {
         let detail = match &problem {
             Some(problem) => {
                 let fields = problem.errors.iter().map(|one| format!("; {}: {}", one.pointer, one.detail));
-                format!("{}{}", problem.detail, fields.collect::<String>())
+                format!("{}{}{}", problem.detail, known(&problem.known), fields.collect::<String>())
             }
             None => String::from_utf8_lossy(body).chars().take(SHOWN).collect(),
         };

@@ -233,7 +233,11 @@ impl Client {
         if let Some(file) = &self.options.token_file {
             let token = std::fs::read_to_string(file);
             let token = token.map_err(|fault| wrong(format!("{}: {fault}", file.display())))?;
-            request = request.header(AUTHORIZATION, format!("Bearer {}", token.trim()));
+            let token = token.trim();
+            if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+                return Err(wrong(format!("{}: expected one token, on a line of its own", file.display())));
+            }
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
         for (name, value) in &asked.headers {
             request = request.header(name, value);

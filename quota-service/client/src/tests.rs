@@ -94,6 +94,31 @@ async fn an_answer_of_something_else_and_a_missing_token_are_named() {
 }
 
 #[tokio::test]
+async fn a_file_without_one_token_is_refused_before_anything_is_sent() {
+    for text in ["", "two\nlines\n", "two words"] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let options = Options { token_file: Some(file.path().to_owned()), ..Options::default() };
+        let fault = Client::new(options).unwrap().pools().await.unwrap_err().to_string();
+        assert!(fault.contains(file.path().to_str().unwrap()) && fault.contains("expected one token"), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_lists_the_known_names_up_to_a_dozen() {
+    let refused = async |names: usize| {
+        let known: Vec<String> = (1..=names).map(|name| name.to_string()).collect();
+        let problem = serde_json::json!({ "type": "/problems/unknown-hours", "title": "Unknown hours", "status": 404,
+            "detail": "choose one of `known`", "code": "unknown-hours", "known": known });
+        let (url, _) = answering(vec![response("404 Not Found", "", &problem.to_string())]).await;
+        client(&url, 0).pools().await.unwrap_err().to_string()
+    };
+    assert!(refused(3).await.ends_with("choose one of `known`; known: 1, 2, 3"));
+    assert!(refused(15).await.ends_with("10, 11, 12 and 3 more"));
+    assert!(refused(0).await.ends_with("choose one of `known`"));
+}
+
+#[tokio::test]
 async fn a_quota_is_followed_by_its_tag_and_goes_on_after_a_failure() {
     let responses = vec![
         response("200 OK", "etag: \"a\"\r\n", &quota(3.0)),

@@ -81,7 +81,7 @@ pub struct SubmitFlags {
     #[arg(long, value_name = "CLASS", default_value = "spot", value_parser = ["hp", "spot"])]
     pub class: String,
     /// GPUs of each pod: whole ones, or a share of one such as 0.25
-    #[arg(long, value_name = "GPUS", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "GPUS", default_value_t = 1.0, allow_negative_numbers = true, value_parser = finite)]
     pub gpus_per_pod: f64,
     /// Number of pods, placed all or none
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -192,6 +192,11 @@ pub struct McpFlags {
     /// Offer the tools that submit and cancel tasks
     #[arg(long)]
     pub allow_writes: bool,
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| "expected a number such as 8 or 0.25".to_owned())
 }
 
 /// Flags that override settings.

@@ -8,6 +8,9 @@ use command_line::{Failure, print_json, print_text, say, table};
 use headroom_client::{Client, StatementOf};
 use wire::{StatementAnswer, StatementLine, StatementPool, StatementTable};
 
+/// Lines of the text that say who preempts whom: those that lost the most work.
+const PREEMPTIONS: usize = 20;
+
 pub async fn run(client: &Client, config: &Config, flags: &StatementFlags, json: bool) -> Result<(), Failure> {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let of = StatementOf {
@@ -54,12 +57,15 @@ fn show(answer: &StatementAnswer) {
     let rows: Vec<Vec<String>> = organizations.chain(pools).collect();
     say(table(&header, &rows).trim_end());
     answer.pools.iter().for_each(|pool| show_pool(pool, currency));
-    for one in &answer.preemptions {
+    for one in answer.preemptions.iter().take(PREEMPTIONS) {
         let lost = hours(one.lost_gpu_hours);
         say(format_args!(
             "{} evicted {} runs of {}, {} of them promised; {lost} lost",
             one.by, one.evictions, one.of, one.broken
         ));
+    }
+    if let Some(more) = answer.preemptions.len().checked_sub(PREEMPTIONS).filter(|more| *more > 0) {
+        say(format_args!("and {more} more, with less lost: --json lists all"));
     }
 }
 
