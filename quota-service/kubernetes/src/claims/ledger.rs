@@ -369,7 +369,8 @@ fn name_of(has: &AllocatedDevice) -> DeviceName {
 fn asked(pod: &Pod, counted_resource: &str) -> BTreeMap<String, u32> {
     let all = pod.spec.containers.iter().chain(&pod.spec.init_containers);
     let named = all.flat_map(|one| one.resources.requests.keys().chain(one.resources.limits.keys()));
-    let extended: BTreeSet<&String> = named.filter(|name| name.contains('/') && *name != counted_resource).collect();
-    let amount = |name: &String| gpus_of_pod(pod, "", name).unwrap_or(0);
-    extended.into_iter().map(|name| (name.clone(), amount(name))).filter(|(_, amount)| *amount > 0).collect()
+    let extended: BTreeSet<&str> =
+        named.map(|name| name.as_str()).filter(|name| name.contains('/') && *name != counted_resource).collect();
+    let amount = |name: &str| gpus_of_pod(pod, "", name).unwrap_or(0);
+    extended.into_iter().map(|name| (name.to_owned(), amount(name))).filter(|(_, amount)| *amount > 0).collect()
 }

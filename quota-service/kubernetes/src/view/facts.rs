@@ -261,7 +261,7 @@ fn bound(pod: &Pod) -> Option<UnixSeconds> {
 }
 
 fn disruption(pod: &Pod) -> Option<String> {
-    let reason = condition(pod, "DisruptionTarget").and_then(|one| one.reason.clone());
+    let reason = condition(pod, "DisruptionTarget").and_then(|one| Some(one.reason.as_ref()?.to_string()));
     // The kubelet says of an eviction for want of memory or disk only this.
     reason.or_else(|| pod.status.reason.clone().filter(|reason| reason == "Evicted"))
 }

@@ -36,7 +36,8 @@ impl Uid {
 /// As the API writes it, where it is a UUID.
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = format!("{:032x}", self.0);
-        write!(f, "{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
+        let part = |shift: u32, bits: u32| self.0 >> shift & ((1 << bits) - 1);
+        let (a, b, c, d, e) = (part(96, 32), part(80, 16), part(64, 16), part(48, 16), part(0, 48));
+        write!(f, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
     }
 }
