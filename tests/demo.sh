@@ -118,14 +118,18 @@ run train backtest --horizon 4h --from 2024-03-29T00:00:00+08:00 --to 2024-04-04
 
 # Where the caller names a folder, the caller has built all programs.
 if [ -z "${1:-}" ]; then
-    step Compile 'the program of the report: Parquet is the largest of the dependencies'
-    run "${CARGO:-cargo}" build --package notebooks-export --locked
+    step Compile 'the programs of the report and of the statement: Parquet is the largest of the dependencies'
+    run "${CARGO:-cargo}" build --package notebooks-export --package simulator --locked
 fi
 
 step Report 'the backtest as a page to read, a notebook, and tables'
 run notebooks-export report --forecasts "$out/forecasts.csv" --pool-bounds "$out/pool_bounds.csv" \
     --capacity "$(number capacity_gpus)" --time-zone Asia/Shanghai --title 'Demo: the last week of a synthetic cluster' \
     --out "$out/report"
+
+step Statement 'the same jobs played on these nodes: where would their GPU time have gone?'
+run simulate --nodes "$out/node_info_df.csv" --jobs "$out/job_info_df.csv" --policy gfs --predictor live --time-zone Asia/Shanghai \
+    --cluster gfs-a100 --statement "$out/statement.csv"
 finish_step
 serving=$(sed -n 's/.*"aggregation": *"\([a-z-]*\)".*/\1/p' "$out/quota.json")
 
@@ -143,6 +147,7 @@ Where to look next
   $out/report/report.html      open it in a browser: forecasts against demand, promises kept, what went wrong
   $out/explain.json            every number behind that quota
   $out/report/report.ipynb     the scores in Jupyter, from forecasts.parquet beside it
+  $out/statement.csv           GPU time by organization and day
   HEADROOM_DATABASE=$HEADROOM_DATABASE quota-service --as-of latest
                                the same service, to ask by yourself
   README.md                    the same with your own usage

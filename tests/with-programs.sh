@@ -2,8 +2,9 @@
 # tests/with-programs.sh COMMAND [ARGUMENT...]
 #
 # Installs what tests drive and this machine lacks, as Debian has it: Chromium with its driver for the dashboard, Prometheus for
-# what scrapes us and what we read, Go for the chart, Slurm with its database. Then runs COMMAND. Where nothing can be installed (no root, no apt-get) it says so, and the
-# tests that need them say that they were not run.
+# what scrapes us and what we read, Go for the chart, Slurm with its database; from PyPI the schemas of Kubernetes, and what the Python client is tested with. Then
+# runs COMMAND. Where nothing can be installed (no root, no apt-get, no network) it says so, and the tests that need them say that they were
+# not run.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -55,18 +56,22 @@ fi
 
 has_slurm || say "there is no Slurm: its tests need ${slurm[*]} (22.05 or newer), munge and mariadb-server of this machine's distribution"
 
-# The schemas of Kubernetes; where they cannot be fetched, the test that needs them says so. They lie in the target folder, which
-# outlives a checkout.
-venv=${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/chart-python
-wanted=$(dirname "$0")/chart/requirements.txt
-if [ -z "${HEADROOM_CHART_PYTHON:-}" ] && command -v python3 >/dev/null; then
+# virtual_environment NAME REQUIREMENTS VARIABLE TEXT
+#
+# Packages of PyPI, in an environment of their own in the target folder, which outlives a checkout; VARIABLE names its interpreter. Where they
+# cannot be fetched, the tests that need them say so.
+virtual_environment() {
+    local venv=${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/$1 wanted
+    wanted=$(dirname "$0")/$2
+    [ -z "${!3:-}" ] && command -v python3 >/dev/null || return 0
     if ! cmp -s "$wanted" "$venv/requirements.txt"; then
         { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --requirement "$wanted" && cp "$wanted" "$venv/"; } >&2 ||
-            say 'schemas of Kubernetes could not be fetched: the test that needs them is not run'
+            say "$4 could not be fetched: the tests that need them are not run"
     fi
     if cmp -s "$wanted" "$venv/requirements.txt"; then
-        HEADROOM_CHART_PYTHON=$(cd "$venv" && pwd)/bin/python
-        export HEADROOM_CHART_PYTHON
+        export "$3=$(cd "$venv" && pwd)/bin/python"
     fi
-fi
+}
+virtual_environment chart-python chart/requirements.txt HEADROOM_CHART_PYTHON 'schemas of Kubernetes'
+virtual_environment python python/requirements.txt HEADROOM_PYTHON 'packages of Python'
 [ $# -eq 0 ] || exec "$@"

@@ -36,6 +36,8 @@ pub fn notebook(title: &str, subject: &str, zone: Tz) -> Value {
         code("calibration", CALIBRATION),
         markdown("steps-text", "## Error by step and by hour of the week"),
         code("steps", STEPS),
+        markdown("since-text", SINCE_TEXT),
+        code("since", SINCE),
     ];
     json!({
         "cells": cells,
@@ -179,6 +181,24 @@ right.set_yticks(range(len(week)), [["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "
 right.set_title(f"MAE of {subject} by hour of the week ({ZONE})", loc="left")
 figure.colorbar(image, label="GPUs")
 figure.tight_layout()
+"#;
+
+const SINCE_TEXT: &str = "## Since then\n\n\
+    Demand as a running service has it, where `HEADROOM_API` is its URL and Headroom's package for Python is installed \
+    (`pip install quota-service/client/python[frames]` in its repository).";
+
+const SINCE: &str = r#"import os
+
+api = os.environ.get("HEADROOM_API")
+if api is None:
+    print("HEADROOM_API is not set: no service is asked")
+else:
+    from headroom import Headroom, frames
+
+    cluster, gpu_model, _ = largest[0]
+    with Headroom(api, token_file=os.environ.get("HEADROOM_API_TOKEN_FILE")) as client:
+        since = frames.demand(client.pool(cluster, gpu_model).demand(hours=168))
+    since.tz_convert(ZONE).plot(figsize=(11, 3), drawstyle="steps-post", ylabel="GPUs", title=f"{cluster} {gpu_model}")
 "#;
 
 #[cfg(test)]

@@ -143,6 +143,9 @@ pub struct RetainFlags {
     /// Reported states of pools in the audit
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub reports_days: Option<u32>,
+    /// Days of statements
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub statements_days: Option<u32>,
     /// Print what would be deleted, and delete nothing
     #[arg(long)]
     pub dry_run: bool,

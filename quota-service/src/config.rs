@@ -3,7 +3,9 @@
 mod files;
 mod values;
 
-pub use values::{ClusterNames, FilePath, HostNames, LogFilter, LogFormat, OptionalUrl, StartAt};
+pub use values::{
+    ClusterNames, EventKinds, FilePath, HostNames, LogFilter, LogFormat, OptionalUrl, StartAt, WebhookFormat,
+};
 
 use crate::retention;
 use crate::retrain::{self, Period};
@@ -12,7 +14,7 @@ use command_line::BadValue;
 use serde::{Deserialize, Serialize};
 use serving::listen::ConnectionLimits;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +47,8 @@ pub struct Config {
     pub retain_audit_days: u32,
     /// Reported states of pools in the audit: each is outdated by the next.
     pub retain_reports_days: u32,
+    /// Days of statements; 0: for ever.
+    pub retain_statements_days: u32,
     /// How often promoted runs are looked for. 10 s, DESIGN §5.
     pub promotion_check_s: u64,
     /// Largest body of a request. 16 MiB hold some 100,000 usage rows.
@@ -123,12 +127,18 @@ pub struct Config {
     pub snapshot_facts: u64,
     /// Where events of pools go, `http://HOST:PORT/PATH` or `https://HOST:PORT/PATH`; empty for none.
     pub webhook_url: OptionalUrl,
-    /// File with the secret that signs them.
+    /// Format of their bodies: `json`, or a sentence for the chats `slack` and `teams`.
+    pub webhook_format: WebhookFormat,
+    /// Their kinds, a comma between them; empty for all.
+    pub webhook_kinds: EventKinds,
+    /// File with the secret that signs them; a chat needs none.
     pub webhook_secret_file: FilePath,
     /// Certificates (PEM) of the authority of an https webhook; empty for those that the machine trusts.
     pub webhook_authorities_file: FilePath,
     /// Table of what GPUs and sockets draw, `model,idle_w,full_w,cores`, beside the models that are known; empty for none.
     pub power_file: FilePath,
+    /// File of prices of GPU time (TOML), for statements; read for each statement. Empty: statements have no charges.
+    pub prices_file: FilePath,
     /// Collector of traces (OTLP over HTTP), `http://HOST:PORT`; empty for none.
     pub otlp_endpoint: OptionalUrl,
     /// Share of the requests without a trace of their caller's, and of the renewals and trainings, that are traced, 0 to 1.
@@ -295,62 +305,71 @@ impl Config {
     }
 }
 
+impl Config {
+    /// The defaults, but for settings whose text is not constant.
+    const CONSTANT: Self = Self {
+        database: String::new(),
+        listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080),
+        as_of: StartAt::Real,
+        refresh_s: 300,
+        report_refresh_s: 30,
+        explanation_s: 3_600,
+        retain_usage_days: 0,
+        retain_history_days: 28,
+        retain_tasks_days: 28,
+        retain_audit_days: 90,
+        retain_reports_days: 3,
+        retain_statements_days: 1_100,
+        promotion_check_s: 10,
+        max_body_bytes: 16 * 1_024 * 1_024,
+        max_request_organizations: 10_000,
+        max_cluster_organizations: 20_000,
+        max_connections: 16_384,
+        max_writes: 1_024,
+        max_reads: 16,
+        max_streams: 12_000,
+        header_limit_s: 60,
+        request_limit_s: 30,
+        max_transit_bytes: 256 * 1_024 * 1_024,
+        max_transit_bytes_per_client: 64 * 1_024 * 1_024,
+        write_timeout_s: 30,
+        max_requests_per_s: 0,
+        allowed_hosts: HostNames(Vec::new()),
+        tls_certificate_file: FilePath::NONE,
+        tls_key_file: FilePath::NONE,
+        tls_client_ca_file: FilePath::NONE,
+        fallback_file: FilePath::NONE,
+        replica: String::new(),
+        advertise: OptionalUrl::NONE,
+        lease_s: 5,
+        clock_skew_s: 300,
+        own_clusters: ClusterNames(BTreeSet::new()),
+        shutdown_grace_s: 10,
+        write_proof_s: 5,
+        statement_timeout_s: 20,
+        database_silence_ms: 1_200,
+        retrain: Period::Never,
+        retrain_at: 3,
+        retrain_limit_s: 6 * 3_600,
+        train_program: FilePath::NONE,
+        prometheus_file: FilePath::NONE,
+        snapshot_facts: 10_000,
+        webhook_url: OptionalUrl::NONE,
+        webhook_format: WebhookFormat::Json,
+        webhook_kinds: EventKinds::ALL,
+        webhook_secret_file: FilePath::NONE,
+        webhook_authorities_file: FilePath::NONE,
+        power_file: FilePath::NONE,
+        prices_file: FilePath::NONE,
+        otlp_endpoint: OptionalUrl::NONE,
+        trace_sample_ratio: 1.0,
+        log_format: LogFormat::Text,
+        log: LogFilter::NOTHING,
+    };
+}
+
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            database: "sqlite://headroom.db".to_owned(),
-            listen: SocketAddr::from(([127, 0, 0, 1], 8_080)),
-            as_of: StartAt::default(),
-            refresh_s: 300,
-            report_refresh_s: 30,
-            explanation_s: 3_600,
-            retain_usage_days: 0,
-            retain_history_days: 28,
-            retain_tasks_days: 28,
-            retain_audit_days: 90,
-            retain_reports_days: 3,
-            promotion_check_s: 10,
-            max_body_bytes: 16 * 1_024 * 1_024,
-            max_request_organizations: 10_000,
-            max_cluster_organizations: 20_000,
-            max_connections: 16_384,
-            max_writes: 1_024,
-            max_reads: 16,
-            max_streams: 12_000,
-            header_limit_s: 60,
-            request_limit_s: 30,
-            max_transit_bytes: 256 * 1_024 * 1_024,
-            max_transit_bytes_per_client: 64 * 1_024 * 1_024,
-            write_timeout_s: 30,
-            max_requests_per_s: 0,
-            allowed_hosts: HostNames::default(),
-            tls_certificate_file: FilePath::default(),
-            tls_key_file: FilePath::default(),
-            tls_client_ca_file: FilePath::default(),
-            fallback_file: FilePath::default(),
-            replica: String::new(),
-            advertise: OptionalUrl::default(),
-            lease_s: 5,
-            clock_skew_s: 300,
-            own_clusters: ClusterNames::default(),
-            shutdown_grace_s: 10,
-            write_proof_s: 5,
-            statement_timeout_s: 20,
-            database_silence_ms: 1_200,
-            retrain: Period::Never,
-            retrain_at: 3,
-            retrain_limit_s: 6 * 3_600,
-            train_program: FilePath::default(),
-            prometheus_file: FilePath::default(),
-            snapshot_facts: 10_000,
-            webhook_url: OptionalUrl::default(),
-            webhook_secret_file: FilePath::default(),
-            webhook_authorities_file: FilePath::default(),
-            power_file: FilePath::default(),
-            otlp_endpoint: OptionalUrl::default(),
-            trace_sample_ratio: 1.0,
-            log_format: LogFormat::Text,
-            log: LogFilter::default(),
-        }
+        Self { database: "sqlite://headroom.db".to_owned(), log: LogFilter::default(), ..Self::CONSTANT }
     }
 }

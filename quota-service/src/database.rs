@@ -3,7 +3,7 @@
 use crate::access::command::failed;
 use crate::args::{DatabaseCommand, RetainFlags};
 use crate::clock::Clock;
-use crate::engine::rebuild;
+use crate::engine::{Rebuilt, rebuild};
 use crate::retention::{self, Kind};
 use crate::settings;
 use command_line::{Exit, Failure, print_json, say};
@@ -101,7 +101,7 @@ async fn restore(database: &str, file: &Path, json: bool) -> Result<(), Failure>
     for pool in &placed {
         let journal = store.open_journal(&pool.pool).await.map_err(failed)?;
         let placement = settings::load(store.as_ref(), &pool.pool).await.map_err(failed)?.placement;
-        let (pool, ..) = rebuild(&journal, placement.policy(), placement.rules()).map_err(failed)?;
+        let Rebuilt { pool, .. } = rebuild(&journal, placement.policy(), placement.rules()).map_err(failed)?;
         tasks += pool.snapshot().running.len();
     }
     let clusters = store.clusters().await.map_err(failed)?.len();
@@ -169,10 +169,12 @@ async fn retain(database: &str, flags: &RetainFlags, json: bool) -> Result<(), F
         (Kind::Tasks, flags.tasks_days),
         (Kind::Audit, flags.audit_days),
         (Kind::Reports, flags.reports_days),
+        (Kind::Statements, flags.statements_days),
     ];
     if wanted.iter().all(|(_, days)| days.is_none()) {
         return Err(wrong(
-            "say what to forget: --usage-days, --history-days, --tasks-days, --audit-days or --reports-days",
+            "say what to forget: --usage-days, --history-days, --tasks-days, --audit-days, --reports-days or \
+             --statements-days",
         ));
     }
     let mut forgotten = serde_json::Map::new();

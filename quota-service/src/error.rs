@@ -27,6 +27,8 @@ pub enum ServiceError {
     Fallback { detail: String },
     #[error("power_file: {detail}")]
     Power { detail: String },
+    #[error("prices_file: {detail}")]
+    Prices { detail: String },
     #[error("prometheus_file: {detail}")]
     Prometheus { detail: String },
     #[error("cannot receive signals of the system: {0}")]
@@ -40,7 +42,8 @@ pub enum ServiceError {
 impl From<ServiceError> for Failure {
     fn from(fault: ServiceError) -> Self {
         use ServiceError::{
-            AsOf, Bind, Fallback, Log, NoTokens, NotRenewing, Power, Prometheus, Signals, Store, Tls, Traces, Webhook,
+            AsOf, Bind, Fallback, Log, NoTokens, NotRenewing, Power, Prices, Prometheus, Signals, Store, Tls, Traces,
+            Webhook,
         };
         let exit = match &fault {
             AsOf { .. }
@@ -48,6 +51,7 @@ impl From<ServiceError> for Failure {
             | NoTokens(_)
             | Log { .. }
             | Power { .. }
+            | Prices { .. }
             | Prometheus { .. }
             | Tls { .. }
             | Traces { .. }

@@ -24,6 +24,7 @@ pub mod metrics;
 mod organizations;
 pub mod placed_by;
 pub mod plan;
+pub mod prices;
 pub mod promises;
 pub mod published;
 pub mod quotas;

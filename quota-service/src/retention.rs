@@ -26,6 +26,8 @@ pub enum Kind {
     Audit,
     /// Reported states of pools in the audit.
     Reports,
+    /// Days of GPU time.
+    Statements,
 }
 
 impl Kind {
@@ -38,6 +40,7 @@ impl Kind {
             Self::Tasks => "tasks",
             Self::Audit => "audit",
             Self::Reports => "reports",
+            Self::Statements => "statements",
         }
     }
 
@@ -56,6 +59,7 @@ impl Kind {
             Self::Tasks => store.delete_ended_tasks_before(before).await,
             Self::Audit => store.delete_audit_before(before, AuditOf::Everything).await,
             Self::Reports => store.delete_audit_before(before, AuditOf::ReportedStates).await,
+            Self::Statements => store.delete_statement_days_before(before).await,
         }
     }
 }
@@ -83,6 +87,7 @@ pub fn of(config: &Config) -> Vec<(Kind, u32)> {
         (Kind::Tasks, config.retain_tasks_days),
         (Kind::Audit, config.retain_audit_days),
         (Kind::Reports, config.retain_reports_days),
+        (Kind::Statements, config.retain_statements_days),
     ];
     all.into_iter().filter(|(_, days)| *days > 0).collect()
 }
@@ -167,6 +172,10 @@ mod tests {
         assert_eq!((refused(0), refused(36)), (None, None));
         assert!(refused(35).unwrap().contains("models look back 35 days"));
         let kept: Vec<_> = of(&Config::default()).into_iter().map(|(kind, days)| (kind.as_str(), days)).collect();
-        assert_eq!(kept, [("history", 28), ("tasks", 28), ("audit", 90), ("reports", 3)], "usage is kept for ever");
+        assert_eq!(
+            kept,
+            [("history", 28), ("tasks", 28), ("audit", 90), ("reports", 3), ("statements", 1_100)],
+            "usage is kept for ever"
+        );
     }
 }

@@ -7,7 +7,7 @@ use crate::error::ServiceError;
 use crate::refresh;
 use crate::state::{AppState, Options};
 use crate::trace::{self, Traces};
-use crate::{health, http, metrics, promises, retention, retrain, source, without_database};
+use crate::{health, http, metrics, prices, promises, retention, retrain, source, without_database};
 use axum::Router;
 use command_line::{colours, say};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -121,6 +121,7 @@ async fn start(
     let (clock, address) = (clock(&config, store.as_ref()).await?, config.listen);
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
+    config.prices_file.get().map(prices::read).transpose().map_err(|detail| ServiceError::Prices { detail })?;
     config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
     let state = AppState::new(Options::new(store, clock, config).webhook(webhook));
     if let Some(tls) = &tls {

@@ -17,7 +17,7 @@ pub use self::parquet::parquet_of_csv;
 pub use self::prometheus::{Prometheus, has_prometheus};
 pub use database::{TestDatabase, database_on, fresh_database};
 pub use programs::{
-    Listening, Ran, exit_without_stderr, free_address, program, program_interrupted, program_names,
+    Listening, Ran, exit_without_stderr, free_address, program, program_interrupted, program_names, program_path,
     program_to_closed_pipe, program_to_file, program_with, send_to,
 };
 pub use proxy::{Fault, Proxy};

@@ -35,7 +35,9 @@ impl Ran {
     }
 }
 
-fn path(name: &str) -> PathBuf {
+/// The path of a program that was built with this test.
+#[must_use]
+pub fn program_path(name: &str) -> PathBuf {
     let here = std::env::current_exe().expect("this test has a path");
     let folder = here.ancestors().nth(2).expect("tests lie in target/PROFILE/deps");
     let program = folder.join(name);
@@ -44,7 +46,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn command(name: &str, arguments: &[&str]) -> Command {
-    let mut command = without_settings(Command::new(path(name)));
+    let mut command = without_settings(Command::new(program_path(name)));
     command.args(arguments).stdin(Stdio::null());
     command
 }
@@ -150,7 +152,7 @@ pub fn program_interrupted(name: &str, arguments: &[&str], after: Duration) -> (
     let piped = Stdio::piped;
     // Shells let jobs in the background ignore the signal, and what ignores it hands that on.
     let mut listening = without_settings(Command::new("env"));
-    listening.arg("--default-signal=INT").arg(path(name)).args(arguments).stdin(Stdio::null());
+    listening.arg("--default-signal=INT").arg(program_path(name)).args(arguments).stdin(Stdio::null());
     let child = listening.stdout(piped()).stderr(piped()).spawn().expect("the program starts");
     std::thread::sleep(after);
     let printed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();

@@ -33,3 +33,4 @@ mod tidy;
 mod timing;
 mod topology;
 mod traces;
+mod users;

@@ -1,5 +1,6 @@
 //! Journals of the pools that the service places: facts and events, entry by entry, and the resulting tasks.
 
+use crate::statements::AccountedDay;
 use crate::stored::{Stamp, amount, hash, horizon, pool, signed, valid, whole};
 use crate::{AuditRecord, StoreError};
 use async_trait::async_trait;
@@ -44,6 +45,8 @@ pub struct PoolSnapshot {
     pub seq: u64,
     /// The state, as the caller writes it.
     pub snapshot_json: String,
+    /// The accounts of GPU time after that entry, as the caller writes them; `None` beside a snapshot of a program without accounts.
+    pub accounts_json: Option<String>,
 }
 
 /// The data from which a pool is rebuilt.
@@ -130,6 +133,8 @@ pub struct Turn {
     pub outcomes: Vec<Outcome>,
     /// Usage of hours that are over.
     pub usage: Vec<UsageRow>,
+    /// Days whose accounts are final; a day that is there is replaced.
+    pub days: Vec<AccountedDay>,
     /// One audit entry for each order that was done, in their order.
     pub audit: Vec<AuditRecord>,
 }
@@ -243,6 +248,8 @@ row! {
         pub snapshot_json: String,
         /// `None` for a snapshot of a program without checksums.
         pub sha256: Option<Vec<u8>>,
+        /// `None` beside a snapshot of a program without accounts.
+        pub accounts_json: Option<String>,
     }
 }
 
@@ -254,7 +261,8 @@ impl TryFrom<SnapshotRow> for PoolSnapshot {
             let what = format!("the snapshot of entry {}", row.seq);
             return Err(StoreError::corrupt(what, &"its text does not match its stored checksum"));
         }
-        Ok(Self { seq: whole("number of an entry", row.seq)?, snapshot_json: row.snapshot_json })
+        let (snapshot_json, accounts_json) = (row.snapshot_json, row.accounts_json);
+        Ok(Self { seq: whole("number of an entry", row.seq)?, snapshot_json, accounts_json })
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::{
     AuditRecord, AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, JournalStore,
     LearnedStore, Lease, LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore,
-    PoolStateStore, ProofStore, QuotaStore, RunStore, SettingsStore, SizeStore, StoreError, TokenStore, UsageStore,
+    PoolStateStore, ProofStore, QuotaStore, RunStore, SettingsStore, SizeStore, StatementStore, StoreError, TokenStore,
+    UsageStore,
 };
 use async_trait::async_trait;
 use std::fmt;
@@ -52,6 +53,7 @@ pub trait Store:
     + NodeHourStore
     + ProofStore
     + SizeStore
+    + StatementStore
     + Send
     + Sync
 {

@@ -1,53 +1,12 @@
 //! Types of settings that are written as text or as a number. Each is parsed once, when the settings are read.
 
-use axum::http::Uri;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 use vocab::{ClusterName, GpuModel, HorizonError, HorizonHours};
 
+pub use headroom_client::ServiceUrl as HeadroomUrl;
 pub use serving::settings::{FilePath, LogFilter, LogFormat};
-
-serving::settings_as_text! { HeadroomUrl }
-
-/// URL of quota-service.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeadroomUrl {
-    /// Without a slash at its end.
-    pub base: String,
-    /// Whether the scheme is `https`.
-    pub is_secure: bool,
-}
-
-impl Default for HeadroomUrl {
-    fn default() -> Self {
-        Self { base: "http://127.0.0.1:8080".to_owned(), is_secure: false }
-    }
-}
-
-impl FromStr for HeadroomUrl {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("{text:?}: {why}: write http://HOST:PORT or https://HOST:PORT");
-        let uri: Uri = text.parse().map_err(|fault: axum::http::uri::InvalidUri| wrong(&fault.to_string()))?;
-        let is_secure = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
-            _ => return Err(wrong("no scheme")),
-        };
-        if uri.host().is_none() || uri.query().is_some() {
-            return Err(wrong("no host, or a query"));
-        }
-        Ok(Self { base: text.trim_end_matches('/').to_owned(), is_secure })
-    }
-}
-
-impl fmt::Display for HeadroomUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.base)
-    }
-}
 
 /// A type of names that a setting may hold.
 pub trait SettingName: Sized {

@@ -33,6 +33,9 @@ settings_as_text! { FilePath, LogFormat, LogFilter }
 pub struct FilePath(Option<PathBuf>);
 
 impl FilePath {
+    /// No file.
+    pub const NONE: Self = Self(None);
+
     /// The path.
     #[must_use]
     pub fn get(&self) -> Option<&Path> {
@@ -96,6 +99,9 @@ impl fmt::Display for LogFormat {
 pub struct LogFilter(String);
 
 impl LogFilter {
+    /// Logs nothing.
+    pub const NOTHING: Self = Self(String::new());
+
     /// The filter.
     ///
     /// # Panics

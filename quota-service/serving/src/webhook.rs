@@ -1,4 +1,4 @@
-//! Signed webhooks: one POST over a connection of its own, over HTTP or HTTPS.
+//! Webhooks, signed where there is a secret: one POST over a connection of its own, over HTTP or HTTPS.
 
 use crate::client;
 use axum::body::Bytes;
@@ -21,7 +21,8 @@ const SIGNATURE: &str = "headroom-signature";
 #[derive(Clone)]
 pub struct Webhook {
     url: Uri,
-    secret: Arc<[u8]>,
+    /// The receivers of chats check no signature and have none.
+    secret: Option<Arc<[u8]>>,
     /// Authorities whose certificates are trusted, where the URL is one of https.
     tls: Option<Arc<ClientConfig>>,
 }
@@ -33,17 +34,28 @@ impl std::fmt::Debug for Webhook {
 }
 
 impl Webhook {
+    /// A receiver of signed bodies.
+    ///
     /// # Errors
     /// The URL is no `http://HOST…` or `https://HOST…`, or the secret is shorter than 16 bytes.
     pub fn new(url: &str, secret: &[u8]) -> Result<Self, String> {
+        let unsigned = Self::unsigned(url)?;
+        if secret.len() < 16 {
+            return Err(format!("the secret has {} bytes; 16 are the least", secret.len()));
+        }
+        Ok(Self { secret: Some(secret.into()), ..unsigned })
+    }
+
+    /// A receiver that checks no signature.
+    ///
+    /// # Errors
+    /// The URL is no `http://HOST…` or `https://HOST…`.
+    pub fn unsigned(url: &str) -> Result<Self, String> {
         let parsed: Uri = url.parse().map_err(|fault| format!("{url:?} is no URL: {fault}"))?;
         if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none() {
             return Err(format!("{url:?}: write http://HOST:PORT/PATH or https://HOST:PORT/PATH"));
         }
-        if secret.len() < 16 {
-            return Err(format!("the secret has {} bytes; 16 are the least", secret.len()));
-        }
-        Ok(Self { url: parsed, secret: secret.into(), tls: None })
+        Ok(Self { url: parsed, secret: None, tls: None })
     }
 
     /// Whether the URL is one of https.
@@ -58,13 +70,13 @@ impl Webhook {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Signature header of a body.
+    /// Signature header of a body, where there is a secret.
     #[must_use]
-    pub fn signature(&self, body: &[u8]) -> String {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC takes keys of any length");
+    pub fn signature(&self, body: &[u8]) -> Option<String> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_ref()?).expect("HMAC takes keys of any length");
         mac.update(body);
         let digest = mac.finalize().into_bytes();
-        digest.iter().fold("sha256=".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+        Some(digest.iter().fold("sha256=".to_owned(), |text, byte| format!("{text}{byte:02x}")))
     }
 
     /// Sends a JSON body with its signature and more headers. How long that may take is the caller's business.
@@ -75,14 +87,16 @@ impl Webhook {
         let port = self.url.port_u16().unwrap_or(if self.is_secure() { 443 } else { 80 });
         let host = self.url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         let path = self.url.path_and_query().map_or("/", |path| path.as_str());
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(Method::POST)
             .uri(path)
             .header(header::HOST, self.url.authority().map_or(host, |authority| authority.as_str()))
             .header(header::CONTENT_TYPE, "application/json")
-            .header(header::CONNECTION, "close")
-            .header(SIGNATURE, self.signature(&body))
-            .body(Full::new(Bytes::from(body)));
+            .header(header::CONNECTION, "close");
+        if let Some(signature) = self.signature(&body) {
+            request = request.header(SIGNATURE, signature);
+        }
+        let request = request.body(Full::new(Bytes::from(body)));
         let mut request = request.map_err(|fault| fault.to_string())?;
         request.headers_mut().extend(more);
         let stream = TcpStream::connect((host, port)).await.map_err(|fault| fault.to_string())?;
@@ -118,7 +132,8 @@ mod tests {
         let key = [0x0b; 20];
         let hook = Webhook::new("http://127.0.0.1:1/x", &key).unwrap();
         let expected = "sha256=b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7";
-        assert_eq!(hook.signature(b"Hi There"), expected);
+        assert_eq!(hook.signature(b"Hi There").as_deref(), Some(expected));
+        assert_eq!(Webhook::unsigned("http://127.0.0.1:1/x").unwrap().signature(b"Hi There"), None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use vocab::{Affinity, ClusterName, Domain, HorizonHours, Strictness, Topology, U
     simulate --nodes node_info_df.csv --jobs job_info_df.csv --policy gfs\n  \
     simulate --nodes node_info_df.csv --jobs job_info_df.csv --policy gfs --spot-scale 2 --guarantee-hours 4 --json\n  \
     simulate --nodes node_info_df.csv --jobs job_info_df.csv --policy gfs --predictor oracle --nodes-minus 25\n  \
+    simulate --nodes node_info_df.csv --jobs job_info_df.csv --statement statement.csv --prices prices.toml\n  \
     simulate --snapshot pool.json --policy gfs-noquota\n  \
     simulate compare --nodes node_info_df.csv --jobs job_info_df.csv --policies gfs,gfs:last-value,gfs-noquota,fifo-fair --out compared\n  \
     simulate inflate --nodes openb_node_list_gpu_node.csv --pods openb_pod_list_default.csv --policies fgd,pwr-fgd-0.1\n\n\
@@ -39,6 +40,12 @@ pub struct Arguments {
     /// Rules by which tasks are placed: a name, or a file with their parts, such as mine.toml
     #[arg(long, value_name = "POLICY|FILE", default_value = "gfs")]
     pub policy: String,
+    /// Write where the GPU time went, by organization and day: CSV, or JSON for a file named *.json
+    #[arg(long, value_name = "FILE", conflicts_with = "snapshot")]
+    pub statement: Option<PathBuf>,
+    /// Prices of GPU time (TOML) for the statement
+    #[arg(long, value_name = "FILE", requires = "statement")]
+    pub prices: Option<PathBuf>,
     #[command(flatten)]
     pub flags: Flags,
     #[command(flatten)]

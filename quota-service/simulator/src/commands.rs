@@ -87,10 +87,20 @@ pub fn one(arguments: &Arguments, config: &Config, json: bool) -> Result<(), Sim
     let trace = arguments.trace.as_ref().ok_or(SimulatorError::NoTrace)?;
     let world = world(trace, config)?;
     warn_of_left_out(&world);
+    if arguments.statement.is_some() && arguments.policy == CHRONUS {
+        return Err(SimulatorError::Value(format!("--statement: {CHRONUS} keeps no accounts: choose another policy")));
+    }
+    let prices = crate::statement::prices(arguments.prices.as_deref())?;
     let (name, outcome) = played(&arguments.policy, &world, trace, config)?;
     let rate = has_quota(&arguments.policy, trace, config)?.then_some(trace.guarantee_rate);
     let row = Row { policy: name.clone(), rate, name, runs: vec![outcome.summary], course: outcome.course };
     show(&[row], false, json);
+    if let Some(file) = &arguments.statement {
+        crate::statement::write(file, &outcome.days, prices.as_ref())?;
+        if !json {
+            crate::statement::show(&outcome.days, world.jobs.last().map(|job| job.request.submitted), prices.as_ref());
+        }
+    }
     Ok(())
 }
 

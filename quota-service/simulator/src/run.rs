@@ -7,6 +7,7 @@ use crate::progress::Progress;
 use crate::quota::QuotaLoop;
 use crate::tally::{Sample, Summary, Tally};
 use crate::world::{Job, World};
+use accounts::Accounts;
 use datasets::Calendar;
 use forecaster::PredictError;
 use placement::Policy;
@@ -16,7 +17,7 @@ use placement::power::{PowerError, PowerTable};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
-use vocab::{HorizonHours, SECONDS_PER_HOUR, TaskClass, TaskId, UnixSeconds};
+use vocab::{HorizonHours, PoolId, SECONDS_PER_HOUR, TaskClass, TaskId, UnixSeconds};
 
 /// Why a run broke off.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +75,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// Hour by hour.
     pub course: Vec<Sample>,
+    /// Where the GPU time went, by pool and day.
+    pub days: crate::statement::Days,
 }
 
 /// The coming events, by their time; at the same time in this order.
@@ -99,6 +102,7 @@ struct Simulation<'a> {
     world: &'a World,
     settings: &'a Settings,
     pools: Vec<Pool>,
+    accounts: Vec<Accounts>,
     jobs: Vec<Progress>,
     number_of: BTreeMap<&'a TaskId, u32>,
     events: BinaryHeap<Reverse<(i64, Event)>>,
@@ -119,7 +123,8 @@ pub fn run(world: &World, settings: &Settings) -> Result<Outcome, RunError> {
     let train_cpu = simulation.forecasts.as_ref().map_or(Duration::ZERO, |forecasts| forecasts.train_cpu);
     let cpu = cpu::of_process().saturating_sub(before).saturating_sub(train_cpu);
     let rests = simulation.pools.iter().map(Pool::rests).sum();
-    Ok(simulation.tally.finish(world, cpu, train_cpu, rests))
+    let days = simulation.days();
+    Ok(Outcome { days, ..simulation.tally.finish(world, cpu, train_cpu, rests) })
 }
 
 impl<'a> Simulation<'a> {
@@ -137,6 +142,7 @@ impl<'a> Simulation<'a> {
             }
             pools.push(pool);
         }
+        let accounts = pools.iter().map(Accounts::begin).collect();
         let limited = settings.policy.admission == Admission::Quota;
         let forecasts = matches!(settings.predictor, PredictorKind::Model(_))
             .then(|| Forecasts::new(settings.plan, world.cluster.clone(), settings.calendar.clone()));
@@ -154,7 +160,17 @@ impl<'a> Simulation<'a> {
         let tally = Tally::new(world, start);
         let forecasts = forecasts.filter(|_| limited);
         let (events, closed) = (BinaryHeap::new(), BTreeMap::new());
-        Ok(Self { world, settings, pools, jobs, number_of, events, forecasts, quotas, closed, tally })
+        Ok(Self { world, settings, pools, accounts, jobs, number_of, events, forecasts, quotas, closed, tally })
+    }
+
+    /// Where the GPU time of each pool went.
+    fn days(&self) -> crate::statement::Days {
+        let pools = self.world.pools.iter().zip(self.pools.iter().zip(&self.accounts));
+        let of = |((id, _), (pool, accounts)): (&(PoolId, _), (&Pool, &Accounts))| {
+            let days = accounts.present(pool.now());
+            days.into_iter().map(|(day, of_day)| ((id.clone(), day), of_day)).collect::<Vec<_>>()
+        };
+        pools.flat_map(of).collect()
     }
 
     fn play(&mut self) -> Result<(), RunError> {
@@ -224,6 +240,7 @@ impl<'a> Simulation<'a> {
 
     /// Carries the facts over to the jobs.
     fn follow(&mut self, pool: usize, at: i64, report: Report) {
+        self.accounts[pool].take(&self.pools[pool], &report);
         let Consequences { ends, demand, .. } = report.consequences;
         for end in &ends {
             let duration_s = self.world.jobs[self.number_of[&end.task] as usize].duration_s;

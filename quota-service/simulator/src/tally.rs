@@ -290,7 +290,7 @@ impl Tally {
             shrinks: (self.resizes > 0).then_some(self.shrinks),
             deferrals: (self.deferrals > 0).then_some(self.deferrals),
         };
-        Outcome { summary, course: self.course }
+        Outcome { summary, course: self.course, days: BTreeMap::new() }
     }
 }
 

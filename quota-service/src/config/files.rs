@@ -1,6 +1,6 @@
 //! Files of the settings: certificates, secrets and tables.
 
-use super::{Config, FilePath};
+use super::{Config, FilePath, WebhookFormat};
 use crate::engine::Webhook;
 use crate::source;
 use command_line::BadValue;
@@ -45,7 +45,7 @@ impl Config {
         if self.webhook_url.get().is_none() {
             return Ok(());
         }
-        Webhook::new(self.webhook_url.as_str(), &[0; 32]).map(drop).map_err(|why| BadValue::new("webhook_url", why))
+        Webhook::unsigned(self.webhook_url.as_str()).map(drop).map_err(|why| BadValue::new("webhook_url", why))
     }
 
     /// Where events go, if anywhere.
@@ -62,12 +62,19 @@ impl Config {
                 (true, Some(_)) => Err("webhook_authorities_file: set webhook_url, too, or leave it out".to_owned()),
             };
         }
-        let Some(file) = self.webhook_secret_file.get() else {
-            return Err(of_secret("it is not set: events are signed, name a file with a secret".to_owned()));
+        let url = self.webhook_url.as_str();
+        let webhook = match self.webhook_secret_file.get() {
+            Some(file) => {
+                let secret = std::fs::read_to_string(file);
+                let secret = secret.map_err(|fault| of_secret(format!("{}: {fault}", file.display())))?;
+                Webhook::new(url, secret.trim().as_bytes())
+            }
+            None if self.webhook_format == WebhookFormat::Json => {
+                Err("it is not set: events are signed, name a file with a secret".to_owned())
+            }
+            None => Webhook::unsigned(url),
         };
-        let secret =
-            std::fs::read_to_string(file).map_err(|fault| of_secret(format!("{}: {fault}", file.display())))?;
-        let webhook = Webhook::new(self.webhook_url.as_str(), secret.trim().as_bytes()).map_err(of_secret)?;
+        let webhook = webhook.map_err(of_secret)?.sending(self.webhook_format, self.webhook_kinds.clone());
         webhook.trusting(ca_file).map(Some).map_err(|fault| format!("webhook_authorities_file: {fault}"))
     }
 

@@ -139,3 +139,14 @@ export async function send(method, url, body) {
   const text = await response.text();
   return text ? JSON.parse(text) : null;
 }
+
+/** Has the browser keep an answer as a file. */
+export async function save(url, name) {
+  const response = await sent(url, { headers: headers({ accept: "text/csv" }) });
+  if (!response.ok) throw await problem(response);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

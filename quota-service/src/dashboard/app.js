@@ -6,6 +6,7 @@ import { clock, duration, moment } from "./format.js";
 import { poolPage } from "./pool.js";
 import { poolsPage } from "./pools.js";
 import { runsPage } from "./runs.js";
+import { statementPage } from "./statement.js";
 import { themeButton } from "./theme.js";
 import { tokenButton } from "./token.js";
 
@@ -34,12 +35,13 @@ function route() {
 function made([kind, name]) {
   if (kind === "pool" && name) return poolPage(name);
   if (kind === "runs") return runsPage(name || null);
+  if (kind === "statement") return statementPage(name || null);
   return poolsPage();
 }
 
 function mark(kind) {
   for (const link of document.querySelectorAll("#places a")) {
-    const here = link.dataset.kind === (kind === "runs" ? "runs" : "pools");
+    const here = link.dataset.kind === (["runs", "statement"].includes(kind) ? kind : "pools");
     if (here) link.setAttribute("aria-current", kind === "pool" ? "true" : "page");
     else link.removeAttribute("aria-current");
   }

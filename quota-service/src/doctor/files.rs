@@ -43,7 +43,10 @@ fn expiry(file: &str, until: UnixSeconds, now: UnixSeconds) -> Check {
 fn webhook(config: &Config) -> Option<Check> {
     match config.webhook() {
         Ok(None) => None,
-        Ok(Some(_)) => Some(Check::ok("webhook", format!("{}, signed", place(config.webhook_url.as_str())))),
+        Ok(Some(_)) => {
+            let signed = if config.webhook_secret_file.is_none() { "not signed" } else { "signed" };
+            Some(Check::ok("webhook", format!("{}, {signed}", place(config.webhook_url.as_str()))))
+        }
         Err(why) => Some(Check::fail(
             "webhook",
             why,

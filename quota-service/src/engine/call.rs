@@ -3,11 +3,13 @@
 use super::error::EngineError;
 use super::views::{NodeUse, TaskCounts, TaskQuery};
 use crate::settings::PlacementSettings;
+use accounts::{Day, DayAccounts};
 use placement::Limit;
 use placement::pool::{NodeLoss, Request, Snapshot};
+use std::collections::BTreeMap;
 use store::{AuditRecord, PoolPlacement, TaskRecord};
 use tokio::sync::oneshot;
-use vocab::{HpJob, MilliGpus, NodeId, PoolState, TaskId};
+use vocab::{HpJob, MilliGpus, NodeId, PoolState, TaskId, UnixSeconds};
 use wire::TaskExplanation;
 
 /// A call to a writer.
@@ -64,6 +66,10 @@ pub struct ListNodes;
 #[derive(Debug, Clone, Copy)]
 pub struct ReadState;
 
+/// The accounts of the days that are not stored yet.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadAccounts;
+
 /// A change of the pool that has no answer of its own.
 #[derive(Debug, Clone)]
 pub enum Order {
@@ -108,6 +114,15 @@ pub struct Placed {
     pub nodes: Vec<NodeUse>,
 }
 
+/// The accounts of a pool in memory.
+#[derive(Debug, Clone, Default)]
+pub struct Accounted {
+    /// Up to when they are complete.
+    pub until: Option<UnixSeconds>,
+    /// The days that are not stored yet, the present one last.
+    pub days: BTreeMap<Day, DayAccounts>,
+}
+
 /// The way back of a call. The answer is kept here until it is durable.
 #[derive(Debug)]
 pub struct Reply<A> {
@@ -148,6 +163,7 @@ pub enum Message {
     Tasks(TaskQuery, Reply<TaskPage>),
     Nodes(Reply<Vec<NodeUse>>),
     State(Reply<Option<Box<Placed>>>),
+    Accounts(Reply<Accounted>),
     Order(Order, Reply<()>),
 }
 
@@ -179,6 +195,7 @@ impl Queued {
             Message::Tasks(_, reply) => reply.send(),
             Message::Nodes(reply) => reply.send(),
             Message::State(reply) => reply.send(),
+            Message::Accounts(reply) => reply.send(),
             Message::Order(_, reply) => reply.send(),
         }
     }
@@ -191,6 +208,7 @@ impl Queued {
             Message::Tasks(_, reply) => reply.refuse(fault),
             Message::Nodes(reply) => reply.refuse(fault),
             Message::State(reply) => reply.refuse(fault),
+            Message::Accounts(reply) => reply.refuse(fault),
             Message::Order(_, reply) => reply.refuse(fault),
         }
     }
@@ -257,6 +275,14 @@ impl Call for ReadState {
 
     fn message(self, reply: Reply<Option<Box<Placed>>>) -> Message {
         Message::State(reply)
+    }
+}
+
+impl Call for ReadAccounts {
+    type Answer = Accounted;
+
+    fn message(self, reply: Reply<Accounted>) -> Message {
+        Message::Accounts(reply)
     }
 }
 

@@ -1,12 +1,13 @@
 //! The decisions of one turn of a writer: pure but for the log.
 
-use super::call::{Decided, Message, Order, Placed, Queued, TaskCall};
+use super::call::{Decided, Message, Order, Queued, TaskCall};
 use super::error::EngineError;
 use super::record;
 use super::state::{State, first_whole_hour};
 use super::tally::Tally;
 use super::turn::{Before, Draft};
 use super::views;
+use accounts::Accounts;
 use placement::Decision;
 use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,7 @@ impl TurnContext<'_> {
                 reply.keep(answer);
             }
             Message::State(reply) => reply.keep(Ok(self.placed())),
+            Message::Accounts(reply) => reply.keep(Ok(self.accounted())),
             Message::Explain(id, reply) => reply.keep(self.explain(id)),
             Message::Snapshot(reply) => reply.keep(Ok(self.state.pool.snapshot())),
             Message::Tasks(query, reply) => reply.keep(Ok(views::tasks(self.state, query))),
@@ -107,40 +109,24 @@ impl TurnContext<'_> {
         }
     }
 
-    /// The pool to cut quota from, now.
-    fn placed(&mut self) -> Option<Box<Placed>> {
-        let _ = self.command(&Command::Pass);
-        let id = self.state.placed.pool.clone();
-        let places = match self.state.side() {
-            Some(side) => side == PlacedBy::Headroom,
-            None => self.state.pool.has_had_tasks(),
-        };
-        let pool = &mut self.state.pool;
-        places.then(|| {
-            let (tasks, nodes) = (views::counts(pool), views::nodes(pool));
-            Box::new(Placed {
-                state: pool.state(id),
-                hp_demand: pool.hp_demand(),
-                hp_jobs: cycle::hp_jobs(pool),
-                tasks,
-                nodes,
-            })
-        })
-    }
-
     fn done(&mut self, command: &Command) -> Result<(), placement::pool::Fault> {
         self.state.follow(self.now, command);
         self.command(command).map(drop)
     }
 
     /// Lets the pool decide, and keeps what followed: also from time, where the command itself is refused.
-    fn command(&mut self, command: &Command) -> Result<Report, placement::pool::Fault> {
+    pub(super) fn command(&mut self, command: &Command) -> Result<Report, placement::pool::Fault> {
         let before = match command {
             Command::Finish { task } | Command::Delete { task } => Before::of(&self.state.pool, task),
             _ => None,
         };
         let rests = self.state.pool.rests();
         let (report, done) = self.state.pool.handle(self.now, command);
+        self.state.accounts.take(&self.state.pool, &report);
+        let days = self.state.accounts.finished();
+        if self.state.side() == Some(PlacedBy::Headroom) {
+            self.draft.days(days);
+        }
         self.tally.add(&self.state.pool, &report, &mut self.state.queued, rests);
         let at = self.state.pool.now();
         let begun = report.facts.iter().find_map(|fact| first_whole_hour(fact, at));
@@ -190,6 +176,11 @@ impl TurnContext<'_> {
         let leaves = placement.as_ref().is_some_and(|placement| placement.placed_by == PlacedBy::External);
         if leaves && tasks > 0 {
             return Err(EngineError::OpenTasks { tasks: tasks as u64 });
+        }
+        if placement.as_ref().is_some_and(|placement| placement.placed_by == PlacedBy::Headroom) {
+            // Until now another scheduler had the GPUs. The snapshot after this turn has the new accounts.
+            self.state.accounts = Accounts::begin(&self.state.pool);
+            self.state.facts = u64::MAX;
         }
         self.state.placed_by = placement;
         Ok(())

@@ -5,6 +5,8 @@ mod call;
 mod decide;
 mod error;
 mod events;
+mod message;
+mod reads;
 mod record;
 mod state;
 mod tally;
@@ -14,11 +16,14 @@ mod watched;
 mod webhook;
 mod writer;
 
-pub use call::{Call, Decided, Explain, ListNodes, ListTasks, Order, Placed, TakeSnapshot, TaskCall, TaskPage};
+pub use call::{
+    Accounted, Call, Decided, Explain, ListNodes, ListTasks, Order, Placed, ReadAccounts, TakeSnapshot, TaskCall,
+    TaskPage,
+};
 pub use error::EngineError;
 pub use events::{Cursor, events_after};
 pub use record::answer;
-pub use state::rebuild;
+pub use state::{Rebuilt, rebuild};
 pub use views::{NodeUse, TaskCounts, TaskQuery};
 pub use webhook::Webhook;
 

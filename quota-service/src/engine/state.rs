@@ -3,13 +3,14 @@
 use super::tally::{self, Queued};
 use super::watched::{Downtime, Measured, watched_until};
 use crate::settings::{self, PlacementSettings};
+use accounts::Accounts;
 use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
 use placement::power::NodePower;
 use placement::{Limit, Policy};
 use serde::{Deserialize, Serialize};
 use store::{JournalEntry, PlacedPool, PoolPlacement, PoolSnapshot, Store, StoreError, StoredJournal};
 use vocab::{HourStart, PlacedBy, PoolId, UnixSeconds};
-use wire::{FactRecord, SnapshotRecord};
+use wire::{AccountsRecord, FactRecord, SnapshotRecord};
 
 /// Entries that stay behind a snapshot: events that a client or the webhook may still ask for.
 const ENTRIES_KEPT: u64 = 100_000;
@@ -27,6 +28,8 @@ struct Stored {
 pub struct State {
     pub placed: PlacedPool,
     pub pool: Pool,
+    /// Where the GPU time of the pool went.
+    pub accounts: Accounts,
     /// The last entry that was written.
     pub seq: u64,
     /// Since the last snapshot.
@@ -45,16 +48,21 @@ pub struct State {
     pub shadow: Option<Pool>,
 }
 
-/// A pool from its last snapshot and the entries after it. The first hour whose demand was seen whole, and how many facts
-/// there were, come with it.
+/// A pool as it is read back.
+pub struct Rebuilt {
+    pub pool: Pool,
+    pub accounts: Accounts,
+    /// The first hour whose demand was seen whole.
+    pub measured_from: Option<HourStart>,
+    /// Facts after the snapshot.
+    pub facts: u64,
+}
+
+/// A pool from its last snapshot and the entries after it.
 ///
 /// # Errors
 /// The journal is damaged.
-pub fn rebuild(
-    journal: &StoredJournal,
-    policy: Policy,
-    rules: PoolRules,
-) -> Result<(Pool, Option<HourStart>, u64), StoreError> {
+pub fn rebuild(journal: &StoredJournal, policy: Policy, rules: PoolRules) -> Result<Rebuilt, StoreError> {
     let damaged =
         |reason: String| StoreError::Corrupt { what: format!("the journal of {}", journal.placed.pool), reason };
     let (mut pool, mut measured_from) = match &journal.snapshot {
@@ -67,15 +75,32 @@ pub fn rebuild(
             (Pool::restore(&snapshot, policy, rules).map_err(|fault| damaged(fault.to_string()))?, from)
         }
     };
+    let stored = journal.snapshot.as_ref().and_then(|stored| stored.accounts_json.as_deref());
+    let mut accounts =
+        stored.and_then(|text| accounts_of(journal, text, &pool)).unwrap_or_else(|| Accounts::begin(&pool));
     let mut facts = 0;
     for entry in &journal.entries {
         for fact in facts_of(entry).map_err(|reason| damaged(format!("entry {}: {reason}", entry.seq)))? {
             measured_from = measured_from.or_else(|| first_whole_hour(&fact, entry.at));
-            pool.apply(entry.at, &fact).map_err(|fault| damaged(format!("entry {}: {fault}", entry.seq)))?;
+            let then = pool.apply(entry.at, &fact);
+            let then = then.map_err(|fault| damaged(format!("entry {}: {fault}", entry.seq)))?;
+            accounts.apply(&pool, &fact, &then);
             facts += 1;
         }
     }
-    Ok((pool, measured_from, facts))
+    Ok(Rebuilt { pool, accounts, measured_from, facts })
+}
+
+/// The accounts beside a snapshot. Accounts that cannot be read begin again: no decision depends on them.
+fn accounts_of(journal: &StoredJournal, text: &str, pool: &Pool) -> Option<Accounts> {
+    let parts = wire::from_json::<AccountsRecord>(text).map_err(|fault| fault.to_string());
+    let parts = parts.and_then(|record| accounts::Parts::try_from(&record).map_err(|fault| fault.to_string()));
+    let restored = parts.and_then(|parts| {
+        Accounts::restore(parts, pool).ok_or_else(|| "they are of another state of the pool".to_owned())
+    });
+    restored
+        .inspect_err(|why| tracing::warn!(pool = %journal.placed.pool, why, "the accounts of GPU time begin again"))
+        .ok()
 }
 
 fn facts_of(entry: &JournalEntry) -> Result<Vec<Fact>, String> {
@@ -106,7 +131,8 @@ impl State {
     ) -> Result<Self, StoreError> {
         let (placement, placed_by) = (settings::load(store, id).await?.placement, store.placement(id).await?);
         let journal = store.open_journal(id).await?;
-        let (pool, measured_from, facts) = rebuild(&journal, placement.policy(), rules(&placement, power))?;
+        let Rebuilt { pool, accounts, measured_from, facts } =
+            rebuild(&journal, placement.policy(), rules(&placement, power))?;
         let placed = journal.placed;
         let shadow = placement.shadow.then(|| pool.clone());
         let queued = tally::queued(&pool);
@@ -114,6 +140,7 @@ impl State {
         let mut state = Self {
             placed,
             pool,
+            accounts,
             seq,
             facts,
             measured_from,
@@ -171,7 +198,9 @@ impl State {
             pool: SnapshotRecord::from(&self.pool.snapshot()),
         };
         let snapshot_json = serde_json::to_string(&stored).expect("a snapshot has strings and numbers");
-        let snapshot = PoolSnapshot { seq: self.seq, snapshot_json };
+        let accounts = AccountsRecord::from(&self.accounts.parts());
+        let accounts_json = Some(serde_json::to_string(&accounts).expect("accounts have strings and numbers"));
+        let snapshot = PoolSnapshot { seq: self.seq, snapshot_json, accounts_json };
         store.put_pool_snapshot(self.placed.id, &snapshot, self.seq.saturating_sub(ENTRIES_KEPT)).await?;
         self.facts = 0;
         Ok(())

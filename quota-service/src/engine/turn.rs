@@ -3,11 +3,12 @@
 use super::call::Decided;
 use super::record;
 use super::watched::Measured;
+use accounts::{Day, DayAccounts};
 use placement::pool::{Cut, CutReason, Ending, Fact, Pool, Report, Request, Resize, ResizeReason};
 use std::collections::BTreeMap;
-use store::{AuditRecord, JournalEntry, TaskRecord, TaskStatus, Turn};
+use store::{AccountedDay, AuditRecord, JournalEntry, TaskRecord, TaskStatus, Turn};
 use vocab::{Outcome, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow};
-use wire::{EventBody, EventKindBody, FactRecord, LimitRecord, TaskRun};
+use wire::{DayRecord, EventBody, EventKindBody, FactRecord, LimitRecord, TaskRun};
 
 /// Facts of one instant with their events.
 struct Open {
@@ -25,6 +26,7 @@ pub struct Draft<'a> {
     pub tasks: BTreeMap<TaskId, TaskRecord>,
     outcomes: Vec<Outcome>,
     usage: Vec<UsageRow>,
+    days: Vec<AccountedDay>,
     audit: Vec<AuditRecord>,
     pub facts: u64,
 }
@@ -53,6 +55,7 @@ impl<'a> Draft<'a> {
             tasks: BTreeMap::new(),
             outcomes: Vec::new(),
             usage: Vec::new(),
+            days: Vec::new(),
             audit: Vec::new(),
             facts: 0,
         }
@@ -210,6 +213,15 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Adds the accounts of days that are over.
+    pub fn days(&mut self, days: BTreeMap<Day, DayAccounts>) {
+        self.days.extend(days.into_iter().map(|(day, accounts)| {
+            let record = DayRecord::from(&accounts);
+            let accounts_json = serde_json::to_string(&record).expect("accounts have strings and numbers");
+            AccountedDay { day: day.begin(), accounts_json }
+        }));
+    }
+
     /// Adds the audit entry of a change; that of a task has the decision as its detail.
     pub fn audit(&mut self, entry: AuditRecord, decided: Option<&Decided>) {
         let detail_json = decided.map(record::audited).or(entry.detail_json);
@@ -229,6 +241,7 @@ impl<'a> Draft<'a> {
             tasks: self.tasks.into_values().collect(),
             outcomes: self.outcomes,
             usage: self.usage,
+            days: self.days,
             audit: self.audit,
         };
         (turn, self.facts)

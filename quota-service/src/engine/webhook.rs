@@ -1,11 +1,13 @@
-//! Events sent to a URL, each signed, each at least once.
+//! Events sent to a URL, signed where there is a secret, each at least once.
 
 use super::events::{Cursor, events_after};
+use super::message;
 use super::placed;
+use crate::config::{EventKinds, WebhookFormat};
 use crate::trace::{self, span};
 use axum::http::HeaderMap;
 use serving::standing::Standing;
-use serving::webhook::Webhook as Signed;
+use serving::webhook::Webhook as Receiver;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +21,39 @@ const TAKES_AT_MOST: Duration = Duration::from_secs(10);
 /// Pauses between attempts double from the first to the last of these.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_mins(1));
 
-/// Where events go.
+/// Where events go, which ones, and how they are written.
 #[derive(Clone)]
-pub struct Webhook(Signed);
+pub struct Webhook {
+    receiver: Receiver,
+    format: WebhookFormat,
+    kinds: EventKinds,
+}
 
 impl Webhook {
+    /// A receiver of signed bodies.
+    ///
     /// # Errors
     /// The URL is no `http://HOST…` or `https://HOST…`, or the secret is shorter than 16 bytes.
     pub fn new(url: &str, secret: &[u8]) -> Result<Self, String> {
-        Signed::new(url, secret).map(Self)
+        Receiver::new(url, secret).map(Self::of)
+    }
+
+    /// A receiver that checks no signature, as those of chats.
+    ///
+    /// # Errors
+    /// The URL is no `http://HOST…` or `https://HOST…`.
+    pub fn unsigned(url: &str) -> Result<Self, String> {
+        Receiver::unsigned(url).map(Self::of)
+    }
+
+    fn of(receiver: Receiver) -> Self {
+        Self { receiver, format: WebhookFormat::Json, kinds: EventKinds::default() }
+    }
+
+    /// Sends bodies of a format, of these kinds of events; none stands for all.
+    #[must_use]
+    pub fn sending(self, format: WebhookFormat, kinds: EventKinds) -> Self {
+        Self { format, kinds, ..self }
     }
 
     /// Trusts the authorities of a file (PEM), or those of the machine, where the URL is one of https.
@@ -35,17 +61,17 @@ impl Webhook {
     /// # Errors
     /// The file holds no certificate, or the machine trusts no authority.
     pub fn trusting(self, ca_file: Option<&Path>) -> Result<Self, String> {
-        if !self.0.is_secure() {
+        if !self.receiver.is_secure() {
             return Ok(self);
         }
-        Ok(Self(self.0.trusting(prometheus::client_tls(ca_file)?)))
+        Ok(Self { receiver: self.receiver.trusting(prometheus::client_tls(ca_file)?), ..self })
     }
 
     async fn send(&self, event: &EventBody) -> Result<(), String> {
-        let body = serde_json::to_vec(event).expect("an event has strings and numbers");
+        let body = message::body(event, self.format);
         let mut headers = HeaderMap::new();
         trace::hand_on(&mut headers);
-        self.0.post(body, headers).await.map(drop)
+        self.receiver.post(body, headers).await.map(drop)
     }
 
     /// Tries until it is taken.
@@ -108,7 +134,9 @@ async fn catch_up(store: &dyn Store, webhook: &Webhook, pool: &PoolId) -> Result
         let Some((last, _)) = events.last() else { return Ok(()) };
         let last = *last;
         for (at, event) in &events {
-            webhook.deliver(event).await;
+            if webhook.kinds.has(event.kind) {
+                webhook.deliver(event).await;
+            }
             if at.seq > cursor.seq && cursor.seq > announced {
                 store.put_announced(id, cursor.seq).await?;
             }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use store::{StoreError, TaskRecord};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, timeout};
-use vocab::{PoolId, TaskId, UnixSeconds};
+use vocab::{PlacedBy, PoolId, TaskId, UnixSeconds};
 
 /// Most calls of one turn: the first of them waits for the last.
 const CALLS_IN_A_TURN: usize = 256;
@@ -92,6 +92,9 @@ impl Writer {
         if let Some(state) = self.state.as_ref().filter(|_| is_due) {
             metrics::describe_nodes(&self.pool, &state.pool);
             metrics::describe_tasks(&self.pool, views::counts(&state.pool));
+            if state.side() == Some(PlacedBy::Headroom) {
+                metrics::describe_gpu_time(&self.pool, &state.accounts.total(state.pool.now()));
+            }
             self.described_at = Some(now);
         }
     }

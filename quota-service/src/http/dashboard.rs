@@ -39,7 +39,7 @@ struct Source {
     bytes: &'static [u8],
 }
 
-const SOURCES: [Source; 28] = files![
+const SOURCES: [Source; 29] = files![
     "index.html", HTML, "index.html";
     "style.css", STYLE, "style.css";
     "icon.svg", PICTURE, "icon.svg";
@@ -62,6 +62,7 @@ const SOURCES: [Source; 28] = files![
     "promises.js", SCRIPT, "promises.js";
     "runs.js", SCRIPT, "runs.js";
     "section.js", SCRIPT, "section.js";
+    "statement.js", SCRIPT, "statement.js";
     "story.js", SCRIPT, "story.js";
     "tasks.js", SCRIPT, "tasks.js";
     "theme.js", SCRIPT, "theme.js";

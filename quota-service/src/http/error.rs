@@ -163,7 +163,7 @@ impl From<FieldFault> for ApiError {
 pub(super) const RETRY_AFTER_S: u32 = 10;
 
 impl ApiError {
-    fn problem(self) -> Problem {
+    pub(super) fn problem(self) -> Problem {
         let of = Self::plain;
         match self {
             Self::NoRoute { path } => {

@@ -5,7 +5,8 @@
 //! A new route is a handler with `#[utoipa::path]` and a row here. What has no row needs the role `admin`, and no scope covers it.
 
 use super::{
-    audit, connectors, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, stream, tasks, usage,
+    audit, connectors, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, statement, stream,
+    tasks, usage,
 };
 use crate::access::Need;
 use crate::access::Need::{Admin, Nothing, Place, Read, Report};
@@ -150,6 +151,7 @@ pub static ROUTES: &[Route] = &[
     read("/v1/forecast",             Read,    PoolInQuery,    Named,   LargeRead).by(|| routes!(explain::forecast)),
     read("/v1/demand",               Read,    PoolInQuery,    Refused, LargeRead).by(|| routes!(reports::demand)),
     read("/v1/promises",             Read,    PoolInQuery,    Refused, ReadLimit).by(|| routes!(reports::promises)),
+    read("/v1/statement",            Read,    InHandler,      Named,   LargeRead).by(|| routes!(statement::statement)),
     read("/v1/runs",                 Read,    ClusterInQuery, Refused, ReadLimit).by(|| routes!(reports::runs)),
     read("/v1/overrides",            Read,    PoolInQuery,    Refused, ReadLimit).by(|| routes!(overrides::list)),
     write(Post, "/v1/overrides",           Admin,  InHandler, Refused).by(|| routes!(overrides::create)),

@@ -85,7 +85,7 @@ const GAUGES: [(&str, &str); 50] = [
     ("headroom_cold_organizations", "Forecast organizations that are new to the model"),
 ];
 
-const COUNTERS: [(&str, &str); 13] = [
+const COUNTERS: [(&str, &str); 17] = [
     ("headroom_outcomes_total", "Guarantee periods that ended and were recorded by this service, by outcome"),
     ("headroom_evictions_total", "Runs of spot tasks that were cut, by cause: hp, node_failure, drain"),
     ("headroom_decisions_total", "Tasks that were submitted, and tasks that were started"),
@@ -97,6 +97,19 @@ const COUNTERS: [(&str, &str); 13] = [
     ("headroom_ledger_failures_total", "Failed writes or reads of the ledger of forecasts"),
     ("headroom_audit_failures_total", "Writes refused because their audit entry failed"),
     ("headroom_retrain_attempts_total", "Trainings by outcome: promoted, kept, failed"),
+    (
+        "headroom_gpu_seconds_total",
+        "GPU time of a pool that Headroom places, by use: hp, guaranteed, at_will, handover, idle_offered, idle_reserved, drained",
+    ),
+    (
+        "headroom_promised_gpu_seconds_total",
+        "GPU time that ended guarantees had promised, by outcome: kept, broken, voided",
+    ),
+    ("headroom_lost_gpu_seconds_total", "Work since the last checkpoint that was lost, by cause: eviction, node"),
+    (
+        "headroom_over_reserved_gpu_seconds_total",
+        "GPU time that the quota kept for HP beyond its demand at that moment",
+    ),
     ("headroom_prometheus_queries_total", "Queries to Prometheus by outcome"),
     ("headroom_prometheus_gaps_total", "Hours without a complete answer of Prometheus"),
 ];

@@ -1,10 +1,12 @@
 //! Metrics for Prometheus. Names carry units; labels are pools, hours, routes and statuses, nothing that grows with
 //! the clients.
 
+mod gpu_time;
 mod help;
 mod kept;
 mod pools;
 
+pub use gpu_time::describe_gpu_time;
 pub use kept::describe_kept;
 pub use pools::{describe, describe_leads, describe_nodes, describe_tasks};
 

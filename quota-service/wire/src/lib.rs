@@ -38,6 +38,7 @@ mod explanation;
 mod fact;
 mod fault;
 mod forecast;
+mod gpu_time;
 mod hp_jobs;
 mod lease;
 mod node;
@@ -45,9 +46,12 @@ mod outcome;
 mod overrides;
 mod policy;
 mod pool;
+mod prices;
 mod problem;
 mod reports;
 mod snapshot;
+mod statement;
+mod statement_csv;
 mod strict;
 mod task;
 #[cfg(test)]
@@ -77,6 +81,9 @@ pub use explanation::{
 pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord};
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
+pub use gpu_time::{
+    AccountsRecord, CausedRecord, DayRecord, LineRecord, OpenRecord, PeriodsRecord, PoolLineRecord, TotalsRecord,
+};
 pub use hp_jobs::HpJobBody;
 pub use lease::{ConnectorLease, ConnectorLeaseRequest};
 pub use node::{NodeBody, NodeList};
@@ -84,6 +91,7 @@ pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};
 pub use overrides::{OverrideBody, OverrideList, OverrideRequest};
 pub use policy::{PolicyBody, ReservationsBody, ScoreBody, VictimsBody, no_policy};
 pub use pool::{PoolForecastStep, PoolList, PoolStateBody, PoolStateReceipt, PoolSummary, PoolTasks, SettingsBody};
+pub use prices::{GpuPricesBody, PricesBody};
 pub use problem::{FieldError, Problem};
 pub use reports::{
     BrokenPromise, DemandAnswer, NodeView, NodeViews, OrganizationDemand, PromiseDay, PromiseHours, PromiseKept,
@@ -93,6 +101,11 @@ pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,
 };
+pub use statement::{
+    ChargesBody, CostsBody, GpuHoursBody, PoolGpuHoursBody, PromiseCountsBody, StatementAnswer, StatementLine,
+    StatementPool, StatementPreemption, StatementSource,
+};
+pub use statement_csv::StatementTable;
 pub use strict::{Strict, from_json};
 pub use task::{
     EventBody, PromiseBody, TaskAnswer, TaskBody, TaskCut, TaskDetail, TaskExplanation, TaskRun, hours_body,

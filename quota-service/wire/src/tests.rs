@@ -1,6 +1,7 @@
 //! Each decision of a pool comes back from its twin unchanged.
 
-use crate::{FactRecord, SnapshotRecord, TaskBody, TopologyBody};
+use crate::{AccountsRecord, FactRecord, SnapshotRecord, TaskBody, TopologyBody};
+use accounts::{Accounts, Parts};
 use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::policy::Timing;
 use placement::pool::{Command, Elastic, Fact, NodeLoss, Pool, PoolRules, Request, Snapshot};
@@ -90,16 +91,23 @@ fn facts_and_snapshots_of_random_histories_come_back_as_they_were() {
             Policy { topology: seed % 2 == 0, timing: Timing::Lazer { seed }, ..Policy::GFS },
             PoolRules { grace_s: 30, ..PoolRules::default() },
         );
-        let mut now = UnixSeconds::new(1_700_000_000);
+        let (mut now, mut accounts) = (UnixSeconds::new(1_700_000_000), Accounts::begin(&pool));
         for _ in 0..200 {
             now = now.plus_s(draw.below(900) as i64);
             let command = draw.command(now);
-            for fact in pool.handle(now, &command).0.facts {
+            let report = pool.handle(now, &command).0;
+            accounts.take(&pool, &report);
+            for fact in report.facts {
                 let back = Fact::try_from(&again(&FactRecord::from(&fact)));
                 assert_eq!(back.as_ref(), Ok(&fact), "seed {seed}");
                 kinds.insert(format!("{fact:?}").split(' ').next().unwrap().to_owned());
             }
         }
+        let (parts, stored) =
+            (accounts.parts(), serde_json::to_string(&AccountsRecord::from(&accounts.parts())).unwrap());
+        let back = Parts::try_from(&crate::from_json::<AccountsRecord>(&stored).unwrap());
+        assert!(!parts.final_days.is_empty(), "seed {seed}: no day is over");
+        assert_eq!(back, Ok(parts), "seed {seed}");
         let snapshot = pool.snapshot();
         widest = widest.max(snapshot.running.len().min(snapshot.waiting.len()));
         let back = Snapshot::try_from(&again(&SnapshotRecord::from(&snapshot)));

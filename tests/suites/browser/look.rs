@@ -5,7 +5,8 @@ use super::*;
 /// Bytes that the browser may load for one page, compressed.
 const MOST_BYTES: f64 = 300.0 * 1024.0;
 const AXE: &str = include_str!("vendor/axe.min.js");
-const PAGES: [(&str, &str); 3] = [("pools", "#/"), ("pool", POOL), ("runs", "#/runs/demo")];
+const PAGES: [(&str, &str); 4] =
+    [("pools", "#/"), ("pool", POOL), ("runs", "#/runs/demo"), ("statement", "#/statement")];
 
 /// Faults of the page for those who use it with help, each with its place.
 pub fn faults(browser: &Browser) -> Vec<String> {

@@ -4,6 +4,7 @@ mod driver;
 mod first;
 mod kept;
 mod look;
+mod statement;
 mod use_it;
 
 use datasets::synthetic::SmallCluster;

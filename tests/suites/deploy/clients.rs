@@ -179,7 +179,7 @@ fn the_client_in_rust_ends_where_trying_again_would_not_help() {
     assert_eq!((&quota["hours"], &quota["stage"]), (&4.into(), &"fresh".into()), "{quota}");
     let refused = ran(rust(&service.address, &read, &["H800"]));
     let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!((refused.status.code(), printed.starts_with("the service answers 404")), (Some(1), true), "{printed}");
+    assert_eq!((refused.status.code(), printed.contains(" answers 404: ")), (Some(1), true), "{printed}");
 }
 
 /// A test of its own for each client, since each waits for a while.

@@ -4,7 +4,7 @@ mod board;
 mod clients;
 mod kubernetes;
 mod prometheus;
-mod served;
+pub(crate) mod served;
 mod settings;
 mod units;
 

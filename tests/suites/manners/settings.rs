@@ -21,6 +21,7 @@ fn good<'a>(key: &str, value: &'a str) -> &'a str {
         ("at_will_flavors" | "hard_qos", _) => "",
         ("resource_quota_shares", _) => "team-a=0.5",
         ("kueue", _) => "off",
+        ("webhook_kinds", _) => "evicted",
         ("spot_qos" | "spot_partitions" | "spot_accounts", _) => "spot1h=1",
         (_, "") => "latest",
         (_, value) => value,

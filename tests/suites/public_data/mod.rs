@@ -4,6 +4,7 @@ mod calibration;
 mod elastic;
 mod openb;
 mod philly;
+mod statement;
 
 use datasets::read::{self, ALIBABA_EPOCH};
 use datasets::{Calendar, Panel, PanelBuilder, ReadOptions, ReadReport};

@@ -7,7 +7,7 @@ use tests::on_both_databases;
 on_both_databases![every_documented_route_is_served_and_its_answers_have_the_documented_fields];
 
 /// Answers whose fields are compared with their schema.
-const ANSWERS: [(&str, &str); 13] = [
+const ANSWERS: [(&str, &str); 14] = [
     ("QuotaAnswer", "/quota?cluster=demo&gpu_model=A100&hours=4"),
     ("Explanation", "/v1/quota/explain?cluster=demo&gpu_model=A100&hours=4"),
     ("ForecastAnswer", "/v1/forecast?cluster=demo&gpu_model=A100"),
@@ -20,6 +20,7 @@ const ANSWERS: [(&str, &str); 13] = [
     ("NodeViews", "/v1/pools/demo:A100/nodes?hours=2"),
     ("TaskList", "/v1/tasks?cluster=demo&gpu_model=A100&status=waiting"),
     ("SettingsBody", "/v1/pools/demo:A100/settings"),
+    ("StatementAnswer", "/v1/statement?by=day"),
     ("QuotaHistory", "/v1/quota/history?cluster=demo&gpu_model=A100&hours=4"),
 ];
 
@@ -83,7 +84,7 @@ async fn every_documented_route_is_served_and_its_answers_have_the_documented_fi
         }
     }
     // The route table and the document have the same routes: a test of `http::routes`.
-    assert!(documented.len() >= 41, "{documented:?}");
+    assert!(documented.len() >= 42, "{documented:?}");
     let node = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 });
     let _ = service.put("/v1/nodes/n0", &node).await.expect(200);
     for (schema, path) in ANSWERS {

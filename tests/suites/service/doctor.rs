@@ -138,7 +138,7 @@ async fn an_old_schema_and_a_newer_one_are_named_and_left_as_they_are(database: 
 async fn a_deep_check_names_a_flipped_byte_of_a_run_or_a_snapshot_and_passes_sound_ones(database: TestDatabase) {
     let store = with_run(&database, 0).await;
     let placed = store.open_journal(&pool(POOL)).await.unwrap().placed;
-    let snapshot = PoolSnapshot { seq: 0, snapshot_json: "{\"at\": 12}".to_owned() };
+    let snapshot = PoolSnapshot { seq: 0, snapshot_json: "{\"at\": 12}".to_owned(), accounts_json: None };
     store.put_pool_snapshot(placed.id, &snapshot, 0).await.unwrap();
     let deep = || doctor(&database.url, &["--deep"]);
     let sound = deep();

@@ -23,6 +23,7 @@ mod reported_jobs;
 mod restart;
 mod retrain;
 mod silence;
+mod statement;
 mod transit;
 
 use axum::body::Body;

@@ -118,7 +118,7 @@ async fn a_snapshot_stands_for_the_entries_before_it(database: TestDatabase) {
     let placed = store.open_journal(&pool("earth:A100")).await.unwrap().placed;
     store.append_turn(&placed, 0, &turn(1..=5), at(1)).await.unwrap();
     for (seq, forget_to) in [(2, 0), (4, 3)] {
-        let snapshot = PoolSnapshot { seq, snapshot_json: format!("{{\"at\": {seq}}}") };
+        let snapshot = PoolSnapshot { seq, snapshot_json: format!("{{\"at\": {seq}}}"), accounts_json: None };
         store.put_pool_snapshot(placed.id, &snapshot, forget_to).await.unwrap();
         let read = store.open_journal(&placed.pool).await.unwrap();
         assert_eq!(read.snapshot, Some(snapshot));
@@ -155,7 +155,7 @@ async fn a_snapshot_whose_text_has_changed_is_refused_as_damaged(database: TestD
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let placed = store.open_journal(&pool("earth:A100")).await.unwrap().placed;
-    let snapshot = PoolSnapshot { seq: 0, snapshot_json: "{\"at\": 12}".to_owned() };
+    let snapshot = PoolSnapshot { seq: 0, snapshot_json: "{\"at\": 12}".to_owned(), accounts_json: None };
     store.put_pool_snapshot(placed.id, &snapshot, 0).await.unwrap();
     assert_eq!(store.pool_snapshot(placed.id).await.unwrap(), Some(snapshot));
     database.execute("UPDATE pool_snapshots SET snapshot_json = '{\"at\": 13}'").await;

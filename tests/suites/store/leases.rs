@@ -71,7 +71,12 @@ async fn a_service_that_has_lost_a_lease_writes_nothing_any_more(database: TestD
         held.append_turn(&placed, 0, &Turn::default(), at(1)).await,
         held.put_announced(placed.id, 4).await,
         held.insert_quotas(&[], &[]).await,
-        held.put_pool_snapshot(placed.id, &store::PoolSnapshot { seq: 0, snapshot_json: String::new() }, 0).await,
+        held.put_pool_snapshot(
+            placed.id,
+            &store::PoolSnapshot { seq: 0, snapshot_json: String::new(), accounts_json: None },
+            0,
+        )
+        .await,
     ];
     for fault in refused.map(Result::unwrap_err) {
         assert!(matches!(&fault, StoreError::Fenced { cluster, epoch: 1 } if cluster == "earth"), "{fault}");

@@ -5,6 +5,7 @@ mod clusters;
 mod etas;
 mod faults;
 mod full_disk;
+mod gpu_time;
 mod inspect;
 mod journal;
 mod leases;

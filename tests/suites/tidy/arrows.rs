@@ -7,7 +7,7 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 24] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
@@ -33,10 +33,12 @@ const ARROWS: [(&str, &[&str]); 24] = [
     ),
     ("placement", &["vocab"]),
     ("cycle", &["datasets", "forecaster", "placement", "vocab"]),
-    ("wire", &["placement", "vocab"]),
+    ("accounts", &["placement", "vocab"]),
+    ("wire", &["accounts", "placement", "vocab"]),
     (
         "quota-service",
         &[
+            "accounts",
             "command-line",
             "cycle",
             "datasets",
@@ -50,12 +52,17 @@ const ARROWS: [(&str, &[&str]); 24] = [
         ],
     ),
     ("serving", &["command-line"]),
+    ("headroom-client", &["wire"]),
+    ("headroom", &["command-line", "headroom-client", "serving", "wire"]),
     ("kubernetes", &["command-line", "connectors", "placement", "serving", "vocab", "wire"]),
-    ("connectors", &["command-line", "placement", "serving", "vocab", "wire"]),
+    ("connectors", &["command-line", "headroom-client", "placement", "serving", "vocab", "wire"]),
     ("slurm", &["command-line", "connectors", "placement", "serving", "slurm-records", "vocab", "wire"]),
     ("fake-kubernetes", &[]),
     ("outside", &[]),
-    ("simulator", &["command-line", "cycle", "datasets", "forecaster", "pages", "placement", "vocab", "wire"]),
+    (
+        "simulator",
+        &["accounts", "command-line", "cycle", "datasets", "forecaster", "pages", "placement", "vocab", "wire"],
+    ),
     ("pages", &[]),
     (
         "fuzz-targets",
@@ -75,11 +82,12 @@ const ARROWS: [(&str, &[&str]); 24] = [
 ];
 
 /// Crate → crates from outside that it must not use, directly.
-const FOREIGN: [(&str, &[&str]); 6] = [
+const FOREIGN: [(&str, &[&str]); 7] = [
     ("vocab", &["serde", "chrono", "tokio", "sqlx", "candle-core"]),
     ("datasets", &["candle-core", "sqlx", "tokio", "serde"]),
     ("forecaster", &["sqlx", "tokio", "axum", "polars", "tracing"]),
     ("placement", &["serde", "tokio", "tracing", "sqlx", "chrono", "rand", "axum"]),
+    ("accounts", &["serde", "tokio", "tracing", "sqlx", "chrono", "rand", "axum"]),
     ("cycle", &["serde", "tokio", "tracing", "sqlx", "chrono", "rand", "axum"]),
     ("quota-service", &["polars", "sqlx", "candle-core"]),
 ];

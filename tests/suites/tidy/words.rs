@@ -5,8 +5,9 @@ use std::path::Path;
 use syn::visit::Visit;
 
 /// Folders of what is pure: no clock, no chance but from a seed, no order by hash.
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "quota-service/placement/src",
+    "quota-service/accounts/src",
     "quota-service/cycle/src",
     "quota-service/simulator/src/rivals/elastic",
     "quota-service/simulator/src/rivals/timing",

@@ -15,10 +15,11 @@ const PREFIX: &str = "HEADROOM_";
 const DATABASE_URL: &str = "DATABASE_URL";
 const DATABASE: &str = "database";
 /// Sections of the settings file, one a program; a key outside a section holds for all.
-const SECTIONS: [&str; 8] = [
+const SECTIONS: [&str; 9] = [
     "datasets",
     "train",
     "quota-service",
+    "headroom",
     "headroom-kubernetes",
     "kubectl-headroom",
     "headroom-slurm",

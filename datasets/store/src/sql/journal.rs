@@ -2,6 +2,7 @@ use super::dialect::audit::insert_all as insert_audit;
 use super::dialect::journal::{insert_entries, put_tasks};
 use super::dialect::outcomes::insert as insert_outcomes;
 use super::dialect::usage::append_in;
+use super::statements::put_days;
 use super::{SqlStore, dialect};
 use crate::StoreError;
 use crate::audit::not_audited;
@@ -13,6 +14,11 @@ use crate::journal::{
 use crate::stored::{all, hash, signed};
 use async_trait::async_trait;
 use vocab::{PoolId, TaskId, UnixSeconds};
+
+/// A program without checksums or accounts moves `seq` alone.
+const SNAPSHOT: &str = "SELECT seq, snapshot_json, CASE WHEN sha256_seq = seq THEN sha256 END AS sha256,
+         CASE WHEN accounts_seq = seq THEN accounts_json END AS accounts_json
+     FROM pool_snapshots WHERE pool_id = $1";
 
 #[async_trait]
 impl JournalStore for SqlStore {
@@ -43,14 +49,12 @@ impl JournalStore for SqlStore {
                 .fetch_one(&mut *snapshot)
                 .await?
                 .try_into()?;
-        let stored: Option<PoolSnapshot> = sqlx::query_as::<_, SnapshotRow>(
-            "SELECT seq, snapshot_json, CASE WHEN sha256_seq = seq THEN sha256 END AS sha256 FROM pool_snapshots WHERE pool_id = $1",
-        )
-        .bind(placed.id.0)
-        .fetch_optional(&mut *snapshot)
-        .await?
-        .map(TryInto::try_into)
-        .transpose()?;
+        let stored: Option<PoolSnapshot> = sqlx::query_as::<_, SnapshotRow>(SNAPSHOT)
+            .bind(placed.id.0)
+            .fetch_optional(&mut *snapshot)
+            .await?
+            .map(TryInto::try_into)
+            .transpose()?;
         let after = signed("number of an entry", stored.as_ref().map_or(0, |stored| stored.seq))?;
         let entries = sqlx::query_as::<_, EntryRow>(
             "SELECT seq, at, facts_json, events_json FROM journal WHERE pool_id = $1 AND seq > $2 ORDER BY seq",
@@ -79,6 +83,7 @@ impl JournalStore for SqlStore {
         }
         insert_entries(&mut transaction, placed.id, &turn.entries, self.epoch()?).await?;
         put_tasks(&mut transaction, placed.id, &turn.tasks).await?;
+        put_days(&mut transaction, placed.id, &turn.days).await?;
         insert_outcomes(&mut transaction, &turn.outcomes, now).await?;
         insert_audit(&mut transaction, &turn.audit).await.map_err(not_audited)?;
         transaction.commit().await?;
@@ -93,15 +98,18 @@ impl JournalStore for SqlStore {
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
         sqlx::query(
-            "INSERT INTO pool_snapshots (pool_id, seq, snapshot_json, sha256, sha256_seq) VALUES ($1, $2, $3, $4, $2)
+            "INSERT INTO pool_snapshots (pool_id, seq, snapshot_json, sha256, sha256_seq, accounts_json, accounts_seq)
+             VALUES ($1, $2, $3, $4, $2, $5, $2)
              ON CONFLICT (pool_id) DO UPDATE
              SET seq = excluded.seq, snapshot_json = excluded.snapshot_json, sha256 = excluded.sha256,
-                 sha256_seq = excluded.sha256_seq",
+                 sha256_seq = excluded.sha256_seq, accounts_json = excluded.accounts_json,
+                 accounts_seq = excluded.accounts_seq",
         )
         .bind(id.0)
         .bind(signed("number of an entry", snapshot.seq)?)
         .bind(&snapshot.snapshot_json)
         .bind(&hash(snapshot.snapshot_json.as_bytes())[..])
+        .bind(snapshot.accounts_json.as_deref())
         .execute(&mut *transaction)
         .await?;
         let forgetting = sqlx::query("DELETE FROM journal WHERE pool_id = $1 AND seq <= $2");
@@ -112,9 +120,7 @@ impl JournalStore for SqlStore {
     }
 
     async fn pool_snapshot(&self, id: PlacedPoolId) -> Result<Option<PoolSnapshot>, StoreError> {
-        let query = sqlx::query_as::<_, SnapshotRow>(
-            "SELECT seq, snapshot_json, CASE WHEN sha256_seq = seq THEN sha256 END AS sha256 FROM pool_snapshots WHERE pool_id = $1",
-        );
+        let query = sqlx::query_as::<_, SnapshotRow>(SNAPSHOT);
         query.bind(id.0).fetch_optional(self.readers()).await?.map(TryInto::try_into).transpose()
     }
 

@@ -182,7 +182,8 @@ async fn the_webhook_gets_a_signed_notice_until_it_takes_it_and_may_say_that_the
     let sent = seen.lock().unwrap().clone();
     assert_eq!(sent.len(), 2, "refused once");
     let (head, body) = sent[1].split_once("\r\n\r\n").unwrap();
-    let expected = serving::webhook::Webhook::new("http://x/", b"0123456789abcdef").unwrap().signature(body.as_bytes());
+    let expected =
+        serving::webhook::Webhook::new("http://x/", b"0123456789abcdef").unwrap().signature(body.as_bytes()).unwrap();
     assert!(head.contains(&format!("headroom-signature: {expected}")), "{head}");
     let body: Value = serde_json::from_str(body).unwrap();
     assert_eq!(

@@ -5,6 +5,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::routing::post;
+use quota_service::config::WebhookFormat;
 use quota_service::engine::Webhook;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -15,6 +16,7 @@ on_both_databases![
     hp_evicts_spot_after_its_grace_period_and_both_receive_events,
     events_go_on_behind_the_last_one_that_was_seen,
     the_webhook_receives_every_event_signed_once_it_answers,
+    a_chat_gets_a_sentence_for_each_event_of_the_kinds_that_it_wants,
     a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise,
     a_task_that_is_evicted_again_and_again_rests,
 ];
@@ -82,8 +84,8 @@ async fn events_go_on_behind_the_last_one_that_was_seen(database: TestDatabase) 
     assert_eq!(received[0].1["task"], "late");
 }
 
-/// A signature and the body under it.
-type Signed = (String, Vec<u8>);
+/// A signature, where there is one, and the body under it.
+type Signed = (Option<String>, Vec<u8>);
 
 /// The received events of a webhook, and whether it takes any.
 #[derive(Clone, Default)]
@@ -97,7 +99,8 @@ async fn hook() -> (Taken, String) {
         if !seen.0 {
             return StatusCode::SERVICE_UNAVAILABLE;
         }
-        seen.1.push((headers["headroom-signature"].to_str().unwrap().to_owned(), body.to_vec()));
+        let signature = headers.get("headroom-signature").map(|value| value.to_str().unwrap().to_owned());
+        seen.1.push((signature, body.to_vec()));
         StatusCode::NO_CONTENT
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -129,6 +132,29 @@ async fn the_webhook_receives_every_event_signed_once_it_answers(database: TestD
     let received: Vec<Value> = bodies.iter().map(|body| json!([body["kind"], body["task"]])).collect();
     let expected = json!([["started", "spot"], ["evicted", "spot"], ["started", "urgent"]]);
     assert_eq!(Value::Array(received), expected);
+}
+
+async fn a_chat_gets_a_sentence_for_each_event_of_the_kinds_that_it_wants(database: TestDatabase) {
+    let (taken, url) = hook().await;
+    taken.0.lock().unwrap().0 = true;
+    let kinds = "evicted".parse().unwrap();
+    let webhook = Webhook::unsigned(&url).unwrap().sending(WebhookFormat::Slack, kinds);
+    let store = serving(&database, 500).await.service.core.store.clone();
+    let service = TestService::start_with(store, end().plus_s(60), 10_000, Some(webhook)).await;
+    put_node(&service, "n0", false).await;
+    let _ = submit(&service, &spot("spot", 8.0, 1, None)).await;
+    let _ = submit(&service, &hp("urgent", 8.0, 1)).await;
+    for _ in 0..100 {
+        if !taken.0.lock().unwrap().1.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let taken = taken.0.lock().unwrap().1.clone();
+    let [(None, message)] = taken.as_slice() else { panic!("one, and unsigned: {taken:?}") };
+    let message: Value = serde_json::from_slice(message).unwrap();
+    assert!(message["text"].as_str().unwrap().contains(": spot is evicted for urgent on n0"), "{message}");
 }
 
 async fn a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise(database: TestDatabase) {

@@ -97,7 +97,7 @@ async fn check(database: &TestDatabase, service: &Listening, acknowledged: &Ackn
     }
     let journal = store.open_journal(&pool(POOL)).await.unwrap();
     let rules = PoolRules { grace_s: 30, ..PoolRules::default() };
-    let (mut rebuilt, ..) = rebuild(&journal, Policy::GFS, rules).unwrap();
+    let mut rebuilt = rebuild(&journal, Policy::GFS, rules).unwrap().pool;
     placement::invariants::books_balance(rebuilt.fleet());
     placement::invariants::no_gpu_is_overused(rebuilt.fleet());
     let mut whole = replayed(&StoredJournal { entries: all_entries(&*store, &journal).await, ..journal }, rules);

@@ -26,7 +26,7 @@ use tests::Answer;
 const OF_POOL: &str = "cluster=demo&gpu_model=A100";
 
 /// A service with quotas, and so many nodes of eight GPUs.
-async fn placing(database: &TestDatabase, nodes: u32) -> TestService {
+pub(super) async fn placing(database: &TestDatabase, nodes: u32) -> TestService {
     let service = serving(database, 500).await;
     for number in 0..nodes {
         put_node(&service, &format!("n{number}"), false).await;
@@ -35,19 +35,19 @@ async fn placing(database: &TestDatabase, nodes: u32) -> TestService {
     service
 }
 
-async fn put_node(service: &TestService, id: &str, drain: bool) {
+pub(super) async fn put_node(service: &TestService, id: &str, drain: bool) {
     let body = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8, "drain": drain });
     let _ = service.put(&format!("/v1/nodes/{id}"), &body).await.expect(200);
 }
 
-fn hp(id: &str, gpus: f64, pods: u32) -> Value {
+pub(super) fn hp(id: &str, gpus: f64, pods: u32) -> Value {
     json!({
         "cluster": "demo", "gpu_model": "A100", "id": id, "organization": "org-000", "class": "hp",
         "gpus_per_pod": gpus, "pods": pods,
     })
 }
 
-fn spot(id: &str, gpus: f64, pods: u32, guarantee_hours: Option<u64>) -> Value {
+pub(super) fn spot(id: &str, gpus: f64, pods: u32, guarantee_hours: Option<u64>) -> Value {
     let mut body = hp(id, gpus, pods);
     body["class"] = "spot".into();
     if let Some(hours) = guarantee_hours {
@@ -56,7 +56,7 @@ fn spot(id: &str, gpus: f64, pods: u32, guarantee_hours: Option<u64>) -> Value {
     body
 }
 
-async fn submit(service: &TestService, body: &Value) -> Value {
+pub(super) async fn submit(service: &TestService, body: &Value) -> Value {
     service.post("/v1/tasks", body).await.expect(200)
 }
 
@@ -64,7 +64,7 @@ async fn task(service: &TestService, id: &str) -> Value {
     service.get(&format!("/v1/tasks/{id}?{OF_POOL}")).await.expect(200)
 }
 
-async fn tell(service: &TestService, id: &str, what: &str) -> Answer {
+pub(super) async fn tell(service: &TestService, id: &str, what: &str) -> Answer {
     service.send(Method::POST, &format!("/v1/tasks/{id}/{what}?{OF_POOL}"), &[], None).await
 }
 

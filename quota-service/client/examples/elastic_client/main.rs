@@ -8,22 +8,26 @@
 //! would start each on its node. When its pod has to go, its standard input is closed; at the deadline it is killed. Elastic
 //! frameworks (torchrun, Horovod) go on with the workers that are left. When all workers end by themselves, the task is finished.
 
-mod client;
+mod places;
 
 use clap::Parser;
-use client::{Client, ClientError, Place, named, places, until};
-use serde_json::{Value, json};
+use headroom_client::wire::{
+    ElasticBody, EventBody, EventKindBody, TaskAnswer, TaskBody, TaskClassBody, TaskStatusBody,
+};
+use headroom_client::{Client, ClientError, Options, Pool, ServiceUrl};
+use places::{Place, places, places_of, until};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 
 /// Keep an elastic task of a Headroom service, with one worker for each of its pods
 #[derive(Debug, Parser)]
 struct Arguments {
     /// URL of the service
-    #[arg(long, default_value = "http://127.0.0.1:8080")]
-    api: String,
+    #[arg(long, default_value_t)]
+    api: ServiceUrl,
     #[arg(long)]
     cluster: String,
     #[arg(long)]
@@ -49,6 +53,8 @@ struct Arguments {
 /// How often the task is read even without an event.
 const READ_EVERY: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(100);
+/// Longest wait for an answer; then the request is tried again.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Time for a worker whose place is gone before the event with its deadline arrived.
 const NO_DEADLINE: Duration = Duration::from_secs(30);
 
@@ -81,23 +87,24 @@ impl Workers {
     }
 
     /// Applies an event to the places.
-    fn apply(&mut self, event: &Value) {
-        let at = Instant::now() + until(&event["deadline"]);
-        match event["kind"].as_str() {
-            Some("shrunk") => self.end(named(event), at),
-            Some("evicted") => self.end(self.by_place.keys().cloned().collect::<Vec<_>>(), at),
-            Some("grown") => self.not_before.extend(named(event).into_iter().map(|place| (place, at))),
+    fn apply(&mut self, event: &EventBody) {
+        let at = Instant::now() + until(event.deadline.as_deref());
+        let named = places_of(&event.places);
+        match event.kind {
+            EventKindBody::Shrunk => self.end(named, at),
+            EventKindBody::Evicted => self.end(self.by_place.keys().cloned().collect::<Vec<_>>(), at),
+            EventKindBody::Grown => self.not_before.extend(named.into_iter().map(|place| (place, at))),
             _ => {}
         }
     }
 
     /// Starts workers on new places, and ends those whose place is gone.
-    fn match_places(&mut self, task: &Value) -> std::io::Result<()> {
+    fn match_places(&mut self, task: &TaskAnswer) -> std::io::Result<()> {
         let wanted: BTreeSet<Place> = places(task).into_iter().collect();
         let gone = self.by_place.iter().filter(|(place, worker)| !wanted.contains(place) && worker.ends_by.is_none());
         let gone: Vec<Place> = gone.map(|(place, _)| place.clone()).collect();
         self.end(gone, Instant::now() + NO_DEADLINE);
-        let starts = Instant::now() + until(&task["detail"]["run"]["starts"]);
+        let starts = Instant::now() + until(task.detail.run.as_ref().map(|run| run.starts.as_str()));
         self.not_before.retain(|place, at| wanted.contains(place) && *at > Instant::now());
         for place in wanted.into_iter().filter(|_| self.done == 0) {
             let is_early = starts > Instant::now() || self.not_before.contains_key(&place);
@@ -105,11 +112,10 @@ impl Workers {
                 continue;
             }
             println!("starts {place}");
-            let gpus: Vec<String> = place.gpus.iter().map(u64::to_string).collect();
             let child = Command::new(&self.command[0])
                 .args(&self.command[1..])
                 .env("HEADROOM_NODE", &place.node)
-                .env("CUDA_VISIBLE_DEVICES", gpus.join(","))
+                .env("CUDA_VISIBLE_DEVICES", place.joined(","))
                 .stdin(Stdio::piped())
                 .spawn()?;
             self.by_place.insert(place, Worker { child, ends_by: None });
@@ -149,87 +155,99 @@ impl Drop for Workers {
     }
 }
 
-/// Passes events of the task on, and resumes after the last one when the service is back.
-fn listen(client: &Client, task: &str, events: &Sender<Value>) {
-    let mut last = "0.0".to_owned();
+/// Passes events of the task on, and continues after the last one when the service is back.
+async fn listen(pool: Pool, task: String, sender: UnboundedSender<EventBody>) {
+    let mut events = pool.events(Some("0.0".to_owned()));
     loop {
-        let read = client.events(&mut last, |event| event["task"] != task || events.send(event.clone()).is_ok());
-        if let Err(fault) = read {
-            eprintln!("{fault}: trying again");
+        match events.next().await {
+            Ok(event) if event.task.as_deref() != Some(task.as_str()) => {}
+            Ok(event) => {
+                if sender.send(event).is_err() {
+                    return;
+                }
+            }
+            Err(fault) => eprintln!("{fault}: trying again"),
         }
-        std::thread::sleep(Duration::from_secs(1));
     }
 }
 
-/// Whether a request that failed is worth another try.
-const fn passes(fault: &ClientError) -> bool {
-    matches!(fault, ClientError::Unreachable(_) | ClientError::Refused { status: 429 | 500.., .. })
-}
-
-fn keep(arguments: &Arguments, client: &Client, events: &Receiver<Value>) -> Result<bool, Box<dyn std::error::Error>> {
+async fn keep(
+    arguments: &Arguments,
+    pool: &Pool,
+    events: &mut UnboundedReceiver<EventBody>,
+) -> Result<bool, Box<dyn std::error::Error>> {
     let (by_place, not_before) = (BTreeMap::new(), BTreeMap::new());
     let mut workers = Workers { command: arguments.command.clone(), by_place, not_before, done: 0 };
     let mut read_at = None::<Instant>;
     loop {
         let mut is_due = read_at.is_none_or(|at| at.elapsed() >= READ_EVERY);
-        match events.recv_timeout(TURN) {
-            Ok(event) => {
-                is_due = true;
-                workers.apply(&event);
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err("the thread that reads events has ended".into()),
+        if let Ok(event) = timeout(TURN, events.recv()).await {
+            is_due = true;
+            workers.apply(&event.ok_or("the reader of events has ended")?);
         }
         if is_due {
-            match client.task(&arguments.id) {
-                Ok(task) if ["finished", "deleted"].contains(&task["status"].as_str().unwrap_or_default()) => {
+            match pool.task(&arguments.id).await {
+                Ok(task) if matches!(task.status, TaskStatusBody::Finished | TaskStatusBody::Deleted) => {
                     return Ok(true);
                 }
                 Ok(task) => workers.match_places(&task)?,
                 // Workers go on: no other task gets their GPUs meanwhile.
-                Err(fault) if passes(&fault) => eprintln!("{fault}: trying again"),
+                Err(fault) if fault.is_transient() => eprintln!("{fault}: trying again"),
                 Err(fault) => return Err(fault.into()),
             }
             read_at = Some(Instant::now());
         }
         if workers.reap()? {
-            client.delete(&arguments.id)?;
+            pool.delete(&arguments.id).await?;
             return Ok(false);
         }
         if workers.done > 0 && workers.by_place.is_empty() {
-            match client.report(&arguments.id, "finish") {
+            match pool.finish(&arguments.id).await {
                 Ok(_) => {
                     println!("finished");
                     return Ok(true);
                 }
                 // It was evicted at that very moment: what is done is done.
-                Err(ClientError::Refused { status: 409, .. }) => {
-                    client.delete(&arguments.id)?;
+                Err(fault) if fault.status() == Some(409) => {
+                    pool.delete(&arguments.id).await?;
                     return Ok(true);
                 }
-                Err(fault) if passes(&fault) => eprintln!("{fault}: trying again"),
+                Err(fault) if fault.is_transient() => eprintln!("{fault}: trying again"),
                 Err(fault) => return Err(fault.into()),
             }
         }
     }
 }
 
-fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let client = Client::new(&arguments.api, &arguments.cluster, &arguments.gpu_model);
-    let body = json!({
-        "cluster": arguments.cluster, "gpu_model": arguments.gpu_model, "id": arguments.id,
-        "organization": arguments.organization, "class": "spot", "gpus_per_pod": 1, "pods": arguments.pods,
-        "guarantee_hours": arguments.guarantee_hours, "elastic": { "min_pods": arguments.min_pods },
-    });
-    if let Err(fault) = client.submit(&body) {
-        eprintln!("{fault}");
-        return ExitCode::FAILURE;
+fn task(arguments: &Arguments) -> TaskBody {
+    TaskBody {
+        cluster: arguments.cluster.clone(),
+        gpu_model: arguments.gpu_model.clone(),
+        id: arguments.id.clone(),
+        organization: arguments.organization.clone(),
+        class: TaskClassBody::Spot,
+        gpus_per_pod: 1.0,
+        pods: arguments.pods,
+        cpu_milli: 0,
+        memory_mib: 0,
+        guarantee_hours: arguments.guarantee_hours,
+        affinity: None,
+        elastic: Some(ElasticBody { min_pods: arguments.min_pods, max_pods: None, speeds: None }),
     }
-    let (sender, events) = channel();
-    let (listener, task) = (client.clone(), arguments.id.clone());
-    std::thread::spawn(move || listen(&listener, &task, &sender));
-    match keep(&arguments, &client, &events) {
+}
+
+async fn run(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
+    let client = Client::new(Options { url: arguments.api.clone(), limit: PATIENCE, ..Options::default() })?;
+    client.submit(&task(arguments)).await.map_err(|fault: ClientError| fault.to_string())?;
+    let pool = client.pool(&arguments.cluster, &arguments.gpu_model);
+    let (sender, mut events) = unbounded_channel();
+    tokio::spawn(listen(pool.clone(), arguments.id.clone(), sender));
+    keep(arguments, &pool, &mut events).await
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match run(&Arguments::parse()).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
             eprintln!("a worker failed: the task is deleted");

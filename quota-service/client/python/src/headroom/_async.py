@@ -1,0 +1,337 @@
+"""The asynchronous client. `_sync.py` has the same methods: a test holds them side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, TypeVar
+
+import httpx
+
+from . import _calls, models
+from ._calls import Call, Lines, Paths, Status, part, pauses_s, some, task_of, with_body
+from ._codec import decode
+from ._errors import Unavailable
+from ._options import Options
+
+T = TypeVar("T")
+
+
+class AsyncHeadroom:
+    """A client of one service. Requests that fail because it is away or busy are sent again for `patience_s` seconds.
+
+    Every write may be repeated, since it names what it writes: a task its id, an outcome its event id, a state its pool.
+    """
+
+    def __init__(
+        self,
+        api: str = "http://127.0.0.1:8080",
+        *,
+        token: str | None = None,
+        token_file: str | Path | None = None,
+        ca_file: str | Path | None = None,
+        patience_s: float = 30.0,
+        limit_s: float = 15.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """`token_file` is read for each request; `limit_s` bounds one request; `transport` is for tests."""
+        self._options = Options(api, token, token_file, patience_s, limit_s)
+        self._http = httpx.AsyncClient(
+            base_url=self._options.api, verify=self._options.verify(ca_file), timeout=limit_s, transport=transport
+        )
+
+    async def __aenter__(self) -> AsyncHeadroom:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    def pool(self, cluster: str, gpu_model: str) -> AsyncPool:
+        """The requests of one pool."""
+        return AsyncPool(self, cluster, gpu_model)
+
+    async def quota(self, cluster: str, gpu_model: str, hours: int) -> models.QuotaAnswer:
+        """GPUs of a pool that spot tasks with a guarantee of at least so many hours may hold."""
+        return await self.pool(cluster, gpu_model).quota(hours)
+
+    async def pools(self) -> models.PoolList:
+        """Every pool that the token may see."""
+        return await self._answer(Call("GET", "/v1/pools", models.PoolList))
+
+    async def report_outcomes(self, outcomes: Sequence[models.OutcomeBody]) -> dict[str, str]:
+        """Reports ended guarantees; the result for each event id: recorded, repeated or conflicting."""
+        receipt = await self._answer(_calls.outcomes(outcomes))
+        return {one.event_id: one.result for one in receipt.outcomes}
+
+    async def report_usage(self, rows: Sequence[models.UsageRowBody]) -> models.UsageReceipt:
+        """Reports the demand of past hours; a row replaces an earlier one of the same series and hour."""
+        return await self._answer(_calls.usage(rows))
+
+    async def nodes(self, cluster: str) -> models.NodeList:
+        """The nodes of a cluster."""
+        return await self._answer(Call("GET", "/v1/nodes", models.NodeList, {"cluster": cluster}))
+
+    async def put_node(self, id: str, node: models.NodeBody) -> models.NodeBody:  # noqa: A002: the name of the field
+        """Adds a node, or changes it."""
+        return await self._answer(with_body("PUT", f"/v1/nodes/{part(id)}", models.NodeBody, node))
+
+    async def runs(self, cluster: str) -> models.RunList:
+        """The training runs of a cluster with their scores and promotions."""
+        return await self._answer(Call("GET", "/v1/runs", models.RunList, {"cluster": cluster}))
+
+    async def statement(
+        self,
+        month: str | None = None,
+        *,
+        by: Literal["month", "day"] = "month",
+        cluster: str | None = None,
+        gpu_model: str | None = None,
+        organization: str | None = None,
+    ) -> models.StatementAnswer:
+        """Where the GPU time of a month (`2026-11`; without one the present) went, and its price."""
+        return await self._answer(_calls.statement(month, by, cluster, gpu_model, organization))
+
+    async def _answer(self, call: Call[T]) -> T:
+        """The answer to a call, tried for as long as the client is patient."""
+        until, pauses = self._options.until(), pauses_s()
+        while True:
+            try:
+                return _calls.read(call, await self._send(call))
+            except Unavailable as fault:
+                pause_s = next(pauses) if fault.retry_after_s is None else fault.retry_after_s
+                if self._options.is_over(until, pause_s):
+                    raise
+                await asyncio.sleep(pause_s)
+
+    async def _send(self, call: Call[T]) -> httpx.Response:
+        try:
+            return await self._http.request(
+                call.method,
+                call.path,
+                params=dict(call.query),
+                json=call.body,
+                headers=self._options.headers(call.headers),
+                timeout=self._options.limit_s + call.held_s,
+            )
+        except httpx.TransportError as fault:
+            raise Unavailable(f"{self._options.api} does not answer: {fault or type(fault).__name__}") from fault
+
+
+class AsyncPool:
+    """The requests of one pool: of a cluster and a GPU model."""
+
+    def __init__(self, client: AsyncHeadroom, cluster: str, gpu_model: str) -> None:
+        self._client = client
+        self._paths = Paths(cluster, gpu_model)
+        self.cluster = cluster
+        self.gpu_model = gpu_model
+
+    async def quota(self, hours: int) -> models.QuotaAnswer:
+        """GPUs that spot tasks with a guarantee of at least so many hours may hold."""
+        return await self._client._answer(self._paths.quota(hours))
+
+    async def explain(self, hours: int) -> models.Explanation:
+        """Every number behind a quota."""
+        return await self._client._answer(self._paths.get("/v1/quota/explain", models.Explanation, hours=hours))
+
+    async def history(self, hours: int, limit: int | None = None) -> models.QuotaHistory:
+        """Quotas as they were computed, newest first; `headroom.frames` has them as a data frame."""
+        return await self._client._answer(self._paths.get("/v1/quota/history", models.QuotaHistory, hours=hours, limit=limit))
+
+    async def what_if(
+        self,
+        hours: int,
+        *,
+        capacity_change_gpus: float | None = None,
+        demand_change_gpus: float | None = None,
+        guarantee_rate: float | None = None,
+        eta: float | None = None,
+    ) -> models.WhatIfAnswer:
+        """The quota under another capacity, demand, guarantee rate or eta. Nothing changes."""
+        call = self._paths.get(
+            "/v1/quota/what-if",
+            models.WhatIfAnswer,
+            hours=hours,
+            capacity_change_gpus=capacity_change_gpus,
+            demand_change_gpus=demand_change_gpus,
+            guarantee_rate=guarantee_rate,
+            eta=eta,
+        )
+        return await self._client._answer(call)
+
+    async def forecast(self, organization: str | None = None) -> models.ForecastAnswer:
+        """The forecast demand of each organization, or of one."""
+        return await self._client._answer(self._paths.get("/v1/forecast", models.ForecastAnswer, organization=organization))
+
+    async def demand(self, hours: int | None = None) -> models.DemandAnswer:
+        """The measured demand, hour by hour."""
+        return await self._client._answer(self._paths.get("/v1/demand", models.DemandAnswer, hours=hours))
+
+    async def promises(self, days: int | None = None) -> models.PromiseReport:
+        """Promises sold, kept and broken."""
+        return await self._client._answer(self._paths.get("/v1/promises", models.PromiseReport, days=days))
+
+    async def submit(
+        self,
+        *,
+        organization: str,
+        id: str | None = None,  # noqa: A002: the name of the field
+        task_class: Literal["hp", "spot"] = "spot",
+        gpus_per_pod: float = 1.0,
+        pods: int = 1,
+        guarantee_hours: int | None = None,
+        cpu_milli: int = 0,
+        memory_mib: int = 0,
+        affinity: models.AffinityBody | None = None,
+        elastic: models.ElasticBody | None = None,
+        dry_run: bool = False,
+    ) -> models.TaskAnswer:
+        """Submits a task: it runs at once, or waits with its reason. The id makes a repeated submission one; without one it is drawn.
+
+        With `dry_run` the decision is that on a submission now, and nothing is submitted.
+        """
+        task = task_of(
+            self.cluster,
+            self.gpu_model,
+            organization=organization,
+            id=id,
+            task_class=task_class,
+            gpus_per_pod=gpus_per_pod,
+            pods=pods,
+            guarantee_hours=guarantee_hours,
+            cpu_milli=cpu_milli,
+            memory_mib=memory_mib,
+            affinity=affinity,
+            elastic=elastic,
+        )
+        path = "/v1/tasks/dry-run" if dry_run else "/v1/tasks"
+        return await self._client._answer(with_body("POST", path, models.TaskAnswer, task))
+
+    async def task(self, task: str) -> models.TaskAnswer:
+        """A task as it is, or was when it ended."""
+        return await self._client._answer(self._paths.task("GET", task, "", models.TaskAnswer))
+
+    async def tasks(self, status: Status, limit: int | None = None) -> models.TaskList:
+        """Waiting tasks with their reasons, or running ones."""
+        return await self._client._answer(self._paths.get("/v1/tasks", models.TaskList, status=status, limit=limit))
+
+    async def why(self, task: str) -> models.TaskExplanation:
+        """The reason for the state of a task."""
+        return await self._client._answer(self._paths.task("GET", task, "/explain", models.TaskExplanation))
+
+    async def cancel(self, task: str) -> models.TaskAnswer:
+        """Takes a task back, waiting or running."""
+        return await self._client._answer(self._paths.task("DELETE", task, "", models.TaskAnswer))
+
+    async def finish(self, task: str) -> models.TaskAnswer:
+        """Reports the end of a running task."""
+        return await self._client._answer(self._paths.task("POST", task, "/finish", models.TaskAnswer))
+
+    async def checkpoint(self, task: str) -> models.TaskAnswer:
+        """Reports a checkpoint: work before it is not lost by an eviction."""
+        return await self._client._answer(self._paths.task("POST", task, "/checkpoint", models.TaskAnswer))
+
+    async def state(self) -> models.PoolStateBody:
+        """The state that an external scheduler has reported."""
+        return await self._client._answer(Call("GET", f"/v1/pools/{self._paths.id}/state", models.PoolStateBody))
+
+    async def report_state(
+        self,
+        *,
+        capacity_gpus: float,
+        idle_gpus: float,
+        spot_gpus_by_hours: Mapping[int, float],
+        longest_quota_wait_s: int = 0,
+        as_of: datetime | str | None = None,
+    ) -> bool:
+        """Reports the pool as an external scheduler sees it; false where the service knows a newer state."""
+        call = self._paths.state(capacity_gpus, idle_gpus, spot_gpus_by_hours, longest_quota_wait_s, as_of)
+        return (await self._client._answer(call)).taken
+
+    async def settings(self) -> models.SettingsBody:
+        """The settings of the pool."""
+        return await self._client._answer(Call("GET", f"/v1/pools/{self._paths.id}/settings", models.SettingsBody))
+
+    async def put_settings(self, settings: models.SettingsBody) -> models.SettingsBody:
+        """Changes the settings; `version` names the one that is changed, so that two writers notice each other."""
+        path = f"/v1/pools/{self._paths.id}/settings"
+        return await self._client._answer(with_body("PUT", path, models.SettingsBody, settings))
+
+    async def nodes(self, hours: int | None = None) -> models.NodeViews:
+        """The nodes with their allocated GPUs, now and hour by hour."""
+        path = f"/v1/pools/{self._paths.id}/nodes"
+        return await self._client._answer(Call("GET", path, models.NodeViews, some(hours=hours)))
+
+    async def quotas(self, hours: int) -> AsyncIterator[models.QuotaAnswer]:
+        """The quota, and each new one as soon as there is one. The service holds a request whose answer has not changed.
+
+        While the service is away it waits and goes on; `headroom.is_valid` says whether the last quota still stands.
+        """
+        etag, pauses = None, pauses_s()
+        while True:
+            try:
+                response = await self._client._send(self._paths.next_quota(hours, etag))
+                if response.status_code != 304:
+                    quota = _calls.read(self._paths.quota(hours), response)
+                    etag, pauses = response.headers.get("etag"), pauses_s()
+                    yield quota
+                    continue
+                # A service that stops answers at once.
+                pauses, pause_s = pauses_s(), 1.0
+            except Unavailable as fault:
+                pause_s = next(pauses) if fault.retry_after_s is None else fault.retry_after_s
+            await asyncio.sleep(pause_s)
+
+    async def events(self, after: str | None = None) -> AsyncIterator[models.EventBody]:
+        """What happens to tasks, from now on, or after the event with the id `after`. It goes on after the last one when the
+        connection breaks off."""
+        last, pauses = after, pauses_s()
+        while True:
+            try:
+                async for event in self._events(last):
+                    last, pauses = event.id, pauses_s()
+                    yield event
+                pause_s = next(pauses)
+            except Unavailable as fault:
+                pause_s = next(pauses) if fault.retry_after_s is None else fault.retry_after_s
+            await asyncio.sleep(pause_s)
+
+    async def _events(self, last: str | None) -> AsyncIterator[models.EventBody]:
+        """The events of one connection."""
+        options, lines = self._client._options, Lines()
+        headers = options.headers({} if last is None else {"last-event-id": last})
+        timeout = httpx.Timeout(options.limit_s, read=_calls.QUIET_S)
+        try:
+            async with self._client._http.stream(
+                "GET", "/v1/events", params=self._paths.of_pool, headers=headers, timeout=timeout
+            ) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise _calls.fault_of(response)
+                async for text in response.aiter_text():
+                    for data in lines.add(text):
+                        yield decode(models.EventBody, json.loads(data))
+        except httpx.TransportError as fault:
+            raise Unavailable(f"{options.api} does not answer: {fault or type(fault).__name__}") from fault
+
+    async def follow(self, task: str, every_s: float = 5.0) -> AsyncIterator[models.TaskAnswer]:
+        """A task whenever it changes, until it has ended."""
+        last: models.TaskAnswer | None = None
+        while True:
+            now = await self.task(task)
+            if now != last:
+                last = now
+                yield now
+            if now.status in ("finished", "deleted"):
+                return
+            await asyncio.sleep(every_s)

@@ -1,0 +1,210 @@
+"""Requests as values: what both clients send, and the types of the answers."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any, Generic, Literal, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from . import models
+from ._codec import Malformed, decode, encode
+from ._errors import Foreign, HeadroomError, Refused, Unavailable
+
+T = TypeVar("T")
+
+#: Statuses that pass by themselves. A full database (507) is left to people.
+TRANSIENT = frozenset({429, 500, 502, 503, 504})
+#: Seconds that the service holds a request whose answer is still the one that was seen.
+HELD_S = 30
+#: Seconds for which a stream of events may be silent: the service sends a comment every 15 s.
+QUIET_S = 45.0
+LONGEST_PAUSE_S = 30.0
+
+Status = Literal["waiting", "running"]
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A request, and the type of its answer."""
+
+    method: str
+    path: str
+    kind: type[T]
+    query: Mapping[str, str | int | float] = field(default_factory=dict)
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: Seconds that the service holds the request.
+    held_s: float = 0.0
+
+
+def part(name: str) -> str:
+    """A name as a part of a path."""
+    return quote(name, safe=":")
+
+
+def some(**values: str | int | float | None) -> dict[str, str | int | float]:
+    """The values that are there."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def text_of(moment: datetime | str | None) -> str:
+    """RFC 3339, to the second; now where there is none."""
+    if isinstance(moment, str):
+        return moment
+    moment = moment or datetime.now(timezone.utc)
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment} has no time zone: use datetime.now(timezone.utc)")
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def is_valid(quota: models.QuotaAnswer, now: datetime | None = None) -> bool:
+    """Whether something new may be admitted on a quota: not after `valid_until`."""
+    until = datetime.fromisoformat(quota.valid_until.replace("Z", "+00:00"))
+    return (now or datetime.now(timezone.utc)) < until
+
+
+def pauses_s() -> Iterator[float]:
+    """1, 2, 4 and at most 30 seconds, each a little shorter by chance, so that clients do not all come back at once."""
+    pause_s = 1.0
+    while True:
+        yield pause_s * random.uniform(0.7, 1.0)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def task_of(
+    cluster: str,
+    gpu_model: str,
+    *,
+    organization: str,
+    id: str | None,  # noqa: A002: the name of the field
+    task_class: Literal["hp", "spot"],
+    gpus_per_pod: float,
+    pods: int,
+    guarantee_hours: int | None,
+    cpu_milli: int,
+    memory_mib: int,
+    affinity: models.AffinityBody | None,
+    elastic: models.ElasticBody | None,
+) -> models.TaskBody:
+    """A task; its id, drawn where none is given, makes a repeated submission one."""
+    return models.TaskBody(
+        cluster=cluster,
+        gpu_model=gpu_model,
+        id=id or f"task-{secrets.token_hex(10)}",
+        organization=organization,
+        class_=task_class,
+        gpus_per_pod=gpus_per_pod,
+        pods=pods,
+        cpu_milli=cpu_milli,
+        memory_mib=memory_mib,
+        guarantee_hours=guarantee_hours,
+        affinity=affinity,
+        elastic=elastic,
+    )
+
+
+def with_body(method: str, path: str, kind: type[T], body: Any) -> Call[T]:
+    return Call(method, path, kind, body=encode(body))
+
+
+class Paths:
+    """The requests of one pool."""
+
+    def __init__(self, cluster: str, gpu_model: str) -> None:
+        self.of_pool = {"cluster": cluster, "gpu_model": gpu_model}
+        self.id = f"{part(cluster)}:{part(gpu_model)}"
+
+    def get(self, path: str, kind: type[T], **query: str | int | float | None) -> Call[T]:
+        return Call("GET", path, kind, {**self.of_pool, **some(**query)})
+
+    def task(self, method: str, task: str, what: str, kind: type[T]) -> Call[T]:
+        return Call(method, f"/v1/tasks/{part(task)}{what}", kind, dict(self.of_pool))
+
+    def quota(self, hours: int) -> Call[models.QuotaAnswer]:
+        return self.get("/v1/quota", models.QuotaAnswer, hours=hours)
+
+    def next_quota(self, hours: int, etag: str | None) -> Call[models.QuotaAnswer]:
+        """The quota; with a tag, the next one that differs from it."""
+        call = self.quota(hours)
+        if etag is None:
+            return call
+        held = {**call.query, "wait": f"{HELD_S}s"}
+        return replace(call, query=held, headers={"if-none-match": etag}, held_s=HELD_S)
+
+    def state(
+        self,
+        capacity_gpus: float,
+        idle_gpus: float,
+        spot_gpus_by_hours: Mapping[int, float],
+        longest_quota_wait_s: int,
+        as_of: datetime | str | None,
+    ) -> Call[models.PoolStateReceipt]:
+        body = models.PoolStateBody(
+            capacity_gpus=capacity_gpus,
+            idle_gpus=idle_gpus,
+            spot_gpus_by_guarantee_hours={str(hours): gpus for hours, gpus in spot_gpus_by_hours.items()},
+            longest_quota_wait_s=longest_quota_wait_s,
+            as_of=text_of(as_of),
+        )
+        return with_body("PUT", f"/v1/pools/{self.id}/state", models.PoolStateReceipt, body)
+
+
+def outcomes(batch: Sequence[models.OutcomeBody]) -> Call[models.OutcomeReceipt]:
+    return with_body("POST", "/v1/outcomes", models.OutcomeReceipt, models.OutcomeBatch(outcomes=list(batch)))
+
+
+def usage(rows: Sequence[models.UsageRowBody]) -> Call[models.UsageReceipt]:
+    return with_body("POST", "/v1/usage", models.UsageReceipt, models.UsageBatch(rows=list(rows)))
+
+
+def statement(
+    month: str | None, by: Literal["month", "day"], cluster: str | None, gpu_model: str | None, organization: str | None
+) -> Call[models.StatementAnswer]:
+    query = some(month=month, by=by, cluster=cluster, gpu_model=gpu_model, organization=organization)
+    return Call("GET", "/v1/statement", models.StatementAnswer, query)
+
+
+def read(call: Call[T], response: httpx.Response) -> T:
+    """The answer to a call; a refusal is an exception."""
+    if not response.is_success:
+        raise fault_of(response)
+    try:
+        return decode(call.kind, response.json())
+    except (Malformed, ValueError) as fault:
+        raise Foreign(f"{response.url} does not answer as quota-service: {fault}; check the URL") from fault
+
+
+def fault_of(response: httpx.Response) -> HeadroomError:
+    """The failure that a status other than success is."""
+    status = response.status_code
+    try:
+        problem = decode(models.Problem, response.json())
+    except ValueError:
+        # A proxy in between answers by itself.
+        problem = models.Problem(
+            type="about:blank", title=response.reason_phrase, status=status, detail=response.text[:200], code=""
+        )
+    if status not in TRANSIENT:
+        return Refused(status, problem)
+    after = response.headers.get("retry-after", "")
+    detail = f"{response.url} answers {status}: {problem.detail}"
+    return Unavailable(detail, float(after) if after.isdigit() else None, problem)
+
+
+class Lines:
+    """The data of server-sent events, however the bytes arrive. The service writes the data of an event as one line."""
+
+    def __init__(self) -> None:
+        self.rest = ""
+
+    def add(self, text: str) -> Iterator[str]:
+        *lines, self.rest = (self.rest + text).split("\n")
+        for line in lines:
+            if line.startswith("data:"):
+                yield line.removeprefix("data:").strip()

@@ -1,0 +1,50 @@
+"""Settings that both clients share."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where the service is, and how patient the client."""
+
+    api: str
+    token: str | None
+    token_file: str | Path | None
+    patience_s: float
+    limit_s: float
+
+    def __post_init__(self) -> None:
+        if not self.api.startswith(("http://", "https://")):
+            raise ValueError(f"{self.api!r}: write http://HOST:PORT or https://HOST:PORT")
+        if self.token is not None and self.token_file is not None:
+            raise ValueError("token and token_file: give one of them")
+
+    @staticmethod
+    def verify(ca_file: str | Path | None) -> ssl.SSLContext | bool:
+        """Authorities that the service's certificate is checked against."""
+        return ssl.create_default_context(cafile=str(ca_file)) if ca_file is not None else True
+
+    def headers(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Headers of a request. The file of the token is read each time: it may have been replaced."""
+        headers = {"user-agent": "headroom-python/0.1.0", **more}
+        token = self.token
+        if self.token_file is not None:
+            token = Path(self.token_file).read_text(encoding="utf-8").strip()
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        return headers
+
+    def until(self) -> float:
+        """The end of the client's patience."""
+        return time.monotonic() + self.patience_s
+
+    @staticmethod
+    def is_over(until: float, pause_s: float) -> bool:
+        """Whether a pause would end after it."""
+        return time.monotonic() + pause_s > until

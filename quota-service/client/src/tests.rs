@@ -1,0 +1,168 @@
+//! The client against a server with a list of responses.
+
+use crate::{Client, ClientError, Options, available_gpus};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// Answers each connection with the next response, then closes it. Returns its URL and the requests that it has received.
+async fn answering(responses: Vec<String>) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let requests = received.clone();
+    tokio::spawn(async move {
+        for response in responses {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let (mut request, mut part) = (Vec::new(), [0; 4_096]);
+            while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+                let read = connection.read(&mut part).await.unwrap();
+                request.extend_from_slice(&part[..read]);
+            }
+            requests.lock().unwrap().push(String::from_utf8(request).unwrap());
+            connection.write_all(response.as_bytes()).await.unwrap();
+            connection.shutdown().await.unwrap();
+        }
+    });
+    (url, received)
+}
+
+fn response(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len())
+}
+
+fn client(url: &str, patience_s: u64) -> Client {
+    let options = Options {
+        url: url.parse().unwrap(),
+        patience: Duration::from_secs(patience_s),
+        limit: Duration::from_secs(5),
+        ..Options::default()
+    };
+    Client::new(options).unwrap()
+}
+
+fn quota(available: f64) -> String {
+    format!(
+        r#"{{"cluster": "earth", "gpu_model": "A100", "hours": 4, "guarantee_rate": 0.9, "quota_gpus": 20.0, "used_gpus": 0.0,
+            "available_gpus": {available}, "inventory_gpus": 20.0, "capacity_gpus": 40.0, "demand_bound_gpus": 20.0, "eta": 1.0,
+            "idle_gpus": 20.0, "aggregation": "pooled", "run_id": null, "computed_at": "2026-01-05T10:00:00Z",
+            "valid_until": "2026-01-05T10:10:00Z", "stage": "fresh", "stale": false, "reasons": []}}"#
+    )
+}
+
+const BUSY: &str =
+    r#"{"type": "/problems/overloaded", "title": "Overloaded", "status": 503, "detail": "busy", "code": "overloaded"}"#;
+
+#[tokio::test]
+async fn a_patient_client_tries_again_after_the_time_that_the_service_names() {
+    let busy = response("503 Service Unavailable", "retry-after: 0\r\n", BUSY);
+    let (url, received) = answering(vec![busy.clone(), busy, response("200 OK", "", &quota(3.0))]).await;
+    let answer = client(&url, 60).pool("earth", "A100").quota(4).await.unwrap();
+    assert_eq!(answer.available_gpus, 3.0);
+    let received = received.lock().unwrap();
+    assert_eq!(received.len(), 3);
+    assert!(received[0].starts_with("GET /v1/quota?cluster=earth&gpu_model=A100&hours=4 HTTP/1.1"), "{}", received[0]);
+}
+
+#[tokio::test]
+async fn an_impatient_client_says_at_once_that_the_service_is_busy_and_with_which_code() {
+    let (url, _) = answering(vec![response("503 Service Unavailable", "retry-after: 7\r\n", BUSY)]).await;
+    let fault = client(&url, 0).pools().await.unwrap_err();
+    assert_eq!((fault.is_transient(), fault.code(), fault.status()), (true, Some("overloaded"), Some(503)));
+    assert!(fault.to_string().ends_with("/v1/pools answers 503: busy"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_refused_fields_and_is_not_sent_again() {
+    let problem = r#"{"type": "/problems/invalid-body", "title": "Invalid body", "status": 400, "detail": "a field is refused",
+        "code": "invalid-body", "errors": [{"pointer": "/pods", "detail": "a task needs at least one pod"}]}"#;
+    let (url, received) = answering(vec![response("400 Bad Request", "", problem)]).await;
+    let fault = client(&url, 60).pools().await.unwrap_err();
+    assert!(fault.to_string().ends_with("a field is refused; /pods: a task needs at least one pod"), "{fault}");
+    assert!(!fault.is_transient() && !fault.is_retryable());
+    assert_eq!(received.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_of_something_else_and_a_missing_token_are_named() {
+    let (url, _) = answering(vec![response("200 OK", "", "<html>")]).await;
+    assert!(matches!(client(&url, 60).pools().await, Err(ClientError::Foreign { .. })));
+    let options = Options { token_file: Some("/missing/token".into()), ..Options::default() };
+    let fault = Client::new(options).unwrap().pools().await.unwrap_err();
+    assert!(fault.to_string().starts_with("token_file: /missing/token: "), "{fault}");
+}
+
+#[tokio::test]
+async fn a_file_without_one_token_is_refused_before_anything_is_sent() {
+    for text in ["", "two\nlines\n", "two words"] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let options = Options { token_file: Some(file.path().to_owned()), ..Options::default() };
+        let fault = Client::new(options).unwrap().pools().await.unwrap_err().to_string();
+        assert!(fault.contains(file.path().to_str().unwrap()) && fault.contains("expected one token"), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_lists_the_known_names_up_to_a_dozen() {
+    let refused = async |names: usize| {
+        let known: Vec<String> = (1..=names).map(|name| name.to_string()).collect();
+        let problem = serde_json::json!({ "type": "/problems/unknown-hours", "title": "Unknown hours", "status": 404,
+            "detail": "choose one of `known`", "code": "unknown-hours", "known": known });
+        let (url, _) = answering(vec![response("404 Not Found", "", &problem.to_string())]).await;
+        client(&url, 0).pools().await.unwrap_err().to_string()
+    };
+    assert!(refused(3).await.ends_with("choose one of `known`; known: 1, 2, 3"));
+    assert!(refused(15).await.ends_with("10, 11, 12 and 3 more"));
+    assert!(refused(0).await.ends_with("choose one of `known`"));
+}
+
+#[tokio::test]
+async fn a_quota_is_followed_by_its_tag_and_goes_on_after_a_failure() {
+    let responses = vec![
+        response("200 OK", "etag: \"a\"\r\n", &quota(3.0)),
+        response("502 Bad Gateway", "retry-after: 0\r\n", "proxy"),
+        response("304 Not Modified", "", ""),
+        response("200 OK", "etag: \"b\"\r\n", &quota(5.0)),
+    ];
+    let (url, received) = answering(responses).await;
+    let mut quotas = client(&url, 0).pool("earth", "A100").quotas(4);
+    assert_eq!(quotas.next().await.unwrap().available_gpus, 3.0);
+    assert!(quotas.next().await.unwrap_err().is_transient());
+    assert_eq!(quotas.last().unwrap().available_gpus, 3.0);
+    assert_eq!(quotas.next().await.unwrap().available_gpus, 5.0);
+    let received = received.lock().unwrap();
+    assert!(!received[0].contains("if-none-match") && !received[0].contains("wait="), "{}", received[0]);
+    for asked in &received[1..] {
+        assert!(asked.contains("if-none-match: \"a\"") && asked.contains("&wait=30s"), "{asked}");
+    }
+}
+
+#[test]
+fn nothing_may_be_admitted_on_a_quota_that_is_too_old() {
+    let quota = serde_json::from_str(&quota(3.0)).unwrap();
+    let at = |text: &str| text.parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    assert_eq!(available_gpus(&quota, at("2026-01-05T10:09:59Z")), 3.0);
+    assert_eq!(available_gpus(&quota, at("2026-01-05T10:10:00Z")), 0.0);
+}
+
+#[tokio::test]
+async fn events_go_on_after_the_last_one_when_the_stream_breaks_off() {
+    let event = |id: &str, kind: &str| {
+        let json = format!(
+            r#"{{"id": "{id}", "kind": "{kind}", "cluster": "earth", "gpu_model": "A100", "at": "2026-01-05T10:00:00Z"}}"#
+        );
+        format!("id: {id}\nevent: {kind}\ndata: {json}\n\n: alive\n\n")
+    };
+    let stream = |text: String| response("200 OK", "content-type: text/event-stream\r\n", &text);
+    let first = stream(format!("{}{}", event("7.0", "started"), event("8.0", "evicted")));
+    let (url, received) = answering(vec![first, stream(event("9.0", "started"))]).await;
+    let mut events = client(&url, 0).pool("earth", "A100").events(Some("6.1".to_owned()));
+    let mut ids = vec![events.next().await.unwrap().id, events.next().await.unwrap().id];
+    assert!(events.next().await.unwrap_err().is_transient());
+    ids.push(events.next().await.unwrap().id);
+    assert_eq!(ids, ["7.0", "8.0", "9.0"]);
+    let received = received.lock().unwrap();
+    assert!(received[0].contains("last-event-id: 6.1") && received[1].contains("last-event-id: 8.0"), "{received:?}");
+}

@@ -1,0 +1,105 @@
+//! Arguments of the tools. An unknown one is refused.
+
+use rmcp::model::{ErrorData, JsonObject};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The pool that is meant; an absent name is that of the settings, or of the only pool.
+#[derive(Debug, Default, Deserialize)]
+pub struct OfPool {
+    pub cluster: Option<String>,
+    pub gpu_model: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pools {}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quota {
+    #[serde(default = "one")]
+    pub hours: u8,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Why {
+    pub task: Option<String>,
+    #[serde(default = "one")]
+    pub hours: u8,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WhatIf {
+    #[serde(default = "one")]
+    pub hours: u8,
+    pub capacity_change_gpus: Option<f64>,
+    pub demand_change_gpus: Option<f64>,
+    pub guarantee_rate: Option<f64>,
+    pub eta: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Promises {
+    pub days: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    pub month: Option<String>,
+    pub organization: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Submit {
+    pub id: String,
+    pub organization: String,
+    #[serde(default = "spot")]
+    pub class: wire::TaskClassBody,
+    #[serde(default = "one_gpu")]
+    pub gpus_per_pod: f64,
+    #[serde(default = "one_pod")]
+    pub pods: u32,
+    pub guarantee_hours: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    pub task: String,
+}
+
+const fn one() -> u8 {
+    1
+}
+
+const fn one_gpu() -> f64 {
+    1.0
+}
+
+const fn one_pod() -> u32 {
+    1
+}
+
+const fn spot() -> wire::TaskClassBody {
+    wire::TaskClassBody::Spot
+}
+
+/// Takes the names of the pool out of the arguments.
+pub fn pool(arguments: &mut JsonObject) -> Result<OfPool, ErrorData> {
+    let names = ["cluster", "gpu_model"].map(|name| (name.to_owned(), arguments.remove(name)));
+    let given = names.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    read(given)
+}
+
+/// The arguments of a tool.
+pub fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, ErrorData> {
+    serde_json::from_value(Value::Object(arguments))
+        .map_err(|fault| ErrorData::invalid_params(format!("arguments: {fault}"), None))
+}

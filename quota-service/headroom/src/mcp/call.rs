@@ -1,0 +1,115 @@
+//! Calls of tools.
+
+use super::{Server, answer, arguments};
+use crate::config::Config;
+use crate::pool;
+use headroom_client::{ClientError, Pool, StatementOf, WhatIf};
+use rmcp::model::{CallToolResult, ErrorData, JsonObject};
+use serde::Serialize;
+
+/// A refusal of the service is an answer of the tool, with its code; wrong arguments are a fault of the protocol.
+enum Stop {
+    Arguments(ErrorData),
+    Refused(CallToolResult),
+}
+
+impl From<ErrorData> for Stop {
+    fn from(fault: ErrorData) -> Self {
+        Self::Arguments(fault)
+    }
+}
+
+impl From<ClientError> for Stop {
+    fn from(fault: ClientError) -> Self {
+        Self::Refused(answer::refused(&fault))
+    }
+}
+
+/// Calls a tool that is offered.
+pub async fn run(server: &Server, name: &str, arguments: JsonObject) -> Result<CallToolResult, ErrorData> {
+    match called(server, name, arguments).await {
+        Ok(answer) | Err(Stop::Refused(answer)) => Ok(answer),
+        Err(Stop::Arguments(fault)) => Err(fault),
+    }
+}
+
+async fn called(server: &Server, name: &str, mut arguments: JsonObject) -> Result<CallToolResult, Stop> {
+    if name == "pools" {
+        let arguments::Pools {} = arguments::read(arguments)?;
+        return Ok(good(&server.client.pools().await?));
+    }
+    let of = arguments::pool(&mut arguments)?;
+    if name == "statement" {
+        return statement(server, of, arguments::read(arguments)?).await;
+    }
+    let pool = chosen(server, of).await?;
+    Ok(match name {
+        "quota" => {
+            let arguments::Quota { hours } = arguments::read(arguments)?;
+            good(&pool.quota(hours).await?)
+        }
+        "why" => match arguments::read(arguments)? {
+            arguments::Why { task: Some(task), .. } => good(&pool.explain_task(&task).await?),
+            arguments::Why { task: None, hours } => good(&pool.explain(hours).await?),
+        },
+        "what_if" => {
+            let asked: arguments::WhatIf = arguments::read(arguments)?;
+            let arguments::WhatIf { hours, capacity_change_gpus, demand_change_gpus, guarantee_rate, eta } = asked;
+            let changes = WhatIf { capacity_change_gpus, demand_change_gpus, guarantee_rate, eta };
+            good(&pool.what_if(hours, &changes).await?)
+        }
+        "promises" => {
+            let arguments::Promises { days } = arguments::read(arguments)?;
+            good(&pool.promises(days).await?)
+        }
+        "submit" => good(&server.client.submit(&task(&pool, arguments::read(arguments)?)).await?),
+        // The last of the tools that are offered.
+        _ => {
+            let arguments::Cancel { task } = arguments::read(arguments)?;
+            good(&pool.delete(&task).await?)
+        }
+    })
+}
+
+fn good(answer: &impl Serialize) -> CallToolResult {
+    answer::good(answer)
+}
+
+async fn chosen(server: &Server, of: arguments::OfPool) -> Result<Pool, Stop> {
+    let settings = server.config.as_ref();
+    let config = Config {
+        cluster: of.cluster.unwrap_or_else(|| settings.cluster.clone()),
+        gpu_model: of.gpu_model.unwrap_or_else(|| settings.gpu_model.clone()),
+        ..settings.clone()
+    };
+    let chosen = pool::chosen(&server.client, &config).await;
+    chosen.map_err(|failure| Stop::Refused(answer::without_pool(&failure.message)))
+}
+
+async fn statement(
+    server: &Server,
+    of: arguments::OfPool,
+    asked: arguments::Statement,
+) -> Result<CallToolResult, Stop> {
+    let arguments::Statement { month, organization } = asked;
+    let arguments::OfPool { cluster, gpu_model } = of;
+    let of = StatementOf { month, daily: false, cluster, gpu_model, organization };
+    Ok(good(&server.client.statement(&of).await?))
+}
+
+fn task(pool: &Pool, asked: arguments::Submit) -> wire::TaskBody {
+    wire::TaskBody {
+        cluster: pool.cluster().to_owned(),
+        gpu_model: pool.gpu_model().to_owned(),
+        id: asked.id,
+        organization: asked.organization,
+        class: asked.class,
+        gpus_per_pod: asked.gpus_per_pod,
+        pods: asked.pods,
+        cpu_milli: 0,
+        memory_mib: 0,
+        guarantee_hours: asked.guarantee_hours,
+        affinity: None,
+        elastic: None,
+    }
+}

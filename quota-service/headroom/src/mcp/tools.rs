@@ -1,0 +1,154 @@
+//! The tools that are offered.
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+/// A tool: its name, title and description, its parameters, and whether it writes.
+struct Offered {
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    /// Name, JSON type, description, whether it has to be given.
+    parameters: &'static [(&'static str, &'static str, &'static str, bool)],
+    writes: bool,
+}
+
+const HOURS: (&str, &str, &str, bool) = ("hours", "integer", "Guarantee hours, such as 1, 2 or 4", false);
+
+const OFFERED: [Offered; 8] = [
+    Offered {
+        name: "pools",
+        title: "Pools",
+        description: "All pools with their quotas, capacity, stage and tasks",
+        parameters: &[],
+        writes: false,
+    },
+    Offered {
+        name: "quota",
+        title: "Spot quota",
+        description: "How many GPUs spot tasks with a guarantee of at least so many hours may hold, how many of them are free, and why",
+        parameters: &[HOURS],
+        writes: false,
+    },
+    Offered {
+        name: "why",
+        title: "Why",
+        description: "With a task: why it waits, or why it was placed or evicted. Without: every step of the quota",
+        parameters: &[("task", "string", "Id of a task", false), HOURS],
+        writes: false,
+    },
+    Offered {
+        name: "what_if",
+        title: "What if",
+        description: "The quota under another capacity, demand, guarantee rate or eta, beside the present one. Nothing changes",
+        parameters: &[
+            HOURS,
+            ("capacity_change_gpus", "number", "GPUs added to the capacity; negative ones are taken away", false),
+            ("demand_change_gpus", "number", "GPUs added to high-priority demand", false),
+            ("guarantee_rate", "number", "Probability that a promise is kept, between 0 and 1", false),
+            ("eta", "number", "Safety coefficient", false),
+        ],
+        writes: false,
+    },
+    Offered {
+        name: "promises",
+        title: "Promises",
+        description: "Promises sold, kept and broken, by day and guarantee hours, with the evidence that they hold",
+        parameters: &[("days", "integer", "Days up to the present one, 28 if not given", false)],
+        writes: false,
+    },
+    Offered {
+        name: "statement",
+        title: "Statement",
+        description: "Where the GPU time of a month went, by pool and organization, in GPU-hours, and what it costs; who preempts whom",
+        parameters: &[
+            ("month", "string", "YYYY-MM of UTC; the present one if not given", false),
+            ("organization", "string", "Only this organization", false),
+        ],
+        writes: false,
+    },
+    Offered {
+        name: "submit",
+        title: "Submit a task",
+        description: "Submits a task: it starts at once, or waits with its reason. The same id again is answered as it stands",
+        parameters: &[
+            ("id", "string", "Id of the task, never used before", true),
+            ("organization", "string", "The organization that pays", true),
+            ("class", "string", "spot, or hp for high priority; spot if not given", false),
+            ("gpus_per_pod", "number", "Whole GPUs, or a share of one such as 0.25; 1 if not given", false),
+            ("pods", "integer", "Number of pods, placed all or none; 1 if not given", false),
+            (
+                "guarantee_hours",
+                "integer",
+                "Hours for which a spot task is promised its GPUs; at will without them",
+                false,
+            ),
+        ],
+        writes: true,
+    },
+    Offered {
+        name: "cancel",
+        title: "Cancel a task",
+        description: "Takes a task back, waiting or running",
+        parameters: &[("task", "string", "Id of the task", true)],
+        writes: true,
+    },
+];
+
+/// Tools that are about one pool name it by these.
+const POOL: [(&str, &str, &str, bool); 2] =
+    [("cluster", "string", "Cluster of the pool", false), ("gpu_model", "string", "GPU model of the pool", false)];
+
+fn schema(tool: &Offered) -> JsonObject {
+    let of_pool = if tool.name == "pools" { &[][..] } else { &POOL };
+    let all = tool.parameters.iter().chain(of_pool);
+    let property = |(name, kind, description, _): &(&str, &str, &str, bool)| {
+        ((*name).to_owned(), json!({ "type": kind, "description": description }))
+    };
+    let properties: JsonObject = all.clone().map(property).collect();
+    let required: Vec<&str> = all.filter(|(.., required)| *required).map(|(name, ..)| *name).collect();
+    let schema =
+        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+    match schema {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    }
+}
+
+/// The tools; those that write only where that is allowed.
+pub fn offered(writes: bool) -> Vec<Tool> {
+    let tool = |tool: &Offered| {
+        let hints = ToolAnnotations::with_title(tool.title).read_only(!tool.writes).idempotent(true);
+        let hints = hints.destructive(tool.name == "cancel").open_world(false);
+        Tool::new(tool.name, tool.description, schema(tool)).with_title(tool.title).with_annotations(hints)
+    };
+    OFFERED.iter().filter(|tool| writes || !tool.writes).map(tool).collect()
+}
+
+/// Why there is no tool of a name.
+pub fn unknown(name: &str, writes: bool) -> String {
+    if OFFERED.iter().any(|tool| tool.name == name) {
+        return format!("{name} writes, and this server reads: start it with --allow-writes");
+    }
+    let names: Vec<&str> = OFFERED.iter().filter(|tool| writes || !tool.writes).map(|tool| tool.name).collect();
+    format!("unknown tool {name:?}: expected one of {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_that_write_are_offered_only_where_that_is_allowed() {
+        let names = |writes| offered(writes).iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>();
+        assert_eq!(names(false), ["pools", "quota", "why", "what_if", "promises", "statement"]);
+        assert_eq!(names(true).len(), OFFERED.len());
+        assert!(unknown("submit", false).ends_with("start it with --allow-writes"));
+        assert!(unknown("quotas", false).starts_with("unknown tool \"quotas\": expected one of pools, quota"));
+        for tool in offered(true) {
+            let reads = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint);
+            assert_eq!(reads, Some(!["submit", "cancel"].contains(&tool.name.as_ref())), "{}", tool.name);
+            assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `headroom mcp` against the official SDK for Python.
+
+use super::{assert_ok, python, ran};
+use crate::deploy::served::{CLUSTER, GPU_MODEL, Prepared, QUOTA, prepare};
+use serde_json::json;
+use std::time::Duration;
+use tests::{Listening, program, program_path, workspace_root};
+
+/// The agent of tests/python, and what it printed: the version of the protocol.
+fn agent(python: &str, arguments: &[&str]) -> String {
+    let script = workspace_root().join("tests/python/agent.py");
+    let output = ran(python, &[&[script.to_str().unwrap()], arguments].concat());
+    assert_ok(&output);
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A service with a token, all of whose GPUs an HP task holds.
+fn filled(prepared: &Prepared, token: &str) -> Listening {
+    let service = Listening::start(&["--database", &prepared.database]);
+    let secret = std::fs::read_to_string(token).unwrap();
+    let of_token = format!("Bearer {}", secret.trim());
+    let quota = |_| {
+        service.get_as(secret.trim(), QUOTA).0 == 200 || {
+            std::thread::sleep(Duration::from_millis(100));
+            false
+        }
+    };
+    assert!((0..100).any(quota), "the service answers no quota");
+    let node = json!({ "cluster": CLUSTER, "gpu_model": GPU_MODEL, "gpus": 8 });
+    let task = json!({
+        "cluster": CLUSTER, "gpu_model": GPU_MODEL, "id": "fill", "organization": "org-001", "class": "hp", "gpus_per_pod": 8,
+        "pods": 1,
+    });
+    let at = |path: &str| format!("http://{}{path}", service.address);
+    let put = ureq::put(at("/v1/nodes/n0")).header("authorization", &of_token).send_json(&node).unwrap();
+    let submitted = ureq::post(at("/v1/tasks")).header("authorization", &of_token).send_json(&task).unwrap();
+    assert_eq!((put.status().as_u16(), submitted.status().as_u16()), (200, 200));
+    service
+}
+
+#[test]
+fn an_agent_reads_over_stdin_and_stdout_and_writes_where_that_is_allowed() {
+    let Some(python) = python() else { return };
+    let prepared = prepare();
+    let token = prepared.token("admin");
+    let service = filled(&prepared, &token);
+    let (api, headroom) = (format!("http://{}", service.address), program_path("headroom"));
+    let of = [headroom.to_str().unwrap(), &api, &token, CLUSTER, GPU_MODEL];
+    assert_eq!(agent(&python, &[&of[..], &["legacy"]].concat()), "2025-11-25");
+    let newest = agent(&python, &[&of[..], &["auto", "--allow-writes"]].concat());
+    assert!(newest.as_str() >= "2025-11-25", "{newest}");
+}
+
+#[test]
+fn an_agent_reads_over_http_on_this_machine_alone() {
+    let Some(python) = python() else { return };
+    let prepared = prepare();
+    let token = prepared.token("admin");
+    let service = filled(&prepared, &token);
+    let api = format!("http://{}", service.address);
+    let arguments = ["mcp", "--http", "127.0.0.1:0", "--json", "--api", &api, "--api-token-file", &token];
+    let server = Listening::of("headroom", &arguments, &[]);
+    let url = format!("http://{}/mcp", server.address);
+    for mode in ["legacy", "auto"] {
+        let version = agent(&python, &[&url, &api, &token, CLUSTER, GPU_MODEL, mode]);
+        assert!(version.as_str() >= "2025-11-25", "{version}");
+    }
+    let page =
+        ureq::post(&url).config().http_status_as_error(false).build().header("origin", "https://elsewhere.example");
+    let page = page.header("accept", "application/json, text/event-stream");
+    let refused = page.send_json(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).unwrap();
+    assert_eq!(refused.status().as_u16(), 403, "a page of another origin");
+    let open = program("headroom", &["mcp", "--http", "0.0.0.0:0"]);
+    assert_eq!((open.code, open.stderr.contains("reachable from other machines")), (2, true), "{}", open.stderr);
+}
