@@ -275,7 +275,7 @@ mod tests {
             ["spot1h gres/gpu:a100 2 5", "spot1h gres/gpu 2 5", "spot4h gres/gpu:a100 2 5", "spot4h gres/gpu 2 5"]
         );
         case.offers.pools.values_mut().next().unwrap().stage = Stage::Conservative;
-        assert!(case.inputs(Inputs::expected).is_empty(), "old forecasts say nothing");
+        assert_eq!(case.inputs(|inputs| inputs.expected().len()), 0, "old forecasts have no time");
     }
 
     #[test]
