@@ -16,8 +16,10 @@ mod saved;
 mod share;
 mod survival;
 
+pub use arrivals::{Arrival, Arrivals, WINDOW_S};
 pub use history::JobHistory;
 pub use share::SharedBound;
+pub use survival::{Curve, Survival};
 
 use share::Share;
 use vocab::{GuaranteeRate, HorizonHours, Organization, TaskId, UnixSeconds};

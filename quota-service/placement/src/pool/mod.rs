@@ -21,6 +21,7 @@ mod tests;
 pub use defer::Deferral;
 pub use demand::{DemandMeter, HourOfDemand, Level};
 pub use elastic::{Elastic, ElasticFault};
+pub use queue::Key as QueueKey;
 pub use facts::{
     Command, Consequences, Cut, CutReason, Ending, Fact, Fault, NodeLoss, PeriodEnd, Report, Resize, ResizeReason,
 };
