@@ -34,12 +34,11 @@ pub struct Arrival<'a> {
 }
 
 impl Arrival<'_> {
-    /// Seconds from its start to its end. Where it has not ended, `draw`, a standard exponential one, says how long it goes on.
-    #[must_use]
-    pub fn run_s(&self, draw: f64) -> f64 {
+    /// Seconds from its start to its end. Where it has not ended, a standard exponential draw says how long it goes on.
+    pub fn run_s(&self, draw: impl FnOnce() -> f64) -> f64 {
         match self.lasts {
             Lasts::For(seconds) => seconds - self.waited_s,
-            Lasts::AtLeast((_, age_s), curve) => age_s + curve.rest_s(age_s, draw),
+            Lasts::AtLeast((_, age_s), curve) => age_s + curve.rest_s(age_s, draw()),
         }
     }
 }

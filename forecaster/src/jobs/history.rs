@@ -123,7 +123,8 @@ impl JobHistory {
     }
 
     /// The place of an organization; 0, where those are that came too late for one, if it is not known.
-    pub(super) fn group_of(&self, organization: &Organization) -> u16 {
+    #[must_use]
+    pub fn group_of(&self, organization: &Organization) -> u16 {
         self.organizations.get(organization).copied().unwrap_or(0)
     }
 

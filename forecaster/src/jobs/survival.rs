@@ -1,7 +1,7 @@
 //! How likely a job is to end at an age: hazards by organization and size, those of few jobs drawn to those of many.
 
 use super::history::{JobHistory, MOST_ORGANIZATIONS};
-use vocab::{Organization, UnixSeconds};
+use vocab::UnixSeconds;
 
 /// Bins of age: up to a minute, then each √2 times as long as all before; the last has no end and begins at 15 days.
 const BINS: usize = 31;
@@ -154,14 +154,9 @@ impl Survival {
         (ended / 1_000.0, expected / 1_000.0)
     }
 
-    /// The curve of an organization's jobs of a size.
+    /// The curve of an organization's jobs of a size, by its place in the history ([`JobHistory::group_of`]).
     #[must_use]
-    pub fn curve(&self, history: &JobHistory, organization: &Organization, gpus_milli: u64) -> &Curve {
-        self.of(history.group_of(organization), u32::try_from(gpus_milli).unwrap_or(u32::MAX))
-    }
-
-    /// The same, by the place of the organization in the history.
-    pub(super) fn of(&self, organization: u16, gpus_milli: u32) -> &Curve {
+    pub fn of(&self, organization: u16, gpus_milli: u32) -> &Curve {
         &self.curves[group(organization, gpus_milli).min(self.curves.len() - 1)]
     }
 }

@@ -1,27 +1,36 @@
-//! What earlier forecasts of starts were worth, and how that moves the next ones (conformal prediction).
+//! What earlier forecasts of starts were worth, and how that moves the next ones.
 //!
-//! Each forecast is held against the start that it was about. At each of some levels the logarithm of the true wait over the
-//! forecast one is a residual; the quantile of the residuals at the level moves the next forecasts, so that as many of them
-//! as stated are kept. A task that still waits has a residual that is at least as large as its wait so far says
-//! (Kaplan and Meier 1958): short waits are known first, and would make all others look short.
+//! Each forecast is held against the start that it was about: the level of its distribution at which the task started. Right
+//! forecasts have levels spread evenly from 0 to 1. The p-quantile of a forecast becomes the one at the p-quantile of the
+//! levels of earlier forecasts of about as long a wait (quantile recalibration, Kuleshov et al. 2018). A start beyond all futures
+//! has a level beyond 1, by the logarithm of the time that it took longer. A task that still waits has a level that is at least
+//! that of its wait so far (Kaplan and Meier 1958): short waits are known first, and would make all others look short.
 
 use crate::starts::Starts;
 use crate::steps::HORIZON_S;
 use std::collections::{BTreeMap, VecDeque};
-use vocab::{TaskId, UnixSeconds};
+use vocab::{SECONDS_PER_HOUR, TaskId, UnixSeconds};
 
 /// Levels at which forecasts are scored.
 pub const LEVELS: [f64; 7] = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
+/// Points of a forecast that are kept: its least start, its largest, and quantiles between them.
+pub(crate) const POINTS: usize = 25;
 /// Waits below so many seconds are all alike: a step of the futures, and a renewal.
 const ALIKE_S: f64 = 300.0;
 /// Scored forecasts that are kept, the newest.
 const MOST_SCORED: usize = 1_024;
 /// Forecasts whose start is not known yet; further tasks are not scored.
 const MOST_OPEN: usize = 4_096;
-/// Forecasts that a correction of nothing counts for.
+/// Forecasts that levels spread evenly count for.
 const PRIOR_FORECASTS: f64 = 20.0;
 /// A forecast counts half as much after so many seconds.
 const HALF_LIFE_S: f64 = 2.0 * 86_400.0;
+/// Forecasts of one hour count as this many at most: what they are about comes together.
+const MOST_OF_AN_HOUR: f64 = 2.0;
+/// How far forecasts of other waits count: as a Gaussian of so much in the logarithm of the median.
+const ALIKE_WIDTH: f64 = 1.0;
+/// Medians are told apart by so much in their logarithm.
+const MEDIAN_STEP: f64 = 0.25;
 /// Below so many scored forecasts coverage is not known.
 pub const LEAST_SCORED: usize = 20;
 
@@ -29,8 +38,9 @@ pub const LEAST_SCORED: usize = 20;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Issued {
     pub at: UnixSeconds,
-    /// Seconds by level: before and after the correction.
-    pub raw_s: [f32; LEVELS.len()],
+    /// Seconds, before the correction.
+    pub points_s: [f32; POINTS],
+    /// Seconds by level, as served.
     pub served_s: [f32; LEVELS.len()],
 }
 
@@ -62,6 +72,24 @@ pub struct Calibration {
     pub(crate) scored: VecDeque<Scored>,
 }
 
+/// Corrections of one moment, by the median of what is corrected.
+pub(crate) struct Corrections<'a> {
+    calibration: &'a Calibration,
+    now: UnixSeconds,
+    known: BTreeMap<i64, Levels>,
+}
+
+impl Corrections<'_> {
+    /// A forecast as earlier ones suggest it.
+    pub fn of(&mut self, raw: &Starts) -> Starts {
+        let step = (log(raw.quantile_s(0.5)) / MEDIAN_STEP).round() as i64;
+        let (calibration, now) = (self.calibration, self.now);
+        let levels = self.known.entry(step).or_insert_with(|| calibration.levels(now, step as f64 * MEDIAN_STEP));
+        let points = points_of(raw);
+        raw.moved(|level, _| at_level(&points, levels.quantile(level)))
+    }
+}
+
 impl Calibration {
     /// Whether a forecast of a task waits for its start.
     #[must_use]
@@ -72,8 +100,8 @@ impl Calibration {
     /// Notes a forecast. The first one of a wait counts.
     pub fn issue(&mut self, task: &TaskId, at: UnixSeconds, raw: &Starts, served: &Starts) {
         if self.open.len() < MOST_OPEN && !self.open.contains_key(task) {
-            let at_levels = |starts: &Starts| LEVELS.map(|level| starts.quantile_s(level) as f32);
-            self.open.insert(task.clone(), Issued { at, raw_s: at_levels(raw), served_s: at_levels(served) });
+            let served_s = LEVELS.map(|level| served.quantile_s(level) as f32);
+            self.open.insert(task.clone(), Issued { at, points_s: points_of(raw).map(|point| point as f32), served_s });
         }
     }
 
@@ -95,8 +123,11 @@ impl Calibration {
     /// A forecast of now as earlier ones suggest it.
     #[must_use]
     pub fn correct(&self, raw: &Starts, now: UnixSeconds) -> Starts {
-        let offsets = self.offsets(now);
-        raw.moved(|level, start| ((start + ALIKE_S) * between(&offsets, level).exp() - ALIKE_S).max(0.0))
+        self.corrections(now).of(raw)
+    }
+
+    pub(crate) const fn corrections(&self, now: UnixSeconds) -> Corrections<'_> {
+        Corrections { calibration: self, now, known: BTreeMap::new() }
     }
 
     /// How forecasts fared as they were served; none while there are few.
@@ -119,24 +150,97 @@ impl Calibration {
         Some(Coverage { scored: count, of_50: within(2, 4), of_90: within(0, 6), pinball_s })
     }
 
-    /// By level: the quantile of the residuals, drawn to nothing where there are few.
-    fn offsets(&self, now: UnixSeconds) -> [f64; LEVELS.len()] {
-        std::array::from_fn(|place| {
-            let mut residuals: Vec<(f64, bool, f64)> = Vec::with_capacity(self.scored.len() + self.open.len());
-            let weight = |at: UnixSeconds| 0.5_f64.powf(now.since_s(at).max(0) as f64 / HALF_LIFE_S);
-            let known = self.scored.iter().map(|one| {
-                let residual = residual(f64::from(one.wait_s), f64::from(one.issued.raw_s[place]));
-                (residual, true, weight(one.issued.at))
-            });
-            residuals.extend(known);
-            residuals.extend(self.open.values().map(|issued| {
-                let so_far_s = now.since_s(issued.at).clamp(0, i64::from(HORIZON_S)) as f64;
-                (residual(so_far_s, f64::from(issued.raw_s[place])), false, weight(issued.at))
-            }));
-            let support: f64 = residuals.iter().filter(|one| one.1).map(|one| one.2).sum();
-            quantile(&mut residuals, LEVELS[place]) * support / (support + PRIOR_FORECASTS)
-        })
+    /// The levels at which tasks started whose forecasts had about this median (its logarithm).
+    fn levels(&self, now: UnixSeconds, median: f64) -> Levels {
+        let known = self.scored.iter().map(|one| (&one.issued, f64::from(one.wait_s), true));
+        let so_far_s = |issued: &Issued| now.since_s(issued.at).clamp(0, i64::from(HORIZON_S)) as f64;
+        let open = self.open.values().map(|issued| (issued, so_far_s(issued), false));
+        let hour = |issued: &Issued| issued.at.get().div_euclid(SECONDS_PER_HOUR);
+        let mut of_hour = BTreeMap::new();
+        for (issued, ..) in known.clone().chain(open.clone()) {
+            *of_hour.entry(hour(issued)).or_insert(0.0) += 1.0;
+        }
+        let weighed = known.chain(open).map(|(issued, wait_s, is_known)| {
+            let points = issued.points_s.map(f64::from);
+            let apart = (log(points[POINTS / 2]) - median) / ALIKE_WIDTH;
+            let age = now.since_s(issued.at).max(0) as f64 / HALF_LIFE_S;
+            let crowd = f64::min(1.0, MOST_OF_AN_HOUR / of_hour[&hour(issued)]);
+            (level_of(&points, wait_s), is_known, crowd * 0.5_f64.powf(age) * (-0.5 * apart * apart).exp())
+        });
+        let even =
+            (0..POINTS).map(|place| ((place as f64 + 0.5) / POINTS as f64, true, PRIOR_FORECASTS / POINTS as f64));
+        Levels::of(weighed.chain(even).collect())
     }
+}
+
+/// Levels at which tasks started, with the share of tasks that started up to each.
+struct Levels {
+    shares: Vec<(f64, f64)>,
+    /// The largest of all, known or a lower bound.
+    largest: f64,
+}
+
+impl Levels {
+    /// Of weighed levels, some of which are known as lower bounds alone.
+    fn of(mut levels: Vec<(f64, bool, f64)>) -> Self {
+        // Of equal ones those that are known come first: they were seen to end before.
+        levels.sort_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)));
+        let mut at_risk: f64 = levels.iter().map(|one| one.2).sum();
+        let (mut survival, mut shares) = (1.0, Vec::new());
+        let largest = levels.last().map_or(1.0, |one| one.0);
+        for (level, is_known, weight) in levels {
+            if is_known && at_risk > 0.0 {
+                survival *= 1.0 - weight / at_risk;
+                shares.push((level, 1.0 - survival));
+            }
+            at_risk -= weight;
+        }
+        Self { shares, largest }
+    }
+
+    /// The largest of all where the quantile is beyond those that are known.
+    fn quantile(&self, share: f64) -> f64 {
+        let place = self.shares.partition_point(|one| one.1 < share);
+        self.shares.get(place).map_or(self.largest, |one| one.0)
+    }
+}
+
+fn points_of(raw: &Starts) -> [f64; POINTS] {
+    std::array::from_fn(|place| raw.quantile_s(place as f64 / (POINTS - 1) as f64))
+}
+
+fn log(seconds: f64) -> f64 {
+    (seconds + ALIKE_S).ln()
+}
+
+/// The level of a forecast at which a time is: in the middle of those that have the same time, and beyond 0 and 1 by logarithms.
+fn level_of(points: &[f64; POINTS], seconds: f64) -> f64 {
+    let level = |place: usize| place as f64 / (POINTS - 1) as f64;
+    let (below, up_to) = (points.partition_point(|at| *at < seconds), points.partition_point(|at| *at <= seconds));
+    if below == POINTS {
+        return 1.0 + log(seconds) - log(points[POINTS - 1]);
+    }
+    if up_to == 0 {
+        return log(seconds) - log(points[0]);
+    }
+    if up_to > below {
+        return (level(below) + level(up_to - 1)) / 2.0;
+    }
+    let (from, to) = (points[below - 1], points[below]);
+    level(below - 1) + (seconds - from) / (to - from) / (POINTS - 1) as f64
+}
+
+/// The time of a level in seconds: the inverse of [`level_of`] where times differ.
+fn at_level(points: &[f64; POINTS], level: f64) -> f64 {
+    if level > 1.0 {
+        return (points[POINTS - 1] + ALIKE_S) * (level - 1.0).exp() - ALIKE_S;
+    }
+    if level < 0.0 {
+        return ((points[0] + ALIKE_S) * level.exp() - ALIKE_S).max(0.0);
+    }
+    let at = level * (POINTS - 1) as f64;
+    let low = (at.floor() as usize).min(POINTS - 2);
+    points[low] + (at - low as f64) * (points[low + 1] - points[low])
 }
 
 /// The loss of a quantile at a level.
@@ -144,90 +248,5 @@ fn pinball(actual: f64, stated: f64, level: f64) -> f64 {
     if actual > stated { level * (actual - stated) } else { (1.0 - level) * (stated - actual) }
 }
 
-fn residual(wait_s: f64, forecast_s: f64) -> f64 {
-    ((wait_s + ALIKE_S) / (forecast_s + ALIKE_S)).ln()
-}
-
-/// The quantile of weighted residuals, some of which are known as lower bounds alone; the largest known one where it is
-/// beyond all of them, and 0 without any.
-fn quantile(residuals: &mut [(f64, bool, f64)], level: f64) -> f64 {
-    // Of equal ones those that are known come first: they were seen to end before.
-    residuals.sort_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)));
-    let mut at_risk: f64 = residuals.iter().map(|one| one.2).sum();
-    let (mut survival, mut last) = (1.0, 0.0);
-    for (residual, is_known, weight) in residuals.iter() {
-        if *is_known && at_risk > 0.0 {
-            survival *= 1.0 - weight / at_risk;
-            last = *residual;
-            if survival <= 1.0 - level {
-                return last;
-            }
-        }
-        at_risk -= weight;
-    }
-    last
-}
-
-/// Between the offsets of the levels next to one; beyond the outer ones, theirs.
-fn between(offsets: &[f64; LEVELS.len()], level: f64) -> f64 {
-    let next = LEVELS.partition_point(|known| *known < level);
-    if next == 0 || next == LEVELS.len() {
-        return offsets[next.min(LEVELS.len() - 1)];
-    }
-    let part = (level - LEVELS[next - 1]) / (LEVELS[next] - LEVELS[next - 1]);
-    offsets[next - 1] * (1.0 - part) + offsets[next] * part
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: UnixSeconds = UnixSeconds::new(1_700_000_000);
-
-    fn task(number: usize) -> TaskId {
-        TaskId::parse(&format!("task-{number}")).unwrap()
-    }
-
-    /// Forecasts spread evenly up to an hour; true waits are so many times as long.
-    fn scored(count: usize, times: f64) -> Calibration {
-        let mut calibration = Calibration::default();
-        let raw = Starts::of((0..61).map(|path| f64::from(path) * 60.0).collect()).unwrap();
-        for number in 0..count {
-            let at = NOW.plus_s(-86_400 + number as i64);
-            calibration.issue(&task(number), at, &raw, &calibration.correct(&raw, at));
-            let wait_s = (number % 61) as f64 * 60.0;
-            calibration.started(&task(number), at.plus_s(((wait_s + ALIKE_S) * times - ALIKE_S) as i64));
-        }
-        calibration
-    }
-
-    #[test]
-    fn forecasts_that_were_right_are_left_alone_and_those_that_were_short_grow() {
-        let raw = Starts::of((0..61).map(|path| f64::from(path) * 60.0).collect()).unwrap();
-        let ratio = |times: f64| {
-            let corrected = scored(488, times).correct(&raw, NOW);
-            (corrected.quantile_s(0.5) + ALIKE_S) / (raw.quantile_s(0.5) + ALIKE_S)
-        };
-        assert!((ratio(1.0) - 1.0).abs() < 0.05, "{}", ratio(1.0));
-        assert!((ratio(3.0) - 3.0).abs() < 0.3, "{}", ratio(3.0));
-    }
-
-    #[test]
-    fn corrected_forecasts_cover_as_much_as_they_state_though_raw_ones_do_not() {
-        let coverage = scored(976, 3.0).coverage().unwrap();
-        assert!((0.45..0.56).contains(&coverage.of_50), "{coverage:?}");
-        assert!((0.85..0.95).contains(&coverage.of_90), "{coverage:?}");
-        assert_eq!(scored(LEAST_SCORED - 1, 1.0).coverage(), None);
-    }
-
-    #[test]
-    fn tasks_that_still_wait_count_as_waiting_at_least_as_long() {
-        let raw = Starts::of((0..61).map(|path| f64::from(path) * 60.0).collect()).unwrap();
-        let mut calibration = scored(244, 1.0);
-        let before = calibration.correct(&raw, NOW).quantile_s(0.9);
-        for number in 1_000..1_244 {
-            calibration.issue(&task(number), NOW.plus_s(-40_000), &raw, &raw);
-        }
-        assert!(calibration.correct(&raw, NOW).quantile_s(0.9) > 1.2 * before);
-    }
-}
+mod tests;

@@ -58,8 +58,10 @@ impl Course {
         let (capacity_milli, demand) = (facts.capacity_milli as f64, facts.demand_milli as f64);
         let one = |limit: &placement::Limit| {
             let mean = margins.by_hours.get(&limit.hours).map(|margin| margin.mean_milli);
-            let now = (!limit.quota.is_zero()).then(|| capacity_milli - demand - limit.quota.milli() as f64);
-            (now.or(mean).unwrap_or(0.0), mean.or(now).unwrap_or(0.0))
+            let seen = capacity_milli - demand - limit.quota.milli() as f64;
+            // Of a limit of zero it is known only that the margin is at least so large.
+            let now = if limit.quota.is_zero() { mean.unwrap_or(seen) } else { seen };
+            (now, mean.unwrap_or(now))
         };
         Self { capacity_milli, margins: facts.limits.iter().map(one).collect() }
     }

@@ -1,13 +1,13 @@
 //! What is known of a pool's starts: its jobs, its quotas, and how earlier forecasts fared.
 
-use crate::calibration::{Calibration, Coverage};
-use crate::facts::PoolFacts;
-use crate::forecast::{futures_of, play};
+use crate::calibration::{Calibration, Corrections, Coverage};
+use crate::facts::{Ask, PoolFacts};
+use crate::forecast::{Wanted, futures_of, play};
 use crate::kind::Kind;
 use crate::memory::JobMemory;
 use crate::starts::Starts;
 use crate::steps::HORIZON_S;
-use placement::pool::Request;
+use placement::policy::Blocking;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{TaskClass, TaskId, UnixSeconds};
 
@@ -71,6 +71,16 @@ pub struct Forecast {
     pub doubts: Vec<Doubt>,
 }
 
+/// When a task would start and end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ends {
+    /// Its start, from its submission on.
+    pub forecast: Forecast,
+    /// Its end, from the facts on: after its last run, where it is evicted; [`HORIZON_S`] stands for all that come later, and for
+    /// all where its run time is not stated.
+    pub ends: Starts,
+}
+
 /// The jobs of a pool, and the calibration of what is said of their starts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StartExpert {
@@ -100,36 +110,58 @@ impl StartExpert {
     /// When each waiting task will start, in the order of the policy. Each first forecast of a wait is held against its start.
     pub fn issue(&mut self, facts: &PoolFacts, seed: u64) -> Vec<(TaskId, Forecast)> {
         let places: Vec<usize> = (0..facts.waiting.len()).collect();
-        let futures = futures_of(facts, &self.memory);
-        let all = play(facts, &self.memory, &places, (futures, seed));
-        let all = all.into_iter().enumerate().filter_map(|(place, raw)| Some((place, raw?)));
-        let all: Vec<(TaskId, Forecast)> =
-            all.map(|(place, raw)| (facts.waiting[place].task.clone(), self.served(facts, place, raw))).collect();
-        for (place, (task, forecast)) in all.iter().enumerate() {
-            self.note(facts, place, task, forecast);
+        let all = self.at(facts, &places, seed);
+        for (place, forecast) in all.iter().enumerate() {
+            self.note(facts, place, forecast);
         }
-        all
+        facts.waiting().cloned().zip(all).collect()
     }
 
     /// When one waiting task will start; none where it does not wait.
     #[must_use]
     pub fn of_waiting(&self, facts: &PoolFacts, task: &TaskId, seed: u64) -> Option<Forecast> {
-        let place = facts.place_of(task)?;
-        self.at(facts, place, seed)
+        self.at(facts, &[facts.place_of(task)?], seed).pop()
     }
 
-    /// When a task would start that is submitted now.
+    /// When each of some tasks would start that are not submitted, if it alone were; in the order of the asks.
     #[must_use]
-    pub fn of_new(&self, facts: &PoolFacts, request: &Request, seed: u64) -> Option<Forecast> {
+    pub fn of_new(&self, facts: &PoolFacts, asks: &[Ask], seed: u64) -> Vec<Forecast> {
+        if facts.rules.blocking != Blocking::Nobody {
+            // One that waits keeps others from starting.
+            return asks.iter().filter_map(|ask| Some(self.ends(facts, ask, seed)?.forecast)).collect();
+        }
+        let (mut with_new, mut places) = (facts.clone(), Vec::new());
+        for ask in asks {
+            let place = with_new.ask(ask, true);
+            places.iter_mut().filter(|before| **before >= place).for_each(|before| *before += 1);
+            places.push(place);
+        }
+        self.at(&with_new, &places, seed)
+    }
+
+    /// When a task would start and end that is not submitted.
+    #[must_use]
+    pub fn ends(&self, facts: &PoolFacts, ask: &Ask, seed: u64) -> Option<Ends> {
         let mut with_new = facts.clone();
-        let place = with_new.asks(request);
-        self.at(&with_new, place, seed)
+        let place = with_new.ask(ask, false);
+        let wanted = Wanted { places: &[place], ends: ask.runs_s.is_some() };
+        let futures = (futures_of(facts, &self.memory), seed);
+        let mut times = play(&with_new, &self.memory, wanted, futures).pop()?;
+        times.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        let after_s = f64::from(ask.after_s);
+        let raw = Starts::of(times.iter().map(|(start, _)| start - after_s).collect())?;
+        let forecast = self.served(&with_new, place, raw, &mut self.corrections(facts.at));
+        let late = forecast.starts.each().zip(&times).map(|(start, (raw, end))| {
+            if *end >= f64::from(HORIZON_S) { *end } else { start + after_s + end - raw }
+        });
+        let ends = Starts::of(late.map(|end| end.min(f64::from(HORIZON_S))).collect())?;
+        Some(Ends { forecast, ends })
     }
 
     /// Has a forecast of a waiting task held against its start.
     pub fn watch(&mut self, facts: &PoolFacts, task: &TaskId, forecast: &Forecast) {
         if let Some(place) = facts.place_of(task) {
-            self.note(facts, place, task, forecast);
+            self.note(facts, place, forecast);
         }
     }
 
@@ -145,21 +177,35 @@ impl StartExpert {
         &self.memory
     }
 
-    fn note(&mut self, facts: &PoolFacts, place: usize, task: &TaskId, forecast: &Forecast) {
-        let class = facts.kind_of(place).class;
+    fn note(&mut self, facts: &PoolFacts, place: usize, forecast: &Forecast) {
+        let (class, task) = (facts.kind_of(place).class, &facts.waiting[place].task);
         self.calibrations.entry(class).or_default().issue(task, facts.at, &forecast.raw, &forecast.starts);
     }
 
-    fn at(&self, facts: &PoolFacts, place: usize, seed: u64) -> Option<Forecast> {
-        let futures = futures_of(facts, &self.memory);
-        let raw = play(facts, &self.memory, &[place], (futures, seed)).pop().flatten()?;
-        Some(self.served(facts, place, raw))
+    fn at(&self, facts: &PoolFacts, places: &[usize], seed: u64) -> Vec<Forecast> {
+        let (wanted, futures) = (Wanted { places, ends: false }, futures_of(facts, &self.memory));
+        let all = play(facts, &self.memory, wanted, (futures, seed));
+        let mut corrections = self.corrections(facts.at);
+        let one = |(place, times): (&usize, Vec<(f64, f64)>)| {
+            let raw = Starts::of(times.into_iter().map(|(start, _)| start).collect())?;
+            Some(self.served(facts, *place, raw, &mut corrections))
+        };
+        places.iter().zip(all).filter_map(one).collect()
     }
 
-    fn served(&self, facts: &PoolFacts, place: usize, raw: Starts) -> Forecast {
+    fn corrections(&self, now: UnixSeconds) -> BTreeMap<TaskClass, Corrections<'_>> {
+        self.calibrations.iter().map(|(class, known)| (*class, known.corrections(now))).collect()
+    }
+
+    fn served(
+        &self,
+        facts: &PoolFacts,
+        place: usize,
+        raw: Starts,
+        corrections: &mut BTreeMap<TaskClass, Corrections<'_>>,
+    ) -> Forecast {
         let kind = facts.kind_of(place);
-        let calibration = self.calibrations.get(&kind.class);
-        let starts = calibration.map_or_else(|| raw.clone(), |known| known.correct(&raw, facts.at));
+        let starts = corrections.get_mut(&kind.class).map_or_else(|| raw.clone(), |known| known.of(&raw));
         let doubts = self.doubts(facts, kind, &starts);
         Forecast { starts, raw, doubts }
     }

@@ -85,6 +85,29 @@ pub(crate) struct WaitFacts {
     pub rests_s: i64,
     /// Whether it is HP demand: not where it does not fit on the empty pool.
     pub is_demand: bool,
+    /// How long it runs, where its owner says so, in seconds.
+    pub runs_s: Option<f64>,
+    /// Whether it is only asked for, and leaves the GPUs that it would get to others.
+    pub is_ghost: bool,
+}
+
+/// A task that is not submitted.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// The task as it would be submitted.
+    pub request: Request,
+    /// How long it runs, where its owner says so, in seconds.
+    pub runs_s: Option<f64>,
+    /// When it is submitted, in seconds from now.
+    pub after_s: u32,
+}
+
+impl Ask {
+    /// A task that is submitted now.
+    #[must_use]
+    pub const fn now(request: Request) -> Self {
+        Self { request, runs_s: None, after_s: 0 }
+    }
 }
 
 /// The rules of a policy that the futures follow.
@@ -195,6 +218,8 @@ impl PoolFacts {
                 queued: waiting.queued,
                 rests_s: waiting.rests_until.map_or(0, |until| until.since_s(now)),
                 is_demand: request.gang.class == TaskClass::Hp && pool.is_demand(&core.task),
+                runs_s: None,
+                is_ghost: false,
             });
         }
         facts.share(pool);
@@ -285,28 +310,38 @@ impl PoolFacts {
         self.waiting.iter().position(|waiting| waiting.task == *task)
     }
 
-    /// The facts of a task that was not submitted, as if it waited last of all that ask for the same.
-    pub(crate) fn asks(&mut self, request: &Request) -> usize {
-        let core = request.core();
-        let number = |known: Option<usize>, next: usize| known.unwrap_or(next).min(usize::from(u16::MAX)) as u16;
-        let kind = Kind::of(request);
-        let kind_number = number(self.kinds.iter().position(|one| *one == kind), self.kinds.len());
-        if usize::from(kind_number) == self.kinds.len() {
-            self.kinds.push(kind);
-        }
-        let place = self.organizations.iter().position(|one| *one == request.organization);
-        let organization = number(place, self.organizations.len());
-        if usize::from(organization) == self.organizations.len() {
-            self.organizations.push(request.organization.clone());
-        }
-        let (task, size) = (core.task, Size::of(core.pod.gpus, core.pods));
-        let (submitted, queued) = (request.submitted, self.at);
-        let wait = WaitFacts { task, kind: kind_number, organization, size, submitted, queued, rests_s: 0, is_demand: false };
+    /// Adds a task that is not submitted, as if it waited last of all that ask for the same. Answers its place; those of later
+    /// tasks move.
+    pub(crate) fn ask(&mut self, ask: &Ask, is_ghost: bool) -> usize {
+        let (core, kind) = (ask.request.core(), Kind::of(&ask.request));
+        let kind = known_or_new(&mut self.kinds, &kind);
+        let organization = known_or_new(&mut self.organizations, &ask.request.organization);
+        let wait = WaitFacts {
+            task: core.task,
+            kind,
+            organization,
+            size: Size::of(core.pod.gpus, core.pods),
+            submitted: self.at.plus_s(i64::from(ask.after_s)),
+            queued: self.at.plus_s(i64::from(ask.after_s)),
+            rests_s: i64::from(ask.after_s),
+            is_demand: false,
+            runs_s: ask.runs_s,
+            is_ghost,
+        };
         let place_of = |one: &WaitFacts| (key(self.rules.order, self.kinds[usize::from(one.kind)], one.size), one.submitted);
         let place = self.waiting.partition_point(|one| place_of(one) <= place_of(&wait));
         self.waiting.insert(place, wait);
         place
     }
+}
+
+/// The number of one that is known, or that is added: the last one stands for all that come after 65,535 others.
+fn known_or_new<T: PartialEq + Clone>(all: &mut Vec<T>, one: &T) -> u16 {
+    let place = all.iter().position(|known| known == one).unwrap_or(all.len());
+    if place == all.len() && place <= usize::from(u16::MAX) {
+        all.push(one.clone());
+    }
+    place.min(usize::from(u16::MAX)) as u16
 }
 
 /// The place in the queue by kind and size, as `placement` orders it.

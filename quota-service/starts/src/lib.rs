@@ -9,6 +9,7 @@
 
 #![warn(missing_docs)]
 
+mod agenda;
 mod calibration;
 mod course;
 mod expert;
@@ -20,13 +21,14 @@ mod path;
 mod plan;
 mod ranked;
 mod room;
+mod saved;
 mod starts;
 mod steps;
 mod strata;
 
 pub use calibration::{Calibration, Coverage, LEVELS};
-pub use expert::{Doubt, Forecast, StartExpert};
-pub use facts::{PoolFacts, Size};
+pub use expert::{Doubt, Ends, Forecast, StartExpert};
+pub use facts::{Ask, PoolFacts, Size};
 pub use forecast::{futures_of, planned_s};
 pub use kind::Kind;
 pub use memory::JobMemory;

@@ -4,6 +4,7 @@ use crate::course::Course;
 use crate::facts::{PoolFacts, Size, key};
 use crate::kind::Kind;
 use crate::memory::JobMemory;
+use crate::room::Room;
 use crate::steps::{HORIZON_S, Steps};
 use crate::strata::{Order, Strata};
 use forecaster::jobs::{Arrivals, Curve, JobHistory, Survival, WINDOW_S};
@@ -11,7 +12,7 @@ use placement::draw::Draw;
 use placement::pool::QueueKey;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use vocab::{TaskClass, UnixSeconds};
+use vocab::{Organization, TaskClass, UnixSeconds};
 
 /// Ends of so many seconds say how fast jobs end now.
 const PACE_WINDOW_S: i64 = 12 * 3_600;
@@ -36,14 +37,13 @@ impl<'a> Lifetimes<'a> {
         Self { by_kind: by_kind.collect(), unseen: (nothing, survival) }
     }
 
-    /// Of a kind that was not seen, those of another kind of its class, or of any.
-    fn curve(&self, facts: &PoolFacts, (kind, organization): (u16, u16), size: Size) -> &Curve {
-        let kind = facts.kinds[usize::from(kind)];
+    /// Of a kind that was not seen, those of another kind of its class, or of any; and the place of an organization in them.
+    fn of(&self, kind: Kind, organization: &Organization) -> (&Survival, u16) {
         let of_class = || self.by_kind.iter().filter(|(other, _)| other.class == kind.class);
         let other = || of_class().chain(&self.by_kind).map(|(_, known)| known).find(|known| known.0.ended_jobs() > 0);
         let known = self.by_kind.get(&kind).filter(|known| known.0.ended_jobs() > 0).or_else(other);
         let (history, survival) = known.map_or((&self.unseen.0, &self.unseen.1), |known| (known.0, &known.1));
-        survival.curve(history, &facts.organizations[usize::from(organization)], size.milli())
+        (survival, history.group_of(organization))
     }
 
     /// How much faster than by the hazards of the past jobs ended lately.
@@ -84,11 +84,7 @@ pub struct Group {
 #[derive(Debug, Clone, Copy)]
 pub enum Lasting<'a> {
     /// From its age by a curve, with another draw in each path; `outlived` hazards are behind it.
-    Drawn {
-        curve: &'a Curve,
-        outlived: f64,
-        order: Order,
-    },
+    Drawn { curve: &'a Curve, outlived: f64, order: Order },
     /// The age at its end is stated, in seconds.
     Stated(f64),
 }
@@ -128,6 +124,8 @@ pub struct Plan<'a> {
     pub groups: Vec<Group>,
     /// Groups of equal keys.
     pub blocks: Vec<Range<usize>>,
+    /// As it is now.
+    pub room: Room,
     pub running: Vec<Present<'a>>,
     pub waiting: Vec<Present<'a>>,
     /// By group: places of waiting tasks that do not rest, in the order of their submission.
@@ -148,15 +146,18 @@ impl<'a> Plan<'a> {
         let (strata, mut draw) = (Strata::new(paths), Draw::new(seed));
         let (groups, numbers) = groups(facts, arrivals);
         let paces = lifetimes.paces(facts.at, &strata, &mut draw);
-        let mut lasting = |of: (u16, u16), size: Size, age_s: i64| {
-            let curve = lifetimes.curve(facts, of, size);
+        let mut known = vec![None; facts.kinds.len() * facts.organizations.len()];
+        let mut lasting = |(kind, organization): (u16, u16), size: Size, age_s: i64| {
+            let (kind, organization) = (usize::from(kind), usize::from(organization));
+            let (survival, place) = *known[kind * facts.organizations.len() + organization]
+                .get_or_insert_with(|| lifetimes.of(facts.kinds[kind], &facts.organizations[organization]));
+            let curve = survival.of(place, u32::try_from(size.milli()).unwrap_or(u32::MAX));
             let outlived = curve.hazard_until(age_s.max(0) as f64);
             Lasting::Drawn { curve, outlived, order: strata.order(&mut draw) }
         };
         let number = |kind: u16, size: Size| numbers[&(facts.kinds[usize::from(kind)], size)];
         let running = facts.running.iter();
-        let running = running.enumerate().map(|(place, run)| {
-            let earlier_s = memory.earlier_s(run);
+        let running = running.zip(memory.earlier_s(facts)).enumerate().map(|(place, (run, earlier_s))| {
             let age_s = earlier_s + facts.at.since_s(run.since).max(0);
             let saved_s = earlier_s + run.saved.since_s(run.since).max(0);
             let lasting = match stated {
@@ -165,12 +166,14 @@ impl<'a> Plan<'a> {
             };
             Present { group: number(run.kind, run.size), lasting, age_s: age_s as f32, saved_s: saved_s as f32 }
         });
-        let running = running.collect();
+        let running: Vec<Present<'a>> = running.collect();
+        let room = Room::new(facts, |run| !groups[running[run].group as usize].is_hp);
         let waiting = facts.waiting.iter();
         let waiting = waiting.enumerate().map(|(place, one)| {
-            let saved_s = memory.saved_s(&one.task);
-            let lasting = match stated {
-                Some(stated) => Lasting::Stated(saved_s as f64 + stated.waiting_s[place]),
+            let saved_s = memory.saved_s(one);
+            let runs_s = one.runs_s.or_else(|| Some(stated?.waiting_s[place]));
+            let lasting = match runs_s {
+                Some(runs_s) => Lasting::Stated(saved_s as f64 + runs_s),
                 None => lasting((one.kind, one.organization), one.size, saved_s),
             };
             let (age_s, saved_s) = (saved_s as f32, saved_s as f32);
@@ -189,7 +192,21 @@ impl<'a> Plan<'a> {
         let begins = begins(facts, arrivals, &strata, &mut draw);
         let flows = arrivals.iter().map(flow).collect();
         let blocks = blocks(&groups);
-        Self { facts, strata, steps: Steps::new(), course, groups, blocks, running, waiting, queues, flows, begins, paces }
+        Self {
+            facts,
+            strata,
+            steps: Steps::new(),
+            course,
+            groups,
+            blocks,
+            room,
+            running,
+            waiting,
+            queues,
+            flows,
+            begins,
+            paces,
+        }
     }
 }
 

@@ -29,6 +29,14 @@ impl Ranked {
         Self { count, order, place, first }
     }
 
+    /// Becomes another one, in the memory that it has.
+    pub fn become_like(&mut self, other: &Self) {
+        self.count.clone_from(&other.count);
+        self.order.clone_from(&other.order);
+        self.place.clone_from(&other.place);
+        self.first = other.first;
+    }
+
     /// GPUs of a node.
     pub fn of(&self, node: u32) -> u8 {
         self.count[node as usize]

@@ -6,7 +6,7 @@ use crate::ranked::Ranked;
 /// No pod, no node.
 const NONE: u32 = u32::MAX;
 /// Nodes that are compared for HP to evict on.
-const COMPARED: usize = 16;
+const COMPARED: usize = 4;
 
 /// A pod of spot on its node.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub trait Occupants {
     fn stands(&self, run: u32) -> (bool, bool);
 }
 
-/// GPUs by node.
+/// GPUs by node, and who has them.
 #[derive(Debug, Clone)]
 pub struct Room {
     idle: Ranked,
@@ -59,6 +59,17 @@ impl Room {
         let (idle, for_hp) = (Ranked::new(facts.idle.clone(), &facts.open), Ranked::new(for_hp, &facts.open));
         let shared = facts.shared.clone();
         Self { idle, for_hp, pods, newest, parts_milli: facts.parts_milli, shared, kept: Vec::new() }
+    }
+
+    /// Becomes another one, in the memory that it has.
+    pub fn become_like(&mut self, other: &Self) {
+        self.idle.become_like(&other.idle);
+        self.for_hp.become_like(&other.for_hp);
+        self.pods.clone_from(&other.pods);
+        self.newest.clone_from(&other.newest);
+        self.shared.clone_from(&other.shared);
+        self.kept.clone_from(&other.kept);
+        self.parts_milli = other.parts_milli;
     }
 
     /// Nodes for all pods of an HP task that cannot start: those that have most room without spot. They are kept from other HP.
@@ -137,6 +148,15 @@ impl Room {
         true
     }
 
+    /// What was just taken for spot is as it was before.
+    pub fn give_back(&mut self, size: Size, pods: std::ops::Range<u32>) {
+        if size.gpus == 0 {
+            self.give(size, pods, false);
+        } else {
+            self.undo(pods.start as usize, false);
+        }
+    }
+
     /// A task gives its GPUs back.
     pub fn give(&mut self, size: Size, pods: std::ops::Range<u32>, is_hp: bool) {
         for pod in pods {
@@ -176,13 +196,27 @@ impl Room {
 
     /// The runs that go from one node so that an HP pod fits: of some nodes with little room the one that breaks the fewest
     /// promises. None where no node suffices. A victim goes from all its nodes.
-    pub fn victims(&mut self, gpus: u8, may_kept: bool, of: &impl Occupants) -> Option<Vec<u32>> {
+    pub fn victims(&mut self, gpus: u8, may_kept: bool, of: &impl Occupants, runs: &mut Vec<u32>) -> bool {
         let gpus = gpus.max(1);
-        let nodes = self.for_hp.fitting(gpus).iter().filter(|node| may_kept || !self.kept.contains(node));
-        let nodes: Vec<u32> = nodes.take(COMPARED).copied().collect();
-        nodes.iter().for_each(|node| self.prune(*node, of));
-        let one = |node: u32| self.victims_of(node, gpus, of);
-        nodes.into_iter().filter_map(one).min_by_key(|(promised, all, _)| (*promised, *all)).map(|(.., runs)| runs)
+        let mut nodes = [NONE; COMPARED];
+        let fitting = self.for_hp.fitting(gpus).iter().filter(|node| may_kept || !self.kept.contains(node));
+        let found = nodes.iter_mut().zip(fitting).map(|(place, node)| *place = *node).count();
+        let mut best: Option<((u32, u32), u32)> = None;
+        for node in &nodes[..found] {
+            self.prune(*node, of);
+            let cost = self.victims_of(*node, gpus, of, |_| {});
+            if let Some(cost) = cost.filter(|cost| best.is_none_or(|best| *cost < best.0)) {
+                best = Some((cost, *node));
+            }
+        }
+        runs.clear();
+        let Some((_, node)) = best else { return false };
+        self.victims_of(node, gpus, of, |run| {
+            if !runs.contains(&run) {
+                runs.push(run);
+            }
+        });
+        true
     }
 
     /// Forgets pods of runs that are over.
@@ -201,26 +235,23 @@ impl Room {
         }
     }
 
-    /// At-will spot first, the newest of each: promised GPUs, GPUs, and runs.
-    fn victims_of(&self, node: u32, gpus: u8, of: &impl Occupants) -> Option<(u32, u32, Vec<u32>)> {
-        let (mut free, mut runs) = (u32::from(self.idle.of(node)), Vec::new());
+    /// At-will spot first, the newest of each: promised GPUs and GPUs of the runs that go. None where all do not suffice.
+    fn victims_of(&self, node: u32, gpus: u8, of: &impl Occupants, mut goes: impl FnMut(u32)) -> Option<(u32, u32)> {
+        let (gpus, mut free) = (u32::from(gpus), u32::from(self.idle.of(node)));
         let (mut promised, mut all) = (0, 0);
-        for pass_promised in [false, true] {
+        for is_promised in [false, true] {
             let mut next = self.newest[node as usize];
-            while next != NONE && free < u32::from(gpus) {
+            while next != NONE && free < gpus {
                 let pod = self.pods[next as usize];
                 next = pod.next;
-                let (runs_now, is_promised) = of.stands(pod.run);
-                if runs_now && is_promised == pass_promised && !runs.contains(&pod.run) {
-                    runs.push(pod.run);
-                }
-                if runs_now && is_promised == pass_promised {
+                if of.stands(pod.run) == (true, is_promised) {
+                    goes(pod.run);
                     free += u32::from(pod.gpus);
                     all += u32::from(pod.gpus);
                     promised += if is_promised { u32::from(pod.gpus) } else { 0 };
                 }
             }
         }
-        (free >= u32::from(gpus)).then_some((promised, all, runs))
+        (free >= gpus).then_some((promised, all))
     }
 }

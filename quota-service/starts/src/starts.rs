@@ -22,6 +22,11 @@ impl Starts {
         Self { sorted_s: vec![0.0] }
     }
 
+    /// The starts of all futures, rising.
+    pub(crate) fn each(&self) -> impl Iterator<Item = f64> {
+        self.sorted_s.iter().copied()
+    }
+
     /// The number of futures.
     #[must_use]
     pub const fn futures(&self) -> usize {
@@ -63,7 +68,10 @@ mod tests {
     #[test]
     fn quantiles_lie_between_starts_and_probabilities_count_those_before_the_horizon() {
         let starts = Starts::of(vec![600.0, 0.0, f64::from(HORIZON_S), 1_200.0]).unwrap();
-        assert_eq!([0.0, 0.125, 0.25, 0.5, 0.625].map(|level| starts.quantile_s(level)), [0.0, 0.0, 300.0, 900.0, 1_200.0]);
+        assert_eq!(
+            [0.0, 0.125, 0.25, 0.5, 0.625].map(|level| starts.quantile_s(level)),
+            [0.0, 0.0, 300.0, 900.0, 1_200.0]
+        );
         assert_eq!([0.0, 599.0, 600.0, 1e9].map(|by| starts.probability_by(by)), [0.25, 0.25, 0.5, 0.75]);
         let later = starts.moved(|_, start| start * 2.0);
         assert_eq!(later.quantile_s(0.875), f64::from(HORIZON_S));

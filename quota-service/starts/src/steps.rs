@@ -37,14 +37,18 @@ impl Steps {
 
     /// The step in which a time falls; none after the last.
     pub fn of(&self, seconds: f64) -> Option<usize> {
-        let mut begin_s = 0.0;
-        let mut first = 0;
+        if seconds > f64::from(HORIZON_S) {
+            return None;
+        }
+        // A part of a second belongs to the one that it ends in.
+        let whole = seconds.max(0.0) as u32;
+        let second = whole + u32::from(f64::from(whole) < seconds);
+        let (mut begin_s, mut first) = (0, 0);
         for (until_s, length_s) in LENGTHS {
-            let (until_s, length_s) = (f64::from(until_s), f64::from(length_s));
-            if seconds <= until_s {
-                return Some(first + (((seconds - begin_s) / length_s).ceil() as usize).max(1) - 1);
+            if second <= until_s {
+                return Some((first + (second.max(begin_s + 1) - begin_s).div_ceil(length_s) - 1) as usize);
             }
-            first += ((until_s - begin_s) / length_s) as usize;
+            first += (until_s - begin_s) / length_s;
             begin_s = until_s;
         }
         None

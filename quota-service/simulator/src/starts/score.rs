@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use vocab::{TaskClass, UnixSeconds};
 
 /// Who answers, in the order of the answers.
-pub const METHODS: [&str; 6] = ["forecast", "forecast-raw", "plan-requested", "plan-exact", "class-mean", "class-quantiles"];
+pub const METHODS: [&str; 6] =
+    ["forecast", "forecast-raw", "plan-requested", "plan-exact", "class-mean", "class-quantiles"];
 
 /// A question, its answers by method and level in seconds, and what happened.
 #[derive(Debug, Clone)]

@@ -26,7 +26,10 @@ pub fn show(watch: &Watch<'_>, from: UnixSeconds, json: bool) {
     let classes = [(TaskClass::Hp, watch.came[0]), (TaskClass::Spot, watch.came[1])];
     if json {
         let count = |(class, came): (TaskClass, u32)| {
-            (class.as_str(), json!({ "submitted": came, "had_to_wait": watch.waited(class), "scores": scores[class.as_str()] }))
+            (
+                class.as_str(),
+                json!({ "submitted": came, "had_to_wait": watch.waited(class), "scores": scores[class.as_str()] }),
+            )
         };
         let all: std::collections::BTreeMap<_, _> = classes.map(count).into();
         print_json(&json!({ "classes": all, "cpu_ms_per_question": mean_cpu_ms }));
@@ -44,7 +47,8 @@ pub fn show(watch: &Watch<'_>, from: UnixSeconds, json: bool) {
             lines.push(line);
         }
     }
-    let header = ["class", "answer", "asked", "within 50 %", "within 90 %", "wait p50 s", "pinball s", "MAE s", "pinball 0.9 s"];
+    let header =
+        ["class", "answer", "asked", "within 50 %", "within 90 %", "wait p50 s", "pinball s", "MAE s", "pinball 0.9 s"];
     print_text(&table(&header, &lines));
     for (class, came) in classes {
         say(format_args!("{}: {} of {came} tasks had to wait", class.as_str(), watch.waited(class)));

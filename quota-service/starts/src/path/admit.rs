@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 impl Path<'_> {
     /// The first of a group: when submitted; and whether it came later, with its number.
     pub(super) fn head(&self, group: u32) -> Option<(i64, bool, u32)> {
-        let line = &self.lines[group as usize];
+        let line = &self.state.lines[group as usize];
         let waiting = &self.plan.facts.waiting;
         let now = self.plan.queues[group as usize].get(line.cursor);
         let now = now.map(|place| (waiting[*place as usize].submitted.get(), false, *place));
@@ -25,7 +25,7 @@ impl Path<'_> {
 
     fn item_of(&self, (_, is_later, number): (i64, bool, u32)) -> Item {
         if is_later {
-            return self.items[number as usize];
+            return self.state.items[number as usize];
         }
         let waiting = &self.plan.facts.waiting[number as usize];
         let queued_s = waiting.queued.since_s(self.plan.facts.at);
@@ -36,55 +36,84 @@ impl Path<'_> {
     /// Whether the first of a group starts.
     pub(super) fn try_head(&mut self, group: u32) -> bool {
         let Some(head) = self.head(group) else { return false };
-        let is_kept = self.kept_for == Some((group, head));
-        let Some(pods) = self.pods_for(group, is_kept) else { return false };
+        let is_kept = self.state.kept_for == Some((group, head));
         let item = self.item_of(head);
-        let line = &mut self.lines[group as usize];
+        let is_ghost = item.waiting != NONE && self.plan.facts.waiting[item.waiting as usize].is_ghost;
+        let pods = if is_ghost { self.could_start(group).then_some(0..0) } else { self.pods_for(group, is_kept) };
+        let Some(pods) = pods else { return false };
+        let line = &mut self.state.lines[group as usize];
         if head.1 {
             line.later.pop();
         } else {
             line.cursor += 1;
         }
         if is_kept {
-            self.kept_for = None;
-            self.room.keep_nothing();
+            self.state.kept_for = None;
+            self.state.room.keep_nothing();
         }
-        self.start(group, item, pods);
+        if is_ghost {
+            self.note_start(&item);
+        } else {
+            self.start(group, item, pods);
+        }
         true
+    }
+
+    /// Whether a task would start that leaves its GPUs to others.
+    fn could_start(&mut self, group: u32) -> bool {
+        let Group { size, is_hp, .. } = self.plan.groups[group as usize];
+        if is_hp && self.state.room.fits_without_spot(size, false) {
+            return true;
+        }
+        if is_hp || !self.is_within_quota(group) {
+            return false;
+        }
+        let pods = self.state.room.take(size, (NONE, is_hp, false));
+        pods.map(|pods| self.state.room.give_back(size, pods)).is_some()
+    }
+
+    fn note_start(&mut self, item: &Item) {
+        let at_s = self.within_step_s(item);
+        self.state.starts_s[item.waiting as usize].get_or_insert(at_s);
     }
 
     fn pods_for(&mut self, group: u32, is_kept: bool) -> Option<Range<u32>> {
         let Group { size, is_hp, .. } = self.plan.groups[group as usize];
-        let run = self.runs.0.len() as u32;
+        let run = self.state.runs.0.len() as u32;
         if !is_hp {
-            return if self.is_within_quota(group) { self.room.take(size, (run, false, true)) } else { None };
+            return if self.is_within_quota(group) { self.state.room.take(size, (run, false, true)) } else { None };
         }
-        if let Some(pods) = self.room.take(size, (run, true, is_kept)) {
+        if let Some(pods) = self.state.room.take(size, (run, true, is_kept)) {
             return Some(pods);
         }
-        if !self.room.fits_without_spot(size, is_kept) {
+        if !self.state.room.fits_without_spot(size, is_kept) {
             return None;
         }
         for _ in 0..size.pods {
             // Pods of a gang may find their room one by one: each needs that on one node.
-            if let Some(pods) = self.room.take(size, (run, true, is_kept)) {
+            if let Some(pods) = self.state.room.take(size, (run, true, is_kept)) {
                 return Some(pods);
             }
-            let victims = self.room.victims(size.gpus, is_kept, &self.runs)?;
-            victims.into_iter().for_each(|victim| self.evict(victim));
+            let mut victims = std::mem::take(&mut self.victims);
+            let suffices = self.state.room.victims(size.gpus, is_kept, &self.state.runs, &mut victims);
+            victims.iter().for_each(|victim| self.evict(*victim));
+            self.victims = victims;
+            if !suffices {
+                return None;
+            }
         }
-        self.room.take(size, (run, true, is_kept))
+        self.state.room.take(size, (run, true, is_kept))
     }
 
     /// A victim waits again, for what its last checkpoint leaves.
     fn evict(&mut self, number: u32) {
         self.stop(number);
         let now_s = self.now_s();
-        let run = &self.runs.0[number as usize];
+        let run = &self.state.runs.0[number as usize];
         let age_s = run.age_s + (now_s as f32 - run.from_s);
         let saved_s = run.saved_s.max(age_s - LOST_S);
         let item = Item {
-            waiting: NONE,
+            waiting: run.waiting,
             submitted: run.submitted,
             queued_s: i64::from(now_s),
             work_s: Some(run.work_s),
@@ -94,62 +123,61 @@ impl Path<'_> {
     }
 
     fn start(&mut self, group: u32, item: Item, pods: Range<u32>) {
-        let (plan, number, now_s) = (self.plan, self.runs.0.len() as u32, self.now_s());
+        let (plan, number, now_s) = (self.plan, self.state.runs.0.len() as u32, self.now_s());
         let work_s = item.work_s.unwrap_or_else(|| {
             let lasting = plan.waiting[item.waiting as usize].lasting;
             plan.end_s(lasting, self.number) as f32
         });
         let rest_s = (work_s - item.saved_s).max(1.0);
-        self.runs.0.push(Run {
+        self.state.runs.0.push(Run {
+            waiting: item.waiting,
             group,
             submitted: item.submitted,
             pods,
             age_s: item.saved_s,
             from_s: now_s as f32,
+            began_s: self.within_step_s(&item) as f32,
             saved_s: item.saved_s,
             work_s,
             runs: true,
             promised: false,
         });
         // Within the step in which it starts it does not end.
-        self.ends.add(plan.steps.of(f64::from(now_s) + f64::from(rest_s)), number);
+        self.state.ends.add(plan.steps.of(f64::from(now_s) + f64::from(rest_s)), number);
         let Group { limits, is_hp, .. } = plan.groups[group as usize];
         if !is_hp && limits.is_some() {
             self.guarantee(number);
         }
         if item.waiting != NONE {
-            self.starts_s[item.waiting as usize] = Some(self.within_step_s());
+            self.note_start(&item);
         }
     }
 
-    /// A start is somewhere in its step: in each path elsewhere.
-    fn within_step_s(&self) -> f64 {
-        let (begin_s, end_s) = (self.plan.steps.begin_s(self.step), self.now_s());
+    /// A start is somewhere in its step, in each path elsewhere, and not before the task came.
+    fn within_step_s(&self, item: &Item) -> f64 {
+        let (begin_s, end_s) = (self.plan.steps.begin_s(self.state.step), self.now_s());
         let part = (f64::from(self.number) + 0.5) / f64::from(self.plan.strata.paths());
-        f64::from(begin_s) + f64::from(end_s - begin_s) * part
+        (f64::from(begin_s) + f64::from(end_s - begin_s) * part).max(item.queued_s as f64)
     }
 
-    /// Tries the task that nodes are kept for before all others.
-    pub(super) fn try_kept(&mut self) {
-        if let Some((group, head)) = self.kept_for {
-            if self.head(group) == Some(head) {
-                self.try_head(group);
-            } else {
-                self.kept_for = None;
-                self.room.keep_nothing();
+    /// The HP task that has waited longest, and long enough, has the nodes kept on which it lacks the fewest GPUs, and is tried before
+    /// all others.
+    pub(super) fn try_oldest(&mut self) {
+        let Some(after_s) = self.plan.facts.rules.hp_reserved_after_s else { return };
+        loop {
+            self.state.kept_for = None;
+            self.state.room.keep_nothing();
+            let groups = self.plan.groups.iter().zip(0..).filter(|(group, _)| group.is_hp);
+            let heads = groups.filter_map(|(_, number)| Some((self.head(number)?, number)));
+            let Some((head, group)) = heads.min() else { return };
+            if i64::from(self.now_s()) - self.item_of(head).queued_s < after_s {
+                return;
             }
-        }
-    }
-
-    /// The HP task that has waited longest, and long enough, gets nodes.
-    pub(super) fn keep(&mut self) {
-        let Some(after_s) = self.plan.facts.rules.hp_reserved_after_s.filter(|_| self.kept_for.is_none()) else { return };
-        let groups = self.plan.groups.iter().zip(0..).filter(|(group, _)| group.is_hp);
-        let heads = groups.filter_map(|(_, number)| Some((self.head(number)?, number)));
-        let Some((head, group)) = heads.min() else { return };
-        if i64::from(self.now_s()) - self.item_of(head).queued_s >= after_s {
-            self.kept_for = Some((group, head));
-            self.room.keep(self.plan.groups[group as usize].size);
+            self.state.kept_for = Some((group, head));
+            self.state.room.keep(self.plan.groups[group as usize].size);
+            if !self.try_head(group) {
+                return;
+            }
         }
     }
 }
