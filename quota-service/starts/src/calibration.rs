@@ -224,7 +224,7 @@ fn level_of(points: &[f64; POINTS], seconds: f64) -> f64 {
         return log(seconds) - log(points[0]);
     }
     if up_to > below {
-        return (level(below) + level(up_to - 1)) / 2.0;
+        return f64::midpoint(level(below), level(up_to - 1));
     }
     let (from, to) = (points[below - 1], points[below]);
     level(below - 1) + (seconds - from) / (to - from) / (POINTS - 1) as f64

@@ -338,10 +338,11 @@ impl PoolFacts {
 /// The number of one that is known, or that is added: the last one stands for all that come after 65,535 others.
 fn known_or_new<T: PartialEq + Clone>(all: &mut Vec<T>, one: &T) -> u16 {
     let place = all.iter().position(|known| known == one).unwrap_or(all.len());
-    if place == all.len() && place <= usize::from(u16::MAX) {
+    let Ok(number) = u16::try_from(place) else { return u16::MAX };
+    if place == all.len() {
         all.push(one.clone());
     }
-    place.min(usize::from(u16::MAX)) as u16
+    number
 }
 
 /// The place in the queue by kind and size, as `placement` orders it.

@@ -5,6 +5,7 @@ mod admit;
 use crate::agenda::Agenda;
 use crate::plan::{Group, Plan, Present};
 use crate::room::{Occupants, Room};
+use crate::steps::Steps;
 use forecaster::jobs::WINDOW_S;
 use placement::draw::Draw;
 use placement::policy::{Admission, Blocking};
@@ -162,12 +163,12 @@ impl<'a> Path<'a> {
 
     /// What runs now, and what rests.
     fn begin(&mut self) {
-        let (plan, steps) = (self.plan, &self.plan.steps);
+        let plan = self.plan;
         for (number, (present, run)) in plan.running.iter().zip(&plan.facts.running).enumerate() {
             let Present { group, age_s, saved_s, .. } = *present;
             if let Some(left_s) = run.guaranteed_s {
                 let limits = plan.groups[group as usize].limits.unwrap_or(0);
-                self.state.lapses[limits].add(steps.of(left_s as f64), number as u32);
+                self.state.lapses[limits].add(Steps::of(left_s as f64), number as u32);
                 self.promise(group, true);
             }
             self.state.runs.0.push(Run {
@@ -185,7 +186,7 @@ impl<'a> Path<'a> {
             });
         }
         for (place, waiting) in plan.facts.waiting.iter().enumerate().filter(|(_, waiting)| waiting.rests_s > 0) {
-            self.state.rests.add(steps.of(waiting.rests_s as f64), place as u32);
+            self.state.rests.add(Steps::of(waiting.rests_s as f64), place as u32);
         }
     }
 
@@ -195,7 +196,7 @@ impl<'a> Path<'a> {
         for (place, (present, run)) in plan.running.iter().zip(&mut state.runs.0).enumerate() {
             let work_s = plan.end_s(present.lasting, number);
             run.work_s = work_s as f32;
-            state.ends.add(plan.steps.of(work_s - f64::from(present.age_s)), place as u32);
+            state.ends.add(Steps::of(work_s - f64::from(present.age_s)), place as u32);
         }
     }
 
@@ -332,7 +333,7 @@ impl<'a> Path<'a> {
             if count > 0 && both.all(|(promised, limit)| promised <= limit) {
                 let hours = self.plan.facts.limits[count - 1].hours;
                 let until_s = i64::from(self.now_s()) + hours.seconds();
-                self.state.lapses[count].put_off(self.state.step, self.plan.steps.of(until_s as f64));
+                self.state.lapses[count].put_off(self.state.step, Steps::of(until_s as f64));
                 continue;
             }
             self.state.lapses[count].drain(self.state.step, due);
@@ -359,7 +360,7 @@ impl<'a> Path<'a> {
         let hours = self.plan.hours_of(group);
         let until_s = f64::from(self.now_s()) + (i64::from(hours) * SECONDS_PER_HOUR) as f64;
         let limits = self.plan.groups[group as usize].limits.unwrap_or(0);
-        self.state.lapses[limits].add(self.plan.steps.of(until_s), number);
+        self.state.lapses[limits].add(Steps::of(until_s), number);
     }
 
     fn is_within_quota(&self, group: u32) -> bool {

@@ -36,7 +36,7 @@ impl Steps {
     }
 
     /// The step in which a time falls; none after the last.
-    pub fn of(&self, seconds: f64) -> Option<usize> {
+    pub fn of(seconds: f64) -> Option<usize> {
         if seconds > f64::from(HORIZON_S) {
             return None;
         }
@@ -64,9 +64,9 @@ mod tests {
         let steps = Steps::new();
         assert_eq!(steps.end_s(steps.count() - 1), HORIZON_S);
         for second in (0..=HORIZON_S).step_by(7) {
-            let step = steps.of(f64::from(second)).unwrap();
+            let step = Steps::of(f64::from(second)).unwrap();
             assert!(second <= steps.end_s(step) && (second > steps.begin_s(step) || second == 0), "{second} in {step}");
         }
-        assert_eq!(steps.of(f64::from(HORIZON_S) + 0.5), None);
+        assert_eq!(Steps::of(f64::from(HORIZON_S) + 0.5), None);
     }
 }

@@ -22,7 +22,7 @@ pub struct Order {
 impl Strata {
     /// Of so many paths, which has to be a prime.
     pub fn new(paths: u32) -> Self {
-        debug_assert!(paths > 1 && (2..paths).all(|one| paths % one != 0), "{paths} is a prime");
+        debug_assert!(paths > 1 && (2..paths).all(|one| !paths.is_multiple_of(one)), "{paths} is a prime");
         let exponential = (0..paths).map(|part| -(1.0 - middle(part, paths)).ln()).collect();
         let mut inverse = vec![0; paths as usize];
         inverse[1] = 1;

@@ -236,6 +236,8 @@ choice! {
         NodeLost = "node_lost",
         /// The quotas of the pool changed.
         QuotaChanged = "quota_changed",
+        /// A waiting task will start much earlier or later than was announced.
+        EtaMoved = "eta_moved",
     }
 }
 

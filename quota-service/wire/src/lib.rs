@@ -46,6 +46,7 @@ mod pool;
 mod problem;
 mod reports;
 mod snapshot;
+mod start;
 mod strict;
 mod task;
 #[cfg(test)]
@@ -87,6 +88,10 @@ pub use reports::{
 pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,
+};
+pub use start::{
+    Deadline, MomentBody, PriceBody, PriceList, PriceQuestion, StartAnswer, StartBody, StartCoverageBody, StartQuestion,
+    StartSpanBody, StartedByBody,
 };
 pub use strict::{Strict, from_json};
 pub use task::{

@@ -52,10 +52,10 @@ impl<'a> Watch<'a> {
     fn ask(&mut self, job: u32, at: UnixSeconds, state: &Pool) {
         let request = &self.world.jobs[job as usize].request;
         let (task, class) = (&request.gang.task, request.gang.class);
+        // As in the service, the expert has seen the pool at the last renewal.
         let expert = &mut self.experts[self.world.pool_of[job as usize] as usize];
         let begun = crate::cpu::of_process();
         let facts = PoolFacts::of(state);
-        expert.observe(&facts);
         let Some(forecast) = expert.of_waiting(&facts, task, self.seed ^ u64::from(job)) else { return };
         let cpu_s = crate::cpu::of_process().saturating_sub(begun).as_secs_f64();
         expert.watch(&facts, task, &forecast);

@@ -2,6 +2,7 @@
 
 use super::{Item, Path, Run};
 use crate::plan::Group;
+use crate::steps::Steps;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -96,7 +97,9 @@ impl Path<'_> {
             }
             let mut victims = std::mem::take(&mut self.victims);
             let suffices = self.state.room.victims(size.gpus, is_kept, &self.state.runs, &mut victims);
-            victims.iter().for_each(|victim| self.evict(*victim));
+            for victim in &victims {
+                self.evict(*victim);
+            }
             self.victims = victims;
             if !suffices {
                 return None;
@@ -143,7 +146,7 @@ impl Path<'_> {
             promised: false,
         });
         // Within the step in which it starts it does not end.
-        self.state.ends.add(plan.steps.of(f64::from(now_s) + f64::from(rest_s)), number);
+        self.state.ends.add(Steps::of(f64::from(now_s) + f64::from(rest_s)), number);
         let Group { limits, is_hp, .. } = plan.groups[group as usize];
         if !is_hp && limits.is_some() {
             self.guarantee(number);
